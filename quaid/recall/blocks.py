@@ -1,13 +1,14 @@
 """Hits -> what a reader is shown of them in a budget: a block for each conversation and note, most relevant first.
 
-    * Thu 2023-05-25 Maya: we went to the fair last Saturday (= 2023-05-20)
-    - Thu 2023-05-25 Jon: how was it?
+    ## Thu 2023-05-25
+    * Maya: we went to the fair last Saturday (= 2023-05-20)
+    - Jon: how was it?
     …
-    * Thu 2023-05-25 Maya: Kit won a prize for her lantern
+    * Maya: Kit won a prize for her lantern
 
-A line is a turn, with its day and who said it; `*` marks what matched the question, `-` what stands beside a match,
-and `…` what was left out between. A fact stands beside the turn that it rests on, and is not said twice. Of the hits as
-many as possible are shown; the room that is left goes to what stands beside them, where that is needed first.
+A line is a turn and who said it, under its day; `*` marks what matched the question, `-` what stands beside a match,
+and `…` what was left out between. A fact stands beside the turn that it rests on, and nothing is said twice. The room
+goes to what is likeliest to hold the answer for its length.
 
 All that is shown is data, disarmed: no text begins a line of its own.
 """
@@ -34,12 +35,16 @@ MATCH, BESIDE, GAP = "* ", "- ", "…"
 LEGEND = "(* matches the question; - stands beside a match; … something was left out)"
 MAX_TEXT = 1_200
 """Characters of one memory; the note has the rest. The pieces of notes and conversations are shorter."""
-LIST_LINE = 600
-"""Characters of a line that answers a question for a list. Shorter ones cost evidence: 240 one question in twenty."""
-_FIRST, _EXPLAINED = 6, 3
-"""The best hits come first, then what stands beside the very best, then all others. Of nine orders that were tried on
-three conversations of LoCoMo this holds the most; more neighbours cost further hits, none cost answers to questions.
+_BEHIND = 3
+"""The n-th hit, from 0, counts `1 / (n + _BEHIND)`. Its odds fall faster, but questions want all of their evidence."""
+_FRAME = 60
+"""Characters that a line is taken to have beside its text: what is very short says little."""
+_EXPLAINED, _BESIDE_SHARE = 3, 0.15
+"""A turn near one of the best hits counts so much of what the hit does, unless it is a better hit itself. Near others
+one turn in a thousand holds evidence.
 """
+_SHORT = 60
+"""A hit among the best that is shorter comes with what it answers, or what answers it, whatever that says."""
 _MIN_REPEATED = 0.5
 """A fact is said by its turn when the turn has so much of its words."""
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -92,29 +97,55 @@ def pack(
     """Return what of `hits`, best first, a reader is shown in at most `budget` tokens, of which what stands beside hits
     fills no more than `fill_to`.
 
-    A `question` for a list gets more and shorter lines and is told whether they are all; `more` says that other
-    memories matched as well. `with_ids` adds the id and the score to each line that matched.
+    A `question` for a list is told whether they are all; `more` says that other memories matched as well. `with_ids`
+    adds the id and the score to each line that matched.
     """
     asks_list = asks_for_list(question)
-    page = _Page(hits, budget, longest=LIST_LINE if asks_list else None, with_ids=with_ids)
+    page = _Page(hits, budget, budget if fill_to is None else fill_to, with_ids=with_ids)
     if asks_list:
         page.reserve(_completeness(len(hits), len(hits), more=True))
-    first = 0 if asks_list else _FIRST
-    shown = [hit for hit in hits[:first] if page.put(_entry_of(hit))]
-    for hit in shown[:_EXPLAINED]:
-        for neighbour in filter(partial(_is_next, hit), _nearest_first(hit)):
-            page.put(_entry_beside(neighbour))
-    shown += [hit for hit in hits[first:] if page.put(_entry_of(hit))]
-    if len(shown) < len(hits):
-        shown += page.put_trimmed(hit for hit in hits if hit not in shown)
-    if fill_to is not None:
-        page.limit_to(fill_to)
-    for neighbour in _in_order_of_need(shown):
+    shown = {hit.id for hit in hits[:1] if page.put(_entry_of(hit)) or page.put_trimmed(hit)}
+    for hit, entry in _most_worth_first(hits):
+        is_shown = hit.id in shown
+        if (is_shown if entry.hit is None else not is_shown) and page.put(entry):
+            shown.add(hit.id)
+    trimmed = next((hit for hit in hits if hit.id not in shown and page.put_trimmed(hit)), None)
+    ranked = [hit for hit in hits if hit.id in shown or hit is trimmed]
+    for neighbour in _in_order_of_need(ranked):
         page.put(_entry_beside(neighbour))
     remarks = [LEGEND] if page.has_beside else []
-    remarks += [_completeness(len(shown), len(hits), more=more)] if asks_list and shown else []
-    ranked = [hit for hit in hits if hit in shown]
+    remarks += [_completeness(len(ranked), len(hits), more=more)] if asks_list and ranked else []
     return Excerpt("\n".join([*remarks, page.render()]).strip(), tuple(map(page.with_shown_neighbours, ranked)))
+
+
+def _most_worth_first(hits: Sequence[Hit]) -> list[tuple[Hit, _Entry]]:
+    """Return the entries of `hits` and what makes them whole, each with its hit, those first that are likeliest to hold
+    the answer for their length. What makes a hit whole never comes before it.
+    """
+    at_place = {(hit.path, hit.ordinal): hit for hit in hits}
+    offers: list[tuple[float, Hit, _Entry]] = []
+    for rank, hit in enumerate(hits):
+        own = _worth(rank, len(hit.text))
+        offers.append((own, hit, _entry_of(hit)))
+        rest = sum(len(each.text) for each in hit.beside if _is_same_turn(hit, each))
+        for each in _nearest_first(hit):
+            is_missed = rank < _EXPLAINED and len(hit.text) < _SHORT and _is_explaining(hit, each)
+            if _is_same_turn(hit, each):
+                worth = _worth(rank, rest)
+            elif each.cited or is_missed:
+                worth = _worth(rank, len(each.text))
+            elif rank < _EXPLAINED:
+                worth = _worth(rank, len(each.text)) * _BESIDE_SHARE
+            else:
+                continue
+            other = at_place.get((each.path, each.ordinal))
+            offers.append((min(own, worth), other or hit, _entry_of(other) if other else _entry_beside(each)))
+    offers.sort(key=lambda offer: -offer[0])
+    return [(hit, entry) for _, hit, entry in offers]
+
+
+def _worth(rank: int, length: int) -> float:
+    return 1 / ((rank + _BEHIND) * (length + _FRAME))
 
 
 def _completeness(shown: int, count: int, *, more: bool) -> str:
@@ -170,13 +201,13 @@ def _entry_beside(other: Neighbour) -> _Entry:
 
 
 class _Page:
-    """Blocks in the order in which they were begun, never longer than the budget."""
+    """Blocks, that with the best hit first, never longer than the budget."""
 
-    def __init__(self, hits: Sequence[Hit], budget: int, *, longest: int | None, with_ids: bool) -> None:
+    def __init__(self, hits: Sequence[Hit], budget: int, fill_to: int, *, with_ids: bool) -> None:
         self._hits = {hit.id: hit for hit in hits}
-        self._budget = budget
+        self._ranks = {hit.id: rank for rank, hit in enumerate(hits)}
         self._room = budget * cutoff.CHARACTERS_PER_TOKEN
-        self._longest = longest
+        self._for_hits = (budget - fill_to) * cutoff.CHARACTERS_PER_TOKEN
         self._with_ids = with_ids
         self._blocks: dict[str, _Block] = {}
         self.has_beside = False
@@ -185,15 +216,11 @@ class _Page:
     def reserve(self, line: str) -> None:
         self._room -= cutoff.weight(line) + 1
 
-    def limit_to(self, budget: int) -> None:
-        """Leave no room beyond `budget` tokens in all."""
-        self._room = min(self._room, self._room - (self._budget - budget) * cutoff.CHARACTERS_PER_TOKEN)
-
     def put(self, entry: _Entry) -> bool:
         """Put the entry in its place; False if there is no room for it. What is there already stays as it is."""
         if len(entry.text) > MAX_TEXT:
             entry = replace(entry, text=f"{entry.text[:MAX_TEXT].rstrip()} {GAP}")
-        if min(len(entry.text), self._longest or MAX_TEXT) > self._room:
+        if len(entry.text) > self._room:
             return False
         block = self._blocks.get(entry.path) or _Block()
         key = (entry.ordinal, entry.hit.id if entry.hit and entry.is_fact else "")
@@ -204,22 +231,19 @@ class _Page:
         used = cutoff.weight(text) - cutoff.weight(block.text) + (0 if block.entries else 2)
         needs_legend = entry.hit is None and not self.has_beside
         used += cutoff.weight(LEGEND) + 1 if needs_legend else 0
-        if used > self._room:
+        if used > self._room - (0 if entry.hit else self._for_hits):
             return False
         self._room -= used
         self._blocks[entry.path] = _Block(entries, text)
         self.has_beside |= entry.hit is None
         return True
 
-    def put_trimmed(self, hits: Iterable[Hit]) -> list[Hit]:
-        """Put the beginning of the first of `hits` that there is room for, and return it."""
-        for hit in hits:
-            entry = _entry_of(hit)
-            frame = cutoff.weight("\n".join(self._render_block({(0, ""): replace(entry, text="")}))) + 4
-            trimmed = cutoff.trim(entry.text, (self._room - frame) // cutoff.CHARACTERS_PER_TOKEN)
-            if trimmed and self.put(replace(entry, text=trimmed)):
-                return [hit]
-        return []
+    def put_trimmed(self, hit: Hit) -> bool:
+        """Put the beginning of `hit`; False if there is no room for it."""
+        entry = _entry_of(hit)
+        frame = cutoff.weight("\n".join(self._render_block({(0, ""): replace(entry, text="")}))) + 4
+        trimmed = cutoff.trim(entry.text, (self._room - frame) // cutoff.CHARACTERS_PER_TOKEN)
+        return bool(trimmed) and self.put(replace(entry, text=trimmed))
 
     def with_shown_neighbours(self, hit: Hit) -> Hit:
         """Return `hit` with those of its neighbours that are shown."""
@@ -235,18 +259,23 @@ class _Page:
         """Return the blocks, apart from each other by an empty line where one has several lines."""
         text = ""
         was_line = True
-        for block in self._blocks.values():
+        for block in sorted(self._blocks.values(), key=self._rank):
             is_line = "\n" not in block.text
             text += ("\n" if is_line and was_line else "\n\n") + block.text if text else block.text
             was_line = is_line
         return text
 
+    def _rank(self, block: _Block) -> int:
+        return min(self._ranks[entry.hit.id] for entry in block.entries.values() if entry.hit)
+
     def _render_block(self, entries: dict[tuple[int, str], _Entry]) -> Iterator[str]:
         ordered = [entries[key] for key in sorted(entries)]
         first = ordered[0]
         title, _, _ = first.heading.partition(" > ")
-        if title:
-            yield f"## {on_one_line(title)[:_MAX_HEADING]}{_about_note(ordered)}"
+        day = _shared_day(ordered)
+        if title or day:
+            heading = f"{on_one_line(title)[:_MAX_HEADING]}{_about_note(ordered)}" if title else ""
+            yield f"## {heading}{f' ({day})' if heading and day else day}"
         said = {entry.ordinal: entry for entry in ordered if not entry.is_fact}
         last: int | None = None
         section = ""
@@ -256,13 +285,13 @@ class _Page:
                 yield GAP
             last = pieces[-1].ordinal
             if is_fact:
-                yield from (line for each in pieces if (line := self._render_fact(each, said)))
+                yield from (line for each in pieces if (line := self._render_fact(each, said, day)))
                 continue
             _, _, heading = pieces[0].heading.partition(" > ")
-            yield self._render_pieces(pieces, heading if heading != section else "")
+            yield self._render_pieces(pieces, heading if heading != section else "", day)
             section = heading
 
-    def _render_pieces(self, pieces: Sequence[_Entry], heading: str) -> str:
+    def _render_pieces(self, pieces: Sequence[_Entry], heading: str, day: str) -> str:
         """Return the line of a turn, or the paragraphs of a section, from the pieces of it that are shown."""
         first = pieces[0]
         told = first.created if first.turn is not None else None
@@ -276,12 +305,12 @@ class _Page:
             lead = f"{on_one_line(heading)[:_MAX_HEADING]}: " if heading else ""
             body = "\n  ".join(line for line in text.splitlines() if line.strip())
         else:
-            lead = f"{_day(first.created)}{as_name(first.speaker or '')}".strip()
+            lead = f"{'' if day else _day(first.created)}{as_name(first.speaker or '')}".strip()
             lead = f"{lead}: " if lead else ""
             body = " ".join(text.split())
-        return f"{mark}{lead}{self._cut(body)}{self._about(hit)}"
+        return f"{mark}{lead}{body}{self._about(hit)}"
 
-    def _render_fact(self, fact: _Entry, said: dict[int, _Entry]) -> str:
+    def _render_fact(self, fact: _Entry, said: dict[int, _Entry], day: str) -> str:
         """Return the line of a fact; empty if the turns that it rests on say the same."""
         if fact.hit is None:
             return ""
@@ -290,15 +319,12 @@ class _Page:
             return ""
         speaker = as_name(fact.speaker or "")
         is_beside = any(turn.ordinal == fact.ordinal for turn in turns)
-        lead = "fact" if is_beside else f"{_day(fact.created)}fact{f' by {speaker}' if speaker else ''}"
+        told = _day(fact.created)
+        lead = (
+            "fact" if is_beside else f"{'' if told.strip() == day else told}fact{f' by {speaker}' if speaker else ''}"
+        )
         body = " ".join(show(fact.text).split())
-        return f"{MATCH}{lead}: {self._cut(body)}{self._about(fact.hit)}"
-
-    def _cut(self, text: str) -> str:
-        if self._longest is None or len(text) <= self._longest:
-            return text
-        kept = text[: self._longest]
-        return f"{kept[: kept.rfind(' ')] if ' ' in kept else kept} {GAP}"
+        return f"{MATCH}{lead}: {body}{self._about(fact.hit)}"
 
     def _about(self, hit: Hit | None) -> str:
         """Return what else is to be known of a hit, in brackets."""
@@ -319,6 +345,15 @@ class _Page:
 
 def _line_key(entry: _Entry) -> tuple[object, bool]:
     return (entry.ordinal if entry.turn is None or entry.is_fact else -entry.turn, entry.is_fact)
+
+
+def _shared_day(entries: Iterable[_Entry]) -> str:
+    """Return the day of a conversation of which several turns are shown, empty if they are of several days."""
+    turns = {
+        entry.turn: _day(entry.created).strip() for entry in entries if entry.turn is not None and not entry.is_fact
+    }
+    days = set(turns.values())
+    return days.pop() if len(turns) > 1 and len(days) == 1 else ""
 
 
 def _about_note(entries: Iterable[_Entry]) -> str:

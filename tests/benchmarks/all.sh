@@ -28,9 +28,9 @@ for facts in none observation extraction; do
     measure "locomo-$facts" locomo.py --facts "$facts" --keep "$vaults"
 done
 for facts in none observation; do
-    measure "evidence-$facts" evidence.py --facts "$facts" --keep "$vaults"
+    measure "answers-$facts" answers.py --facts "$facts" --keep "$vaults"
 done
-measure evidence-beam evidence.py --beam --keep "$vaults"
+measure answers-beam answers.py --beam --keep "$vaults"
 measure precision precision.py
 measure weights learn_weights.py --keep "$vaults"
 measure ablation ablation.py --keep "$vaults"

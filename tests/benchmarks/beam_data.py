@@ -18,6 +18,7 @@ from locomo_data import FOLDER, Question, Turn
 
 from quaid import Memory
 
+_REFERENCES = ("answer", "ideal_answer", "ideal_summary", "ideal_response", "expected_compliance", "rubric")
 _MARK = re.compile(r"\s*->->[\s\d,]*$")
 
 
@@ -52,6 +53,30 @@ def ingest(talk: dict[str, Any], root: Path, pool: str) -> None:
             transcript.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
             memory.extract(transcript)
         memory.sync()
+
+
+def session_texts(talk: dict[str, Any]) -> list[str]:
+    """Each session as a text to read, under its day."""
+    found = []
+    for batch in talk["chat"]:
+        messages = list(_messages(batch))
+        days = [message["time_anchor"] for message in messages if message.get("time_anchor")]
+        said = "\n".join(f"{message['role'].capitalize()}: {_text(message)}" for message in messages)
+        found.append(f"## {days[-1]}\n{said}" if days else said)
+    return found
+
+
+def read_answered(talk: dict[str, Any]) -> Iterator[tuple[str, str, list[str], str]]:
+    """(question, category, gold messages, reference answer); those without gold are left out. A question about how to
+    answer has its rubric for a reference.
+    """
+    references = {
+        question["question"]: str(next((question[name] for name in _REFERENCES if question.get(name)), ""))
+        for questions in talk["questions"].values()
+        for question in questions
+    }
+    for text, category, gold in read_questions(talk):
+        yield text, category, gold, references[text]
 
 
 def read_questions(talk: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,7 +51,18 @@ def over_conversations(
             (kind, talk["sample_id"]): processes.submit(_work, work, make, talk, kind, str(folder))
             for kind, talk in jobs
         }
+        for _ in track(as_completed(waiting.values()), len(waiting), "conversations"):
+            pass
         return {job: result.result() for job, result in waiting.items()}
+
+
+def track(work: Iterable[Result], count: int, what: str) -> Iterator[Result]:
+    """`work` as it is done, with a bar on stderr where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        yield from progress.track(work, total=count, description=what)
 
 
 def vault_of(conversation: dict[str, Any], facts: str, folder: Path, make: Ingest = ingest) -> Path:

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import answers
 import projects
 from ablation import FIGURES, Change
 from locomo import METRICS
@@ -29,9 +30,9 @@ MADE = {
     "locomo-none": "locomo.py",
     "locomo-observation": "locomo.py --facts observation",
     "locomo-extraction": "locomo.py --facts extraction",
-    "evidence-none": "evidence.py",
-    "evidence-observation": "evidence.py --facts observation",
-    "evidence-beam": "evidence.py --beam",
+    "answers-none": "answers.py",
+    "answers-observation": "answers.py --facts observation",
+    "answers-beam": "answers.py --beam",
     "precision": "precision.py",
     "ablation": "ablation.py",
     "weights": "learn_weights.py",
@@ -90,16 +91,37 @@ def render_locomo(figures: Figures) -> str:
     )
 
 
-def render_evidence(figures: Figures) -> str:
-    """Of a comparison, the rows of this checkout."""
-    groups = figures["rows"].get("held") or figures["rows"]["after"]
+def render_answers(figures: Figures) -> str:
+    """By way and budget the share held, and of recall by category at the budget in the middle."""
     rows = [
-        [f"**{name}**" if name == "all" else name.replace("_", " "), f"{group['questions']:,}", _share(group["held"]),
-         _share(group["turns"]), f"{group['printed']:,.0f}", f"{group['shown']:.0f}"]
-        for name, group in groups.items()
+        [way, f"{int(budget):,}" if budget.isdigit() else budget, *(_share(groups.get(name, {}).get("held"))
+         for name in (answers.ALL, answers.HELD_OUT, answers.LISTING)), *(_share(groups[answers.ALL].get(figure))
+         for figure in ("turns", "told", "right")), f"{groups[answers.ALL]['printed']:,.0f}"]
+        for way, budgets in figures["rows"].items()
+        for budget, groups in budgets.items()
     ]  # fmt: skip
-    head = [f"{figures['tokens']:,} tokens", "questions", "held", "gold turns", "tokens printed", "hits"]
-    return f"{figures['what']}.\n\n{_table(head, rows)}"
+    head = ["", "budget", "held", answers.HELD_OUT, answers.LISTING, "gold turns", "told", "right", "printed"]
+    budget, groups = list(figures["rows"][answers.RECALL].items())[len(figures["rows"][answers.RECALL]) // 2]
+    categories = [
+        [
+            name.replace("_", " "),
+            f"{group['questions']:,}",
+            *(_share(group[figure]) for figure in ("held", "turns", "told")),
+        ]
+        for name, group in sorted(groups.items())
+        if name not in answers.WHOLE
+    ]
+    changes = "".join(
+        f"- held at {int(budget):,}, against before: {change['difference']:+.3f}, 95% interval {change['low']:+.3f} to "
+        f"{change['high']:+.3f}\n"
+        for budget, change in figures["change"].items()
+    )
+    by = f"Answered and judged by {figures['models']}.\n\n" if figures["models"] else ""
+    asked = f"{groups[answers.ALL]['questions']:,} questions"
+    return (
+        f"{figures['what']}; {asked}.\n\n{by}{_table(head, rows)}\n{changes}{chr(10) if changes else ''}"
+        f"{_table([f'recall, {int(budget):,} tokens', 'questions', 'held', 'gold turns', 'told'], categories)}"
+    )
 
 
 def render_precision(figures: Figures) -> str:
@@ -219,9 +241,9 @@ RENDERERS: dict[str, Callable[[Figures], str]] = {
     "locomo-none": render_locomo,
     "locomo-observation": render_locomo,
     "locomo-extraction": render_locomo,
-    "evidence-none": render_evidence,
-    "evidence-observation": render_evidence,
-    "evidence-beam": render_evidence,
+    "answers-none": render_answers,
+    "answers-observation": render_answers,
+    "answers-beam": render_answers,
     "precision": render_precision,
     "ablation": render_ablation,
     "weights": render_weights,

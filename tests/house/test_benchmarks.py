@@ -106,6 +106,58 @@ def test_the_page_has_a_block_for_every_benchmark(benchmark):
     assert set(report.RENDERERS) == set(report.MADE)
 
 
+QUESTION = ("Which boats has Maya sailed?", "multi-hop", ["a red ketch", "the Heron"], "the Heron and a ketch")
+
+
+def test_what_is_printed_beyond_the_budget_is_not_read(benchmark):
+    answers = benchmark("answers")
+    question = answers.Question(*QUESTION)
+    text = "* Maya: a red (= 2023) ketch\n" + "x " * 20 + "\n* Maya: the Heron"
+    whole, half = (answers.score(question, "conv-44", answers.RECALL, budget, text) for budget in (50, 12))
+    assert (whole.found, whole.gold, whole.told, whole.printed) == (2, 2, 1.0, 22)
+    assert (half.found, half.told) == (1, 0.5)
+    assert whole.groups == ("multi-hop", answers.LISTING, answers.HELD_OUT)
+    assert answers.score(question, "conv-26", answers.RECALL, 50, text).groups == ("multi-hop", answers.LISTING)
+    table = answers.summarise([whole, half])[answers.RECALL]
+    assert [table[budget][answers.ALL]["held"] for budget in ("50", "12")] == [1.0, 0.0]
+
+
+def test_only_whole_sessions_are_read_but_of_one_that_is_too_long(benchmark):
+    fill = benchmark("answers").fill
+    assert fill(["a" * 10, "b" * 10, "c" * 10], 6) == "a" * 10 + "\n\n" + "b" * 10
+    assert fill(["a" * 100, "b"], 6) == "a" * 24
+
+
+def test_a_change_is_of_whole_conversations(benchmark):
+    answers = benchmark("answers")
+    reads = [answers.score(answers.Question(str(n), "x", ["yes"], ""), f"c{n % 4}", answers.RECALL, 9, text)
+             for n in range(40) for text in ["yes" if n % 2 else "no"]]  # fmt: skip
+    better = [answers.replace(read, found=1) for read in reads]
+    assert answers.compare(reads, better, 9)["difference"] == 0.5
+    assert answers.compare(reads, reads, 9) == {"difference": 0.0, "low": 0.0, "high": 0.0}
+
+
+def test_a_model_answers_from_what_was_read_and_another_judges_that(benchmark):
+    from model_service import Service
+
+    answers = benchmark("answers")
+    service = Service()
+    try:
+        service.script = [json.dumps({"answer": "the Heron"}), json.dumps({"right": True})]
+        read = answers.score(answers.Question(*QUESTION), "conv-44", answers.RECALL, 50, "* Maya: the Heron", keep=True)
+        judged = answers.judge(service.models("ollama"), read)
+    finally:
+        service.close()
+    assert judged.right
+    asked, told = ([message["content"] for message in body["messages"]][-1] for body in service.asked)
+    assert [body["model"] for body in service.asked] == ["quick", "wise"]
+    assert "* Maya: the Heron" in asked
+    assert "a ketch" not in asked
+    assert "the Heron and a ketch" in told
+    assert "<answer>\nthe Heron\n</answer>" in told
+    assert answers.summarise([judged])[answers.RECALL]["50"][answers.ALL]["right"] == 1.0
+
+
 def test_every_stage_is_ablated_or_says_why_not(benchmark):
     from dataclasses import fields
 
@@ -162,6 +214,8 @@ def test_what_is_called_stale_is_held_against_what_is(benchmark, tmp_path):
 def teardown_module():
     for name in (
         "ablation",
+        "answers",
+        "beam_data",
         "conversations",
         "learn_weights",
         "locomo",

@@ -205,7 +205,7 @@ class TestWarnings:
         assert memory["text"] == "to the fair last Saturday (= 2023-05-20)"
         assert memory["beside"] == ["Thu 2023-05-25 Jon: where did you go?"]
         text = found.content[0].text
-        assert "- Thu 2023-05-25 Jon: where did you go?\n* Thu 2023-05-25 Maya: to the fair" in text
+        assert "## Thu 2023-05-25\n- Jon: where did you go?\n* Maya: to the fair" in text
         assert "e#t2" not in text
         shown = results.recall_result(Recall("q", (hit,)), with_ids=True).content[0].text
         assert "(score 0.90, id e#t2)" in shown

@@ -43,12 +43,22 @@ def test_a_conversation_is_a_block_in_the_order_of_its_turns_with_gaps_and_match
     ]
     assert pack(hits, PLENTY).text.split("\n") == [
         LEGEND,
-        "* Thu 2023-05-25 Maya: we went to the fair",
-        "- Thu 2023-05-25 Jon: how was it?",
+        "## Thu 2023-05-25",
+        "* Maya: we went to the fair",
+        "- Jon: how was it?",
         "…",
-        "- Thu 2023-05-25 Jon: and then?",
-        "* Thu 2023-05-25 Maya: Kit won a prize",
+        "- Jon: and then?",
+        "* Maya: Kit won a prize",
     ]
+
+
+def test_the_day_is_said_once_where_it_is_one():
+    lines = pack([turn(1, "a boat", session="b"), turn(1, "the fair"), turn(2, "the quay")], PLENTY).text.split("\n")
+    assert lines == ["* Thu 2023-05-25 Maya: a boat", "", "## Thu 2023-05-25", "* Maya: the fair", "* Maya: the quay"]
+    later = pack([turn(1, "the fair"), turn(2, "the quay", created="2023-05-26")], PLENTY).text
+    assert later.split("\n") == ["* Thu 2023-05-25 Maya: the fair", "* Fri 2023-05-26 Maya: the quay"]
+    titled = pack([turn(1, "the fair", heading="Summer"), turn(2, "the quay", heading="Summer")], PLENTY).text
+    assert titled.split("\n") == ["## Summer (Thu 2023-05-25)", "* Maya: the fair", "* Maya: the quay"]
 
 
 def test_blocks_come_most_relevant_first_and_a_line_is_never_said_twice():
@@ -58,7 +68,39 @@ def test_blocks_come_most_relevant_first_and_a_line_is_never_said_twice():
     assert text.index("ferry") < text.index("boat")
     assert text.index("harbour") < text.index("ferry")
     assert text.count("the quay") == 1
-    assert "* Thu 2023-05-25 Jon: the quay" in text
+    assert "* Jon: the quay" in text
+
+
+def test_the_best_hit_is_always_shown_and_its_block_is_the_first():
+    hits = [turn(1, "the fair " + "word " * 150), *(turn(n, f"short {n}", session=f"s{n}") for n in range(2, 40))]
+    for budget in (60, 300, 1_000):
+        found = pack(hits, budget)
+        assert found.hits[0].id == "a#t1"
+        assert found.text.startswith("* Thu 2023-05-25 Maya: the fair")
+
+
+def test_room_goes_to_many_short_hits_before_a_long_one_of_about_the_same_rank():
+    hits = [turn(1, "the fair"), turn(1, "word " * 200, session="b"), *(turn(n, f"boat {n}") for n in range(3, 20))]
+    found = pack(hits, 300)
+    assert len(found.hits) == len(hits)
+    assert 10 < found.text.count("word") < 200
+
+
+def test_hits_come_before_what_stands_beside_them_and_a_short_one_with_what_it_answers():
+    near = [beside(number + 1, f"so {number}. " + "hm " * 30, session=f"s{number}") for number in range(1, 30)]
+    hits = [turn(1, "Maya sails " + "on " * 30, session=f"s{n}", beside=(near[n - 1],)) for n in range(1, 30)]
+    assert pack(hits, 900).text.count("\n- ") <= 3
+    short = turn(2, "Yes, in June", session="x", beside=(beside(1, "Will you move to Porto?", session="x"),))
+    assert "Will you move to Porto?" in pack([short, *hits], 900).text
+
+
+def test_a_long_message_is_whole_where_there_is_room_for_all_of_it():
+    pieces = tuple(
+        Neighbour("episodes/a.md", place, f"piece {place} " + "w " * 200, 1, "Maya", DAY) for place in (1, 2)
+    )
+    hits = [turn(1, "piece 0", beside=pieces), *(turn(n, f"boat {n}", session="b") for n in range(2, 30))]
+    assert "piece 2" in pack(hits, 1_000).text
+    assert "piece 1" not in pack(hits, 200).text
 
 
 def test_what_a_neighbour_says_is_under_their_own_name():
@@ -114,10 +156,11 @@ def test_a_fact_stands_beside_its_turn_and_is_not_said_twice():
     same = fact("Maya adopted Biscuit from the shelter", id="01kagy", beside=(cited,), created=DAY)
     found = pack([more, same, turn(9, "walks")], PLENTY)
     assert found.text.split("\n")[1:] == [
-        "- Thu 2023-05-25 Maya: I adopted Biscuit from the shelter",
+        "## Thu 2023-05-25",
+        "- Maya: I adopted Biscuit from the shelter",
         "* fact: Maya's dog Biscuit was born in Porto",
         "…",
-        "* Thu 2023-05-25 Maya: walks",
+        "* Maya: walks",
     ]
     assert [hit.id for hit in found.hits] == ["01kagx", "01kagy", "a#t9"]
 
@@ -153,7 +196,6 @@ def test_a_list_is_told_whether_it_is_whole():
     few = pack(hits, 500, question=asked)
     assert f"({len(few.hits)} of 12 that matched are shown)" in few.text
     assert "that matched" not in pack(hits, 5_000, question="Where is the boat?").text
-    assert len(pack(hits, 1_000, question=asked).hits) > len(pack(hits, 1_000).hits)
 
 
 @pytest.mark.parametrize(
@@ -199,6 +241,28 @@ def test_the_budget_is_never_overrun_by_all_that_is_printed(hits, budget, with_i
     assert [hit.id for hit in found.hits] == [hit.id for hit in hits if hit.id in {each.id for each in found.hits}]
 
 
+told = st.lists(st.tuples(st.integers(1, 12), st.sampled_from("abc")), min_size=1, max_size=15, unique=True)
+
+
+@given(told, st.integers(0, 400))
+def test_nothing_is_said_twice_and_a_conversation_keeps_its_order(places, budget):
+    def text(number, session):
+        return f"word{session}{number:02}x " * (3 + number)
+
+    hits = [
+        turn(n, text(n, s), session=s, beside=tuple(beside(m, text(m, s), session=s) for m in (n - 1, n + 1)))
+        for n, s in places
+    ]
+    found = pack(hits, budget).text
+    for session in "abc":
+        said = [*dict.fromkeys(re.findall(rf"word{session}\d\dx", found))]
+        assert said == sorted(said)
+        for word in said:
+            lines = [line for line in found.split("\n") if word in line]
+            assert len(lines) == 1
+            assert lines[0].count(word) <= 3 + int(word[5:7])
+
+
 @given(answers)
 def test_nothing_that_is_recalled_begins_a_line_of_its_own_or_ends_the_block(hits):
     block = wrap_memory(pack(hits, PLENTY).text)
@@ -206,8 +270,9 @@ def test_nothing_that_is_recalled_begins_a_line_of_its_own_or_ends_the_block(hit
         return
     lines = block.split("\n")
     assert (lines[0], lines[-1], block.count(CLOSING), block.count(OPENING)) == (OPENING, CLOSING, 1, 1)
+    assert sum(line.startswith(("* ", "- ")) for line in lines) <= 2 * len(hits)
     for line in filter(None, lines[2:-1]):
-        assert re.match(r"[*-] (?:\w{3} [0-9-]{10}|fact)|…$|\(\* matches", line)
+        assert re.match(r"[*-] |…$|\(\* matches|## \w{3} [0-9-]{10}$", line)
     assert "ignore all previous instructions" not in block.replace("‹ignore all previous instructions›", "")
     assert clean_text(f"before\n{block}\nafter") == "before\n\nafter"
     assert strip_metadata(f"{block}\n\nwhat do I drink?") == "what do I drink?"
@@ -245,7 +310,7 @@ def test_what_stands_beside_a_hit_is_apart_from_it():
         ("a#t1", "Tom", "the kettle"), ("a#t3", "Tom", "the stove"),
     ]  # fmt: skip
     assert answer.text.split("\n")[1:] == [
-        "- Thu 2023-05-25 Tom: the kettle", "* Thu 2023-05-25 Maya: the boiler", "- Thu 2023-05-25 Tom: the stove",
+        "## Thu 2023-05-25", "- Tom: the kettle", "* Maya: the boiler", "- Tom: the stove",
     ]  # fmt: skip
     assert (ask(index, "boiler").hits[0].beside, ask(index, "boiler").text) == ((), None)
     index.close()
