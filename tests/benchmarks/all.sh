@@ -31,6 +31,7 @@ for facts in none observation; do
     measure "evidence-$facts" evidence.py --facts "$facts" --keep "$vaults"
 done
 measure evidence-beam evidence.py --beam --keep "$vaults"
+measure beam beam.py --keep "$vaults"
 measure precision precision.py
 measure weights learn_weights.py --keep "$vaults"
 measure ablation ablation.py --keep "$vaults"

@@ -29,7 +29,7 @@ from typing import Any
 
 import beam_data
 from conversations import over_conversations, vault_folder
-from locomo_data import CATEGORIES, load, read_questions, session_lines
+from locomo_data import category_of, load, read_questions, session_lines
 from machine import describe_machine
 
 CHARACTERS_PER_TOKEN = 4
@@ -81,7 +81,7 @@ def _ask_locomo(talk: dict[str, Any], _facts: str, root: Path, *, tokens: int, b
         for number, line in enumerate(lines[1:], 1)
     }
     questions = [
-        (question.text, CATEGORIES[question.category], [texts[turn] for turn in question.gold])
+        (question.text, category_of(question), [texts[turn] for turn in question.gold])
         for question in read_questions(talk)
     ]
     return list(_ask(root, questions, tokens, budget))
