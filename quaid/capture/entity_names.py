@@ -423,7 +423,7 @@ def has_no_capitals(text: str) -> bool:
 
 def _is_longer(key: str, first: str) -> bool:
     """Return True where `key` begins with the whole name `first`, with more words or with brackets behind it."""
-    return key.startswith((f"{first} ", f"{first}\uff08"))
+    return key.startswith((f"{first} ", f"{first}("))
 
 
 def _long_first(name: str) -> tuple[int, str]:

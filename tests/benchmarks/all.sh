@@ -31,6 +31,7 @@ for facts in none observation; do
     measure "answers-$facts" answers.py --facts "$facts" --keep "$vaults"
 done
 measure answers-beam answers.py --beam --keep "$vaults"
+measure beam beam.py --keep "$vaults"
 measure precision precision.py
 measure weights learn_weights.py --keep "$vaults"
 measure ablation ablation.py --keep "$vaults"

@@ -38,7 +38,7 @@ from quaid.settings import Settings, StageSettings
 DEPTH = 20
 MOST_TURNS = 100
 """Turns that are asked for when their sessions are ranked."""
-_BARE = {"graph", "exact", "episodes", "company", "provenance", "speaker", "form", "spread", "cut", "second_pass"}
+BARE = {"graph", "exact", "episodes", "company", "provenance", "speaker", "form", "spread", "cut", "second_pass"}
 METRICS = ("R@5", "R@10", "R@20", "Hit@10", "NDCG@10", "MRR")
 
 
@@ -79,7 +79,7 @@ def ask_all(
     with Memory(root, settings) as memory:
         memory.sync()  # all vectors, as recall waits for only some
     for name, channels in {"keyword": {"keyword"}, "vector": {"vector"}, "fusion": {"keyword", "vector"}}.items():
-        off = _BARE | ({"keyword", "vector"} - channels)
+        off = BARE | ({"keyword", "vector"} - channels)
         with Memory(root, with_stages(settings, off)) as memory:
             rows[name] = [measure(rank_turns(memory, question), question.gold) for question in asked]
     with Memory(root, settings) as memory:

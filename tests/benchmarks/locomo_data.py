@@ -28,8 +28,14 @@ Turn = tuple[str, int]
 class Question:
     conversation: str
     text: str
-    category: int
+    category: int | str
     gold: frozenset[Turn]
+
+
+def category_of(question: Question) -> str:
+    """What its category is called."""
+    category = question.category
+    return CATEGORIES[category] if isinstance(category, int) else category
 
 
 def load(only: list[str] | None = None) -> list[dict[str, Any]]:

@@ -36,6 +36,7 @@ MADE = {
     "precision": "precision.py",
     "ablation": "ablation.py",
     "weights": "learn_weights.py",
+    "beam": "beam.py",
     "stages": "stages.py --all",
     "scale": "scale.py --notes 1000 --notes 10000 --notes 100000",
     "as-of": "as_of.py",
@@ -43,6 +44,12 @@ MADE = {
 }
 """The command behind each file; all.sh runs these."""
 CUTS = ("R@5", "R@10", "R@20")
+SETS = {
+    "none": "LoCoMo",
+    "observation": "LoCoMo with facts",
+    "user": "BEAM, user's messages",
+    "both": "BEAM, both sides",
+}
 DASH = "–"
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<old>.*?)(<!-- end: (?P=name) -->)", re.DOTALL)
 
@@ -89,6 +96,20 @@ def render_locomo(figures: Figures) -> str:
         f"{figures['questions']:,} questions over {figures['turns']:,} turns; recall p50 {figures['p50_ms']:.0f} ms, "
         f"p95 {figures['p95_ms']:.0f} ms.\n\n{_table(['', *METRICS], rows)}\n{_table(['hybrid', *CUTS], categories)}"
     )
+
+
+def render_beam(figures: Figures) -> str:
+    parts = []
+    for pool, found in figures["pools"].items():
+        rows = [
+            [f"*{name}*" if name in {"random", "oracle"} else name, *(_share(row[metric]) for metric in METRICS)]
+            for name, row in found["rows"].items()
+        ]
+        parts.append(
+            f"{SETS[pool]}: {found['questions']:,} questions; recall p50 {found['p50_ms']:.0f} ms, p95 "
+            f"{found['p95_ms']:.0f} ms.\n\n{_table(['', *METRICS], rows)}"
+        )
+    return "\n".join(parts)
 
 
 def render_answers(figures: Figures) -> str:
@@ -174,19 +195,30 @@ def render_weights(figures: Figures) -> str:
             f"{weights['in the code'][name]:.2f}",
             f"{mean:.2f}",
             f"{min(fold[name] for fold in folds):.2f} to {max(fold[name] for fold in folds):.2f}",
+            *(f"{weights[kind][name]:.2f}" for kind in ("LoCoMo alone", "BEAM alone")),
         ]
         for name, mean in weights["mean"].items()
     ]
-    held_out = [
-        [f"{facts}: {name}", *(" / ".join(_share(scores[cut]) for cut in CUTS) for scores in found.values())]
-        for facts, rankings in figures["held_out"].items()
-        for name, found in rankings.items()
+    names = list(next(iter(figures["sets"].values()))["rows"])
+    found = [
+        [name, *(_against_fusion(name, each["rows"][name]) for each in figures["sets"].values())] for name in names
     ]
-    labels = next(iter(next(iter(figures["held_out"].values())).values()))
+    categories = [
+        [f"{SETS[pool]}: {label}", *(_share(scores[name]) for name in names)]
+        for pool, each in figures["sets"].items()
+        for label, scores in each["by_category"].items()
+    ]
     return (
-        f"L2 {figures['l2']:g}.\n\n{_table(['evidence', 'in the code', 'learned, mean', 'folds'], rows)}\n"
-        f"{_table(['R@5 / R@10 / R@20', *labels], held_out)}"
+        f"L2 {figures['l2']:g}.\n\n"
+        f"{_table(['evidence', 'in the code', 'learned, mean', 'folds', 'LoCoMo alone', 'BEAM alone'], rows)}\n"
+        f"{_table(['R@5 / R@10 / R@20', *(SETS[pool] for pool in figures['sets'])], found)}\n"
+        f"{_table(['R@10', *names], categories)}"
     )
+
+
+def _against_fusion(name: str, row: Mapping[str, float]) -> str:
+    scores = " / ".join(_share(row[cut]) for cut in CUTS)
+    return scores if name == "fusion" else f"{scores} ({row['low']:+.3f} … {row['high']:+.3f})"
 
 
 def render_stages(figures: Figures) -> str:
@@ -246,6 +278,7 @@ RENDERERS: dict[str, Callable[[Figures], str]] = {
     "answers-beam": render_answers,
     "precision": render_precision,
     "ablation": render_ablation,
+    "beam": render_beam,
     "weights": render_weights,
     "stages": render_stages,
     "scale": render_scale,

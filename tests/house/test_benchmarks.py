@@ -39,7 +39,7 @@ def test_learned_weights_are_where_the_loss_is_least(benchmark):
         for answered in lists:
             scores = answered.rows[:, :3] @ weights
             losses.append(np.log(np.exp(scores).sum()) - scores[answered.is_gold].mean())
-        return np.mean(losses) + 0.005 * (weights @ weights)
+        return np.mean(losses) + 0.005 * (weights[1:] @ weights[1:])  # a candidate's own score is free
 
     learned = learning.learn(lists, used, 0.01)
     weights = np.array([learned[name] for name in used])
