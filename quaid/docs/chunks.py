@@ -198,16 +198,18 @@ class _Cutter:
         size = 0
         says_something = False
         for piece in _fitting(pieces, max(self._limit - headings, self._limit // 2)):
-            needed = len(piece.text) + len(_SEPARATOR)
-            # A heading stays with what it is the heading of.
-            if size + needed > self._limit and (says_something or size > self._limit):
+            if not says_something and size + len(piece.text) > self._limit:  # what is new goes before what is repeated
+                repeated, size = [], _size(own)
+            # A heading stays with what it is the heading of, also where that is too long for any passage.
+            is_cut = says_something or (own and len(piece.text) <= self._limit)
+            if is_cut and size + len(piece.text) > self._limit:
                 yield repeated, own
                 repeated = _end_of(own, self._overlap)
-                if _size(repeated) + needed > self._limit:
+                if _size(repeated) + len(piece.text) > self._limit:
                     repeated = []
                 own, size, says_something = [], _size(repeated), False
             own.append(piece)
-            size += needed
+            size += len(piece.text) + len(_SEPARATOR)
             says_something |= bool(piece.plain) or not piece.whole
         if own:
             yield repeated, own

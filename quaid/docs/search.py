@@ -14,6 +14,7 @@ from quaid.docs.catalogue import Catalogue
 from quaid.errors import QuaidError
 from quaid.index import passages
 from quaid.index.matrix import VectorMatrix
+from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
 from quaid.model import ChannelRank
@@ -88,6 +89,7 @@ class DocSearch:
         self._readers = IndexReader(self.path), IndexReader(self.path)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
+        self._postings = Postings()
 
     def sync(
         self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
@@ -118,7 +120,7 @@ class DocSearch:
             one, other = (reader.open() for reader in self._readers)
             if one is None or other is None:
                 return DocSearchResult(query, (), tuple(degraded))
-            sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped)
+            sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped, self._postings)
             found = search(
                 sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
                 depth=depth, helpers=helpers(),

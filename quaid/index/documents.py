@@ -360,7 +360,8 @@ def living_facts(
     """Return (chunk_id, document, text) of those chunks that are facts of `owner` and still hold."""
     columns = ", ".join(f"d.{name.strip()}" for name in _DOCUMENT.split(","))
     rows = connection.execute(
-        f"SELECT chunk_id, text, {columns} FROM chunks c JOIN documents d USING (doc_id) "
+        # From the chunks to their documents: SQLite would rather look at all documents of the owner.
+        f"SELECT chunk_id, text, {columns} FROM chunks c CROSS JOIN documents d USING (doc_id) "
         "WHERE chunk_id IN (SELECT value FROM json_each(?)) AND kind = 'fact' AND owner = ? "
         f"AND {_HOLDS}",
         (json.dumps(list(chunk_ids)), owner),

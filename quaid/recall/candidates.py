@@ -112,6 +112,9 @@ def _best(fused: Mapping[int, float], request: SearchRequest) -> list[int]:
     """Return the chunks to look at closely, best first: the best of all, and the best of the kinds asked for."""
     kinds = request.options.kinds
     limit = max(MAX_FUSED, 4 * (request.options.limit or 0))
+    if not kinds and len(fused) > limit:
+        least = sorted(fused.values(), reverse=True)[limit - 1]
+        fused = {chunk_id: score for chunk_id, score in fused.items() if score >= least}
     ranked = sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))
     if not kinds:
         return ranked[:limit]

@@ -38,7 +38,11 @@ def render(
     by_document = {candidate.doc_id: candidate for candidate, _, _ in chosen}
     candidates = [candidate for candidate, _, _ in chosen]
     ranks = _channel_ranks(candidates, retrieved)
-    owner_keys = graph.with_aliases(connection, request.owner_names, request.scope)
+    owner_keys = request.sources.kept.of(
+        connection,
+        ("aliases", request.owner_names, repr(request.scope)),
+        lambda: graph.with_aliases(connection, request.owner_names, request.scope),
+    )
     headings = surroundings.list_headings(request, candidates)
     beside: Mapping[int, tuple[Neighbour, ...]] = {}
     if request.options.beside or request.options.budget is not None:
