@@ -245,7 +245,7 @@ def test_the_rest_of_the_settings_is_used(tmp_path, monkeypatch):
     (tmp_path / CONFIG_FILE).write_text('owner = "maya"\n[recall]\nlimit = -3\nk_most = 9\n', encoding="utf-8")
     monkeypatch.setenv("QUAID_RECALL_GATE", "high")
     settings, problem = settings_for_reading(tmp_path)
-    assert (settings.owner, settings.recall.limit, settings.recall.k_most, settings.recall.gate) == ("maya", 0, 9, 0.7)
+    assert (settings.owner, settings.recall.limit, settings.recall.k_most, settings.recall.gate) == ("maya", 0, 9, 0.5)
     assert "line 3: recall.limit is -3" in str(problem)
     assert "QUAID_RECALL_GATE: recall.gate is 'high', must be a number" in str(problem)
 
