@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.stop_words import STOP_WORDS
+from quaid.text.words import fold
 
 if TYPE_CHECKING:
     from quaid.text.windows import Window
@@ -78,7 +79,7 @@ class Reading:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = text.replace("’", "'")  # noqa: RUF001
+        self._text = fold(text.replace("’", "'"))  # noqa: RUF001
         self._in_order = [word.lower().removesuffix("'s") for word in _WORD.findall(self._text)]
         self.words = frozenset(self._in_order)
 

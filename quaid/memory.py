@@ -430,8 +430,8 @@ class Memory:
         from quaid.capture.writer import Dependencies
 
         return Dependencies(
-            self.root, self.settings, self.embedding, lambda: self.git, self.whole_index, self.index,
-            self.answers.visible, self.answers.owners, self._tell,
+            self.root, self.settings, self.embedding, self.answers.matrix, lambda: self.git, self.whole_index,
+            self.index, self.answers.visible, self.answers.owners, self._tell,
         )  # fmt: skip
 
     def _show(self, what: str, done: int, total: int) -> None:

@@ -39,8 +39,8 @@ class Kind(StrEnum):
 
 
 def name_key(name: str) -> str:
-    """Return a name, alias or link target as it is compared: NFC, case folded, white space collapsed."""
-    return " ".join(normalize("NFC", name).casefold().split())
+    """Return a name, alias or link target as it is compared: NFKC, case folded, white space collapsed."""
+    return " ".join(normalize("NFKC", name).casefold().split())
 
 
 OWNER_LABELS = frozenset(

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from vaults import calm, vault  # noqa: F401 - fixtures for whoever asks for them
 
 # Hundreds of processes are started here: each would compile all of Quaid where nothing compiled may be kept.
@@ -17,6 +18,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("QUAID_MODELS_PROVIDER", "none")
 os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the desktop of who runs it
 
+settings.register_profile("quaid", deadline=None)  # a busy machine is no defect
+settings.load_profile("quaid")
 
 SHARED_MEMORY = Path("/dev/shm")
 ROOM = 6_000_000_000

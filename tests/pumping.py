@@ -10,7 +10,7 @@ import re._parser as parser
 import time
 from collections.abc import Callable, Iterator
 
-FEW, SHORT, LONG = 20, 2_000, 8_000
+FEW, SHORT, LONG = 20, 4_000, 16_000
 """Characters. From one to the other linear work takes 4 times as long, quadratic work 16 times."""
 NOTICED_S = 0.003
 MOST_GROWTH = 8.0

@@ -15,7 +15,7 @@ from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.claims import Reading, find_same, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
-from quaid.index import database, documents, graph, vectors
+from quaid.index import documents, graph, vectors
 from quaid.index.documents import Document
 from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
@@ -24,6 +24,10 @@ from quaid.vault import files, frontmatter, layout, markdown, notes
 
 if TYPE_CHECKING:
     import apsw
+    import numpy as np
+    import numpy.typing as npt
+
+    from quaid.index.matrix import VectorMatrix
 
 SIMILAR_FACTS = 8
 """Nearest facts that are compared before a new one is written."""
@@ -35,8 +39,9 @@ _HEAD_BYTES = 8192
 class NoteFinder:
     """One vault's, asked of a fresh index."""
 
-    def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
+    def __init__(self, root: Path, settings: Settings, embedding: Embedding, matrix: VectorMatrix) -> None:
         self._root = root
+        self._matrix = matrix
         self._settings = settings
         self._layout = layout.Layout.of(settings.vault)
         self._embedding = embedding
@@ -114,7 +119,7 @@ class NoteFinder:
     ) -> dict[int, KnownFact]:
         """Place of a fact without a twin so far -> the known one that says the same in other words."""
         nearest = {
-            place: dict(vectors.search(index, likeness.row, likeness.vectors[place], SIMILAR_FACTS))
+            place: dict(self._matrix.search(index, likeness.row, likeness.of_fact(place), SIMILAR_FACTS))
             for place in range(len(new))
             if found[place] is None
         }
@@ -160,8 +165,13 @@ class _Likeness:
             found = embedding.vectors_of(embedder, [markdown.plain(fact.statement) for fact in new])
         except EmbeddingError:
             return None
-        database.enable_vectors(index)
         return cls(row, found, settings.embedding.duplicate_similarity or embedder.duplicate_similarity)
+
+    def of_fact(self, place: int) -> npt.NDArray[np.float32]:
+        """The vector of a fact."""
+        import numpy as np
+
+        return np.frombuffer(self.vectors[place], "<f4")
 
     def before(self, place: int) -> list[float]:
         """The cosines of a fact with all that stand before it."""

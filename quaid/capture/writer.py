@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import apsw
 
     from quaid.history.vault_history import History
+    from quaid.index.matrix import VectorMatrix
 
 PLAN_ATTEMPTS = 5
 FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
@@ -98,7 +99,7 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The vault, the git history and the index that a writer works with.
+    """The vault, the git history, the index and its vectors in memory that a writer works with.
 
     `fresh_index` is all of the index, brought up to date: a plan must not repeat what is there. `visible_index` is the
     index as it is and as its owner may see it, `fresh_visible_index` the same brought up to date first.
@@ -107,6 +108,7 @@ class Dependencies:
     root: Path
     settings: Settings
     embedding: Embedding
+    matrix: VectorMatrix
     history: Callable[[], History]
     fresh_index: Callable[[], apsw.Connection]
     fresh_visible_index: Callable[[], apsw.Connection]
@@ -122,7 +124,7 @@ class Writer:
         self._dependencies = dependencies
         self._root = dependencies.root
         self._layout = Layout.of(dependencies.settings.vault)
-        self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding)
+        self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding, dependencies.matrix)
 
     def remember(self, text: str, details: FactDetails) -> WriteResult:
         """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""

@@ -14,6 +14,7 @@ from quaid.docs.catalogue import Catalogue
 from quaid.errors import QuaidError
 from quaid.index import passages
 from quaid.index.matrix import VectorMatrix
+from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks
 from quaid.model import ChannelRank
@@ -36,7 +37,7 @@ MAX_EMBED_S = 1.0
 """Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
 MAX_OF_ONE_DOC = 2
 """The passages of one document that may go before those of others: a question is often answered in two pages."""
-WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"beside": 1.0, "phrase": Weights().phrase})
+WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "phrase": 0.3})
 """A passage gets no support from its neighbours: it counts by its own words and likeness at the configured share
 (`beside`, of what stands alone), and by a quoted phrase. Its length does not count, as it was cut.
 """
@@ -88,6 +89,7 @@ class DocSearch:
         self._readers = IndexReader(self.path), IndexReader(self.path)
         self._matrix = VectorMatrix()
         self._scoped = ScopedChunks()
+        self._postings = Postings()
 
     def sync(
         self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
@@ -118,7 +120,7 @@ class DocSearch:
             one, other = (reader.open() for reader in self._readers)
             if one is None or other is None:
                 return DocSearchResult(query, (), tuple(degraded))
-            sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped)
+            sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped, self._postings)
             found = search(
                 sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
                 depth=depth, helpers=helpers(),

@@ -225,15 +225,6 @@ def list_ids(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int,
     return {int(row[0]): str(row[1]) for row in rows}
 
 
-def last_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, int]:
-    """Return the last chunk of each document."""
-    rows = connection.execute(
-        "SELECT doc_id, max(chunk_id) FROM chunks WHERE doc_id IN (SELECT value FROM json_each(?)) GROUP BY doc_id",
-        (json.dumps(list(doc_ids)),),
-    )
-    return {int(row[0]): int(row[1]) for row in rows}
-
-
 def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, list[tuple[str, str, str]]]:
     found: dict[int, list[tuple[str, str, str]]] = {}
     for doc_id, *edge in connection.execute(
@@ -369,7 +360,8 @@ def living_facts(
     """Return (chunk_id, document, text) of those chunks that are facts of `owner` and still hold."""
     columns = ", ".join(f"d.{name.strip()}" for name in _DOCUMENT.split(","))
     rows = connection.execute(
-        f"SELECT chunk_id, text, {columns} FROM chunks c JOIN documents d USING (doc_id) "
+        # From the chunks to their documents: SQLite would rather look at all documents of the owner.
+        f"SELECT chunk_id, text, {columns} FROM chunks c CROSS JOIN documents d USING (doc_id) "
         "WHERE chunk_id IN (SELECT value FROM json_each(?)) AND kind = 'fact' AND owner = ? "
         f"AND {_HOLDS}",
         (json.dumps(list(chunk_ids)), owner),

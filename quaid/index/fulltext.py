@@ -10,11 +10,15 @@ import apsw
 
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk
-from quaid.text.stop_words import STOP_WORDS
+from quaid.text.stop_words import stop_words
 from quaid.text.words import find_words, is_joined_letter, segmented
 
 # bm25 weights of the columns text, context, keywords.
 WEIGHTS = (1.0, 1.0, 0.5)
+COMMON_SHARE, MANY = 0.5, 20_000
+"""A word that more than this share of the chunks have tells none from another: bm25 gives it next to nothing, for the
+price of ranking them all, which is felt in an index of more than so many chunks.
+"""
 _RANKED = (
     f"SELECT rowid AS found, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score "
     "FROM fulltext WHERE fulltext MATCH ?"
@@ -56,14 +60,22 @@ def remove(connection: apsw.Connection, doc_id: int, chunk_ids: Sequence[int]) -
     connection.execute("DELETE FROM episode_words WHERE rowid = ?", (doc_id,))
 
 
-def terms(text: str) -> list[str]:
-    """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word."""
+def terms(text: str, language: str | None = None) -> list[str]:
+    """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word of
+    its `language`, which is English where it is not told.
+    """
     words = list(dict.fromkeys(find_words(text)))
-    return [word for word in words if word not in STOP_WORDS] or words
+    dropped = stop_words(language or "en")
+    return [word for word in words if word not in dropped] or words
+
+
+def as_phrase(text: str) -> str:
+    """Return `text` as one term: its words where they follow each other."""
+    return " ".join(find_words(text))
 
 
 def match_any(words: Sequence[str]) -> str:
-    """Return an FTS5 query: any of `words`, each quoted so that no word is syntax."""
+    """Return an FTS5 query: any of `words`, each quoted so that no word is syntax; one with spaces is a phrase."""
     return " OR ".join(f'"{word}" *' if is_joined_letter(word) else f'"{word}"' for word in words)
 
 
@@ -84,6 +96,35 @@ def search(
         (match, limit),
     )
     return [(chunk_id, score) for chunk_id, score in json.loads(next(rows)[0])]
+
+
+def list_matches(connection: apsw.Connection, match: str) -> tuple[list[int], list[float]]:
+    """Return the chunk_ids of all chunks that match, ascending, and the bm25 of each."""
+    rows = connection.execute(
+        f"SELECT json_group_array(found), json_group_array(-score) FROM ({_RANKED} ORDER BY rowid)", (match,)
+    )
+    ids, scores = next(rows)
+    return json.loads(ids), json.loads(scores)
+
+
+def count(connection: apsw.Connection) -> int:
+    """Return how many chunks have words."""
+    return int(connection.execute("SELECT count(*) FROM fulltext_docsize").get)
+
+
+def is_common(matches: int, total: int) -> bool:
+    """Return whether a word that `matches` of `total` chunks have is passed over where others are asked for."""
+    return total > MANY and matches > COMMON_SHARE * total
+
+
+def list_telling(connection: apsw.Connection, words: Sequence[str]) -> list[str]:
+    """Return `words` without those that are common; all of them when every one is."""
+    if (total := count(connection)) <= MANY:
+        return list(words)
+    sql = "SELECT count(*) FROM (SELECT 1 FROM fulltext WHERE fulltext MATCH ? LIMIT ?)"
+    most = int(COMMON_SHARE * total) + 1
+    counts = (int(connection.execute(sql, (match_any([word]), most)).get) for word in words)
+    return [word for word, found in zip(words, counts, strict=True) if not is_common(found, total)] or list(words)
 
 
 def search_episodes(

@@ -211,8 +211,10 @@ def entity_names(connection: apsw.Connection, within: str | None = None) -> list
     text `within`, where one is given.
     """
     rows = connection.execute(
-        "SELECT n.name, first.name, d.kind FROM names n "
-        "JOIN names first ON first.doc_id = n.doc_id AND first.position = 0 JOIN documents d ON d.doc_id = n.doc_id "
+        # From the few entities to their names: most names are those of facts.
+        "SELECT n.name, first.name, d.kind FROM (SELECT doc_id, kind FROM documents WHERE kind = 'entity' "
+        "UNION ALL SELECT doc_id, kind FROM documents WHERE kind = 'note') d CROSS JOIN names n USING (doc_id) "
+        "JOIN names first ON first.doc_id = d.doc_id AND first.position = 0 "
         "WHERE (:within IS NULL OR instr(:within, n.name) > 0) "
         f"AND (d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF})) "
         "ORDER BY d.kind, n.position, n.name",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from quaid.index import documents, fulltext, graph
 from quaid.index.documents import Document
 from quaid.model import name_key
-from quaid.text.words import find_words
 
 if TYPE_CHECKING:
     import apsw
@@ -99,7 +98,6 @@ def _list_about(connection: apsw.Connection, name: str) -> set[int]:
     key = name_key(name)
     keys = graph.find_entities(connection, [key]).get(key, set()) | {key}
     found = set(graph.documents_about(connection, keys, limit=_ALL))
-    phrases = [" ".join(find_words(each)) for each in keys]
-    match = fulltext.match_any([phrase for phrase in phrases if phrase])
+    match = fulltext.match_any([phrase for phrase in map(fulltext.as_phrase, keys) if phrase])
     chunks = [chunk_id for chunk_id, _ in fulltext.search(connection, match, _ALL)]
     return found | {candidate.doc_id for candidate in documents.fetch_candidates(connection, chunks).values()}

@@ -5,8 +5,9 @@ Every command that takes a reference asks here: `get`, `forget`, `why`, `edit`, 
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
@@ -33,6 +34,21 @@ class Meant(NamedTuple):
     document: Document
     turn: int | None = None
     heading: str = ""
+
+
+def has_reference(connection: apsw.Connection, references: Sequence[str]) -> bool:
+    """Return whether one of `references` is the id, path, session, file name, title or alias of any document."""
+    rows = connection.execute(
+        "SELECT 1 FROM documents WHERE id IN (SELECT value FROM json_each(:called)) UNION ALL "
+        "SELECT 1 FROM documents WHERE path IN (SELECT value FROM json_each(:called)) UNION ALL "
+        "SELECT 1 FROM documents WHERE session IN (SELECT value FROM json_each(:called)) UNION ALL "
+        "SELECT 1 FROM names WHERE name_key IN (SELECT value FROM json_each(:keys)) LIMIT 1",
+        {
+            "called": json.dumps(references),
+            "keys": json.dumps([name_key(name.removesuffix(".md")) for name in references]),
+        },
+    )
+    return next(rows, None) is not None
 
 
 def resolve(connection: apsw.Connection, reference: str) -> list[Meant]:

@@ -50,6 +50,8 @@ CREATE INDEX documents_id ON documents (id);
 CREATE INDEX documents_owner ON documents (owner, privacy);
 CREATE INDEX documents_text_hash ON documents (text_hash) WHERE text_hash IS NOT NULL;
 CREATE INDEX documents_session ON documents (session) WHERE session IS NOT NULL;
+CREATE INDEX documents_entities ON documents (kind) WHERE kind = 'entity';
+CREATE INDEX documents_notes ON documents (kind) WHERE kind = 'note';
 CREATE INDEX documents_problems ON documents (path, problems) WHERE problems <> '[]';
 CREATE INDEX documents_superseded ON documents (superseded_by) WHERE superseded_by IS NOT NULL;
 
@@ -73,6 +75,7 @@ CREATE TABLE chunks (
     embedded TEXT NOT NULL DEFAULT 'pending'
 );
 CREATE INDEX chunks_document ON chunks (doc_id, ordinal);
+CREATE INDEX chunks_turn ON chunks (doc_id, turn, speaker) WHERE turn IS NOT NULL;
 CREATE INDEX chunks_pending ON chunks (chunk_id) WHERE embedded <> 'ready';
 
 -- A stretch of a doc under one heading, as it is shown: its markdown, and from which line of the file to which. It is found

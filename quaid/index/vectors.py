@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
 
+from quaid.index import database
+
 _MAX_NEIGHBOURS = 4096
 """sqlite-vec refuses to look for more."""
+_MOVED = "moved_vectors"
+_MAX_MOVED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ def insert(connection: apsw.Connection, row: EmbedderRow, items: Iterable[tuple[
     """Add (chunk_id, text_key, float32 vector). A chunk that changed, went or was embedded by another process
     meanwhile is passed over.
     """
+    highest = int(connection.execute(f"SELECT coalesce(max(rowid), 0) FROM {row.table}_rowids").get)
+    late = []
     for chunk_id, key, vector in items:
         connection.execute(
             "UPDATE chunks SET embedded = 'ready' WHERE chunk_id = ? AND text_key = ? AND embedded <> 'ready'",
@@ -101,6 +107,9 @@ def insert(connection: apsw.Connection, row: EmbedderRow, items: Iterable[tuple[
         )
         if connection.changes():
             connection.execute(f"INSERT INTO {row.table} (rowid, embedding) VALUES (?, ?)", (chunk_id, vector))
+            if chunk_id < highest:
+                late.append(chunk_id)
+    _note_moved(connection, late)
 
 
 def mark_failed(connection: apsw.Connection, chunk_ids: Iterable[int]) -> None:
@@ -116,6 +125,22 @@ def remove(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
         return
     for row in list_embedders(connection):
         connection.executemany(f"DELETE FROM {row.table} WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
+    _note_moved(connection, chunk_ids)
+
+
+def list_moved(connection: apsw.Connection) -> tuple[int, list[int]]:
+    """Return how many vectors went, or came in between others, since the index was begun, and the chunks of the last of
+    them, newest last.
+    """
+    count, *last = json.loads(database.get_meta(connection, _MOVED) or "[0]")
+    return count, last
+
+
+def _note_moved(connection: apsw.Connection, chunk_ids: Sequence[int]) -> None:
+    if chunk_ids:
+        count, last = list_moved(connection)
+        last = [*last, *chunk_ids][-_MAX_MOVED:]
+        database.set_meta(connection, _MOVED, json.dumps([count + len(chunk_ids), *last]))
 
 
 def search(
@@ -142,9 +167,10 @@ def list_sample(connection: apsw.Connection, count: int) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def list_ready(connection: apsw.Connection) -> Iterator[int]:
-    """Return the chunks that have a vector of the newest embedder."""
-    return (int(row[0]) for row in connection.execute("SELECT chunk_id FROM chunks WHERE embedded = 'ready'"))
+def list_after(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> list[int]:
+    """Return the chunks behind `chunk_id` that have a vector."""
+    rows = connection.execute(f"SELECT rowid FROM {row.table}_rowids WHERE rowid > ? ORDER BY rowid", (chunk_id,))
+    return [int(found[0]) for found in rows]
 
 
 def get(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> bytes | None:

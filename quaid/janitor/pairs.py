@@ -26,6 +26,7 @@ from quaid.local.runs import evidence_key
 from quaid.model import note_name
 from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
+from quaid.text.language import language
 
 if TYPE_CHECKING:
     from quaid.index.vectors import EmbedderRow
@@ -175,7 +176,7 @@ class PairFinder:
     ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
         by_chunk = {fact.chunk_id: fact for fact in facts}
         for fact in fresh:
-            match = fulltext.match_any(fulltext.terms(fact.text)[:MAX_WORDS])
+            match = fulltext.match_any(fulltext.terms(fact.text, language(fact.text))[:MAX_WORDS])
             found = dict(fulltext.search(self._index, match, NEAREST + 1, by_chunk))
             own = found.pop(fact.chunk_id, 0.0)
             for chunk_id, score in found.items():

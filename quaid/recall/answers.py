@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +20,9 @@ from quaid.errors import (
     VaultReadOnlyError,
 )
 from quaid.index import database, documents, vectors
+from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
+from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
 from quaid.index.scope import ScopedChunks, visible_to
 from quaid.index.views import NoteView, view_note
@@ -73,7 +75,9 @@ class Answers:
         self._path = state_folder(root) / INDEX_FILE
         self._second = IndexReader(self._path)
         self._visible = IndexReader(self._path, self.owners)
-        self._matrix = VectorMatrix()
+        self.matrix = VectorMatrix()
+        self._postings = Postings()
+        self._kept = KeptAnswers()
         self._scoped = ScopedChunks()
         self._records: RecallRecords | None = None
         self._judge: Judge | None = None
@@ -98,7 +102,9 @@ class Answers:
             core_notes, room = _fit_core_notes(core_notes, options.budget)
             options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
-        sources = Sources(connection, second, self._embedding.embedder_of, self._matrix, self._scoped)
+        sources = Sources(
+            connection, second, self._embedding.embedder_of, self.matrix, self._scoped, self._postings, self._kept
+        )
         answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if core_notes:
             answer = replace(answer, context=core_notes)
@@ -108,9 +114,10 @@ class Answers:
             if isinstance(self._problem, SettingError):
                 reason = "what cannot be used has its default until it is repaired."
             degraded.insert(0, f"config: {reason} {self._problem}")
-        degraded += _list_conflicts(connection, options)
+        kept = self._kept.of
+        degraded += kept(connection, ("conflicts", options.owners), lambda: _list_conflicts(connection, options.owners))
         if not options.keyword_only and self._settings.embedding.provider != "none":
-            waiting = vectors.count_pending(connection)
+            waiting = kept(connection, "pending", lambda: vectors.count_pending(connection))
             if waiting and self._embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
         return _with_degraded(answer, degraded)
@@ -250,7 +257,7 @@ class Answers:
         try:
             sources = Sources(connection, connection, self._embedding.embedder_of, VectorMatrix())
             answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
-            conflicts = _list_conflicts(connection, options)
+            conflicts = _list_conflicts(connection, options.owners)
         finally:
             reader.close()
         # What has become private since is not told as it was before.
@@ -273,9 +280,9 @@ class Answers:
         return self._judge
 
 
-def _list_conflicts(connection: apsw.Connection, options: RecallOptions) -> list[str]:
+def _list_conflicts(connection: apsw.Connection, owners: Collection[str]) -> list[str]:
     """Return a sentence that names the notes with an unresolved merge conflict; none where there are none."""
-    found = documents.list_conflicts(connection, visible_to(connection, options.owners))
+    found = documents.list_conflicts(connection, visible_to(connection, owners))
     if not found:
         return []
     more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""

@@ -39,18 +39,19 @@ def reorder(
 def spread(ranked: Sequence[Candidate], scores: Mapping[int, float], strength: float) -> list[tuple[Candidate, float]]:
     """Return `ranked` with the turns of one session taken apart, and what each scored when its turn came.
 
-    The n-th turn taken from the same session has `strength * sqrt(n)` less: a question whose answer is spread over
-    several conversations is not answered from one alone, and where one conversation is far ahead it stays ahead.
+    The n-th turn taken from the same session has `strength * sqrt(n)` less, however many chunks it is: a question whose
+    answer is spread over several conversations is not answered from one alone, and where one conversation is far ahead
+    it stays ahead.
     """
-    taken: dict[int, int] = {}
+    taken: dict[int, set[int | None]] = {}
     if all(candidate.turn is None for candidate in ranked[:MAX_REORDERED]):
         return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
 
     def loss(candidate: Candidate) -> float:
-        return strength * math.sqrt(taken.get(candidate.doc_id, 0)) if candidate.turn is not None else 0.0
+        return strength * math.sqrt(len(taken.get(candidate.doc_id, ()))) if candidate.turn is not None else 0.0
 
     def take(candidate: Candidate) -> None:
-        taken[candidate.doc_id] = taken.get(candidate.doc_id, 0) + 1
+        taken.setdefault(candidate.doc_id, set()).add(candidate.turn)
 
     return _greedily(ranked, scores, loss, take)
 

@@ -33,7 +33,7 @@ def min_max(ranking: Ranking, *, floor: float | None = None) -> dict[int, float]
     span = best - low
     if span <= 0:
         return {chunk_id: 1.0 for chunk_id, _ in ranking}
-    return {chunk_id: max(0.0, (score - low) / span) for chunk_id, score in ranking}
+    return {chunk_id: (score - low) / span if score > low else 0.0 for chunk_id, score in ranking}
 
 
 def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_weight: float) -> dict[int, float]:
@@ -45,10 +45,9 @@ def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_wei
         return dict(keyword)
     if not keyword:
         return dict(vector)
-    return {
-        chunk_id: vector_weight * vector.get(chunk_id, 0.0) + (1.0 - vector_weight) * keyword.get(chunk_id, 0.0)
-        for chunk_id in keyword.keys() | vector.keys()
-    }
+    of_words = 1.0 - vector_weight
+    fused = {chunk_id: of_words * score for chunk_id, score in keyword.items()}
+    return fused | {i: vector_weight * score + of_words * keyword.get(i, 0.0) for i, score in vector.items()}
 
 
 def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]], k: int) -> dict[int, float]:

@@ -8,7 +8,8 @@ from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key
 from quaid.recall import contradictions, scoring, surroundings
-from quaid.recall.candidates import CandidateSet, Chosen, contributions, hit_id, hit_kind
+from quaid.recall.candidates import CandidateSet, Chosen, hit_id, hit_kind
+from quaid.recall.features import contributions
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.redaction import admit
 from quaid.settings import RecallSettings
@@ -37,7 +38,11 @@ def render(
     by_document = {candidate.doc_id: candidate for candidate, _, _ in chosen}
     candidates = [candidate for candidate, _, _ in chosen]
     ranks = _channel_ranks(candidates, retrieved)
-    owner_keys = graph.with_aliases(connection, request.owner_names, request.scope)
+    owner_keys = request.sources.kept.of(
+        connection,
+        ("aliases", request.owner_names, repr(request.scope)),
+        lambda: graph.with_aliases(connection, request.owner_names, request.scope),
+    )
     headings = surroundings.list_headings(request, candidates)
     beside: Mapping[int, tuple[Neighbour, ...]] = {}
     if request.options.beside or request.options.budget is not None:

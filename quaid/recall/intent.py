@@ -26,6 +26,8 @@ from itertools import pairwise, takewhile
 from types import MappingProxyType
 from typing import NamedTuple
 
+from quaid.text.language import language
+
 
 class Intent(StrEnum):
     """The kind of answer that a question wants."""
@@ -167,6 +169,24 @@ _TECHNICAL_OF_OURS = (
 """Count 1 more: the article says that there is one everybody here knows."""
 
 
+_ASKING: Mapping[str, Intent] = {
+    **dict.fromkeys("wer wem wen wessen qui quién quien quiénes quem".split(), Intent.WHO),  # noqa: SIM905
+    **dict.fromkeys("wann quand cuándo cuando quando".split(), Intent.WHEN),  # noqa: SIM905
+    **dict.fromkeys("wo wohin woher où dónde donde adónde onde aonde".split(), Intent.WHERE),  # noqa: SIM905
+    **dict.fromkeys("warum wieso weshalb pourquoi porquê".split(), Intent.WHY),  # noqa: SIM905
+    **dict.fromkeys("was welche welcher welches que quoi quel quelle qué cuál qual quais".split(), Intent.WHAT),  # noqa: SIM905
+}
+"""Question words of German, French, Spanish and Portuguese."""
+_ASKING_RUNS = (
+    *((run, Intent.WHY) for run in ("为什么", "为何", "なぜ", "どうして")),
+    *((run, Intent.WHEN) for run in ("什么时候", "何时", "几点", "哪天", "哪一天", "いつ", "何時", "何日")),
+    *((run, Intent.WHERE) for run in ("哪里", "哪儿", "什么地方", "どこ")),
+    *((run, Intent.WHO) for run in ("谁", "誰", "だれ")),
+    *((run, Intent.WHAT) for run in ("什么", "哪", "何", "どの")),
+)
+"""Those of Chinese and Japanese, the longer before what they begin with."""
+
+
 def classify(text: str) -> Intent:
     """Return the intent of a question or of a few keywords; any text has one. Case does not matter. Time is linear."""
     words = _words_of(text)
@@ -180,7 +200,8 @@ def classify(text: str) -> Intent:
         at = next((index for index, word in enumerate(words) if word in _QUESTION_WORDS), None)
     head, rest = ("", []) if at is None else (words[at], words[at + 1 :])
     return (
-        _by_question_word(head, rest)
+        _by_other_question_word(text, words)
+        or _by_question_word(head, rest)
         or (Intent.PREFERENCE if _is_about_liking(words) else None)
         or (Intent.RELATION if _is_about_kin(words, said, head) else None)
         or (Intent.WHO if head in {"who", "whom", "whose"} else None)
@@ -219,6 +240,16 @@ def _is_technical(words: Sequence[str], said: str) -> bool:
         (word in _AUXILIARIES and following not in nobody | _AUXILIARIES) or (following == "'s" and word not in nobody)
         for word, following in pairwise(words)
     )
+
+
+def _by_other_question_word(text: str, words: Sequence[str]) -> Intent | None:
+    """Return what a question in another language asks for: its first word, or the second (`mit wem`), says so."""
+    spoken_in = language(text)
+    if spoken_in in {"zh", "ja"}:
+        return next((intent for run, intent in _ASKING_RUNS if run in text), None)
+    if spoken_in in {"de", "fr", "es", "pt"}:
+        return next((_ASKING[word] for word in words[:2] if word in _ASKING), None)
+    return None
 
 
 def _by_question_word(head: str, rest: Sequence[str]) -> Intent | None:

@@ -28,41 +28,38 @@ KINDS = tuple(_KIND_CONDITIONS)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of each feature of a candidate, likeness being 1. A negative weight counts against it."""
+    """The weight of each feature of a candidate, its own score being 1. A negative weight counts against it."""
 
-    likeness: float = 1.0
-    """Cosine to the question, 0 being that of unlike texts and 1 the best there is."""
-    words: float = 0.5
-    """bm25 of its own words, 1 being the best there is."""
-    words_before: float = 0.65
-    """bm25 of its words and half those of the turn before, which often names what is spoken of."""
-    beside: float = 0.85
-    """The better of the two turns beside it; of a fact, the best turn it cites."""
-    session_best: float = 1.35
+    own: float = 1.0
+    """What it says for itself: the fused score of its words and its likeness to the question."""
+    beside: float = 0.5
+    """The better of the turns beside it that another said, half of it in work with an assistant; of a fact, the best
+    turn it cites."""
+    session_best: float = 0.4
     """The best turn of its session."""
-    session_words: float = 0.65
-    """bm25 of its session as a whole."""
-    cited: float = 0.9
+    session_words: float = 0.3
+    """bm25 of its session as a whole; among people."""
+    cited: float = 0.3
     """The best fact that cites it; a fact is its own."""
-    is_cited: float = -0.25
-    """Some fact cites it: then it is better known what it says, and `cited` tells whether that is asked for."""
-    session_fact: float = 0.7
+    session_fact: float = 0.3
     """The best fact from its session."""
-    speaker: float = 1.0
-    """It was said by, or is about, the one person whom the question names."""
-    length: float = 1.5
-    """Logarithm of its length: `Yes, exactly!` answers little."""
-    asks: float = -0.3
-    """It ends with a question."""
-    answers: float = 0.3
-    """The turn before it asks."""
-    tells_when: float = 1.1
+    speaker: float = 0.36
+    """It was said by, or is about, the one person whom the question names, or the owner where it says `I` or `my`."""
+    length: float = 0.5
+    """Logarithm of its length: `Yes, exactly!` answers little; among people."""
+    pieces: float = -0.3
+    """Logarithm of the number of chunks that its turn has: the best of many is found good by chance."""
+    asks: float = -0.1
+    """It ends with a question; among people."""
+    answers: float = 0.1
+    """The turn before it asks; among people."""
+    tells_when: float = 0.4
     """The question is WHEN, and it speaks of a time."""
-    graph: float = 0.5
+    graph: float = 0.17
     """The nearness in the graph to what the question names."""
-    dated: float = 0.6
+    dated: float = 0.2
     """It is from the time that the question names."""
-    phrase: float = 0.3
+    phrase: float = 0.1
     """It has the question's quoted phrase."""
 
 

@@ -273,7 +273,11 @@ class _Pipeline:
         if request.options.budget is not None:  # then the room decides
             return MOST_IN_BUDGET
         seen = request.visible
-        count = documents.count_chunks(request.connection) if seen is None else len(seen)
+        connection = request.connection
+        kept = request.sources.kept
+        count = (
+            len(seen) if seen is not None else kept.of(connection, "chunks", lambda: documents.count_chunks(connection))
+        )
         return cutoff.dynamic_k(count, settings.k_least, settings.k_most)
 
     def facts(self) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,7 +12,8 @@ from quaid.model import name_key
 from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
-from quaid.text.stop_words import STOP_WORDS
+from quaid.text.language import language
+from quaid.text.stop_words import stop_words
 from quaid.text.words import list_joined_parts, list_words
 
 MAX_NAME_WORDS = 4
@@ -27,7 +28,7 @@ _JOINT = "['.&-]"
 _POSSESSIVE = re.compile(r"['’]s?$")  # noqa: RUF001 - people type both apostrophes
 _OWNER = frozenset("i i'd i'll i'm i've me mine my myself our ours ourselves us we we're we've".split())  # noqa: SIM905
 _OWNER_AS_SUBJECT = frozenset("i i'd i'll i'm i've we we're we've".split())  # noqa: SIM905
-_MARKS = frozenset("\"'“„«‘")  # noqa: RUF001 - people type all of these
+_MARKS = frozenset("\"'“„«‘「『《")  # noqa: RUF001 - people type all of these
 
 # Compiled when a question has a mark: `re` keeps what it has compiled, and most questions have none. An inch sign
 # follows its number and an apostrophe its letter, so neither opens. No inner part may hold an opening mark, else a row
@@ -37,6 +38,9 @@ _QUOTED = r"""(?xi)
     | “(?P<curly>[^“”"\n]+)[”"]
     | „(?P<low>[^„“”\n]+)[“”]
     | «(?P<angle>[^«»\n]+)»
+    | 「(?P<corner>[^「」\n]+)」
+    | 『(?P<white>[^『』\n]+)』
+    | 《(?P<title>[^《》\n]+)》
     | (?<!\w)['‘](?!(?:tis|twas|til|em|cause|n|bout|round|\d\ds?)\b)
       (?: (?<=‘)(?P<single>[^‘\n]*?[^‘\s])’(?!\w)
         | (?<=')(?P<typed>[^\W_](?:[^'\n]|(?<=\w)'(?=\w))*?(?<!\s))'(?![\w'])
@@ -72,28 +76,35 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
     tokens = list_words(spoken, _JOINT)
     spoken_words = {token.lower() for token in tokens} if "owner" in stages else set()
     says_my = not _OWNER.isdisjoint(spoken_words)
+    spoken_in = language(text)
+    phrases = find_phrases(text) if "phrases" in stages else ()
     return Query(
         text.strip(),
-        tuple(fulltext.terms(text)),
-        _name_keys(text, [_POSSESSIVE.sub("", token) for token in tokens]),
+        tuple(dict.fromkeys([*fulltext.terms(text, spoken_in), *_as_terms(phrases)])),
+        _name_keys(text, [_POSSESSIVE.sub("", token) for token in tokens], spoken_in),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
         not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),
         classify(text) if "intent" in stages else Intent.GENERAL,
         find_dates(text, now) if "dates" in stages else (),
-        find_phrases(text) if "phrases" in stages else (),
+        phrases,
     )
 
 
 def find_phrases(text: str) -> tuple[str, ...]:
     """Return the quoted phrases of `text` in their order, once each, without their marks.
 
-    `"…"`, `“…”`, `„…“`, `«…»` and, only where no apostrophe can be meant, `'…'` and `‘…’`.
+    `"…"`, `“…”`, `„…“`, `«…»`, `「…」`, `『…』`, `《…》` and, only where no apostrophe can be meant, `'…'` and `‘…’`.
     """  # noqa: RUF002
     if _MARKS.isdisjoint(text):
         return ()
     found = (match[match.lastgroup or 0] for match in re.finditer(_QUOTED, text))
     phrases = dict.fromkeys(" ".join(phrase.split()).strip(" ,.;:!?") for phrase in found)
     return tuple(p for p in phrases if len(p) <= MAX_PHRASE and sum(map(str.isalnum, p)) > 1)[:MAX_PHRASES]
+
+
+def _as_terms(phrases: Sequence[str]) -> Iterator[str]:
+    """Return the phrases whose words say more together: those of English do for themselves, pairs of letters do not."""
+    return (fulltext.as_phrase(phrase) for phrase in phrases if not phrase.isascii())
 
 
 def find_names(text: str) -> tuple[str, ...]:
@@ -105,7 +116,7 @@ def find_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))[:MAX_PHRASES]
 
 
-def _name_keys(text: str, tokens: list[str]) -> tuple[str, ...]:
+def _name_keys(text: str, tokens: list[str], spoken_in: str | None) -> tuple[str, ...]:
     whole = name_key(text.strip(" ?!."))
     if not whole:
         return ()
@@ -114,7 +125,8 @@ def _name_keys(text: str, tokens: list[str]) -> tuple[str, ...]:
         for length in range(MAX_NAME_WORDS, 0, -1)
         for start in range(len(tokens) - length + 1)
     )
-    keys = (key for key in runs if len(key) > 1 and key not in STOP_WORDS)
+    dropped = stop_words(spoken_in or "en")
+    keys = (key for key in runs if len(key) > 1 and key not in dropped)
     linked = (name_key(name) for name in find_names(text))
     within = (name_key(part) for part in list_joined_parts(text))
     return tuple(dict.fromkeys([whole, *linked, *keys, *within]))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, vectors
-from quaid.index.references import target_of
+from quaid.index.kept import KeptAnswers
+from quaid.index.postings import Postings
+from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope, ScopedChunks
 from quaid.index.vectors import EmbedderRow
 from quaid.recall import beam_search, fusion
@@ -42,7 +44,7 @@ MAX_STARTS = 5
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The index, through two connections so that two channels can work at once, the embedder of a question for it, its
-    vectors, and what is in a scope.
+    vectors and words, what is in a scope, and what else is the same for all questions.
     """
 
     connection: apsw.Connection
@@ -50,6 +52,8 @@ class Sources:
     embedder_of: EmbedderOf
     vectors: VectorMatrix
     scoped: ScopedChunks = field(default_factory=ScopedChunks)
+    words: Postings = field(default_factory=Postings)
+    kept: KeptAnswers = field(default_factory=KeptAnswers)
 
 
 @dataclass(slots=True)
@@ -119,12 +123,20 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     if request.options.kinds:  # searched on their own too, as the others might fill the ranking
         kinds = of_kinds(request.scope, request.options.kinds)
         views.append(request.sources.scoped.of(request.connection, kinds))
-    in_thread = _thread(lambda: _search_words(request, views, retrieved))
-    with in_thread if stages.keyword or keyword_only else nullcontext():
+    beside: AbstractContextManager[None] = nullcontext()
+    if stages.keyword or keyword_only:
+        sources = request.sources
+        if keyword_only or sources.words.has(sources.second, query.words):
+            _search_words(request, views, retrieved)  # there is nothing to wait for
+        else:
+            beside = _thread(lambda: _search_words(request, views, retrieved))
+    with beside:
         if stages.vector and not keyword_only:
             with request.trace.stage("vector") as noted:
                 _search_vectors(request, views, embedded, retrieved)
                 noted["found"] = len(retrieved.rankings.get("vector", ()))
+    # In one order, whichever channel was done first.
+    retrieved.rankings = dict(sorted(retrieved.rankings.items()))
     if retrieved.embedded is not None:
         with request.trace.stage("cosines"):
             complete_cosines(request.sources, retrieved)
@@ -139,7 +151,10 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
 def _find_called(request: SearchRequest) -> frozenset[int]:
     """Return the documents whose id, path, name, title or alias is the whole question, as a link or not."""
     text = target_of(request.query.text)
-    for name in dict.fromkeys((text, text.strip(" ?!.\"'“”"))):
+    names = [*dict.fromkeys((text, text.strip(" ?!.\"'“”")))]
+    if not has_reference(request.connection, names):
+        return frozenset()
+    for name in names:
         if called := documents.find_by_reference(request.connection, name, request.scope):
             return frozenset(document.doc_id for document in called)
     return frozenset()
@@ -164,8 +179,9 @@ def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[in
     cosines |= dict(retrieved.rankings.get("vector", ()))
     best = retrieved.rankings.get("keyword", ())[:MAX_COMPLETED]
     others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
-    sample = () if more else vectors.list_sample(sources.connection, SAMPLE)
-    computed = sources.vectors.cosines(sources.connection, row, embedded, {*others, *sample})
+    connection = sources.connection
+    sample = () if more else sources.kept.of(connection, "sample", lambda: vectors.list_sample(connection, SAMPLE))
+    computed = sources.vectors.cosines(connection, row, embedded, {*others, *sample})
     cosines |= {chunk_id: computed[chunk_id] for chunk_id in others if chunk_id in computed}
     if sample:
         known = {**computed, **cosines}
@@ -194,20 +210,22 @@ def search_statement(request: SearchRequest, statement: str, retrieved: Retrieve
 
 def _search_words(request: SearchRequest, views: Views, retrieved: Retrieved) -> None:
     connection, stages = request.sources.second, request.settings.stages
-    match, limit = fulltext.match_any(request.query.words), request.settings.candidates
+    words, limit = request.query.words, request.settings.candidates
+    search = request.sources.words.search
     with request.trace.stage("keyword") as noted:
-        ranking = _ranked(views, lambda allowed: fulltext.search(connection, match, limit, allowed))
+        ranking = _ranked(views, lambda allowed: search(connection, words, limit, allowed))
         retrieved.rankings["keyword"] = ranking
-        noted |= {"found": len(ranking), "words": list(request.query.words)}
+        noted |= {"found": len(ranking), "words": list(words)}
     if stages.episodes and stages.company and not request.options.keyword_only:
         with request.trace.stage("episodes") as noted:
+            match = fulltext.match_any(words)
             retrieved.episodes = fulltext.search_episodes(connection, match, MAX_EPISODES, request.scope)
             noted["found"] = len(retrieved.episodes)
 
 
 def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retrieved: Retrieved) -> None:
     connection, limit = request.connection, request.settings.candidates
-    row = vectors.active_embedder(connection)
+    row = request.sources.kept.of(connection, "embedder", lambda: vectors.active_embedder(connection))
     embedder = request.sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
         retrieved.degraded.append("vectors")

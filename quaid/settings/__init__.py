@@ -169,7 +169,7 @@ class RecallSettings:
 
     limit: Count = 0
     """The maximum of hits; 0 means by the size of the memory, between `k_least` and `k_most`."""
-    k_least: Positive = 3
+    k_least: Positive = 10
     k_most: Positive = 50
     fusion: Literal["convex", "rrf"] = "convex"
     vector_weight: Share = 0.6
@@ -179,15 +179,15 @@ class RecallSettings:
     """The number of candidates from each channel."""
     depth: Literal["fast", "auto", "deep"] = "auto"
     """`fast` never asks a language model, `auto` only in doubt, `deep` always."""
-    gate: Share = 0.7
+    gate: Share = 0.5
     """A best score under this means doubt."""
-    cut_share: Share = 0.55
+    cut_share: Share = 0.62
     """Hits under this share of the best score are not shown."""
     spread_strength: Share = 0.02
     """The score that the second turn of a session loses; the fifth loses twice as much."""
     mmr_share: Share = 0.7
     """Share of relevance in maximal marginal relevance; the rest is dissimilarity to the better hits."""
-    contiguity_decay: Share = 0.6
+    contiguity_decay: Share = 0.7
     """The share that a fact gets of the score of the hit whose session it is from."""
     collapse_similarity: Share = 0.95
     """Hits whose words overlap this much are shown once."""

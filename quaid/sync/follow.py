@@ -1,7 +1,8 @@
-"""`quaid watch`: notifications wake it, a sweep decides.
+"""`quaid watch`: notifications wake it, the files decide.
 
-Events are hints. Whatever they say (vim's write-and-rename, a folder moved in that names none of its files, a
-checkout of five thousand), the answer is the same: wait until it is quiet, then run the one sync there is.
+Whatever they say (vim's write-and-rename, a folder moved in that names none of its files, a checkout of five thousand),
+the answer is the same: wait until it is quiet, then run the one sync there is, over the notes that were named or, where
+they do not tell them all, over everything. Once a minute it is everything in any case.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from typing import TYPE_CHECKING
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
 from quaid.place import process_exists, state_folder
 from quaid.settings import SyncSettings
-from quaid.sync.derived_index import SyncReport
+from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.indexer import Indexer
-from quaid.sync.watcher import concerns_notes, observe, why_incomplete
+from quaid.sync.watcher import ChangedNotes, observe, why_incomplete
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Follower:
         self._report = report
         self._say = say
         self._wake = threading.Event()
+        self._changed = ChangedNotes(indexer.root)
+        self._needs_sweep = True
+        self._last_sweep = 0.0
         self._stop = threading.Event()
         self._last_event = 0.0
         self._last_beat = 0.0
@@ -113,6 +117,7 @@ class Follower:
     def _listen(self) -> None:
         """Listen again: to notifications, else by polling, else not at all, and then each turn sweeps."""
         self._stop_listening()
+        self._needs_sweep = True
         root = self._indexer.root
         self._watched = _identity(root)
         if not self._settings.poll:
@@ -144,7 +149,7 @@ class Follower:
             self._say(text)
 
     def _notice(self, path: str, *, is_folder: bool) -> None:
-        if concerns_notes(self._indexer.root, path, is_folder=is_folder):
+        if self._changed.add(path, is_folder=is_folder):
             self._last_event = time.monotonic()
             self._wake.set()
 
@@ -157,8 +162,13 @@ class Follower:
         self._wake.clear()
 
     def _sync(self) -> None:
+        changed = self._changed.take()
+        if self._needs_sweep or self._mode != "notifications" or self._is_sweep_due():
+            changed = None
+        self._needs_sweep = True  # the notifications of these changes are spent: should this fail, sweep next time
         try:
-            report = self._indexer.sync(progress=self._beat_if_due)
+            options = SyncOptions(only=changed, trust_times=changed is None)
+            report = self._indexer.sync(options, progress=self._beat_if_due)
         except LockedError:
             self._wake.set()  # somebody else is indexing: look again
             return
@@ -167,7 +177,10 @@ class Follower:
         except QuaidError as error:
             self._set_problem(str(error))
             return
+        self._needs_sweep = False
         self._last_sync = _now()
+        if changed is None:
+            self._last_sweep = time.monotonic()
         self._set_problem(report.degraded[0] if report.degraded else None)
         if report.changed or report.rebuilt or report.embedded:
             self._report(report)
@@ -178,10 +191,7 @@ class Follower:
         self._problem = problem
 
     def _is_sweep_due(self) -> bool:
-        if self._last_sync is None:
-            return True
-        age = datetime.now(UTC) - datetime.fromisoformat(self._last_sync)
-        return age.total_seconds() > FULL_SWEEP_S
+        return self._last_sync is None or time.monotonic() - self._last_sweep > FULL_SWEEP_S
 
     def _wait_for_vault(self) -> None:
         self._say(f"{self._indexer.root} is gone; waiting for it to come back")

@@ -127,14 +127,38 @@ def remove_stale_cookies(root: Path) -> None:
                 cookie.unlink(missing_ok=True)
 
 
+class ChangedNotes:
+    """The notes that notifications were about, from several threads."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._paths: set[str] = set()
+        self._lock = threading.Lock()
+
+    def add(self, path: str, *, is_folder: bool) -> bool:
+        """Take a notification; return whether it is about notes."""
+        if not concerns_notes(self._root, path, is_folder=is_folder):
+            return False
+        name = _EVERYTHING if is_folder else os.path.relpath(path, self._root).replace(os.sep, "/")
+        with self._lock:
+            self._paths.add(name)
+        return True
+
+    def take(self) -> frozenset[str] | None:
+        """Return the notes that may have changed since the last call; None when only a sweep can tell."""
+        with self._lock:
+            changed = frozenset(self._paths)
+            self._paths.clear()
+        return None if _EVERYTHING in changed or len(changed) > MAX_CHANGED else changed
+
+
 class ChangeListener:
     """The system's change notifications for one vault, with a way to know that they are complete."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._cookie = root / layout.COOKIE_DIR / f"cookie-{os.getpid()}-{id(self):x}-{os.urandom(4).hex()}"
-        self._changed: set[str] = set()
-        self._lock = threading.Lock()
+        self._changed = ChangedNotes(root)
         self._cookie_seen = threading.Event()
         self._cookie_file: int | None = None
         self._observer: Any = None
@@ -167,10 +191,7 @@ class ChangeListener:
         """Return the notes that may have changed since the last call; None when only a sweep can tell. Ask
         `is_complete` first.
         """
-        with self._lock:
-            changed = frozenset(self._changed)
-            self._changed.clear()
-        return None if _EVERYTHING in changed or len(changed) > MAX_CHANGED else changed
+        return self._changed.take()
 
     def is_complete(self) -> bool:
         """Touch the cookie and wait for its notification; return False when it does not come: others may be lost."""
@@ -189,10 +210,8 @@ class ChangeListener:
     def _notice(self, path: str, *, is_folder: bool) -> None:
         if path == str(self._cookie):
             self._cookie_seen.set()
-        elif concerns_notes(self._root, path, is_folder=is_folder):
-            name = _EVERYTHING if is_folder else os.path.relpath(path, self._root).replace(os.sep, "/")
-            with self._lock:
-                self._changed.add(name)
+        else:
+            self._changed.add(path, is_folder=is_folder)
 
 
 def concerns_notes(root: Path, path: str, *, is_folder: bool) -> bool:

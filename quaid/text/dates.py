@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from quaid.errors import UsageError
+from quaid.text.language import language
 
 if TYPE_CHECKING:
+    from quaid.text.other_dates import Leads
     from quaid.text.windows import Window
 
 T = TypeVar("T")
@@ -45,7 +48,27 @@ _SIGNS = frozenset(
 )
 _DIRECTIONS = frozenset({"last", "next", "this", "past", "previous", "current", "coming"})
 _DIRECTED = _UNITS | {"spring", "summer", "autumn", "fall", "winter"}
-_SIGN = re.compile(r"[a-z]\w*|(?:19|20)[0-9]{2}|[0-9]0s")
+_SIGN = re.compile(r"[^\W\d_]\w*|(?:19|20)[0-9]{2}|[0-9]0s")
+_OTHER_SIGNS = {
+    "de": frozenset(
+        """januar februar märz april mai juni juli august september oktober november dezember vorgestern gestern heute
+        morgen übermorgen woche wochen wochenende monat monate monaten jahr jahre jahren tag tagen""".split()  # noqa: SIM905
+    ),
+    "fr": frozenset(
+        """janvier février mars avril mai juin juillet août septembre octobre novembre décembre hier demain aujourd jour
+        jours semaine semaines mois an ans année années week""".split()  # noqa: SIM905
+    ),
+    "es": frozenset(
+        """enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre anteayer ayer hoy
+        mañana semana semanas mes meses día días año años""".split()  # noqa: SIM905
+    ),
+    "pt": frozenset(
+        """janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro anteontem ontem hoje
+        amanhã semana semanas dia dias mês meses ano anos""".split()  # noqa: SIM905
+    ),
+}
+_HAN_SIGN = "[年月日号天晚周週星礼前昨今明后後先来あき]"
+"""Letters of which every date in Chinese or Japanese has one."""
 _MAX_LEAD = 60
 _MAX_TYPED = 80
 _IN_NAME = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2})([-_.]?)([0-9]{2})\2([0-9]{2})(?:T?[0-9]{4}|T?[0-9]{6})?(?![0-9])")
@@ -57,19 +80,23 @@ _UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF0
 
 def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
     """Return the dates that any `text` mentions, in its order, none overlapping another. `now` is the asker's clock."""
-    if not _looks_dated(text):
+    signs = set(_SIGN.findall(text.lower()))
+    other = _find_other_language(text, signs)
+    if other is None and not _looks_dated(signs):
         return ()
-    from quaid.text.date_patterns import RULES
+    from quaid.text.date_patterns import LEADS, RULES
+    from quaid.text.other_dates import leads_of, rules_of
 
     today = now.date()
     found = []
-    for pattern, resolve in RULES:
+    leads = [*LEADS, *leads_of(other)]
+    for pattern, resolve in [*RULES, *rules_of(other)]:
         for match in pattern.finditer(text):
             if window := _resolved(resolve, match, today):
                 span = match.span("date" if "date" in pattern.groupindex else 0)
                 found.append(DateMention(text[slice(*span)], *window, span))
     found = _apart(found)
-    found = _apart([*found, *(wider for mention in found if (wider := _with_lead(text, mention)))])
+    found = _apart([*found, *(wider for mention in found if (wider := _with_lead(text, mention, leads)))])
     return tuple(_with_ranges(text, found))
 
 
@@ -106,11 +133,21 @@ def find_day_in_name(name: str) -> str | None:
     return days.pop().isoformat() if len(days) == 1 else None
 
 
-def _looks_dated(text: str) -> bool:
-    words = set(_SIGN.findall(text.lower()))
-    if not words.isdisjoint(_SIGNS) or any(word[0].isdigit() for word in words):
+def _find_other_language(text: str, signs: AbstractSet[str]) -> str | None:
+    """Return the language other than English in which a text may name a date, where that is clear."""
+    likely = {code for code, own in _OTHER_SIGNS.items() if not own.isdisjoint(signs)}
+    if not text.isascii() and re.search(_HAN_SIGN, text):
+        likely |= {"zh", "ja"}
+    spoken_in = language(text) if likely else None
+    if spoken_in is None and len(likely) == 1:
+        return likely.pop()
+    return spoken_in if spoken_in in likely else None
+
+
+def _looks_dated(signs: AbstractSet[str]) -> bool:
+    if not signs.isdisjoint(_SIGNS) or any(sign[0].isdigit() for sign in signs):
         return True
-    return not words.isdisjoint(_DIRECTIONS) and not words.isdisjoint(_DIRECTED)
+    return not signs.isdisjoint(_DIRECTIONS) and not signs.isdisjoint(_DIRECTED)
 
 
 def _resolved(resolve: Callable[[re.Match[str], T], Window | None], match: re.Match[str], given: T) -> Window | None:
@@ -133,12 +170,10 @@ def _apart(mentions: list[DateMention]) -> list[DateMention]:
     return sorted(kept, key=lambda mention: mention.span)
 
 
-def _with_lead(text: str, mention: DateMention) -> DateMention | None:
+def _with_lead(text: str, mention: DateMention, leads: Leads) -> DateMention | None:
     """Return the window of `the Monday before July 24`, `two weeks after …`, `since …`, `before the end of …`."""
-    from quaid.text.date_patterns import LEADS
-
     first, last = mention.span
-    for pattern, resolve in LEADS:
+    for pattern, resolve in leads:
         match = pattern.search(text[max(0, first - _MAX_LEAD) : first])
         window = _resolved(resolve, match, (mention.start, mention.end)) if match is not None else None
         if match is not None and window is not None:

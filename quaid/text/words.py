@@ -1,4 +1,8 @@
-"""The words of a text, in scripts that write them apart and in those that do not."""
+"""The words of a text, in scripts that write them apart and in those that do not.
+
+Whatever reads words, to index them or to look for them, folds a text first: half and full width, ligatures and
+composed letters are one. Where words are not written apart, neighbouring letters in pairs stand for them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ _MAX_RUN = 60
 _MAX_RUNS = 10
 _HAN = r"\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SYLLABLES = (
-    r"\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+    r"\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
     r"\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # Hangul, where particles and endings hang on the words
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"  # Thai to Burmese
 )
@@ -27,6 +31,13 @@ _ONE_HAN = f"[{_HAN}]"
 _LATIN = r"[0-9A-Za-z\u00aa-\u024f\u1e00-\u1eff]"
 _NOT_LATIN = r"[^\W\d_\x00-\u024f\u1e00-\u1eff]"
 _ENGLISH = r"\w+(?:['’-]\w+)*"  # noqa: RUF001
+_NO_LETTERS = str.maketrans("™℠", "  ")
+"""Signs that NFKC would make letters of the word before them."""
+
+
+def fold(text: str) -> str:
+    """Return `text` in the form in which its words are compared, case aside: NFKC. Folded twice it is the same."""
+    return text if text.isascii() else normalize("NFKC", text.translate(_NO_LETTERS))
 
 
 def count_words(text: str) -> int:
@@ -39,7 +50,7 @@ def count_words(text: str) -> int:
     if text.isascii():
         return len(re.findall(_ENGLISH, text))
     total = 0.0
-    for word in _find_all(normalize("NFC", text), r"['’-]"):  # noqa: RUF001
+    for word in _find_all(fold(text), r"['’-]"):  # noqa: RUF001
         for run in re.findall(_JOINED, word):
             han = len(re.findall(_ONE_HAN, run))
             total += han + (sum(map(str.isalnum, run)) - han) / 2
@@ -80,13 +91,13 @@ def find_words(text: str) -> list[str]:
     """The words of `text` as they are searched, in lower case: where words are not written apart, each pair of
     neighbouring letters is one.
     """
-    words = _find_all(normalize("NFC", text).lower())
+    words = _find_all(fold(text).lower())
     return words if text.isascii() else [part for word in words for part in _split_joined(word)]
 
 
 def list_joined_parts(text: str) -> list[str]:
     """All that may be a name in the runs of `text` whose script has no spaces, longest first: two letters to eight."""
-    runs = [] if text.isascii() else [run[0] for run in re.finditer(_JOINED, normalize("NFC", text))][:_MAX_RUNS]
+    runs = [] if text.isascii() else [run[0] for run in re.finditer(_JOINED, fold(text))][:_MAX_RUNS]
     return [
         run[place : place + length]
         for length in range(_MAX_PART, 1, -1)
@@ -96,14 +107,14 @@ def list_joined_parts(text: str) -> list[str]:
 
 
 def segmented(text: str) -> str:
-    """`text` with what `find_words` finds in it set apart, for an index that takes letters without a space between
-    them for one word.
+    """`text` as the words that `find_words` finds in it, for an index that would take letters without a space between
+    them, and signs younger than itself, for a part of a word.
 
     The last letter of a run stands alone as well, so that each letter is the beginning of a word.
     """
     if text.isascii():
         return text
-    return re.sub(_JOINED, lambda run: f" {' '.join((*_pairs(run[0]), run[0][-1]))} ", normalize("NFC", text))
+    return " ".join(part for word in _find_all(fold(text).lower()) for part in _split_joined(word, with_last=True))
 
 
 def is_joined_letter(word: str) -> bool:
@@ -116,11 +127,13 @@ def _is_one_word(pair: str) -> bool:
     return len(pair) == 2 and all(char == "_" or char.isalnum() or category(char)[0] == "M" for char in pair)
 
 
-def _split_joined(word: str) -> list[str]:
+def _split_joined(word: str, *, with_last: bool = False) -> list[str]:
     parts: list[str] = []
     end = 0
     for run in re.finditer(_JOINED, word):
         parts += [word[end : run.start()], *(_pairs(run[0]) or [run[0]])]
+        if with_last and len(run[0]) > 1:
+            parts.append(run[0][-1])
         end = run.end()
     return list(filter(None, [*parts, word[end:]]))
 

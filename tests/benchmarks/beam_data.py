@@ -1,4 +1,7 @@
-"""BEAM as vaults: a user and an assistant who work together over months. A session is a batch, a memory a message."""
+"""BEAM as vaults: a user and an assistant who work together over months. A session is a batch, a memory a message.
+
+Two pools: `both` keeps all messages, `user` only the user's.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from locomo_data import FOLDER
+from locomo_data import FOLDER, Question, Turn
 
 from quaid import Memory
 
@@ -35,16 +38,17 @@ def load() -> list[dict[str, Any]]:
     ]
 
 
-def ingest(talk: dict[str, Any], root: Path, _facts: str) -> None:
-    """A vault with all messages of the conversation."""
+def ingest(talk: dict[str, Any], root: Path, pool: str) -> None:
+    """A vault with the messages of the conversation: with pool `user` only the user's."""
     memory, _ = Memory.create(root)
     with memory, tempfile.TemporaryDirectory() as folder:
         for number, batch in enumerate(talk["chat"], 1):
             messages = list(_messages(batch))
+            kept = [message for message in messages if pool != "user" or message["role"] == "user"]
             days = [message["time_anchor"] for message in messages if message.get("time_anchor")]
             day = datetime.strptime(f"{days[-1]} +0000", "%B-%d-%Y %z").isoformat() if days else None
             lines = [{"session": f"B{number}", **({"started": day} if day else {})}]
-            lines += [{"role": message["role"], "content": _text(message)} for message in messages]
+            lines += [{"role": message["role"], "content": _text(message)} for message in kept]
             transcript = Path(folder) / f"B{number}.jsonl"
             transcript.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
             memory.extract(transcript)
@@ -85,6 +89,30 @@ def read_questions(talk: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]
             ]
             if gold:
                 yield question["question"], category, gold
+
+
+def list_questions(talk: dict[str, Any], pool: str) -> Iterator[Question]:
+    """The questions with their gold as turns of the vault; a message that the pool does not keep is gold out of reach,
+    as a turn with a negative number.
+    """
+    turns = {}
+    for number, batch in enumerate(talk["chat"], 1):
+        place = 0
+        for message in _messages(batch):
+            is_kept = pool != "user" or message["role"] == "user"
+            place += is_kept
+            turns[message["id"]] = (f"B{number}", place if is_kept else -1 - message["id"])
+    for category, questions in talk["questions"].items():
+        for question in questions:
+            gold = frozenset(turns[number] for number in _numbers(question.get("source_chat_ids")) if number in turns)
+            if gold:
+                yield Question(talk["sample_id"], question["question"], category.replace("_", " "), gold)
+
+
+def all_turns(talk: dict[str, Any], pool: str) -> list[Turn]:
+    """The turns of the vault."""
+    kept = [[each for each in _messages(batch) if pool != "user" or each["role"] == "user"] for batch in talk["chat"]]
+    return [(f"B{number}", turn) for number, batch in enumerate(kept, 1) for turn in range(1, len(batch) + 1)]
 
 
 def _messages(batch: dict[str, Any]) -> Iterator[dict[str, Any]]:

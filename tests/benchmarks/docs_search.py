@@ -95,7 +95,7 @@ BY_NAME = (
     ("--compacted-at --session option", "cli.md", "quaid recall"),
     ("Host header 421 Origin 403", "mcp.md", "Over HTTP"),
     ("text_hash content_hash inode mtime sweep", "architecture.md", "How an index row stays true"),
-    ("session_best words_before is_cited", "recall.md", "Evidence"),
+    ("session_best session_words tells_when", "recall.md", "Evidence"),
     ("systemd launchd janitor.env", "janitor.md", "Every night"),
     ("--expect 125 bisect", "cli.md", "quaid recall"),
     ("memory://recent resource", "mcp.md", "Resources and prompts"),

@@ -39,7 +39,7 @@ from machine import describe_machine
 from quaid import Memory
 from quaid.config import load_settings
 from quaid.recall import candidates
-from quaid.recall.candidates import Features, Pool
+from quaid.recall.features import Features, Pool
 from quaid.recall.options import FEATURES, Weights
 
 FACTS = ("none", "observation")
@@ -206,8 +206,8 @@ def _adam(gradient: Callable[[Array], Array], count: int) -> Array:
 
 
 def relative(weights: Learned) -> Learned:
-    """The same ranking with `likeness` at 1."""
-    return {name: weight / weights["likeness"] for name, weight in weights.items()}
+    """The same ranking with `own` at 1."""
+    return {name: weight / weights["own"] for name, weight in weights.items()}
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------

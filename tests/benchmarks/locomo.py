@@ -76,13 +76,16 @@ def ask_all(
         "random": [measure(chance.sample(pool, DEPTH), question.gold) for question in asked],
         "oracle": [measure(sorted(question.gold)[:DEPTH], question.gold) for question in asked],
     }
+    with Memory(root, settings) as memory:
+        memory.sync()  # all vectors, as recall waits for only some
     for name, channels in {"keyword": {"keyword"}, "vector": {"vector"}, "fusion": {"keyword", "vector"}}.items():
         off = _BARE | ({"keyword", "vector"} - channels)
         with Memory(root, with_stages(settings, off)) as memory:
             rows[name] = [measure(rank_turns(memory, question), question.gold) for question in asked]
     with Memory(root, settings) as memory:
-        memory.sync()
         rows["hybrid"] = [measure(rank_turns(memory, question, latencies), question.gold) for question in asked]
+        rows["limit 10"] = [measure_shown(memory, question, 10) for question in asked]
+        rows["default limit"] = [measure_shown(memory, question, None) for question in asked]
         rows["sessions"] = [measure(rank_sessions(memory, q), {(s, 0) for s, _ in q.gold}) for q in asked]
         if facts:
             cites = _cited(memory)
@@ -96,6 +99,14 @@ def rank_turns(memory: Memory, question: Question, latencies: list[float] | None
     if latencies is not None:
         latencies.append((time.perf_counter() - started) * 1000)
     return [(hit.session or "", hit.turn or 0) for hit in found.hits]
+
+
+def measure_shown(memory: Memory, question: Question, limit: int | None) -> dict[str, float]:
+    """What of the gold is among all turns that are shown, which is the same at every k."""
+    found = memory.recall(question.text, limit, kinds={"turn"}, depth="fast", keep=False).hits
+    turns = [(hit.session or "", hit.turn or 0) for hit in found]
+    share = len(set(turns) & question.gold) / len(question.gold)
+    return {**measure(turns, question.gold), "R@5": share, "R@10": share, "R@20": share}
 
 
 def rank_sessions(memory: Memory, question: Question) -> list[Turn]:
@@ -195,7 +206,18 @@ def _report(
     turns: int,
     options: argparse.Namespace,
 ) -> None:
-    shown = ["random", "keyword", "vector", "fusion", "hybrid", "sessions", "facts", "oracle"]
+    shown = [
+        "random",
+        "keyword",
+        "vector",
+        "fusion",
+        "hybrid",
+        "limit 10",
+        "default limit",
+        "sessions",
+        "facts",
+        "oracle",
+    ]
     table = {
         row: {name: statistics.fmean(m[name] for m in results[row]) for name in (*METRICS, "shown")}
         for row in shown

@@ -47,7 +47,7 @@ def test_learned_weights_are_where_the_loss_is_least(benchmark):
     assert np.abs(slope).max() < 1e-3
     assert learned[used[1]] > learned[used[0]] > abs(learned[used[2]])
     assert all(learned[name] == 0.0 for name in learning.FEATURES[3:])
-    assert learning.relative(learned)["likeness"] == 1.0
+    assert learning.relative(learned)["own"] == 1.0
 
 
 def test_noise_is_no_difference_and_a_steady_loss_is_one(benchmark):

@@ -10,21 +10,36 @@ from hypothesis import strategies as st
 from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_index, put, turn
 
 from quaid.index import documents, references
-from quaid.recall.candidates import Pool, contributions, normalise, score_pool
+from quaid.index.turns import TurnChunks, list_turns
+from quaid.recall.features import Pool, contributions, normalise, score_pool
 from quaid.recall.options import FEATURES, Weights
 from quaid.recall.query import parse
+from quaid.recall.talks import Talk
 
 QUERY = parse("boiler", NOW)
 
 
-def pool(*candidates, words=None, likeness=None, **more):
+def pool(*candidates, words=None, likeness=None, beside=(), size=0, **more):
+    """`beside` are turns that stand in the sessions without being candidates; `size` is that of each session."""
     known = {c.chunk_id: c for c in candidates}
-    last: dict[int, int] = {}
-    for c in candidates:
-        last[c.doc_id] = max(last.get(c.doc_id, 0), c.chunk_id)
     words, likeness = words or {}, likeness or {}
     fused = {i: 0.5 * likeness.get(i, 0.0) + 0.5 * words.get(i, 0.0) for i in {*words, *likeness}}
-    return Pool(known, words, likeness, fused, **{"last_chunks": last, **more})
+    return Pool(known, fused, **{"talks": talks_of([*candidates, *beside], size), **more})
+
+
+def talks_of(candidates, size=0):
+    turns: dict[int, dict[int, TurnChunks]] = {}
+    for c in sorted(candidates):
+        if c.turn is not None:
+            said = turns.setdefault(c.doc_id, {})
+            first = said[c.turn].first if c.turn in said else c.chunk_id
+            said[c.turn] = TurnChunks(c.turn, c.speaker, first, c.chunk_id)
+    return {doc_id: Talk.of(list(said.values()), size) for doc_id, said in turns.items()}
+
+
+def between(number, text="words", names=("Maya", "Tom"), **more):
+    """A turn of two who take turns."""
+    return turn(number, number, text, speaker=names[number % 2], **more)
 
 
 def rows(made, query=QUERY):
@@ -68,27 +83,41 @@ def test_citations_of_what_may_not_be_seen_lend_nothing():
 # -- company ---------------------------------------------------------------------------------------------------------
 
 
-def test_turns_gain_by_what_is_said_beside_them():
-    turns = [turn(n, n) for n in range(1, 6)]
-    found = rows(pool(*turns, words={2: 0.8}))
-    assert [found[n]["beside"] for n in range(1, 6)] == pytest.approx([0.4, 0, 0.4, 0, 0])
-    assert found[3]["words_before"] > found[1]["words_before"] == 0
+def test_turns_gain_by_what_another_said_beside_them():
+    found = rows(pool(*map(between, range(1, 6)), words={2: 0.8}))
+    gained = [found[n]["beside"] > 0 for n in range(1, 6)]
+    assert gained == [True, False, True, False, False]
+    alone = rows(pool(*(turn(n, n) for n in range(1, 6)), words={2: 0.8}))
+    assert not any(row["beside"] for row in alone.values())
 
 
 def test_what_stands_beside_need_not_be_a_candidate():
-    found = rows(pool(turn(2, 2), words={1: 0.6, 3: 0.9}, last_chunks={1: 3}))
-    assert found[2]["beside"] == pytest.approx(0.45)
+    found = rows(pool(between(2), beside=[between(1), between(3)], words={1: 0.6, 3: 0.9}))
+    assert found[2]["beside"] > rows(pool(between(2), beside=[between(1)], words={1: 0.6}))[2]["beside"] > 0
 
 
 def test_the_first_and_last_turn_of_a_session_have_no_neighbour_in_the_next():
     """Two episodes next to each other in the index."""
-    turns = [turn(1, 1), turn(2, 2), turn(3, 1, doc_id=2), turn(4, 2, doc_id=2)]
+    turns = [between(1), between(2), turn(3, 1, doc_id=2), turn(4, 2, doc_id=2, speaker="Tom")]
     found = rows(pool(*turns, words={2: 1.0, 3: 0.0}))
     assert found[3]["beside"] == 0
-    assert found[3]["words_before"] == 0
     found = rows(pool(*turns, words={3: 1.0}))
     assert found[2]["beside"] == 0
     assert found[2]["session_best"] == 0
+
+
+def test_the_turn_beside_a_long_one_is_the_next_that_was_said():
+    pieces = [turn(n, 1, ordinal=n - 1, speaker="User") for n in (1, 2, 3)]
+    answer = turn(4, 2, ordinal=3, speaker="Assistant")
+    found = rows(pool(*pieces, answer, words={2: 0.9}))
+    assert found[4]["beside"] == pytest.approx(0.45 / 2)
+    assert found[1]["beside"] == found[2]["beside"] == 0
+
+
+def test_the_more_pieces_a_turn_has_the_less_its_best_one_says():
+    pieces = [turn(n, 1, ordinal=n - 1, speaker="User") for n in range(1, 9)]
+    found = scores(pool(*pieces, turn(9, 1, doc_id=2, speaker="User"), words={3: 0.9, 9: 0.9}))
+    assert found[9] > found[3]
 
 
 def test_a_session_counts_by_its_best_turns_and_a_long_turn_as_its_best_piece():
@@ -98,11 +127,29 @@ def test_a_session_counts_by_its_best_turns_and_a_long_turn_as_its_best_piece():
 
 
 def test_who_answers_a_question_gains():
-    found = rows(pool(turn(1, 1, "Is the boiler well?"), turn(2, 2, "It leaks"), turn(3, 3, "Oh")))
+    said = ["Is the boiler well?", "It leaks", "Oh"]
+    found = rows(pool(*(between(n, text) for n, text in enumerate(said, 1))))
     assert "answers" in found[2]
     assert "answers" not in found[1]
     assert "answers" not in found[3]
     assert "asks" in found[1]
+
+
+AMONG = {"length", "asks", "answers", "session_words"}
+
+
+@pytest.mark.parametrize(("names", "size", "is_among_people"), [
+    (("Maya", "Tom"), 600, True),
+    (("Maya", "Tom"), 6_000, False),  # letters rather than remarks
+    (("User", "Assistant"), 600, False),
+    (("Maya", "Assistant"), 600, False),
+    (("User", "User"), 600, False),
+])  # fmt: skip
+def test_what_tells_something_among_people_tells_it_nowhere_else(names, size, is_among_people):
+    said = [between(n, "Is it well? Oh yes?", names) for n in (1, 2, 3, 4)]
+    found = rows(pool(*said, words={2: 0.5}, size=size, session_words={1: 1.0}))
+    told = max(found[3][name] for name in AMONG)
+    assert (told > 0.4) if is_among_people else (told < 0.05)
 
 
 @settings(max_examples=50)
@@ -136,6 +183,15 @@ def test_what_the_one_named_person_said_is_raised():
     mine = rows(pool(*turns), parse("What did I say?", NOW, ["Tom"]))
     assert "speaker" in mine[2]
     assert "speaker" not in mine[1]
+
+
+def test_my_and_i_mean_what_the_user_said_and_half_of_it_where_the_assistant_is_asked_too():
+    turns = [turn(1, 1, speaker="User"), turn(2, 2, speaker="Assistant")]
+    for question, value in [("What did I say?", 1.0), ("When is my flight?", 1.0), ("What did you tell me?", 0.5)]:
+        found = rows(pool(*turns), parse(question, NOW, ["Ada", "user"]))
+        assert found[1]["speaker"] == value
+        assert "speaker" not in found[2]
+    assert not any("speaker" in row for row in rows(pool(*turns), parse("Who said it?", NOW, ["user"])).values())
 
 
 def test_a_fact_about_the_person_counts_as_theirs():
@@ -202,7 +258,7 @@ def test_what_each_kind_adds_comes_to_the_score():
 
 
 def episode(name: str, *said: str) -> tuple[str, str]:
-    body = "\n\n".join(f"**Maya**: {text} ^t{n}" for n, text in enumerate(said, 1) if text)
+    body = "\n\n".join(f"**{'Tom' if n % 2 else 'Maya'}**: {text} ^t{n}" for n, text in enumerate(said, 1) if text)
     return f"episodes/{name}.md", f"---\nid: {name}\ntype: episode\nsession: {name}\n---\n{body}\n"
 
 
@@ -220,19 +276,19 @@ def test_neighbours_are_those_of_the_session_after_it_was_indexed_again():
         said = found_evidence(index, "boiler")
         beside = {note_id for note_id, kinds in said.items() if kinds.get("beside", 0) > 0.05}
         assert {"one#t1", "one#t3"} <= beside
-        assert not {note_id for note_id in said if note_id.startswith("two") and said[note_id].get("words_before", 0)}
-    last = documents.last_chunks(index, {references.resolve_one(index, "one").document.doc_id})
-    assert len(last) == 1
+        assert not {note_id for note_id in said if note_id.startswith("two") and said[note_id].get("beside", 0)}
+    ((_, turns),) = list_turns(index, {references.resolve_one(index, "one").document.doc_id}).values()
+    assert [each.number for each in turns] == [1, 2, 3]
     index.close()
 
 
 def test_what_was_forgotten_leaves_its_neighbours_side_by_side():
-    path, text = episode("one", "the kettle", "the boiler", "the stove")
-    forgotten = text.replace("the boiler", "*(forgotten)*")
+    path, text = episode("one", "the kettle", "the boiler", "the attic", "the stove")
+    forgotten = text.replace("the boiler", "*(forgotten)*").replace("the attic", "*(forgotten)*")
     index = make_index({path: forgotten})
     said = found_evidence(index, "kettle")
-    assert "one#t2" not in said
-    assert said["one#t3"]["words_before"] > 0
+    assert not {"one#t2", "one#t3"} & said.keys()
+    assert said["one#t4"]["beside"] > 0
     index.close()
 
 

@@ -70,6 +70,14 @@ def test_the_nth_turn_of_a_session_loses_by_the_root_of_n():
     assert [value for _, value in spreaded] == pytest.approx([1.0, 0.8, 0.9 - 0.2, 0.7 - 0.2 * math.sqrt(2)])
 
 
+def test_a_long_turn_counts_once_however_many_chunks_it_has():
+    pieces = [turn(n, 1, doc_id=1) for n in range(4)]
+    ranked = [*pieces, turn(4, 2, doc_id=1), turn(5, 1, doc_id=2)]
+    spreaded = spread(ranked, dict(enumerate([1.0, 0.98, 0.97, 0.96, 0.9, 0.72])), 0.1)
+    assert [c.turn for c, _ in spreaded if c.doc_id == 1][-1] == 2
+    assert {c.chunk_id: value for c, value in spreaded}[4] == pytest.approx(0.8)
+
+
 def test_facts_are_not_taken_apart():
     ranked = [candidate(n, doc_id=1) for n in range(4)]
     scores = {n: 1 - n / 100 for n in range(4)}

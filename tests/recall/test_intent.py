@@ -166,3 +166,13 @@ def test_most_questions_about_code_are_seen_as_such():
     of_life = [classify(case["query"]) for case in cases if not {"domain:code"} & set(case["scope"])]
     assert of_code.count(Intent.PROJECT) > 0.6 * len(of_code)
     assert of_life.count(Intent.PROJECT) < 0.2 * len(of_life)
+
+
+@pytest.mark.parametrize(("intent", "question"), [
+    (Intent.WHO, "Wer mag keine Nüsse?"), (Intent.WHO, "Mit wem war ich da?"), (Intent.WHERE, "Où habite notre tante ?"),
+    (Intent.WHEN, "¿Hasta cuándo está de viaje?"), (Intent.WHERE, "Onde estão os papéis?"), (Intent.WHY, "Warum war sie da?"),
+    (Intent.WHEN, "周报什么时候交？"), (Intent.WHO, "谁不能吃花生？"), (Intent.WHERE, "鍵はどこですか"), (Intent.WHY, "なぜ走るのをやめたの"),
+    (Intent.WHAT, "女儿在学什么乐器？"), (Intent.GENERAL, "Ich war da, wo wer wohnt."), (Intent.GENERAL, "妈妈做红烧肉放糖吗？"),
+])  # fmt: skip
+def test_a_question_word_of_another_language_says_what_is_asked(intent, question):
+    assert classify(question) is intent

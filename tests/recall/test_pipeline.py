@@ -13,8 +13,8 @@ from recall_index import NOTES, ByWords, ask, embed, everything, ids, make_index
 from quaid.errors import EmbeddingError
 from quaid.index.matrix import VectorMatrix
 from quaid.model import Edge
-from quaid.recall.candidates import features_off, normalise
 from quaid.recall.cutoff import tokens
+from quaid.recall.features import features_off, normalise
 from quaid.recall.options import Weights
 from quaid.settings import RecallSettings, StageSettings
 
@@ -36,7 +36,7 @@ def test_a_hit_says_why(index):
     assert hit.edges == (Edge("Maya Chen", "prefers", "Oat milk"),)
     assert set(hit.channels) == {"keyword", "vector", "graph"}
     assert hit.channels["keyword"].rank == 1
-    assert hit.evidence["likeness"] > 0
+    assert hit.evidence["own"] > 0
     assert answer.trace["entities"] == ["maya", "maya chen"]
     assert answer.doubt is None
 
@@ -309,7 +309,8 @@ def test_each_stage_can_be_switched_off_alone_and_on(index, name):
     for is_on in (False, True):
         chosen = replace(everything(gate=2.0), stages=replace(everything().stages, **{name: is_on}))
         answer = ask(index, QUESTION, ByWords(), chosen)
-        assert {"s1#t1", "01m"} <= ids(answer), is_on
+        assert "s1#t1" in ids(answer), is_on
+        assert "01m" in ids(answer) or (name == "cut" and is_on)  # her note is far behind what she said
         assert answer.trace["took_ms"].keys() == _traced(answer)
         if name in TRACED and name != "rerank":  # without a model there is nothing to grade
             assert (TRACED[name] in _traced(answer)) is is_on
@@ -329,7 +330,7 @@ def test_with_every_stage_off_there_is_no_answer_and_no_failure(index):
 
 
 @pytest.mark.parametrize(("stage", "kinds"), [
-    ("company", {"words_before", "beside", "session_best", "session_words"}), ("speaker", {"speaker"}), ("graph", {"graph"}),
+    ("company", {"beside", "session_best", "session_words"}), ("speaker", {"speaker"}), ("graph", {"graph"}),
     ("form", {"length"}), ("phrases", {"phrase"}), ("provenance", {"cited"}),
 ])  # fmt: skip
 def test_a_stage_that_is_off_brings_no_evidence(index, stage, kinds):
@@ -347,4 +348,10 @@ def test_contiguity_takes_in_facts_from_the_sessions_of_the_best_hits():
     }
     index = make_index(notes)
     assert ids(ask(index, "boiler", settings=stages(contiguity=True))) == {"a", "b"}
+    index.close()
+
+
+def test_a_small_memory_shows_ten_hits_where_ten_matched():
+    index = make_index({f"facts/{n}.md": f"---\nid: f{n}\n---\nThe boiler number {n} leaks.\n" for n in range(12)})
+    assert len(ask(index, "boiler leaks").hits) == 10
     index.close()

@@ -26,6 +26,17 @@ from quaid.vault.files import FileStat
 pytestmark = pytest.mark.usefixtures("calm")
 
 STEPS = 36
+SCRIPTS = (
+    "",
+    "我们用Python3开发。",
+    "ﾐｿは猫です",
+    "ฉันแพ้ถั่ว",
+    "ខ្ញុំមិនស៊ីសាច់",
+    "ང་ཤ་མི་ཟ།",
+    "ကျွန်တော်",
+    "김치를 먹는다",
+    "Ｍｉｓｏ🥜",
+)
 FOLDERS = ("", "facts", "episodes/2026/11", "notes", "notes/deep.er", "entities", "v1.2")
 
 
@@ -56,18 +67,22 @@ class Life:
         return self.vault.write(f"{name}.md", text)
 
     def text(self, name: str) -> str:
-        word = self.word()
+        word, also = self.word(), self.random.choice(SCRIPTS)
         if name.startswith("episodes"):
             said = (
                 f"**{self.random.choice(['Maya', 'Tom'])}**: Here is {self.word()} ^t{n}"
                 for n in range(1, self.random.randint(1, 5))
             )
             return (
-                f"---\ntype: episode\nsession: {word}\n---\n**Maya**: Here is {word} ^t9\n\n" + "\n\n".join(said) + "\n"
+                f"---\ntype: episode\nsession: {word}\n---\n**Maya**: Here is {word} {also} ^t9\n\n"
+                + "\n\n".join(said)
+                + "\n"
             )
         if name.startswith("facts"):
-            return FACT.format(id=f"01{word}", text=f"Maya said {word} on [[Monday]].\n\n- [[Maya]] said [[{word}]]")
-        return f"---\ntype: {self.random.choice(['person', 'note', 'belief'])}\naliases: [a{word}]\n---\n# About\n\nHere is {word}.\n\n- knows [[{word}]]\n"
+            return FACT.format(
+                id=f"01{word}", text=f"Maya said {word} {also} on [[Monday]].\n\n- [[Maya]] said [[{word}]]"
+            )
+        return f"---\ntype: {self.random.choice(['person', 'note', 'belief'])}\naliases: [a{word}]\n---\n# About\n\nHere is {word}. {also}\n\n- knows [[{word}]]\n"
 
     def edit(self) -> None:
         path = self.pick()

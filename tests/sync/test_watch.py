@@ -18,11 +18,13 @@ from vaults import Vault, assert_verified, copy_vault, wait_for
 from watchdog.observers.api import BaseObserver
 
 from quaid import Memory
+from quaid.errors import LockedError
 from quaid.index import database, documents
 from quaid.place import state_folder
 from quaid.sync import follow
 from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
+from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import observe, why_incomplete
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -105,6 +107,34 @@ def test_a_save_is_in_the_index_within_a_second(watched: Watched) -> None:
         watched.vault.write("garden.md", f"The roses are number {number}.\n")
         took.append(watched.wait_until("garden.md", f"number {number}"))
     assert sorted(took)[1] < PROMISED_S
+
+
+def test_a_save_makes_it_look_at_that_note_alone(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    listing = Indexer.list_files
+    monkeypatch.setattr(Indexer, "list_files", lambda self, only: looked.append(only) or listing(self, only))
+    with following(vault) as watched:
+        looked.clear()
+        vault.write("facts/one.md", "A fact about quinces\n")
+        watched.wait_until("facts/one.md", "quinces")
+        vault.write("facts/two.md", "A fact about medlars\n")
+        watched.wait_until("facts/two.md", "medlars")
+    assert frozenset({"facts/two.md"}) in looked
+    assert None not in looked[1:]  # the first may be one sweep more, of what the first sync itself has touched
+
+
+def test_what_could_not_be_indexed_is_swept_for(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    with following(vault) as watched:
+        sync, refusals = Indexer.sync, iter([True])
+
+        def refuse_once(self, *asked, **options):  # type: ignore[no-untyped-def]
+            if next(refusals, False):
+                raise LockedError("Another Quaid process is updating the index")
+            return sync(self, *asked, **options)
+
+        monkeypatch.setattr(Indexer, "sync", refuse_once)
+        vault.write("facts/one.md", "A fact about quinces\n")
+        watched.wait_until("facts/one.md", "quinces")
 
 
 def test_a_save_by_renaming_is_followed(watched: Watched) -> None:

@@ -12,6 +12,7 @@ from quaid.text.words import (
     count_spaced,
     count_words,
     find_words,
+    fold,
     is_joined_letter,
     is_long_enough,
     list_joined_parts,
@@ -50,6 +51,20 @@ def test_words_are_counted_as_before_where_they_are_written_apart():
 ])  # fmt: skip
 def test_words_to_search_for(text, words):
     assert find_words(text) == words
+
+
+@given(st.text())
+def test_a_text_is_folded_once(text):
+    assert fold(fold(text)) == fold(text)
+    assert find_words(fold(text)) == find_words(text)
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    ("ﾐｿは猫", "ミソは猫"), ("ﾊﾟｿｺﾝ", "パソコン"), ("Ｐｙｔｈｏｎ３", "python3"), ("ﬁne", "fine"), ("가", "가"), ("⽉", "月"),
+    ("Quaid™ runs", "quaid runs"), ("猫・犬", "猫 犬"), ("sushi🍣", "sushi"),
+])  # fmt: skip
+def test_variants_of_a_letter_are_one(one, other):
+    assert find_words(one) == find_words(other)
 
 
 @given(st.text())

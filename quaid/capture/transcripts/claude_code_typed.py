@@ -28,7 +28,7 @@ _MACHINE_TEXTS = (
 )
 _INTERRUPTION = re.compile(r"\A\s*\[Request interrupted by user[^\[\]\n]*\]\s*")
 _COMMAND = re.compile(r"\s*<command-(?:name|message|args)>")
-_COMMAND_NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
+_COMMAND_NAME = re.compile(r"<command-name>([^<]*)</command-name>")
 _COMMAND_ARGS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
 _MEMORY_NOTE = re.compile(r"\s*<user-memory-input>(.*)</user-memory-input>\s*", re.DOTALL)
 
@@ -105,7 +105,7 @@ def _typed(text: str) -> tuple[str, str]:
     if _COMMAND.match(rest):
         name, found = _COMMAND_NAME.search(rest), _COMMAND_ARGS.search(rest)
         arguments = clean_typed(found[1]).strip() if found else ""
-        return f"/{name[1]} {arguments}" if name and arguments else arguments, "command"
+        return f"/{name[1].strip().removeprefix('/')} {arguments}" if name and arguments else arguments, "command"
     noted = _MEMORY_NOTE.fullmatch(rest)
     return clean_typed(noted[1].strip() if noted else rest), "empty"
 

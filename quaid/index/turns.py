@@ -1,0 +1,39 @@
+"""The turns of episodes, and the chunks that each is cut into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import apsw
+
+
+class TurnChunks(NamedTuple):
+    """A turn of an episode and its chunks, which are numbered one after the other."""
+
+    number: int
+    speaker: str | None
+    first: int
+    last: int
+
+    @property
+    def chunks(self) -> range:
+        """The ids of its chunks."""
+        return range(self.first, self.last + 1)
+
+
+def list_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, tuple[int, list[TurnChunks]]]:
+    """Return of each episode the size of its file in bytes and its turns in their order, by doc_id."""
+    rows = connection.execute(
+        "SELECT c.doc_id, d.size, json_group_array(json_array(c.turn, c.speaker, c.first, c.last)) FROM ("
+        "SELECT doc_id, turn, speaker, min(chunk_id) AS first, max(chunk_id) AS last FROM chunks "
+        "WHERE doc_id IN (SELECT value FROM json_each(?)) AND turn IS NOT NULL GROUP BY doc_id, turn) c "
+        "JOIN documents d USING (doc_id) GROUP BY c.doc_id",
+        (json.dumps(list(doc_ids)),),
+    )
+    return {
+        int(doc_id): (int(size), sorted((TurnChunks(*turn) for turn in json.loads(turns)), key=lambda turn: turn.first))
+        for doc_id, size, turns in rows
+    }

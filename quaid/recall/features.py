@@ -1,0 +1,283 @@
+"""The features of candidates, and the relevance that they come to.
+
+Turns, the facts that cite them and the sessions they were said in support each other: a fact lends its score to the
+turns it rests on and a turn to its facts, a turn gains from what was said beside it and from the session as a whole.
+A candidate without such support, as a note of its own, counts alone. What only tells something in a talk among people
+counts as far as it is one. Each feature is a number in [0, 1]; the mean of those that apply, weighted, is the
+relevance. How the weights were found is in docs/recall.md.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from quaid.index.documents import Candidate
+from quaid.index.turns import TurnChunks
+from quaid.model import Kind, name_key
+from quaid.recall.intent import Intent
+from quaid.recall.options import FEATURES, Weights
+from quaid.recall.query import Query
+from quaid.recall.talks import Talk
+from quaid.settings import RecallSettings
+from quaid.text.words import count_spaced
+
+OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
+"""The gain of a fact about the owner, where the question says `I` and where it says no more than `my`."""
+
+_FEATURES_OF = {
+    "company": {"beside", "session_best", "session_words", "session_fact", "answers"},
+    "provenance": {"cited", "session_fact"},
+    "speaker": {"speaker"},
+    "form": {"length", "pieces", "asks", "tells_when"},
+    "dates": {"dated"},
+    "phrases": {"phrase"},
+    "graph": {"graph"},
+}
+"""The features that each stage brings."""
+_RARE = frozenset({"graph", "dated", "phrase", "tells_when"})
+"""Features that most questions give no occasion for: they come on top of the mean."""
+AMONG_PEOPLE = frozenset({"session_words", "length", "asks", "answers"})
+"""Features that tell something in a talk among people, and count as far as it is one."""
+_FULL_LENGTH = math.log(60)
+"""A turn of sixty words or more says as much as one can."""
+_MANY_PIECES = math.log(30)
+_ASKS_BOTH = 0.5
+"""What `speaker` is for the owner's turns where the question says `you` too: the assistant may have answered."""
+_TOKEN = re.compile(r"[^\W_]+", re.UNICODE)
+_TELLS_WHEN = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|since|just|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october|"
+    r"november|december|(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|i['\u2019](?:m|ve|d|ll)|my|mine|me|myself|we|our|us)\b", re.IGNORECASE)
+_ASSISTANT = frozenset({"you", "your", "yours"})
+
+Features = dict[str, float]
+
+
+@dataclass(slots=True)
+class Pool:
+    """The candidates and all that the channels know of them. Mappings are by chunk_id unless they say otherwise.
+
+    `fused` are scores by the fusion that chose the candidates, also of chunks that are not candidates but stand beside
+    one; chunks that no channel found have none. `session_words` and `talks` are by doc_id of the episode, `graph` by
+    doc_id. `cites` are the turns' chunks that a fact's chunk rests on.
+    """
+
+    candidates: Mapping[int, Candidate]
+    fused: Mapping[int, float]
+    session_words: Mapping[int, float] = field(default_factory=dict)
+    graph: Mapping[int, float] = field(default_factory=dict)
+    cites: Mapping[int, Collection[int]] = field(default_factory=dict)
+    talks: Mapping[int, Talk] = field(default_factory=dict)
+
+    def own(self, chunk_id: int) -> float:
+        """Return what a chunk says for itself: its fused score."""
+        return self.fused.get(chunk_id, 0.0)
+
+
+def features_off(settings: RecallSettings) -> frozenset[str]:
+    """Return the features that the settings switch off."""
+    return frozenset().union(*(names for stage, names in _FEATURES_OF.items() if not getattr(settings.stages, stage)))
+
+
+def normalise(weights: Weights, off: Collection[str] = ()) -> dict[str, float]:
+    """Return what each feature adds to the relevance where it is 1 and nothing tells of people; those in `off` add
+    nothing.
+    """
+    used = {name: float(getattr(weights, name)) for name in FEATURES if name not in off}
+    always = (weight for name, weight in used.items() if name not in _RARE | AMONG_PEOPLE)
+    total = sum(weight for weight in always if weight > 0) or 1.0
+    return {name: weight / total for name, weight in used.items() if weight}
+
+
+def score_pool(pool: Pool, query: Query, shares: Mapping[str, float]) -> tuple[dict[int, float], dict[int, Features]]:
+    """Return the relevance in [0, 1] (a little more where a rare feature comes on top), and the features, by
+    chunk_id.
+    """
+    scorer = _Scorer(pool, query)
+    more = sum(share for name in AMONG_PEOPLE if (share := shares.get(name, 0.0)) > 0)
+    scores, features = {}, {}
+    for chunk_id, candidate in pool.candidates.items():
+        row = features[chunk_id] = scorer.features_of(candidate)
+        if talk := pool.talks.get(candidate.doc_id):
+            _weigh_as_talk(row, talk.among_people, more)
+        score = max(0.0, sum([shares.get(name, 0.0) * value for name, value in row.items()]))
+        if tells_of_owner(candidate, query):
+            score = max(score, min(1.0, score * (OF_OWNER if query.is_about_owner else OF_OWNERS_OWN)))
+        scores[chunk_id] = score
+    return scores, features
+
+
+def _weigh_as_talk(features: Features, among_people: float, more: float) -> None:
+    """Let a turn's features count as far as its talk is one among people, and make their mean one of all that apply:
+    `more` is what those of people add to the shares.
+    """
+    applying = 1.0 + among_people * more
+    for name, value in features.items():
+        features[name] = value * (among_people if name in AMONG_PEOPLE else 1.0) / applying
+
+
+def contributions(features: Features, shares: Mapping[str, float]) -> dict[str, float]:
+    """Return what each feature adds to the relevance."""
+    return {name: round(shares[name] * value, 4) for name, value in features.items() if value and name in shares}
+
+
+class _Scorer:
+    """The features of the candidates in a pool, and the best of each episode."""
+
+    def __init__(self, pool: Pool, query: Query) -> None:
+        self._pool = pool
+        self._query = query
+        self._named = _named_speakers(pool, query)
+        asks_both = _asks_assistant(query) and not self._named.isdisjoint(query.owner_keys)
+        self._said_by_named = _ASKS_BOTH if asks_both else 1.0
+        self._best_turn: dict[int | None, float] = {}
+        """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
+        self._best_fact: dict[int | None, float] = {}
+        """The best fact that cites a turn of an episode, by its doc_id."""
+        for chunk_id, candidate in pool.candidates.items():
+            own = pool.own(chunk_id)
+            if candidate.turn is not None:
+                self._best_turn[candidate.doc_id] = max(self._best_turn.get(candidate.doc_id, 0.0), own)
+            for cited in pool.cites.get(chunk_id, ()):
+                turn = pool.candidates.get(cited)
+                if turn is not None:
+                    self._best_fact[turn.doc_id] = max(self._best_fact.get(turn.doc_id, 0.0), own)
+        self._own_of_turn: dict[int, float] = {}
+        """By the first chunk of a turn."""
+        self._lent: dict[int, tuple[float, float]] = {}
+        """By turn: the best of the facts that cite it, and how near the graph brings them."""
+        for chunk_id, cited_turns in pool.cites.items():
+            own, near = pool.own(chunk_id), pool.graph.get(pool.candidates[chunk_id].doc_id, 0.0)
+            for cited in cited_turns:
+                score, nearness = self._lent.get(cited, (0.0, 0.0))
+                self._lent[cited] = max(score, own), max(nearness, near)
+
+    def features_of(self, candidate: Candidate) -> Features:
+        """Return all features of a candidate that are not 0."""
+        features = self._score_text(candidate)
+        if candidate.turn is None:
+            self._score_note(features, candidate)
+        else:
+            self._score_turn(features, candidate)
+        if self._is_by_or_about(candidate):
+            features["speaker"] = self._said_by_named
+        return features
+
+    def _is_by_or_about(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is by or about the person whom the question names, the owner where it says
+        `my`.
+        """
+        if tells_of_owner(candidate, self._query):
+            return True
+        if speaker := candidate.speaker or candidate.doc_speaker:
+            return name_key(speaker) in self._named
+        about = candidate.text.casefold() if candidate.kind == Kind.FACT else ""
+        return any(name.split()[0] in about for name in self._named)
+
+    def _score_text(self, candidate: Candidate) -> Features:
+        """Return what a candidate says for itself."""
+        pool, query, text = self._pool, self._query, candidate.text
+        features = {"own": pool.own(candidate.chunk_id)}
+        if query.intent is Intent.WHEN and (candidate.valid_from or _TELLS_WHEN.search(text)):
+            features["tells_when"] = 1.0
+        if graph_score := pool.graph.get(candidate.doc_id):
+            features["graph"] = graph_score
+        if query.dates and _is_from(candidate, query):
+            features["dated"] = 1.0
+        if query.phrases and any(phrase.casefold() in text.casefold() for phrase in query.phrases):
+            features["phrase"] = 1.0
+        return features
+
+    def _score_note(self, features: Features, candidate: Candidate) -> None:
+        """Score a note, or a fact, by itself, and by the turns it cites where those say more."""
+        pool = self._pool
+        own = pool.own(candidate.chunk_id)
+        cited = [chunk_id for chunk_id in pool.cites.get(candidate.chunk_id, ()) if chunk_id in pool.candidates]
+        episode = pool.candidates[cited[0]].doc_id if cited else None
+        features["beside"] = max((pool.own(chunk_id) for chunk_id in cited), default=own)
+        features["session_best"] = self._best_turn.get(episode, own)
+        features["cited"] = own
+        features["session_fact"] = self._best_fact.get(episode, own)
+
+    def _score_turn(self, features: Features, candidate: Candidate) -> None:
+        """Score a turn by those beside it, its session and the facts that rest on it."""
+        pool, text = self._pool, candidate.text
+        features["length"] = min(1.0, math.log1p(count_spaced(text)) / _FULL_LENGTH)
+        features["session_best"] = self._best_turn[candidate.doc_id]
+        features["session_words"] = pool.session_words.get(candidate.doc_id, 0.0)
+        features["session_fact"] = self._best_fact.get(candidate.doc_id, 0.0)
+        if text.rstrip().endswith("?"):
+            features["asks"] = 1.0
+        if candidate.chunk_id in self._lent:
+            features["cited"], near = self._lent[candidate.chunk_id]
+            if near:
+                features["graph"] = max(near, features.get("graph", 0.0))
+        talk, number = pool.talks.get(candidate.doc_id), candidate.turn or 0
+        if talk is not None and number in talk.places:
+            self._score_place(features, candidate, talk, number)
+
+    def _score_place(self, features: Features, candidate: Candidate, talk: Talk, number: int) -> None:
+        """Score a turn by where it stands in its talk: two of the same speaker say nothing of each other."""
+        before, after = talk.beside(number)
+        others = [turn for turn in (before, after) if turn and turn.speaker != candidate.speaker]
+        nearest = max(map(self._own_of, others), default=0.0)
+        features["beside"] = nearest * (1 + talk.among_people) / 2
+        pieces = len(talk.turns[talk.places[number]].chunks)
+        if pieces > 1:
+            features["pieces"] = min(1.0, math.log(pieces) / _MANY_PIECES)
+        asker = self._pool.candidates.get(before.last) if before else None
+        if asker is not None and "?" in asker.text:
+            features["answers"] = 1.0
+
+    def _own_of(self, turn: TurnChunks) -> float:
+        """Return what a turn says for itself: the score of the best of its chunks."""
+        if turn.first not in self._own_of_turn:
+            self._own_of_turn[turn.first] = max(map(self._pool.own, turn.chunks))
+        return self._own_of_turn[turn.first]
+
+
+def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
+    """Return the one speaker whom the question names, by each part of the name; nobody when it names several. Where it
+    names none and says `my`, the owner, who may go by several names.
+    """
+    asked = {name_key(token) for token in _TOKEN.findall(query.text)}
+    speakers = {name_key(s) for c in pool.candidates.values() if (s := c.speaker or c.doc_speaker)}
+    named = {speaker for speaker in speakers if speaker in query.name_keys or not asked.isdisjoint(speaker.split())}
+    if named:
+        return frozenset(named) if len(named) == 1 else frozenset()
+    return frozenset(speaker for speaker in speakers if speaker in query.owner_keys)
+
+
+def _asks_assistant(query: Query) -> bool:
+    """Return whether the question says `you`: what the assistant said may answer it as well."""
+    return not _ASSISTANT.isdisjoint(map(str.casefold, _TOKEN.findall(query.text)))
+
+
+def tells_of_owner(candidate: Candidate, query: Query) -> bool:
+    """Return whether the question says `my` and a fact is about the owner: `User works at …`, or the owner's own `I
+    work at …`.
+    """
+    if not query.owner_keys or candidate.kind != Kind.FACT:
+        return False
+    text = f"{name_key(candidate.text)} "
+    names = (key for key in query.owner_keys if not _FIRST_PERSON.fullmatch(key))  # anybody says `I`
+    if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in names):
+        return True
+    is_own = candidate.source in {None, "user"}
+    is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
+    return is_own and _FIRST_PERSON.search(text) is not None
+
+
+def _is_from(candidate: Candidate, query: Query) -> bool:
+    """Return whether a candidate is from one of the times that the question names: said then, or true then."""
+    first = (candidate.valid_from or candidate.said_at or candidate.created or "")[:10]
+    if not first:
+        return False
+    last = (candidate.valid_until or first)[:10]
+    return any(first <= mention.end.isoformat() and last >= mention.start.isoformat() for mention in query.dates)

@@ -1,0 +1,88 @@
+"""Replies that ask nothing: `ok`, `yes, go ahead`, `продолжай`, `はい`. Light, as the hook of each prompt asks."""
+
+# ruff: noqa: RUF001 - letters of other alphabets look like Latin ones
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from quaid.text.stop_words import STOP_WORDS, known_languages, stop_words
+from quaid.text.words import fold, list_words
+
+_ENGLISH = frozenset(
+    """ok okay k kk yes yep yeah y no nope n sure fine thanks thank thx ty please great good nice cool perfect awesome
+    excellent right correct exactly agreed done continue proceed go ahead next again stop wait hi hello hey bye lgtm
+    looks works working try retry run fix undo redo more less now then also too all both first second last one two three
+    a b c d approve approved confirm confirmed ship merge commit push test tests it's that's let's don't didn't
+    """.split()  # noqa: SIM905
+)
+_OTHERS = {
+    "de": """ja nein doch gut okay ok danke bitte genau richtig stimmt klar super toll prima passt weiter mach
+        machs mache nochmal nochmals stopp warte halt hallo tschüss perfekt fertig einverstanden erledigt nächste
+        nächster nächstes los versuch versuche probier geht""",
+    "fr": """oui non ok okay merci bien super parfait exact exactement continue continuez vas-y vas allez stop
+        attends attendez bonjour salut d'accord accord encore suivant fait fais""",
+    "es": """sí si no ok okay vale gracias bien bueno perfecto exacto claro correcto continúa continua sigue
+        adelante espera hola adiós hecho listo hazlo siguiente favor""",
+    "pt": """sim não ok okay obrigado obrigada bem bom ótimo perfeito certo exato claro continua continue segue
+        espera olá tchau feito pronto próximo favor pode""",
+    "it": """sì si no ok okay grazie bene buono perfetto esatto certo giusto continua prosegui va vai avanti
+        aspetta ciao fatto pronto prossimo favore prego""",
+    "nl": """ja nee ok oké dank bedankt goed prima perfect klopt verder ga door stop wacht hallo klaar volgende
+        alsjeblieft graag""",
+    "pl": """tak nie ok dobrze dzięki dziękuję proszę super świetnie dokładnie dalej kontynuuj stop czekaj cześć
+        gotowe""",
+    "tr": """evet hayır tamam ok teşekkürler teşekkür ederim lütfen güzel devam et dur bekle merhaba""",
+    "ru": """да нет ага угу ок окей хорошо ладно спасибо пожалуйста отлично супер верно правильно точно понятно
+        понял поняла ясно давай давайте продолжай продолжайте продолжи дальше далее ещё еще раз стоп подожди
+        привет пока готово согласен согласна сделай можно""",
+    "uk": """так ні добре гаразд дякую будь ласка чудово правильно далі продовжуй стоп зачекай привіт готово давай""",
+    "zh": """好 好的 好吧 行 可以 是 是的 对 对的 不 不是 不用 嗯 嗯嗯 哦 谢谢 多谢 请 继续 请继续 开始 开始吧 停
+        等等 等一下 你好 再见 没问题 明白 明白了 知道了 了解 完成 下一个 下一步 再来 再试一次 试试 同意 确认""",
+    "ja": """はい いいえ いえ うん ううん ええ オーケー ok お願い お願いします おねがいします ありがとう
+        ありがとうございます どうも 了解 了解です 了解しました わかりました 分かりました わかった 分かった 大丈夫
+        いいです いいね いいよ よろしく 続けて 続けてください つづけて 続き 次 進めて 進めてください どうぞ
+        すみません こんにちは 待って やって やってください もう一度 そうです そう なるほど 完璧 確認しました それ
+        これ ください ございます です ます しました 何 誰 どこ いつ なぜ どう 何ですか""",
+    "ko": """네 예 응 아니 아니요 아니오 좋아 좋아요 그래 그래요 알겠습니다 알겠어요 알았어 감사합니다 고마워
+        고마워요 계속 계속해 계속해줘 계속해주세요 부탁해 부탁합니다 다음 잠깐 안녕 안녕하세요 완료 확인 맞아
+        맞아요 해줘 주세요""",
+    "ar": """نعم لا حسنا حسناً شكرا شكراً تمام جيد ممتاز من فضلك استمر تابع توقف مرحبا صحيح""",
+    "hi": """हाँ हां नहीं ठीक है अच्छा धन्यवाद शुक्रिया कृपया जारी रखें रखो रुको नमस्ते सही आगे""",
+    "th": """ใช่ ไม่ ไม่ใช่ โอเค ตกลง ขอบคุณ ครับ ค่ะ คะ ดี ดีมาก ต่อ ทำต่อ ต่อไป ได้ ได้เลย สวัสดี เดี๋ยว หยุด
+        เสร็จแล้ว""",
+}
+_JOINED = ("zh", "ja", "th")
+"""Languages whose words are not written apart."""
+_PARTICLES = frozenset("はがをにのかねよとでも的了吗吧呢啊")
+"""Letters that are words only beside another: `かに` is a crab."""
+_LETTER = r"[^\W\d_]|[\u0e31-\u0e4e]"
+_LONGEST = 60
+"""Characters up to which a reply in such a language is taken apart."""
+
+
+def asks_nothing(text: str) -> bool:
+    """Return whether all words of `text` are function words, replies and digits of one language."""
+    said = fold(text.replace("’", "'")).lower()
+    words = [word for word in list_words(said, "'") if not word.isdigit()]
+    if all(word in STOP_WORDS or word in _ENGLISH for word in words):
+        return True
+    if any(all(word in _replies(language) for word in words) for language in known_languages()):
+        return True
+    letters = "".join(re.findall(_LETTER, said))
+    if letters.isascii() or len(letters) > _LONGEST:
+        return False
+    return any(_is_made_of(letters, language) for language in _JOINED)
+
+
+def _is_made_of(letters: str, language: str) -> bool:
+    left = letters
+    for reply in sorted(_OTHERS[language].split(), key=len, reverse=True):
+        left = left.replace(reply, " ")
+    return left != letters and set(left) <= _PARTICLES | {" "}
+
+
+@cache
+def _replies(language: str) -> frozenset[str]:
+    return stop_words(language).union(_OTHERS.get(language, "").split())

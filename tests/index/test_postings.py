@@ -1,0 +1,99 @@
+"""The words of questions that are kept in memory say what FTS5 says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from quaid.index import database, documents, fulltext
+from quaid.index.documents import KnownFile
+from quaid.index.postings import Postings
+from quaid.vault import notes
+
+WORDS = ["oat", "milk", "tea", "harbour", "violin", "choir", "Maya", "Jon", "plans", "planned", "the", "of", "北京"]
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[apsw.Connection]:
+    connection = database.make_in_memory()
+    chance = random.Random(3)
+    for number in range(120):
+        add(connection, f"n{number}", " ".join(chance.choices(WORDS, k=chance.randint(1, 8))) + " everywhere")
+    yield connection
+    connection.close()
+
+
+def add(connection: apsw.Connection, name: str, text: str) -> None:
+    note = notes.parse_note(f"{name}.md", f"{text}\n".encode())
+    documents.replace_document(connection, note, KnownFile(1, 1, 1, 1, 1, note.content_hash))
+
+
+def warmed() -> Postings:
+    postings = Postings()
+    postings._asked = 1
+    return postings
+
+
+@pytest.mark.parametrize("limit", [1, 7, 400])
+@pytest.mark.parametrize(
+    "text", ["oat milk", "plans", "Maya's violin at the harbour", "nowhere", "北京 tea", "everywhere"]
+)
+def test_kept_words_rank_as_fts5_does(index: apsw.Connection, text: str, limit: int) -> None:
+    words, postings = tuple(fulltext.terms(text)), warmed()
+    expected = fulltext.search(index, fulltext.match_any(words), limit)
+    for _ in range(2):  # looked up, and from memory
+        assert postings.search(index, words, limit) == expected
+    assert postings.has(index, words)
+
+
+def test_kept_words_stay_within_what_is_allowed(index: apsw.Connection) -> None:
+    words, allowed = ("oat", "violin"), frozenset({*range(3, 30), 99_999})
+    expected = fulltext.search(index, fulltext.match_any(words), 9, allowed)
+    assert 0 < len(expected) <= 9
+    assert warmed().search(index, words, 9, allowed) == expected
+
+
+def test_one_question_of_a_process_asks_fts5_in_all_its_scopes(index: apsw.Connection) -> None:
+    postings, words = Postings(), ("oat", "milk")
+    postings.search(index, words, 5)
+    postings.search(index, words, 5, frozenset({1, 2}))
+    assert not postings.has(index, words)
+    postings.search(index, ("oat",), 5)
+    assert postings.has(index, ("oat",))
+
+
+def test_kept_words_are_read_again_when_the_index_changes(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    writer, _ = database.connect_writer(tmp_path / "index.db")
+    add(writer, "one", "a blue bicycle")
+    reader, postings = database.connect_reader(tmp_path / "index.db"), warmed()
+    assert len(postings.search(reader, ("bicycle",), 5)) == 1
+    add(writer, "two", "a red bicycle")
+    assert not postings.has(reader, ("bicycle",))
+    assert len(postings.search(reader, ("bicycle",), 5)) == 2
+    reader.close()
+    writer.close()
+
+
+def test_words_asked_for_longest_ago_make_room(index: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quaid.index.postings.MAX_KEPT", 60)
+    postings = warmed()
+    for word in ("oat", "milk", "tea"):
+        postings.search(index, (word,), 5)
+    assert not postings.has(index, ("oat",)), postings._size
+    assert postings.has(index, ("tea",))
+    assert postings._size == sum(len(ids) for ids, _ in postings._kept.values())
+
+
+def test_common_words_of_a_large_index_count_only_alone(
+    index: apsw.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quaid.index.fulltext.MANY", 10)
+    assert fulltext.list_telling(index, ("everywhere", "violin")) == ["violin"]
+    assert fulltext.list_telling(index, ("everywhere",)) == ["everywhere"]
+    of_violin = fulltext.search(index, '"violin"', 400)
+    for postings in (Postings(), warmed()):
+        assert postings.search(index, ("everywhere", "violin"), 400) == of_violin
+        assert len(postings.search(index, ("everywhere",), 400)) == 120
