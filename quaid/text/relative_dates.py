@@ -10,6 +10,7 @@ _RELATIVE = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|from now|last|next|this|past|previous|coming)\b", re.IGNORECASE
 )
 _ENDS = frozenset('.!?…:)]*"”')
+_DATED = re.compile(r" \([^()]*\b\d{1,4}\)\Z")
 _QUOTED = re.compile(r'"[^"\n]{1,500}"|“[^”\n]{1,500}”|«[^»\n]{1,500}»|`[^`\n]{1,500}`')
 
 
@@ -65,4 +66,6 @@ def _is_in_name(text: str, start: int) -> bool:
         return False
     before = text[:start].rstrip()
     gap = text[len(before) : start]
+    if dated := _DATED.search(before):  # the date behind the time before it ends no sentence
+        before = before[: dated.start()]
     return bool(before) and not (gap and ("\n" in gap or before[-1] in _ENDS))

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from replay import facts_of, needs
 
@@ -288,6 +288,7 @@ def test_the_day_is_that_of_the_turn_and_else_of_the_conversation():
     st.lists(st.sampled_from(["yesterday", "Last", "last", "Friday", "next", "week", "two", "days", "ago", ".", "(", ")", "this"])),
     st.datetimes(timezones=st.just(UTC)),
 )  # fmt: skip
+@example(["yesterday", "Last", "Friday"], datetime(2000, 1, 2, tzinfo=UTC))
 def test_dates_are_only_added_and_never_twice(words, told):
     text = " ".join(words)
     dated = with_dates(text, told)
