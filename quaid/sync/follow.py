@@ -163,6 +163,7 @@ class Follower:
 
     def _sync(self) -> None:
         changed = self._changed.take()
+        is_burst = changed is None
         if self._needs_sweep or self._mode != "notifications" or self._is_sweep_due():
             changed = None
         self._needs_sweep = True  # the notifications of these changes are spent: should this fail, sweep next time
@@ -177,7 +178,9 @@ class Follower:
         except QuaidError as error:
             self._set_problem(str(error))
             return
-        self._needs_sweep = False
+        self._needs_sweep = is_burst
+        if is_burst:  # the system may have dropped notifications, and a new folder's first files have none
+            self._wake.set()
         self._last_sync = _now()
         if changed is None:
             self._last_sweep = time.monotonic()

@@ -117,10 +117,21 @@ def test_a_save_makes_it_look_at_that_note_alone(vault: Vault, monkeypatch: pyte
         looked.clear()
         vault.write("facts/one.md", "A fact about quinces\n")
         watched.wait_until("facts/one.md", "quinces")
+        wait_for(lambda: looked[-2:] == [None, None], "the sweeps of a new folder")
         vault.write("facts/two.md", "A fact about medlars\n")
         watched.wait_until("facts/two.md", "medlars")
-    assert frozenset({"facts/two.md"}) in looked
-    assert None not in looked[1:]  # the first may be one sweep more, of what the first sync itself has touched
+    assert looked[-1] == frozenset({"facts/two.md"})
+
+
+def test_after_a_burst_or_a_new_folder_it_sweeps_once_more(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    listing = Indexer.list_files
+    with following(vault) as watched:
+        vault.write("garden.md", "The roses are red.\n")
+        watched.wait_until("garden.md", "red")
+        monkeypatch.setattr(Indexer, "list_files", lambda self, only: looked.append(only) or listing(self, only))
+        vault.write("new/one.md", "A note about quinces\n")
+        wait_for(lambda: looked[-2:] == [None, None], "two sweeps")
 
 
 def test_what_could_not_be_indexed_is_swept_for(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
