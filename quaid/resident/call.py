@@ -174,10 +174,10 @@ def unpack_answer(data: bytes) -> Answer | None:
 
 
 def identity_of(root: str | os.PathLike[str]) -> str:
-    """Return what a process that answers has in common with its caller: vault, code, settings and their environment."""
+    """Return what a process that answers has in common with its caller: vault, installation, settings and their environment."""
     environ = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS))
     shared = (setting for setting in environ if setting.partition("=")[0] not in _OF_CALLS)
-    return "\n".join([os.path.realpath(root), _PACKAGE, sys.prefix, config_path(), os.uname().nodename, *shared])
+    return "\n".join([os.path.realpath(root), sys.prefix, config_path(), os.uname().nodename, *shared])
 
 
 def socket_path(identity: str) -> str:
