@@ -32,7 +32,6 @@ MAX_SENT = 1_000_000
 """Bytes of an event that are sent to another process."""
 _MAX_PATH = 100
 """Bytes; the name of a socket may have 104 on macOS."""
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SETTINGS = ("QUAID_", "OPENAI_", "OLLAMA_")
 _OF_CALLS = frozenset({SWITCH, NO_HOOKS, "QUAID_HOME", "QUAID_MCP_TOKEN"})
 """Variables that mean one call or one server, and change no answer."""
@@ -174,7 +173,7 @@ def unpack_answer(data: bytes) -> Answer | None:
 
 
 def identity_of(root: str | os.PathLike[str]) -> str:
-    """Return what a process that answers has in common with its caller: vault, installation, settings and their environment."""
+    """Return what a process that answers has in common with its caller: vault, installation, settings, environment."""
     environ = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS))
     shared = (setting for setting in environ if setting.partition("=")[0] not in _OF_CALLS)
     return "\n".join([os.path.realpath(root), sys.prefix, config_path(), os.uname().nodename, *shared])
