@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quaid.embed import AUTO
 from quaid.embed.weights import MULTILINGUAL_MODEL
-from quaid.text.english import is_english
+from quaid.text.language import language
 
 if TYPE_CHECKING:
     import apsw
@@ -39,5 +39,5 @@ def count_languages(connection: apsw.Connection) -> tuple[int, int]:
     newest = connection.execute("SELECT max(chunk_id) FROM chunks").fetchone()
     step = max(1, int((newest and newest[0]) or 0) // _SAMPLE)
     texts = connection.execute("SELECT text FROM chunks WHERE chunk_id % ? = 0 LIMIT ?", (step, 2 * _SAMPLE))
-    told = [known for (text,) in texts if (known := is_english(str(text))) is not None]
-    return told.count(False), len(told)
+    told = [known for (text,) in texts if (known := language(str(text))) is not None]
+    return len(told) - told.count("en"), len(told)
