@@ -13,10 +13,10 @@ from quaid.docs import chunks
 from quaid.docs.catalogue import Catalogue
 from quaid.errors import QuaidError
 from quaid.index import database, passages
+from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
-from quaid.index.scope import ScopedChunks
 from quaid.model import ChannelRank
 from quaid.place import DOCS_FILE, state_folder
 from quaid.recall import pipeline
@@ -88,8 +88,8 @@ class DocSearch:
         self.path = state_folder(root) / DOCS_FILE
         self._readers = IndexReader(self.path), IndexReader(self.path)
         self._matrix = VectorMatrix()
-        self._scoped = ScopedChunks()
         self._postings = Postings()
+        self._kept = KeptAnswers()
 
     def sync(
         self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
@@ -120,11 +120,12 @@ class DocSearch:
             one, other = (reader.open() for reader in self._readers)
             if one is None or other is None:
                 return DocSearchResult(query, (), tuple(degraded))
-            sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._scoped, self._postings)
-            found = search(
-                sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
-                depth=depth, helpers=helpers(),
-            )  # fmt: skip
+            with database.shared_snapshot(one, other) as other:
+                sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._postings, self._kept)
+                found = search(
+                    sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
+                    depth=depth, helpers=helpers(),
+                )  # fmt: skip
             return replace(found, degraded=(*found.degraded, *degraded))
 
         return retry_after_damage(self.path, ask)
@@ -167,8 +168,7 @@ def search(
     )
     # That lets through what has no project too; a document always has one.
     options = RecallOptions(limit=max(1, limit) * _SPARE, projects=projects, depth=depth, weights=WEIGHTS)
-    with database.snapshot(sources.connection):
-        found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
+    found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
     # A hit names the ordinal of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]
     known = passages.fetch(sources.connection, places)
@@ -176,8 +176,6 @@ def search(
     ahead: list[DocHit] = []
     behind: list[DocHit] = []
     for hit, place in zip(found.hits, places, strict=True):
-        if place not in known:  # its document was changed since it was found
-            continue
         passage, title = known[place]
         seen[hit.path] += 1
         doc_hit = DocHit(

@@ -15,6 +15,7 @@ from quaid.index.scope import restrict_to
 from quaid.sqlite import BUSY_MS, Database, Format, check_application, connect, open_database, stamp, transaction
 
 SCHEMA_VERSION = 6
+SHARED_ATTEMPTS = 3
 _FORMAT = Format(0x51754964, SCHEMA_VERSION, is_derived=True)
 _WRITERS = ("synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY")
 # What is compared between two indexes: everything but row numbers, file times and how far embedding has come.
@@ -225,6 +226,28 @@ def snapshot(connection: apsw.Connection) -> Iterator[None]:
     finally:
         with suppress(apsw.Error):  # of a damaged database, which is what the body said
             connection.execute("ROLLBACK")
+
+
+@contextmanager
+def shared_snapshot(one: apsw.Connection, other: apsw.Connection) -> Iterator[apsw.Connection]:
+    """Let all that is read meanwhile through `one` and through the yielded connection be of one moment. That is
+    `other`, or `one` itself where others write too often for two to begin between two writes.
+    """
+    for _ in range(SHARED_ATTEMPTS):
+        before = data_version(other)
+        with snapshot(one):
+            data_version(one)  # a transaction begins with its first read
+            with snapshot(other):
+                if data_version(other) == before:  # nobody wrote between the two
+                    yield other
+                    return
+    with snapshot(one):
+        yield one
+
+
+def data_version(connection: apsw.Connection) -> tuple[int, int]:
+    """Return what changes when this connection or another one has changed what it reads."""
+    return int(connection.pragma("data_version")), connection.total_changes()
 
 
 @cache

@@ -38,7 +38,7 @@ class VectorMatrix:
         self._asked = 0
         self._last: Any = None
         self._identity: tuple[str, ...] = ()
-        self._version = -1
+        self._version = (-1, -1)
         self._ids: Any = None
         self._matrix: Any = None
         self._used = 0
@@ -122,7 +122,7 @@ class VectorMatrix:
         return list(zip(ids[rows[order]].tolist(), cosines[order].tolist(), strict=True))
 
     def _catch_up(self, connection: apsw.Connection, row: EmbedderRow) -> None:
-        version = int(connection.pragma("data_version"))
+        version = database.data_version(connection)
         identity = (connection.filename, row.fingerprint, row.table, database.get_meta(connection, "generation") or "")
         if identity == self._identity and version == self._version:
             return

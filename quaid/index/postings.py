@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from quaid.index import fulltext
+from quaid.index.kept import Moment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,15 +30,14 @@ class Postings:
     def __init__(self) -> None:
         self._asked = 0
         self._last: Sequence[str] = ()
-        self._connection: apsw.Connection | None = None
-        self._version = -1
+        self._moment = Moment()
         self._total = 0
         self._kept: OrderedDict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = OrderedDict()
         self._size = 0
 
     def has(self, connection: apsw.Connection, words: Sequence[str]) -> bool:
         """Return whether `search` can answer without asking SQLite."""
-        return self._asked > 0 and self._is_current(connection) and all(word in self._kept for word in words)
+        return self._asked > 0 and self._moment.is_of(connection) and all(word in self._kept for word in words)
 
     def search(
         self, connection: apsw.Connection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
@@ -55,7 +55,7 @@ class Postings:
             return fulltext.search(connection, match, limit, allowed)
         import numpy as np
 
-        if not self._is_current(connection):
+        if not self._moment.is_of(connection):
             self._begin(connection)
         found = [self._of(connection, word) for word in words]
         telling = [each for each in found if not fulltext.is_common(len(each[0]), self._total)] or found
@@ -72,12 +72,9 @@ class Postings:
             ids = np.sort(seen[scores[seen] > 0])
         return _best(ids, scores[ids], limit)
 
-    def _is_current(self, connection: apsw.Connection) -> bool:
-        return connection is self._connection and int(connection.pragma("data_version")) == self._version
-
     def _begin(self, connection: apsw.Connection) -> None:
         """Forget what was of another index or of another state of it."""
-        self._connection, self._version = connection, int(connection.pragma("data_version"))
+        self._moment.move_to(connection)
         self._total = fulltext.count(connection)
         self._kept.clear()
         self._size = 0

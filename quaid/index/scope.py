@@ -42,6 +42,18 @@ class Scope:
         """Return the join that `and_documents` needs, for rows of `table` that have a `doc_id`."""
         return f"JOIN documents d ON d.doc_id = {table}.doc_id" if self.documents else ""
 
+    @property
+    def key(self) -> str:
+        """What two scopes of the same notes share."""
+        return json.dumps([self.documents, self.chunks, self.values], sort_keys=True, default=str)
+
+    def list_chunks(self, connection: apsw.Connection) -> frozenset[int]:
+        """Return the chunk_ids in it."""
+        rows = connection.execute(
+            f"SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE true {self.and_chunks}", self.values
+        )
+        return frozenset(row[0] for row in rows)
+
     def narrowed(self, documents: str, chunks: str = "", **values: object) -> Scope:
         """Return this scope with one condition more."""
         return Scope(
@@ -94,30 +106,3 @@ def visible_to(connection: apsw.Connection, owners: Collection[str]) -> Scope:
     if all(str(row[0]) in owners for row in others):
         return EVERYTHING
     return EVERYTHING.narrowed(_is_visible("d", ":owners"), owners=json.dumps([*owners]))
-
-
-class ScopedChunks:
-    """The chunks in a scope, kept as long as the index stays as it is: asking SQLite for each chunk that was found
-    whether it is in scope takes several times as long as finding it.
-    """
-
-    def __init__(self) -> None:
-        self._connection: apsw.Connection | None = None
-        self._version = -1
-        self._known: dict[str, frozenset[int]] = {}
-
-    def of(self, connection: apsw.Connection, scope: Scope) -> frozenset[int] | None:
-        """Return the chunk_ids in `scope`; None for all."""
-        if scope.is_open:
-            return None
-        version = int(connection.pragma("data_version"))
-        if connection is not self._connection or version != self._version:
-            self._connection, self._version, self._known = connection, version, {}
-        key = json.dumps([scope.documents, scope.chunks, scope.values], sort_keys=True, default=str)
-        if key not in self._known:
-            rows = connection.execute(
-                f"SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE true {scope.and_chunks}",
-                scope.values,
-            )
-            self._known[key] = frozenset(row[0] for row in rows)
-        return self._known[key]

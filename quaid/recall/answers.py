@@ -24,7 +24,7 @@ from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
-from quaid.index.scope import ScopedChunks, visible_to
+from quaid.index.scope import visible_to
 from quaid.index.views import NoteView, view_note
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
@@ -78,7 +78,6 @@ class Answers:
         self.matrix = VectorMatrix()
         self._postings = Postings()
         self._kept = KeptAnswers()
-        self._scoped = ScopedChunks()
         self._records: RecallRecords | None = None
         self._judge: Judge | None = None
         self._owners: frozenset[str] = frozenset()
@@ -103,10 +102,9 @@ class Answers:
             core_notes, room = _fit_core_notes(core_notes, options.budget)
             options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
-        sources = Sources(
-            connection, second, self._embedding.embedder_of, self.matrix, self._scoped, self._postings, self._kept
-        )
-        with database.snapshot(connection):
+        embedder_of, kept = self._embedding.embedder_of, self._kept.of
+        with database.shared_snapshot(connection, second) as second:
+            sources = Sources(connection, second, embedder_of, self.matrix, self._postings, self._kept)
             answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
         if core_notes:
             answer = replace(answer, context=core_notes)
@@ -116,7 +114,6 @@ class Answers:
             if isinstance(self._problem, SettingError):
                 reason = "what cannot be used has its default until it is repaired."
             degraded.insert(0, f"config: {reason} {self._problem}")
-        kept = self._kept.of
         degraded += kept(connection, ("conflicts", options.owners), lambda: _list_conflicts(connection, options.owners))
         if not options.keyword_only and self._settings.embedding.provider != "none":
             waiting = kept(connection, "pending", lambda: vectors.count_missing(connection))

@@ -34,15 +34,12 @@ Chosen = tuple[Candidate, float, int]
 
 @dataclass(slots=True)
 class CandidateSet:
-    """Candidates with their relevance and features, by chunk_id; `shares` is what each feature adds. `is_whole` is
-    False when some that were found are gone by now: the index was changed in between.
-    """
+    """Candidates with their relevance and features, by chunk_id; `shares` is what each feature adds."""
 
     candidates: dict[int, Candidate] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     features: Mapping[int, Features] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
-    is_whole: bool = True
 
 
 def hit_kind(candidate: Candidate) -> str:
@@ -75,14 +72,13 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
     with request.trace.stage("fetch") as noted:
         candidates = documents.fetch_candidates(request.connection, best, request.scope)
         noted["found"] = len(candidates)
-    is_whole = len(candidates) == len(best)
     if request.options.keyword_only:
-        return CandidateSet(candidates, {i: fused.get(i, 0.0) for i in candidates}, is_whole=is_whole)
+        return CandidateSet(candidates, {i: fused.get(i, 0.0) for i in candidates})
     if stages.graph:
         starts = dict.fromkeys(candidates[chunk_id].doc_id for chunk_id in best[:20] if chunk_id in candidates)
         retrieval.search_graph(request, starts, retrieved)
     with request.trace.stage("evidence") as noted:
-        is_whole &= _add_documents(request, retrieved, candidates)
+        _add_documents(request, retrieved, candidates)
         talks: dict[int, Talk] = {}
         _add_talks(request, candidates, talks)
         if stages.company:
@@ -105,7 +101,7 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
             if candidate.text.casefold() == candidate.title.casefold():
                 scores[chunk_id] *= BARE_NAME
         noted["candidates"] = len(candidates)
-    return CandidateSet(candidates, scores, features, shares, is_whole)
+    return CandidateSet(candidates, scores, features, shares)
 
 
 def _best(fused: Mapping[int, float], request: SearchRequest) -> list[int]:
@@ -118,19 +114,18 @@ def _best(fused: Mapping[int, float], request: SearchRequest) -> list[int]:
     ranked = sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))
     if not kinds:
         return ranked[:limit]
-    narrow = request.sources.scoped.of(request.connection, of_kinds(request.scope, kinds)) or frozenset()
+    narrow = request.sources.kept.chunks_in(request.connection, of_kinds(request.scope, kinds)) or frozenset()
     kept = [chunk_id for chunk_id in ranked if chunk_id in narrow][:limit]
     return [*dict.fromkeys([*ranked[:limit], *kept])]
 
 
-def _add_documents(request: SearchRequest, retrieved: Retrieved, candidates: dict[int, Candidate]) -> bool:
-    """Add what the graph and an exact name lead to; return whether all of it is still there."""
+def _add_documents(request: SearchRequest, retrieved: Retrieved, candidates: dict[int, Candidate]) -> None:
+    """Add what the graph and an exact name lead to."""
     scores = retrieved.graph.scores
     best = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:MAX_GRAPH_DOCUMENTS]
     wanted = documents.first_chunks(request.connection, {*best, *retrieved.exact}) - candidates.keys()
-    added = documents.fetch_candidates(request.connection, wanted, request.scope) if wanted else {}
-    candidates |= added
-    return bool(request.scope.chunks) or len(added) == len(wanted)
+    if wanted:
+        candidates |= documents.fetch_candidates(request.connection, wanted, request.scope)
 
 
 def _add_talks(request: SearchRequest, candidates: Mapping[int, Candidate], talks: dict[int, Talk]) -> None:

@@ -39,8 +39,6 @@ from quaid.settings import RecallSettings
 if TYPE_CHECKING:
     from quaid.recall.blocks import Excerpt
 
-ATTEMPTS = 3
-"""A sync may replace a note between its being found and fetched: then the question is asked again."""
 MOST_IN_BUDGET = 100
 """Hits that are packed into a budget of tokens at most, where no limit is asked for."""
 StrengthsOf = Callable[[Collection[str]], Mapping[str, Use]]
@@ -64,8 +62,8 @@ def recall(
     options: RecallOptions | None = None,
     helpers: Helpers | None = None,
 ) -> Recall:
-    """Answer `text` from the index behind `sources`. Never writes; asks a model only where `helpers` has one and the
-    depth allows it.
+    """Answer `text` from the index behind `sources`, which shows one moment of it meanwhile. Never writes; asks a model
+    only where `helpers` has one and the depth allows it.
     """
     helpers = helpers or Helpers()
     request = _parse(sources, text, settings, options or RecallOptions(), helpers.owner_names)
@@ -117,11 +115,8 @@ class _Pipeline:
 
     def run(self, text: str) -> Recall:
         request, stages = self.request, self.request.settings.stages
-        for _ in range(ATTEMPTS):
-            self.retrieved = retrieval.retrieve(request)
-            self.found = candidates.collect(request, self.retrieved)
-            if self.found.is_whole:
-                break
+        self.retrieved = retrieval.retrieve(request)
+        self.found = candidates.collect(request, self.retrieved)
         self.rank()
         if self.doubt() and stages.second_pass and not request.options.keyword_only:
             self.expand()

@@ -14,7 +14,7 @@ from quaid.index import documents, fulltext, vectors
 from quaid.index.kept import KeptAnswers
 from quaid.index.postings import Postings
 from quaid.index.references import has_reference, target_of
-from quaid.index.scope import Scope, ScopedChunks
+from quaid.index.scope import Scope
 from quaid.index.vectors import EmbedderRow
 from quaid.recall import beam_search, fusion
 from quaid.recall.beam_search import GraphFinds
@@ -51,7 +51,6 @@ class Sources:
     second: apsw.Connection
     embedder_of: EmbedderOf
     vectors: VectorMatrix
-    scoped: ScopedChunks = field(default_factory=ScopedChunks)
     words: Postings = field(default_factory=Postings)
     kept: KeptAnswers = field(default_factory=KeptAnswers)
 
@@ -78,7 +77,7 @@ class SearchRequest:
     @property
     def visible(self) -> frozenset[int] | None:
         """The chunks in scope, None for all."""
-        return self.sources.scoped.of(self.connection, self.scope)
+        return self.sources.kept.chunks_in(self.connection, self.scope)
 
 
 @dataclass(slots=True)
@@ -122,7 +121,7 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     views = [request.visible]
     if request.options.kinds:  # searched on their own too, as the others might fill the ranking
         kinds = of_kinds(request.scope, request.options.kinds)
-        views.append(request.sources.scoped.of(request.connection, kinds))
+        views.append(request.sources.kept.chunks_in(request.connection, kinds))
     beside: AbstractContextManager[None] = nullcontext()
     if stages.keyword or keyword_only:
         sources = request.sources

@@ -58,6 +58,7 @@ def _assert_answers(memory: Memory, vault: Vault) -> None:
     answer = memory.recall("quokka 3", 60)
     assert f"{TEXT} 3." in [hit.text for hit in answer.hits]
     assert "index" in answer.degraded
+    assert "wombat" not in str(memory.recall("wombat").hits)
     vault.write_fact("late", "Maya's wombat came late.")
     assert [hit.text for hit in memory.recall("wombat").hits] == ["Maya's wombat came late."]
     assert memory.get("01f3").text == f"{TEXT} 3."

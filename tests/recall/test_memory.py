@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from embedding_service import EmbeddingService
 from vaults import Vault, read_only_state
 
 from quaid import Memory
+from quaid.index.postings import Postings
 from quaid.model import Use
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -36,6 +38,24 @@ def filled(vault: Vault) -> Vault:
 def uses(memory: Memory, *ids: str) -> dict[str, int]:
     found = memory.answers.records().strengths(ids or ["01n0", "01n1", "01n2", "s1#t1"])
     return {note_id: use.accesses for note_id, use in found.items()}
+
+
+@pytest.mark.parametrize("keyword_only", [True, False])
+def test_a_note_that_is_indexed_again_during_a_question_is_found(
+    filled: Vault, monkeypatch: pytest.MonkeyPatch, keyword_only: bool
+) -> None:
+    search = Postings.search
+
+    def search_after_an_edit(*asked: Any) -> Any:
+        filled.write_fact("n0", f"Maya takes oat milk in her coffee, {len(asked)} cups a day.")
+        with filled.memory() as other:
+            other.sync()
+        return search(*asked)
+
+    with filled.memory() as memory:
+        memory.sync()
+        monkeypatch.setattr(Postings, "search", search_after_an_edit)
+        assert [hit.path for hit in memory.recall("oat milk", keyword_only=keyword_only).hits] == ["facts/n0.md"]
 
 
 # -- the books -------------------------------------------------------------------------------------------------------
