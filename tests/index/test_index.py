@@ -475,6 +475,20 @@ def test_entities_are_found_by_name_alias_or_edge(index):
     assert set(graph.entity_names(index)) == {("Maya Chen", "Maya Chen"), ("Maya", "Maya Chen")}
 
 
+def test_what_a_question_names_is_found_without_a_look_at_every_note(index):
+    taken = []
+    for count in (20, 400):
+        for n in range(count):
+            put(index, f"own/Trip {n}.md", "# Plans\n\nhike\n")
+            put(index, f"entities/Person {n}.md", "---\ntype: person\n---\n")
+        steps = []
+        index.set_progress_handler(lambda steps=steps: bool(steps.append(1)), 1)
+        assert graph.find_entities(index, ["trip 3", "person 3", "nobody"]) == {"person 3": {"person 3"}}
+        index.set_progress_handler(None)
+        taken.append(len(steps))
+    assert taken[1] <= 2 * taken[0]
+
+
 def test_a_fact_leads_to_the_turns_it_cites(index):
     put(index, "episodes/2026/11/20-1402-AbC123.md", EPISODE)
     cites = put(
