@@ -465,7 +465,7 @@ def learned(judged, tmp_path_factory):
         vault = copy_vault(folder / "vault")
         with vault.memory() as memory:
             for path in write_sessions(folder / "sessions"):
-                memory.extract(path)
+                assert memory.extract(path).problem is None
     service.close()
     return vault
 
