@@ -113,7 +113,7 @@ def run_night(invocation: Invocation, janitor: Janitor, options: RunOptions) -> 
     for task, why in report.failed.items():
         print_error(f"{task} could not be done: {why}")
     for sentence in report.lost:
-        print_error(f"nothing was merged: {sentence}")
+        print_error(f"nothing {'would be' if options.dry_run else 'was'} merged: {sentence}")
     for remark in report.remarks:
         invocation.say(remark)
     return 1 if report.failed or report.lost else 0

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from quaid.janitor.decision import Decision
 from quaid.model import Edit, Message
 
 Trailers = tuple[tuple[str, str], ...]
+
+_DONE = {
+    "approve": ("approved", "fact"),
+    "rewrite": ("reworded", "fact"),
+    "reject": ("rejected", "fact"),
+    "date": ("dated", "fact"),
+    "link": ("linked", "fact"),
+    "merge": ("merged", "fact"),
+    "supersede": ("replaced", "fact"),
+    "keep_both": ("kept both of", "pair"),
+    "conflict": ("settled", "contradiction"),
+    "forget": ("forgot", "fact"),
+    "pin": ("pinned", "fact"),
+    "graduate": ("activated", "fact"),
+    "promote": ("promoted", "fact"),
+    "fold": ("added observations to", "core note"),
+    "distil": ("distilled the journal into", "core note"),
+    "trim": ("shortened", "core note"),
+    "update": ("updated", "document"),
+    "shorten": ("shortened", "document"),
+    "digest": ("listed", "question without an answer"),
+    "ledger": ("noted recalls in", "file"),
+}
+"""Kind of a decision -> the word for having done it, and what it was done to."""
+HOUSEKEEPING = frozenset({"digest", "ledger"})
+"""Kinds that only a night without any other tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +53,11 @@ class NightCommit:
             net[edit.rel_path] = Edit(edit.rel_path, before, edit.after)
         return [edit for edit in net.values() if edit.before != edit.after]
 
+    def with_edits(self, changed: Callable[[Edit], Edit]) -> NightCommit:
+        """Return the commit with each edit changed."""
+        decisions = (replace(each, edits=tuple(map(changed, each.edits))) for each in self.decisions)
+        return NightCommit(tuple(decisions), self.message)
+
 
 def message_of(commit: NightCommit, run: str) -> Message:
     """The message of `commit`: the decision and why, or a line for each of several."""
@@ -42,7 +73,17 @@ def message_of(commit: NightCommit, run: str) -> Message:
         body = "\n\n".join(part for part in (first.why, first.detail) if part)
         return Message(f"janitor({first.task}): {first.subject}", body, trailers)
     lines = (f"- {decision.subject}: {decision.why}".rstrip(": ") for decision in commit.decisions)
-    return Message(f"janitor({first.task}): {first.kind} {count} notes", "\n".join(lines), trailers)
+    return Message(f"janitor({first.task}): {in_words({first.kind: count})}", "\n".join(lines), trailers)
+
+
+def in_words(kinds: Mapping[str, int]) -> str:
+    """Return how many decisions of each kind were carried out, the most first: `approved 278 facts, merged 1`."""
+    told, last = [], ""
+    for kind, number in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])):
+        verb, noun = _DONE.get(kind, (kind, "note"))
+        told.append(f"{verb} {number:,}" if noun == last else f"{verb} {number:,} {noun}{'s' * (number != 1)}")
+        last = noun
+    return ", ".join(told)
 
 
 def trailers_of(task: str, run: str, model: str | None = None, prompt: str | None = None) -> Trailers:

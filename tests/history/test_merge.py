@@ -50,7 +50,10 @@ def test_a_change_is_taken_back_and_what_came_after_it_stays():
 
 def test_a_key_that_came_with_the_change_goes_unless_it_was_changed_since():
     before, after = note("active", "A"), note("active", "B", more="confirmations: 2\n")
-    assert revert_change(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == (note("active", "A", "C\n"), ())
+    assert revert_change(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == (
+        note("active", "A", "C\n"),
+        (),
+    )
     now = note("pinned", "B", more="confirmations: 3\n")
     assert revert_change(before, after, now) == (note("pinned", "A", more="confirmations: 3\n"), ())
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from janitor_nights import decide, remember, rewriting, tidying
+from janitor_nights import approve, decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid.errors import BadInputError
-from quaid.janitor.fact_edits import approve
 from quaid.model import Edit
 from quaid.place import state_folder
 
