@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from quaid.janitor.decision import Decision
+from quaid.janitor.fact_edits import set_status
 from quaid.model import Edit, Message
+from quaid.vault import notes
 
 Trailers = tuple[tuple[str, str], ...]
 
@@ -52,11 +54,6 @@ class NightCommit:
             before = net[edit.rel_path].before if edit.rel_path in net else edit.before
             net[edit.rel_path] = Edit(edit.rel_path, before, edit.after)
         return [edit for edit in net.values() if edit.before != edit.after]
-
-    def with_edits(self, changed: Callable[[Edit], Edit]) -> NightCommit:
-        """Return the commit with each edit changed."""
-        decisions = (replace(each, edits=tuple(map(changed, each.edits))) for each in self.decisions)
-        return NightCommit(tuple(decisions), self.message)
 
 
 def message_of(commit: NightCommit, run: str) -> Message:
@@ -106,3 +103,28 @@ def without_paths(commits: Sequence[NightCommit], paths: set[str]) -> tuple[list
                 dropped.append(decision)
         kept += [NightCommit(tuple(clean), commit.message)] if clean else []
     return kept, dropped
+
+
+def hold_back_approved(commits: Sequence[NightCommit]) -> list[NightCommit]:
+    """Return `commits` with the facts that they make active by a review left approved."""
+    approved = {
+        edit.rel_path
+        for commit in commits
+        for decision in commit.decisions
+        if decision.kind in {"approve", "rewrite"}
+        for edit in decision.edits
+    }
+
+    def held_back(edit: Edit) -> Edit:
+        before, after = (_as_approved(edit.rel_path, data) for data in (edit.before, edit.after))
+        return Edit(edit.rel_path, before, after) if edit.rel_path in approved else edit
+
+    def changed(decision: Decision) -> Decision:
+        return replace(decision, edits=tuple(map(held_back, decision.edits)))
+
+    return [NightCommit(tuple(map(changed, commit.decisions)), commit.message) for commit in commits]
+
+
+def _as_approved(rel_path: str, data: bytes | None) -> bytes | None:
+    is_active = data is not None and notes.parse_fact(rel_path, data).status == "active"
+    return set_status(rel_path, data, "approved").after if data is not None and is_active else data

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,17 @@ from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
 from quaid.history.branches import last_written
 from quaid.index import documents
 from quaid.index.facts import list_living
-from quaid.janitor import fact_edits, night_merge, questions, removal_guard
+from quaid.janitor import night_merge, questions, removal_guard
 from quaid.janitor.decision import CONFLICT, Decision, WaitingDecisions
-from quaid.janitor.night_commits import HOUSEKEEPING, NightCommit, in_words, message_of, trailers_of, without_paths
+from quaid.janitor.night_commits import (
+    HOUSEKEEPING,
+    NightCommit,
+    hold_back_approved,
+    in_words,
+    message_of,
+    trailers_of,
+    without_paths,
+)
 from quaid.janitor.pairs import find_asked_pair
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
@@ -35,7 +42,7 @@ from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
-from quaid.vault import notes, transaction
+from quaid.vault import transaction
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -253,15 +260,9 @@ class Runner:
 
     def _hold_back_approved(self, worktree: Worktree) -> None:
         """Leave what a review has approved in this night for the next one to make active: a check of it has failed."""
-        approved = {
-            edit.rel_path
-            for commit in self._commits
-            for decision in commit.decisions
-            if decision.kind in {"approve", "rewrite"}
-            for edit in decision.edits
-        }
-        if approved:
-            self._commits = [commit.with_edits(partial(_as_approved, approved)) for commit in self._commits]
+        held_back = hold_back_approved(self._commits)
+        if held_back != self._commits:
+            self._commits = held_back
             night_merge.replay(worktree, self._commits, worktree.base, self._report.run)
             worktree.sync()
 
@@ -434,19 +435,6 @@ class Runner:
         parts = [part for part in parts if part] or ["closed what is no longer asked"]
         body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
         return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
-
-
-def _as_approved(paths: Collection[str], edit: Edit) -> Edit:
-    """Return an edit of the night that makes a fact among `paths` active as one that leaves it approved."""
-    path = edit.rel_path
-    if path not in paths:
-        return edit
-
-    def approved(data: bytes | None) -> bytes | None:
-        is_active = data is not None and notes.parse_fact(path, data).status == "active"
-        return fact_edits.set_status(path, data, "approved").after if data is not None and is_active else data
-
-    return Edit(path, approved(edit.before), approved(edit.after))
 
 
 class _ReadOnlyJudgements:
