@@ -305,14 +305,9 @@ class History:
         return self._found
 
     def _commit_once(
-        self,
-        edits: Mapping[str, Edit],
-        message: Message,
-        author: tuple[str, str] | None,
-        merged: str | None,
-        *,
+        self, edits: Mapping[str, Edit], message: Message, author: tuple[str, str] | None, merged: str | None, *,
         is_hasty: bool,
-    ) -> Committed:
+    ) -> Committed:  # fmt: skip
         base = self.state().head
         with private_git_dir.open_private_git_dir(self._repository, base) as (folder, handle):
             if not is_hasty:
