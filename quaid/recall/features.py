@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 
 from quaid.index.documents import Candidate
 from quaid.index.turns import TurnChunks
-from quaid.model import Kind, name_key
+from quaid.model import FIRST_PERSON, Kind, name_key
 from quaid.recall.intent import Intent
 from quaid.recall.options import FEATURES, Weights
 from quaid.recall.query import Query
 from quaid.recall.talks import Talk
 from quaid.settings import RecallSettings
+from quaid.text.language import ENGLISH, language
 from quaid.text.words import count_spaced
 
 OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
@@ -266,12 +267,12 @@ def tells_of_owner(candidate: Candidate, query: Query) -> bool:
     if not query.owner_keys or candidate.kind != Kind.FACT:
         return False
     text = f"{name_key(candidate.text)} "
-    names = (key for key in query.owner_keys if not _FIRST_PERSON.fullmatch(key))  # anybody says `I`
+    names = (key for key in query.owner_keys if key not in FIRST_PERSON)  # anybody says `I`
     if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in names):
         return True
     is_own = candidate.source in {None, "user"}
     is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
-    return is_own and _FIRST_PERSON.search(text) is not None
+    return is_own and _FIRST_PERSON.search(text) is not None and language(candidate.text) in ENGLISH
 
 
 def _is_from(candidate: Candidate, query: Query) -> bool:

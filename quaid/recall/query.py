@@ -12,7 +12,7 @@ from quaid.model import name_key
 from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
-from quaid.text.language import language
+from quaid.text.language import ENGLISH, language
 from quaid.text.stop_words import stop_words
 from quaid.text.words import list_joined_parts, list_words
 
@@ -74,9 +74,11 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001
     tokens = list_words(spoken, _JOINT)
-    spoken_words = {token.lower() for token in tokens} if "owner" in stages else set()
-    says_my = not _OWNER.isdisjoint(spoken_words)
     spoken_in = language(text)
+    # Only of English is known what means the owner: to read Spanish `me` and not `mi` or `aprendí` would be unfair.
+    knows_owner = "owner" in stages and spoken_in in ENGLISH
+    spoken_words = {token.lower() for token in tokens} if knows_owner else set()
+    says_my = not _OWNER.isdisjoint(spoken_words)
     phrases = find_phrases(text) if "phrases" in stages else ()
     return Query(
         text.strip(),
