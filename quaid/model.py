@@ -43,7 +43,7 @@ def name_key(name: str) -> str:
     return " ".join(normalize("NFKC", name).casefold().split())
 
 
-FIRST_PERSON = frozenset("i me myself ich je moi yo io eu ik я 我 私".split())  # noqa: RUF001, SIM905
+FIRST_PERSON = frozenset("i me myself ich je moi yo io eu ik я 我 私".split())  # noqa: SIM905
 """The keys of the words for oneself that stand where a name would."""
 OWNER_LABELS = FIRST_PERSON | {
     *("user", "the user", "human", "you", "the owner"),

@@ -23,7 +23,7 @@ from quaid.recall.query import Query
 from quaid.recall.talks import Talk
 from quaid.settings import RecallSettings
 from quaid.text.language import ENGLISH, language
-from quaid.text.words import count_spaced
+from quaid.text.words import count_spaced, fold
 
 OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
 """The gain of a fact about the owner, where the question says `I` and where it says no more than `my`."""
@@ -191,7 +191,7 @@ class _Scorer:
             features["graph"] = graph_score
         if query.dates and _is_from(candidate, query):
             features["dated"] = 1.0
-        if query.phrases and any(phrase.casefold() in text.casefold() for phrase in query.phrases):
+        if query.phrases and _says_any(query.phrases, text):
             features["phrase"] = 1.0
         return features
 
@@ -273,6 +273,11 @@ def tells_of_owner(candidate: Candidate, query: Query) -> bool:
     is_own = candidate.source in {None, "user"}
     is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
     return is_own and _FIRST_PERSON.search(text) is not None and language(candidate.text) in ENGLISH
+
+
+def _says_any(phrases: Collection[str], text: str) -> bool:
+    said = fold(text).casefold()
+    return any(fold(phrase).casefold() in said for phrase in phrases)
 
 
 def _is_from(candidate: Candidate, query: Query) -> bool:
