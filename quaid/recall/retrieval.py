@@ -24,6 +24,7 @@ from quaid.recall.query import Query, list_shared_words
 from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
 from quaid.text.language import language
+from quaid.text.words import find_words
 
 if TYPE_CHECKING:
     import apsw
@@ -140,7 +141,7 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     # In one order, whichever channel was done first.
     retrieved.rankings = dict(sorted(retrieved.rankings.items()))
     if retrieved.embedded is not None:
-        if _is_in_another_language(request, retrieved):
+        if _is_understood(retrieved) and _is_in_another_language(request, retrieved):
             _search_words(request, views, retrieved, list_shared_words(query))
         with request.trace.stage("cosines"):
             complete_cosines(request.sources, retrieved)
@@ -213,13 +214,22 @@ def search_statement(request: SearchRequest, statement: str, retrieved: Retrieve
     retrieved.rankings["hyde"] = ranking
 
 
+def _is_understood(retrieved: Retrieved) -> bool:
+    """Return whether anything is found by its meaning: an English model finds nothing so in Russian."""
+    best = max((cosine for _, cosine in retrieved.rankings.get("vector", ())), default=-1.0)
+    return best >= retrieved.relevant_similarity
+
+
 def _is_in_another_language(request: SearchRequest, retrieved: Retrieved) -> bool:
-    """Return whether all that has most of the question's words is in another language: then these words are others that
-    are spelled alike, while the answer, which has none of them, is told by its meaning.
+    """Return whether all that has most of the question's words is in another language, and has no two of them: then it
+    has a word that is spelled alike, while the answer, which has none, is told by its meaning.
     """
-    asked_in, best = request.query.language, retrieved.rankings.get("keyword", ())[:_MANY_TEXTS]
+    query, best = request.query, retrieved.rankings.get("keyword", ())[:_MANY_TEXTS]
     texts = (documents.chunk_text(request.connection, chunk_id) for chunk_id, _ in best)
-    return bool(asked_in and best) and all(language(text) not in {None, asked_in} for text in texts)
+    return bool(query.language and best) and all(
+        language(text) not in {None, query.language} and len(set(query.words).intersection(find_words(text))) < 2
+        for text in texts
+    )
 
 
 def _search_words(
