@@ -58,6 +58,8 @@ _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
 _RETIRING = frozenset({"merge", "supersede", CONFLICT})
 """Decisions after which a fact is not what was asked about."""
+_MAX_SUMMARY = 60
+"""Characters of a night in one line, behind `janitor: `."""
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
@@ -429,10 +431,12 @@ class Runner:
         kinds = Counter(decision.kind for decision in report.done)
         minor = {kind: kinds.pop(kind) for kind in HOUSEKEEPING & kinds.keys()}
         answered = len(report.answered)
-        parts = [in_words(kinds or ({} if report.asked or answered else minor))]
-        parts += [f"carried out {answered} answer{'s' * (answered != 1)}"] if answered else []
+        parts = [f"carried out {answered} answer{'s' * (answered != 1)}"] if answered else []
         parts += [f"asks {len(report.asked)}"] if report.asked else []
-        parts = [part for part in parts if part] or ["closed what is no longer asked"]
+        shown = kinds or Counter({} if parts else minor)
+        while sum(shown.values()) and len(", ".join([in_words(shown), *parts])) > _MAX_SUMMARY and len(shown) > 1:
+            del shown[min(shown, key=lambda kind: shown[kind])]  # the body lists them all
+        parts = [part for part in (in_words(shown), *parts) if part] or ["closed what is no longer asked"]
         body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
         return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
 
