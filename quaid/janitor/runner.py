@@ -7,7 +7,6 @@ what still fits the owner's files.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,11 +21,10 @@ from quaid.index.facts import list_living
 from quaid.janitor import night_merge, questions, removal_guard
 from quaid.janitor.decision import CONFLICT, Decision, WaitingDecisions
 from quaid.janitor.night_commits import (
-    HOUSEKEEPING,
     NightCommit,
     hold_back_approved,
-    in_words,
     message_of,
+    summary_of,
     trailers_of,
     without_paths,
 )
@@ -58,8 +56,6 @@ _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
 _RETIRING = frozenset({"merge", "supersede", CONFLICT})
 """Decisions after which a fact is not what was asked about."""
-_MAX_SUMMARY = 60
-"""Characters of a night in one line, behind `janitor: `."""
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
@@ -400,7 +396,7 @@ class Runner:
         dependencies, report = self._dependencies, self._report
         self._make_branches(worktree)
         merged = night_merge.merge_night(
-            dependencies.root, dependencies.history, worktree, self._commits, self._summary(), report.run,
+            dependencies.root, dependencies.history, worktree, self._commits, summary_of(report), report.run,
             self._settings.git,
         )  # fmt: skip
         report.commit = merged.commit
@@ -425,20 +421,6 @@ class Runner:
         if waiting:
             self._commits, _ = without_paths(self._commits, waiting)
             night_merge.replay(worktree, self._commits, worktree.base, report.run)
-
-    def _summary(self) -> Message:
-        report = self._report
-        kinds = Counter(decision.kind for decision in report.done)
-        minor = {kind: kinds.pop(kind) for kind in HOUSEKEEPING & kinds.keys()}
-        answered = len(report.answered)
-        parts = [f"carried out {answered} answer{'s' * (answered != 1)}"] if answered else []
-        parts += [f"asks {len(report.asked)}"] if report.asked else []
-        shown = kinds or Counter({} if parts else minor)
-        while sum(shown.values()) and len(", ".join([in_words(shown), *parts])) > _MAX_SUMMARY and len(shown) > 1:
-            del shown[min(shown, key=lambda kind: shown[kind])]  # the body lists them all
-        parts = [part for part in (in_words(shown), *parts) if part] or ["closed what is no longer asked"]
-        body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
-        return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
 
 
 class _ReadOnlyJudgements:
