@@ -1,5 +1,5 @@
-"""git as a process. The inherited GIT_* variables are taken away, messages are English, and what it says when it
-refuses becomes one of Quaid's errors.
+"""git as a process: the only module that imports GitPython. The inherited GIT_* variables are taken away, messages are
+English, and what it says when it refuses becomes one of Quaid's errors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ QUIET = (
 """With these, and in a `quiet_environment`, git runs nothing that the repository configures: what it may run besides
 are the filters of files that it reads or writes (filters.py), and programs that turn files into text (`--no-textconv`).
 """
-_ENGLISH = {"LC_ALL": "C", "LANGUAGE": "C"}
 _DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
 _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 
@@ -61,6 +60,7 @@ def quiet_environment(top: Path) -> dict[str, str]:
 
 
 def run_once(call: GitCall, top: Path) -> tuple[int, bytes]:
+    # By -C: where GitPython cannot enter the working folder it is given, it quietly runs git in another.
     code, out, stderr = execute(["-C", str(top), *call.args], call.stdin, call.env, call.handles)
     if code in call.accept:
         return code, out
@@ -71,26 +71,32 @@ def run_once(call: GitCall, top: Path) -> tuple[int, bytes]:
 def execute(
     args: Sequence[str], stdin: bytes, env: Mapping[str, str], handles: Sequence[int] = ()
 ) -> tuple[int, bytes, str]:
-    """Run git to its end: exit code, stdout, stderr.
-
-    Raises:
-        GitMissingError: there is none.
-    """
-    inherited = {name: value for name, value in os.environ.items() if not repositories.is_stripped(name)}
-    environment = {**inherited, **_ENGLISH, **env}
-    pipe = subprocess.PIPE
+    """Run git to its end: exit code, stdout, stderr."""
     try:
-        process = subprocess.Popen(
-            ["git", *args], stdin=pipe, stdout=pipe, stderr=pipe, env=environment, pass_fds=handles
-        )
-    except FileNotFoundError as error:
-        raise GitMissingError from error
-    try:
-        out, err = process.communicate(stdin)
-    except BaseException:
-        process.terminate()  # killed, it would leave its locks behind
+        from git.cmd import Git
+        from git.exc import GitCommandNotFound
+    except ModuleNotFoundError:
         raise
-    return process.returncode, out, err.decode("utf-8", "replace")
+    except ImportError as error:
+        # GitPython asks git for its version when it is imported, and takes any trouble for a missing git.
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
+        raise GitMissingError from error
+    # GitPython adds to the inherited environment but cannot take away from it.
+    inherited = [name for name in os.environ.keys() - env.keys() if repositories.is_stripped(name)]
+    clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
+    command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
+    try:
+        process = Git().execute(
+            command, istream=subprocess.PIPE, as_process=True, env=dict(env), pass_fds=tuple(handles)
+        )
+    except GitCommandNotFound as error:
+        raise GitMissingError from error
+    out, err = process.communicate(stdin)
+    stderr = err.decode("utf-8", "replace")
+    if clean and process.returncode == 127 and stderr.startswith("env:"):
+        raise GitMissingError
+    return process.returncode, out, stderr
 
 
 def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:

@@ -17,7 +17,7 @@ from quaid.place import LOG_DIR, state_folder, write_private
 from quaid.redaction import admit
 from quaid.text.invisible import escaped
 
-PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "typer", "watchdog", "mcp")
+PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
 
 
 def write_report(error: BaseException, arguments: Sequence[str], root: Path | None) -> Path | None:
