@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,12 +16,15 @@ from quaid.index.kept import KeptAnswers
 from quaid.index.postings import Postings
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
+from quaid.index.turns import list_speakers
 from quaid.index.vectors import EmbedderRow
+from quaid.model import name_key
 from quaid.recall import beam_search, fusion
 from quaid.recall.beam_search import GraphFinds
 from quaid.recall.fusion import Ranking
 from quaid.recall.options import RecallOptions, of_kinds
 from quaid.recall.query import Query
+from quaid.recall.talks import ROLES
 from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
 
@@ -37,6 +41,8 @@ MAX_COMPLETED = 200
 """The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
 SAMPLE = 128
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
+ANYONE = "someone"
+"""What stands for a speaker in the question that is embedded."""
 MAX_STARTS = 5
 """The number of best documents from which the graph search starts."""
 
@@ -232,7 +238,7 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
         return
     if embedded is None:
         try:
-            embedded = embedder.embed_query(request.query.text)
+            embedded = embedder.embed_query(_unnamed(request))
         except EmbeddingError:
             retrieved.degraded.append("vectors")
             return
@@ -240,6 +246,27 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
     retrieved.rankings["vector"] = _ranked(views, lambda allowed: search(connection, row, embedded, limit, allowed))
     retrieved.embedded = row, embedded
     retrieved.relevant_similarity = embedder.relevant_similarity
+
+
+def _unnamed(request: SearchRequest) -> str:
+    """Return the question with `someone` for each speaker whom it names: by a name the model finds what is said to its
+    bearer before what its bearer says, and `speaker` tells that better.
+    """
+    text = request.query.text
+    if not request.settings.stages.speaker:
+        return text
+    connection, scope = request.connection, request.scope
+    names = request.sources.kept.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
+    named = names.intersection(request.query.words)
+    if not named:
+        return text
+    unnamed = re.sub(r"[^\W_]+", lambda word: ANYONE if name_key(word[0]) in named else word[0], text)
+    return unnamed.replace(f"{ANYONE} {ANYONE}", ANYONE)
+
+
+def _list_names(connection: apsw.Connection, scope: Scope) -> frozenset[str]:
+    """Return all parts of the names of those who speak in `scope`."""
+    return frozenset(part for name in list_speakers(connection, scope) for part in name_key(name).split()) - ROLES
 
 
 def _ranked(views: Views, search: Callable[[frozenset[int] | None], Ranking]) -> Ranking:
