@@ -27,6 +27,7 @@ from quaid.recall.query import Query
 from quaid.recall.talks import ROLES
 from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
+from quaid.text.language import language
 
 if TYPE_CHECKING:
     import apsw
@@ -249,8 +250,8 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
 
 
 def _unnamed(request: SearchRequest) -> str:
-    """Return the question with `someone` for each speaker whom it names: by a name the model finds what is said to its
-    bearer before what its bearer says, and `speaker` tells that better.
+    """Return the question, in English with `someone` for each speaker whom it names: by a name the model finds what is
+    said to its bearer before what its bearer says, and `speaker` tells that better.
     """
     text = request.query.text
     if not request.settings.stages.speaker:
@@ -258,7 +259,7 @@ def _unnamed(request: SearchRequest) -> str:
     connection, scope = request.connection, request.scope
     names = request.sources.kept.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
     named = names.intersection(request.query.words)
-    if not named:
+    if not named or language(text) not in {None, "en"}:
         return text
     unnamed = re.sub(r"[^\W_]+", lambda word: ANYONE if name_key(word[0]) in named else word[0], text)
     return unnamed.replace(f"{ANYONE} {ANYONE}", ANYONE)

@@ -55,6 +55,12 @@ def test_a_name_stays_in_a_question_where_nobody_of_that_name_speaks(vault: Vaul
     assert first_turn(vault, "What broke, Maya?") == 2
 
 
+def test_a_name_stays_in_a_question_that_is_not_english(vault: Vault, service: EmbeddingService) -> None:
+    vault.write("quaid.toml", VECTORS_ALONE)
+    tell(vault, "s", "**Maya**: die Heizung ging im langen kalten Mai in der Nacht", "**Jon**: Maya, Maya, Maya!")
+    assert first_turn(vault, "Was ging kaputt, Maya, und wann war das?") == 2
+
+
 def test_who_speaks_only_where_the_asker_may_not_look_changes_nothing(vault: Vault, service: EmbeddingService) -> None:
     vault.write("quaid.toml", VECTORS_ALONE)
     tell(vault, "s", "**Jon**: boiler broke in spring", "**Jon**: Maya, what, Maya? Maya!", head="owner: jon\n")
