@@ -39,7 +39,7 @@ _MACHINE_TEXT = re.compile(
     r"|A new session was started via /new or /reset\b"
 )
 _DIRECTIVE = r"\[\[ ?(?:reply_to_current|reply_to: ?[^\[\]\n]{1,200}|audio_as_voice) ?\]\]"
-_DIRECTIVES = re.compile(rf"\A(?:\s*{_DIRECTIVE})+\s*|\s*{_DIRECTIVE}\s*\Z")
+_DIRECTIVES = re.compile(rf"\A(?:\s*{_DIRECTIVE})+\s*|{_DIRECTIVE}\s*\Z")
 """What tells the gateway how to send an answer."""
 _FAILURE = re.compile(
     r"(?:\u26a0\ufe0f? ?)?(?:Agent failed before reply\b|\[assistant turn failed before producing content\])"
@@ -130,7 +130,7 @@ def _utterances(found: dict[str, Any], number: int, skipped: Counter[str]) -> It
     for raw in find_texts(message.get("content"), skipped):
         text = clean_text(raw)
         if role == "assistant":
-            text = _DIRECTIVES.sub("", text)
+            text = _DIRECTIVES.sub("", text).rstrip()
         is_machine = role == "user" and _MACHINE_TEXT.match(text)
         if role == "user" and not is_machine:
             text = clean_typed(text)
