@@ -13,6 +13,7 @@ from quaid.history.merge import revert_change
 from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_byproduct, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.vault import files
+from quaid.vault.uncommitted import TRAVELLED
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
@@ -69,8 +70,11 @@ def plan_undo(
     """
     spans: dict[str, tuple[str, str]] = {}  # path -> the first and the last of the commits that changed it
     for logged in undone:
+        travelled = logged.commit.trailers.get(TRAVELLED, ())
         for change in logged.changes:
             for path in filter(None, (change.path, change.source)):
+                if path in travelled:
+                    continue
                 spans[path] = (spans.get(path, (logged.commit.id,))[0], logged.commit.id)
     edits: list[Edit] = []
     collided: list[str] = []

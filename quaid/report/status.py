@@ -20,7 +20,7 @@ from quaid.report.outbound import list_outbound
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import read_heartbeat
-from quaid.vault.uncommitted import list_uncommitted
+from quaid.vault.uncommitted import list_travelling, list_uncommitted
 
 if TYPE_CHECKING:
     import apsw
@@ -192,7 +192,11 @@ def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
 def _repository_state(memory: Memory) -> RepositoryStatus:
     try:
         state = memory.git.state()
-        waiting = {edit.rel_path for each in list_uncommitted(memory.root) for edit in each.change.edits}
+        waiting = {
+            edit.rel_path
+            for each in (*list_uncommitted(memory.root), *list_travelling(memory.root))
+            for edit in each.change.edits
+        }
         uncommitted = tuple(path for path in memory.git.uncommitted() if path not in waiting)
     except QuaidError as error:
         return RepositoryStatus(problem=str(error))
