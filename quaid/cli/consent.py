@@ -33,7 +33,7 @@ def describe_cost(found: Description, settings: ModelSettings) -> str:
     """What a usual day costs with the models found, as a sentence."""
     models = " and ".join(dict.fromkeys([found.deep, found.fast]))
     if not found.goes_to:
-        return f"{models} runs on this machine: a day costs nothing."
+        return f"With {models} on this machine a day costs nothing."
     cost = cost_of_day({"deep": found.deep, "fast": found.fast}, settings)
     if cost is None:
         return f"What a day costs with {models} is not known. Say it: quaid config models.deep_price IN/OUT"

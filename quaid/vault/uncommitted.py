@@ -75,12 +75,11 @@ def join(root: Path, change: VaultChange, travelling: Sequence[UncommittedChange
     edits: dict[str, Edit] = {}
     for edit in (*along, *change.edits):
         edits[edit.rel_path] = replace(edit, before=edits.get(edit.rel_path, edit).before)
-    alone = dict.fromkeys(
-        edit.rel_path for edit in along if edit.rel_path not in {own.rel_path for own in change.edits}
-    )
+    own = {edit.rel_path for edit in change.edits}
+    alone = [path for path in edits if path not in own]
     if not alone:
         return replace(change, edits=tuple(edits.values()))
-    told = "\n".join(["Along with it:", *(f"- {each.change.message.subject}" for each in travelling)])
+    told = "\n".join(["Along with it:", *(f"- {path}" for path in alone)])
     message = replace(
         change.message,
         body="\n\n".join(filter(None, [change.message.body, told])),

@@ -98,7 +98,7 @@ def test_its_episode_goes_along_with_the_next_commit(service, vault, thanks):
         assert_verified(memory)
     assert commits(vault) == ["remember: Maya plays the flute"]
     assert "hi" in head_of(vault, episode)
-    assert "keep: 1 turn of session s9" in vault.git("log", "-1", "--format=%b")
+    assert f"Along with it:\n- {episode}\n" in vault.git("log", "-1", "--format=%b")
     assert vault.status() == ""
 
 
