@@ -78,6 +78,15 @@ def test_a_switch_of_the_program_states_nothing_and_a_sentence_does():
     ]
 
 
+def test_a_switch_whose_output_is_a_line_of_the_system_states_nothing_either():
+    session = Session().user("hi").user("<local-command-caveat>x</local-command-caveat>", isMeta=True)
+    session.user(command("model", "opus", first="name"))
+    session.add("system", subtype="local_command", content="<local-command-stdout>Set</local-command-stdout>")
+    conversation = session.user("I was born in Porto").read()
+    assert [turn.text for turn in conversation.turns] == ["hi", "I was born in Porto"]
+    assert conversation.skipped["command"] == 2
+
+
 def test_a_note_to_memory_was_typed_and_a_shell_command_states_nothing():
     conversation = (
         Session()

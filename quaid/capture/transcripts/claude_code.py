@@ -157,6 +157,7 @@ class _Session:
         self.results.update((call_id, node) for call_id in list_results(line) if call_id in self.calls)
 
     def _read_command(self, line: dict[str, Any], node: int, skipped: Counter[str]) -> None:
+        self._drop_switch(line, node, skipped)
         for typed in _typed_utterances(line, line.get("content"), node, skipped):
             if _is_switch(typed.text):
                 skipped["command"] += 1
@@ -170,7 +171,7 @@ class _Session:
             del self.queued[place]
 
     def _drop_switch(self, line: dict[str, Any], node: int, skipped: Counter[str]) -> None:
-        last, output = self.said[-1:], text_at(line, "message", "content") or ""
+        last, output = self.said[-1:], text_at(line, "message", "content") or text_at(line, "content") or ""
         is_carried_out = output.startswith(_OUTPUT) and bool(last) and last[0].place in self.tree.find_parents(node)
         if is_carried_out and _is_switch(last[0].text):
             self.said.pop()
