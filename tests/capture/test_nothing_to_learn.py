@@ -9,8 +9,10 @@ from vaults import Vault, assert_verified, copy_vault
 from quaid.capture.nothing_to_learn import MAX_ANSWERED, states_nothing
 from quaid.capture.prompt_pieces import Material, NumberedTurn
 from quaid.local.empty_readings import EmptyReadings
+from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.vault import uncommitted
+from quaid.vault import intent_log, uncommitted
+from quaid.vault.intent_log import VaultChange
 
 pytestmark = pytest.mark.usefixtures("calm", "quick")
 
@@ -179,6 +181,17 @@ def test_undo_of_a_commit_leaves_what_only_came_along(service, vault, thanks):
         memory.janitor.undo(fact.commit)
         assert (vault.root / episode).exists()
         assert not (vault.root / fact.path).exists()
+
+
+def test_what_a_kill_left_of_it_is_finished_and_goes_along(service, vault):
+    path, text = "episodes/2026/11/20-1400-abcdef.md", b"---\ntype: episode\nsession: s9\n---\n**User**: hi ^t1\n"
+    killed = VaultChange("key", (Edit(path, None, text),), Message("keep: 1 turn of session s9"), travels=True)
+    intent_log.write(vault.root, killed)
+    with vault.memory() as memory:
+        memory.remember("Maya plays the flute")
+    assert commits(vault) == ["remember: Maya plays the flute"]
+    assert "hi" in head_of(vault, path)
+    assert vault.status() == ""
 
 
 def test_it_says_why_it_is_in_no_commit(service, vault, thanks):
