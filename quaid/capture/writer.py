@@ -25,11 +25,12 @@ from quaid.errors import (
     NoteBrokenError,
     NoteChangedError,
     NoteNotFoundError,
+    NothingToReplaceError,
     NotOursError,
     UncommittedError,
     VaultNotFoundError,
 )
-from quaid.history.merge import merge_lines
+from quaid.history.merge import merge_lines, revert_change
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label, name_key
@@ -59,7 +60,7 @@ class WriteResult:
     `outcome` is created, confirmed, linked, known, forgotten, restored, edited, kept, set or unchanged; `left` are
     paths whose change is on disk but not committed, because the owner's own uncommitted work is in them or because git
     refused, as `hint` then says; else `hint` names a next step worth knowing; `redacted` are the kinds of the secrets
-    that were replaced.
+    that were taken out; `replaced` is the id of the fact that holds no longer.
     """
 
     id: str
@@ -71,6 +72,7 @@ class WriteResult:
     created: tuple[str, ...] = ()
     hint: str | None = None
     redacted: tuple[str, ...] = ()
+    replaced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,13 @@ class Writer:
         self._layout = Layout.of(dependencies.settings.vault)
         self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding, dependencies.matrix)
 
-    def remember(self, text: str, details: FactDetails) -> WriteResult:
-        """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""
+    def remember(self, text: str, details: FactDetails, replaces: str | None = None) -> WriteResult:
+        """Store a fact, or confirm the one that says it already; the one that it `replaces` holds no longer. What was
+        secret in it is replaced by its name.
+
+        Raises:
+            NothingToReplaceError: no fact that holds is meant by `replaces`, or says it.
+        """
         from quaid.redaction import admit, admit_all
 
         said = admit(text)
@@ -136,7 +143,8 @@ class Writer:
         named = [details.speaker, details.project, details.session, list(details.keywords)]
         (speaker, project, session, keywords), more = admit_all(named)
         safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
-        done = self.write(_key("remember", statement, safe), lambda: self._plan_fact(statement, safe)).written
+        key = _key("remember", statement, safe, *([replaces] if replaces else []))
+        done = self.write(key, lambda: self._plan_fact(statement, safe, replaces)).written
         return replace(done, redacted=(*said.redacted, *more))
 
     def link(self, edge: Edge) -> WriteResult:
@@ -155,7 +163,7 @@ class Writer:
         return self.write(_key("forget", reference), lambda: self._plan_forget(reference)).written
 
     def restore(self, reference: str) -> WriteResult:
-        """Bring back what was forgotten, as it was."""
+        """Bring back what was forgotten, as it was, or let a fact that was replaced hold again."""
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
@@ -221,22 +229,69 @@ class Writer:
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
-    def _plan_fact(self, statement: str, details: FactDetails) -> WritePlan:
-        from quaid.capture.stated_relations import add_stated
-
+    def _plan_fact(self, statement: str, details: FactDetails, replaces: str | None) -> WritePlan:
         index = self._dependencies.fresh_index()
+        old = self._find_replaced(replaces, details) if replaces else None
         (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
-        if isinstance(same, KnownFact):
+        if isinstance(same, KnownFact) and (old is None or same.id != old.id):
             edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
             message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
-            return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
+            written = WriteResult(same.id, same.rel_path, "confirmed", statement)
+        else:
+            note_id, edit = self._plan_new(statement, details)
+            message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
+            written = WriteResult(note_id, edit.rel_path, "created", statement)
+        plan = WritePlan(written, (edit,), message)
+        return plan if old is None else self._plan_replacement(plan, old, details.valid_from)
+
+    def _plan_new(self, statement: str, details: FactDetails) -> tuple[str, Edit]:
+        from quaid.capture.stated_relations import add_stated
+
         visible = self._dependencies.visible_index()
         owner = person_of(self._root, self._dependencies.settings)
         details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, visible))
         names = graph.entity_names(visible, statement)
-        note_id, edit = fact_note.plan_fact(statement, details, _now(), names, self._layout)
-        message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
-        return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
+        return fact_note.plan_fact(statement, details, _now(), names, self._layout)
+
+    def _find_replaced(self, reference: str, details: FactDetails) -> Document:
+        """The fact that `reference` means, by its id, its name or what it says.
+
+        Raises:
+            AmbiguousReferenceError: it could be several.
+        """
+        index = self._dependencies.visible_index()
+        try:
+            document, turn, _ = references.resolve_one(index, reference)
+        except NoteNotFoundError:
+            (said,) = self.finder.find_duplicates(index, [NewFact(reference, details)])
+            if not isinstance(said, KnownFact):
+                raise NothingToReplaceError(reference) from None
+            document, turn, _ = references.resolve_one(index, said.rel_path)
+        if document.kind != Kind.FACT or turn is not None or document.superseded_by:
+            raise NothingToReplaceError(reference)
+        return document
+
+    def _plan_replacement(self, new: WritePlan, old: Document, since: str | None) -> WritePlan:
+        """`new`, and in the same commit the fact `old` as true until it."""
+        until = (since or notes.render_time(_now()))[:10]
+        has_begun = (old.valid_from or "")[:10] <= until
+        ended = self._edit(
+            old.path, lambda data: fact_note.supersede(old.path, data, new.written.path, until if has_begun else None)
+        )
+        said = documents.text_of(self._dependencies.visible_index(), old.doc_id)
+        return replace(
+            new,
+            written=replace(
+                new.written,
+                replaced=old.id,
+                hint=f'It replaces "{said}", which is kept as no longer true. Let that hold again with: '
+                f"quaid restore {old.id}",
+            ),
+            edits=(*new.edits, ended),
+            message=replace(
+                new.message, body=f"Replaces: {said}", trailers=(*new.message.trailers, ("Quaid-Fact", old.id))
+            ),
+        )
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -307,6 +362,8 @@ class Writer:
                 return self._plan_restore_turn(document, turn)
             if heading:
                 raise NoteNotFoundError(reference)
+            if document.superseded_by:
+                return self._plan_reinstatement(document)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
         found = self._dependencies.history().find_removed(references.target_of(reference))
         if found is None:
@@ -319,6 +376,28 @@ class Writer:
         return WritePlan(
             WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message
         )
+
+    def _plan_reinstatement(self, document: Document) -> WritePlan:
+        """Let a fact that was replaced hold again. What was written into its note since stays."""
+        now = self._read(document.path)
+        wanted = self._without_replacement(document, now)
+        if wanted is None or _is_replaced(wanted):
+            raise BadInputError(
+                f"{document.path} says that it was replaced, and git has no version without that. Take superseded_by "
+                f"out of it with: quaid edit {document.id}"
+            )
+        said = documents.text_of(self._dependencies.visible_index(), document.doc_id)
+        message = Message(f"restore: {said}", trailers=_trailers(document.id, None))
+        written = WriteResult(document.id, document.path, "restored", said)
+        return WritePlan(written, (Edit(document.path, now, wanted),), message)
+
+    def _without_replacement(self, document: Document, now: bytes) -> bytes | None:
+        """`now` without what the last commit changed that said the fact was replaced; None where there is none."""
+        for revision in self._dependencies.history().note_history(document.path, document.id):
+            before, after = next(iter(revision.befores), None), revision.after
+            if before is not None and after is not None and _is_replaced(after) and not _is_replaced(before):
+                return revert_change(before, after, now)
+        return None
 
     def _plan_restore_turn(self, document: Document, turn: int) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
@@ -413,6 +492,10 @@ def naming_broken_note(path: str) -> Iterator[None]:
 def _note_of(name: str, index: apsw.Connection) -> str:
     key = name_key(name)
     return next((note for called, note in graph.entity_names(index) if name_key(called) == key), name)
+
+
+def _is_replaced(data: bytes) -> bool:
+    return "superseded_by" in frontmatter.parse(data.decode("utf-8", "replace")).fields
 
 
 def _says_turn(body: str, number: int) -> bool:

@@ -105,7 +105,12 @@ class Answers:
         embedder_of, kept = self._embedding.embedder_of, self._kept.of
         with database.shared_snapshot(connection, second) as second:
             sources = Sources(connection, second, embedder_of, self.matrix, self._postings, self._kept)
-            answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+            if options.recent and not query.strip():
+                answer = pipeline.list_newest(sources, self._settings.recall, options, self.helpers())
+            else:
+                answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+        if options.recent:
+            answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
         if core_notes:
             answer = replace(answer, context=core_notes)
         degraded = list(stale)
