@@ -26,6 +26,7 @@ from quaid.history.vault_history import History
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
+from quaid.local import hook_failures
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
 from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_notes
@@ -105,7 +106,8 @@ def check_vault(root: Path, problem: QuaidError | None) -> Outcome:
     """Check that the folder is a vault and that its settings can be read; `problem` says why not."""
     if problem is not None:
         sentence, _, step = str(problem).partition(". ")
-        return "error", f"{sentence}.", step
+        since = "".join(f" Hooks have met this since {each.since[:16]}." for each in hook_failures.read(root)[:1])
+        return "error", f"{sentence}.{since}", step
     return "ok", f"{root}"
 
 
@@ -262,6 +264,8 @@ def check_hooks(memory: Memory) -> Outcome:
     """Check that the hooks of agents' programs answer, and tell how quickly."""
     from quaid.local import hook_log, queue
 
+    if failures := hook_failures.read(memory.root):
+        return "warning", f"{'; '.join(map(str, failures))}.", "quaid doctor --hooks"
     state = state_folder(memory.root)
     calls = hook_log.read(state)
     waiting = len(queue.waiting(state))

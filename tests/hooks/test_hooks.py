@@ -23,7 +23,8 @@ from quaid import config
 from quaid.agents.prompt_context import build_prompt_context, question_in
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker
-from quaid.local import queue, sessions
+from quaid.local import hook_failures, queue, sessions
+from quaid.place import state_home
 from quaid.recall.cutoff import tokens
 from quaid.resident.call import EXIT, RAW, Call
 
@@ -257,7 +258,8 @@ class TestNothingStandsInTheWay:
 
     def test_without_a_vault(self, monkeypatch, capsys, tmp_path):
         monkeypatch.setenv("QUAID_HOME", str(tmp_path / "none"))
-        assert hook(monkeypatch, capsys, "session-start", source="startup") == ""
+        told = json.loads(hook(monkeypatch, capsys, "session-start", source="startup"))
+        assert told.keys() == {"systemMessage"}
         assert "quaid init" in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == []
 
@@ -307,6 +309,78 @@ class TestNothingStandsInTheWay:
         call("no-such-event")
         main(["doctor"])
         assert "there is no event" in capsys.readouterr().out
+
+    def test_a_vault_that_is_gone_is_told_once_a_session_and_since_when(self, call, home, monkeypatch, capsys):
+        from quaid.cli.main import main
+
+        def told(event, **given):
+            return json.loads(call(event, **given) or "{}").get("systemMessage", "")
+
+        away = home.root.with_name("away")
+        home.root.rename(away)
+        assert told("session-end") == ""
+        news = told("session-start", source="startup")
+        assert re.match(rf"Quaid's hook session-end has failed since {datetime.now(UTC):%Y-%m-%d} [0-9:]+ UTC \(once\): "
+                        "No vault at .*quaid init", news)  # fmt: skip
+        assert "\n" not in news
+        assert told("user-prompt-submit", prompt="What milk does Maya take?") == ""
+        assert "(once)" in told("user-prompt-submit", prompt="What milk does Maya take?", session_id="s2")
+        assert "No vault at" in (state_home() / "log" / "hooks.log").read_text()
+        assert main(["status"]) == 1
+        assert "Quaid's hook session-start has failed since" in capsys.readouterr().err
+        main(["doctor"])
+        assert f"Hooks have met this since {datetime.now(UTC):%Y-%m-%d}" in capsys.readouterr().out
+        away.rename(home.root)
+        assert told("session-start", source="startup", session_id="s3") == ""
+        assert hook_failures.read(home.root) == []
+
+    @pytest.mark.parametrize("settings", ["[recall]\nlimit = 'many'\n", "not toml ["])
+    def test_broken_settings_are_told_beside_the_answer(self, call, home, settings, capsys):
+        from quaid.cli.main import main
+
+        sound = (home.root / "quaid.toml").read_text()
+        home.write("quaid.toml", settings)
+        home.write("USER.md", "# User\n" + 'Maya "says" a lot.\n\n' * 2000)
+        first = json.loads(call("session-start", source="startup"))
+        assert "says" in first["hookSpecificOutput"]["additionalContext"]
+        assert "hook session-start has failed since" in first["systemMessage"]
+        asked = json.loads(call("user-prompt-submit", prompt="What milk does Maya take in her coffee?"))
+        assert "oat milk" in asked["hookSpecificOutput"]["additionalContext"]
+        assert "failed" not in asked.get("systemMessage", "")
+        assert main(["status"]) == 0
+        assert "hook user-prompt-submit has failed since" in capsys.readouterr().out
+        home.write("quaid.toml", sound)
+        assert "failed" not in call("session-start", source="startup", session_id="s2")
+        assert hook_failures.read(home.root) == []  # what failed for the same reason does no longer
+
+    def test_a_hook_that_fails_for_days_has_its_first_day(self, call, home, monkeypatch, capsys):
+        from quaid.cli.main import main
+
+        def fail(*_, **__):
+            raise RuntimeError("out of\norder")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(events, "answer", fail)
+            patch.setattr(time, "gmtime", lambda: time.strptime("2026-11-20 10:02", "%Y-%m-%d %H:%M"))
+            call("session-start", source="startup")
+        with monkeypatch.context() as patch:
+            patch.setattr(events, "answer", fail)
+            told = json.loads(call("session-start", source="startup", session_id="s2"))["systemMessage"]
+        assert (
+            told
+            == "Quaid's hook session-start has failed since 2026-11-20 10:02 UTC (2 times): RuntimeError: out of order"
+        )
+        call("stop")
+        main(["doctor"])
+        assert "since 2026-11-20 10:02 UTC (2 times)" in capsys.readouterr().out
+        assert "failed" not in call("session-start", source="startup", session_id="s3")
+
+    def test_a_record_of_failures_that_cannot_be_read_hinders_nothing(self, call, home):
+        vault = str(home.root)
+        for spoilt in ("no json", [], {vault: 7}, {vault: {"events": {"stop": 1}}}, {vault: {"told": 7}}):
+            (state(home) / hook_failures.FILE).write_text(spoilt if spoilt == "no json" else json.dumps(spoilt))
+            assert "potter" in call("session-start", source="startup")
+            assert "failed" not in call("session-start", source="startup")
 
     def test_recalling_leaves_the_record_as_it_is(self, call, home):
         before = home.notes(), home.status()
