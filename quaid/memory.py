@@ -200,12 +200,8 @@ class Memory:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def remember(self, text: str, *, replaces: str | None = None, **details: Any) -> WriteResult:
-        """Store a fact, or confirm the one that says it already. `details` are the fields of `FactDetails`; the fact
-        that `replaces` means or says holds no longer.
-
-        Raises:
-            FactTooShortError: fewer than three words.
-            NothingToReplaceError, AmbiguousReferenceError: nothing, or too much, is meant by `replaces`.
+        """Store a fact, or confirm the one that says it; the one that it `replaces` (an id, or its words) holds no
+        longer. `details` are the fields of `FactDetails`. FactTooShortError, NothingToReplaceError.
         """
         from quaid.capture.fact_note import FactDetails
 
@@ -371,11 +367,11 @@ class Memory:
 
         return verify(self.indexer, self.whole_index())
 
-    def follow(self, report: Callable[[SyncReport], None]) -> Follower:
+    def follow(self, report: Callable[[SyncReport], None], what: str = "quaid watch") -> Follower:
         """Return what `quaid watch` runs: it keeps the index up to date until its `stop` is called."""
         from quaid.sync.follow import Follower
 
-        return Follower(self.indexer, self.settings.sync, report, self._tell)
+        return Follower(self.indexer, self.settings.sync, report, self._tell, what)
 
     # -- wiring --------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import entity_note, fact_note, owner_note
+from quaid.capture import entity_note, fact_note, owner_note, replacing
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.storing import KnownFact, NewFact
@@ -25,12 +25,11 @@ from quaid.errors import (
     NoteBrokenError,
     NoteChangedError,
     NoteNotFoundError,
-    NothingToReplaceError,
     NotOursError,
     UncommittedError,
     VaultNotFoundError,
 )
-from quaid.history.merge import merge_lines, revert_change
+from quaid.history.merge import merge_lines
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label, name_key
@@ -131,9 +130,6 @@ class Writer:
     def remember(self, text: str, details: FactDetails, replaces: str | None = None) -> WriteResult:
         """Store a fact, or confirm the one that says it already; the one that it `replaces` holds no longer. What was
         secret in it is replaced by its name.
-
-        Raises:
-            NothingToReplaceError: no fact that holds is meant by `replaces`, or says it.
         """
         from quaid.redaction import admit, admit_all
 
@@ -143,7 +139,7 @@ class Writer:
         named = [details.speaker, details.project, details.session, list(details.keywords)]
         (speaker, project, session, keywords), more = admit_all(named)
         safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
-        key = _key("remember", statement, safe, *([replaces] if replaces else []))
+        key = _key("remember", statement, safe, replaces)
         done = self.write(key, lambda: self._plan_fact(statement, safe, replaces)).written
         return replace(done, redacted=(*said.redacted, *more))
 
@@ -230,68 +226,29 @@ class Writer:
     # -- plans ---------------------------------------------------------------------------------------------------
 
     def _plan_fact(self, statement: str, details: FactDetails, replaces: str | None) -> WritePlan:
-        index = self._dependencies.fresh_index()
-        old = self._find_replaced(replaces, details) if replaces else None
+        index, seen = self._dependencies.fresh_index(), self._dependencies.visible_index()
+        old = replacing.find_replaced(seen, self.finder, replaces, details) if replaces else None
         (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
         if isinstance(same, KnownFact) and (old is None or same.id != old.id):
+            note_id, outcome, verb = same.id, "confirmed", "confirm"
             edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
-            message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
-            written = WriteResult(same.id, same.rel_path, "confirmed", statement)
         else:
-            note_id, edit = self._plan_new(statement, details)
-            message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
-            written = WriteResult(note_id, edit.rel_path, "created", statement)
-        plan = WritePlan(written, (edit,), message)
-        return plan if old is None else self._plan_replacement(plan, old, details.valid_from)
+            (note_id, edit), outcome, verb = self._plan_new(statement, details, seen), "created", "remember"
+        message = Message(f"{verb}: {statement}", trailers=_trailers(note_id, details.session))
+        plan = WritePlan(WriteResult(note_id, edit.rel_path, outcome, statement), (edit,), message)
+        if old is None:
+            return plan
+        ended = self._edit(
+            old.path, lambda data: replacing.plan_end(old, data, edit.rel_path, details.valid_from, _now())
+        )
+        return replacing.add_end(plan, ended, old.id, documents.text_of(seen, old.doc_id))
 
-    def _plan_new(self, statement: str, details: FactDetails) -> tuple[str, Edit]:
+    def _plan_new(self, statement: str, details: FactDetails, visible: apsw.Connection) -> tuple[str, Edit]:
         from quaid.capture.stated_relations import add_stated
 
-        visible = self._dependencies.visible_index()
         owner = person_of(self._root, self._dependencies.settings)
         details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, visible))
-        names = graph.entity_names(visible, statement)
-        return fact_note.plan_fact(statement, details, _now(), names, self._layout)
-
-    def _find_replaced(self, reference: str, details: FactDetails) -> Document:
-        """The fact that `reference` means, by its id, its name or what it says.
-
-        Raises:
-            AmbiguousReferenceError: it could be several.
-        """
-        index = self._dependencies.visible_index()
-        try:
-            document, turn, _ = references.resolve_one(index, reference)
-        except NoteNotFoundError:
-            (said,) = self.finder.find_duplicates(index, [NewFact(reference, details)])
-            if not isinstance(said, KnownFact):
-                raise NothingToReplaceError(reference) from None
-            document, turn, _ = references.resolve_one(index, said.rel_path)
-        if document.kind != Kind.FACT or turn is not None or document.superseded_by:
-            raise NothingToReplaceError(reference)
-        return document
-
-    def _plan_replacement(self, new: WritePlan, old: Document, since: str | None) -> WritePlan:
-        """`new`, and in the same commit the fact `old` as true until it."""
-        until = (since or notes.render_time(_now()))[:10]
-        has_begun = (old.valid_from or "")[:10] <= until
-        ended = self._edit(
-            old.path, lambda data: fact_note.supersede(old.path, data, new.written.path, until if has_begun else None)
-        )
-        said = documents.text_of(self._dependencies.visible_index(), old.doc_id)
-        return replace(
-            new,
-            written=replace(
-                new.written,
-                replaced=old.id,
-                hint=f'It replaces "{said}", which is kept as no longer true. Let that hold again with: '
-                f"quaid restore {old.id}",
-            ),
-            edits=(*new.edits, ended),
-            message=replace(
-                new.message, body=f"Replaces: {said}", trailers=(*new.message.trailers, ("Quaid-Fact", old.id))
-            ),
-        )
+        return fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible, statement), self._layout)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -378,33 +335,19 @@ class Writer:
         )
 
     def _plan_reinstatement(self, document: Document) -> WritePlan:
-        """Let a fact that was replaced hold again. What was written into its note since stays."""
-        now = self._read(document.path)
-        wanted = self._without_replacement(document, now)
-        if wanted is None or _is_replaced(wanted):
-            raise BadInputError(
-                f"{document.path} says that it was replaced, and git has no version without that. Take superseded_by "
-                f"out of it with: quaid edit {document.id}"
-            )
+        """Let a fact that was replaced hold again."""
+        history = self._dependencies.history()
+        edit = self._edit(document.path, lambda data: replacing.plan_taking_back(history, document, data))
         said = documents.text_of(self._dependencies.visible_index(), document.doc_id)
         message = Message(f"restore: {said}", trailers=_trailers(document.id, None))
-        written = WriteResult(document.id, document.path, "restored", said)
-        return WritePlan(written, (Edit(document.path, now, wanted),), message)
-
-    def _without_replacement(self, document: Document, now: bytes) -> bytes | None:
-        """`now` without what the last commit changed that said the fact was replaced; None where there is none."""
-        for revision in self._dependencies.history().note_history(document.path, document.id):
-            before, after = next(iter(revision.befores), None), revision.after
-            if before is not None and after is not None and _is_replaced(after) and not _is_replaced(before):
-                return revert_change(before, after, now)
-        return None
+        return WritePlan(WriteResult(document.id, document.path, "restored", said), (edit,), message)
 
     def _plan_restore_turn(self, document: Document, turn: int) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
         edit = self._edit_body(
             document.path,
-            lambda body: body if _says_turn(body, turn) else episodes.restore_turn(body, old, turn),
+            lambda body: body if episodes.says_turn(body, turn) else episodes.restore_turn(body, old, turn),
         )
         written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
@@ -419,7 +362,7 @@ class Writer:
         for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)):
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
-            if _says_turn(body, turn):
+            if episodes.says_turn(body, turn):
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
 
@@ -492,14 +435,6 @@ def naming_broken_note(path: str) -> Iterator[None]:
 def _note_of(name: str, index: apsw.Connection) -> str:
     key = name_key(name)
     return next((note for called, note in graph.entity_names(index) if name_key(called) == key), name)
-
-
-def _is_replaced(data: bytes) -> bool:
-    return "superseded_by" in frontmatter.parse(data.decode("utf-8", "replace")).fields
-
-
-def _says_turn(body: str, number: int) -> bool:
-    return any(turn.number == number and turn.text for turn in episodes.parse_turns(body))
 
 
 def _trailers(fact_id: str, session: str | None) -> tuple[tuple[str, str], ...]:

@@ -33,7 +33,7 @@ from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_
 from quaid.report.language import STEP, propose_model
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.resident.listener import find_listening, why_nobody_can_listen
-from quaid.sync.follow import read_heartbeat
+from quaid.sync.follow import find_watcher
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
 from quaid.vault.notes import NOT_MADE
@@ -225,14 +225,15 @@ def check_outbound(memory: Memory) -> Outcome:
 
 def check_watcher(memory: Memory) -> Outcome:
     """Check that a watcher that left a heartbeat is alive."""
-    heartbeat = read_heartbeat(state_folder(memory.root))
+    now = datetime.now(UTC)
+    heartbeat = find_watcher(state_folder(memory.root), now)
     if heartbeat is None:
         return "ok", "Not running; every read checks for itself"
-    if not heartbeat.is_alive(datetime.now(UTC)):
+    if not heartbeat.is_alive(now):
         return "warning", f"Process {heartbeat.pid} died without a word.", "quaid watch"
     if heartbeat.problem:
         return "warning", heartbeat.problem, "see its output"
-    return "ok", f"Process {heartbeat.pid} follows by {heartbeat.mode}"
+    return "ok", f"Process {heartbeat.pid} ({heartbeat.what}) follows by {heartbeat.mode}"
 
 
 def check_resident(memory: Memory) -> Outcome:
