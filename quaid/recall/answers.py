@@ -26,6 +26,7 @@ from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
 from quaid.index.scope import visible_to
 from quaid.index.views import NoteView, view_note
+from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
 from quaid.recall import cutoff, pipeline
@@ -166,6 +167,9 @@ class Answers:
 
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
         """Record the answer; what could not be recorded is named in `degraded`."""
+        if door != "hook":  # which says itself what of it was given
+            state, log = state_folder(self._root), self._settings.recall.log
+            recall_trail.add(state, log, answer, door=door, session=session or "", withheld={})
         records = self.records()
         inhibited = answer.trace.get("inhibited")
         problems = [records.weaken(inhibited)] if isinstance(inhibited, list) and inhibited else []

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +21,11 @@ from hook_sessions import TALK, state, talk
 from vaults import assert_verified, wait_for
 
 from quaid import config
-from quaid.agents.prompt_context import build_prompt_context, question_in
+from quaid.agents.prompt_context import GIVEN_BEFORE, build_prompt_context, question_in
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker
-from quaid.local import hook_failures, queue, sessions
+from quaid.local import hook_failures, queue, recall_trail, sessions
+from quaid.model import Hit, Recall
 from quaid.place import state_home
 from quaid.recall.cutoff import tokens
 from quaid.resident.call import EXIT, RAW, Call
@@ -159,10 +161,6 @@ class TestPrompt:
         assert call("user-prompt-submit", prompt=unrelated) == ""
 
     def test_in_doubt_only_if_it_is_on(self, home, monkeypatch):
-        from dataclasses import replace
-
-        from quaid.model import Hit, Recall
-
         found = Recall("q", (Hit("a", "fact", "Maya drinks milk.", 0.4, "facts/a.md"),), doubt="the best score is low")
         with home.memory() as memory:
             monkeypatch.setattr(type(memory), "recall", lambda *_, **__: found)
@@ -180,6 +178,61 @@ class TestPrompt:
                 "drinks milk"
                 in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
             )
+
+    def test_what_was_given_and_why_can_be_seen_later(self, call, home, capsys):
+        from quaid.cli.main import main
+
+        def last(*options):
+            assert main(["--json", "recall", "--last", *options]) == 0
+            return json.loads(capsys.readouterr().out)
+
+        call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
+        told = last("--session", "s1")
+        (given,) = told["given"]
+        assert (given["text"], told["door"]) == ("Maya takes oat milk in her coffee.", "hook")
+        assert sum(given["evidence"].values()) == pytest.approx(given["score"], abs=0.2)
+        assert told["query"] == "What milk does Maya take in her coffee?"
+        call("user-prompt-submit", prompt="Which milk for Maya's coffee?")
+        again = last("--session", "s1")
+        assert again["given"] == []
+        assert ("01milk", GIVEN_BEFORE) in [(each["id"], each["why"]) for each in again["left_out"]]
+        main(["recall", "the kiln of the studio"])
+        capsys.readouterr()
+        assert main(["recall", "--last"]) == 0
+        shown = capsys.readouterr().out
+        assert "asked here" in shown
+        assert "The kiln in the studio reaches" in shown
+        assert last("--session", "s1") == again
+        assert main(["recall", "--last", "--session", "none"]) == 0
+        assert "No recall of session none is known yet" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("degraded", "why"),
+        [(("vectors",), "the best score is under 0.65, by words alone"), ((), "the best score is low")],
+    )
+    def test_what_goes_before_no_prompt_has_its_reason(self, home, degraded, why):
+        doubt = None if degraded else why
+        hit = Hit("a", "fact", "Maya drinks milk.", 0.4, "facts/a.md", evidence={"words": 0.4})
+        found = Recall("q", (hit,), degraded, doubt=doubt, trace={"cut": [{"id": "b", "score": 0.1, "why": "far"}]})
+        with home.memory() as memory:
+            settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
+            assert build_prompt_context(home.root, settings, lambda *_, **__: found, "about the milk", "s1").text == ""
+        told = recall_trail.read_last(state(home), "s1")
+        assert (told.given, told.left_out) == ((), (("a", 0.4, why), ("b", 0.1, "far")))
+
+    @pytest.mark.parametrize(("keep", "is_line"), [("text", True), ("hashes", True), ("off", False)])
+    def test_the_reasons_keep_only_what_the_log_may(self, call, home, monkeypatch, capsys, keep, is_line):
+        from quaid.cli.main import main
+
+        monkeypatch.setenv("QUAID_RECALL_LOG", keep)
+        call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
+        path = state(home) / "log" / "recall.log"
+        assert path.exists() == is_line
+        text = path.read_text() if is_line else ""
+        assert ("What milk" in text) == (keep == "text")
+        assert "oat milk" not in text
+        assert main(["recall", "--last"]) == 0
+        assert ("recall.log is off" in capsys.readouterr().err) == (not is_line)
 
     def test_a_huge_prompt_is_asked_by_its_beginning_and_end(self, call):
         told = call("user-prompt-submit", prompt="x" * 5_000_000 + "\nWhat milk does Maya take in her coffee?")
