@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from mcp_host import call, refusal, talk
 from vaults import Vault
 
+from quaid.agents.prompt_context import build_prompt_context
+from quaid.local import sessions
+from quaid.place import state_folder
+from quaid.recall.blocks import pack
+
+OLD, NEW = "01olderolderolderolderolder", "01newernewernewernewernewer"
 LINEAR, JIRA = "The studio tracks its orders in Linear", "The studio tracks its orders in Jira"
 EPISODE = """---
 id: {0}
@@ -89,6 +97,55 @@ class TestReplacing:
             old = memory.remember(LINEAR, valid_from="2026-05-01")
             memory.remember(JIRA, replaces=old.id, valid_from="2026-01-01")
             assert memory.get(old.id).document.valid_until is None
+
+
+class TestMarks:
+    """The older of two statements never passes for the newer one, wherever both are shown, or it alone."""
+
+    def furnish(self, vault: Vault) -> None:
+        fact = (
+            "---\nid: {}\ntype: fact\ncreated: {}\n{}---\nMaya Chen lives in {}.\n\n- [[Maya Chen]] lives_in [[{}]]\n"
+        )
+        for note_id, day, place in ((OLD, "2025-03-01", "Hamburg"), (NEW, "2026-03-01", "Lisbon")):
+            vault.write(f"facts/{place}.md", fact.format(note_id, day, "", place, place))
+
+    def test_in_the_answer_of_a_tool(self, vault: Vault) -> None:
+        self.furnish(vault)
+
+        async def body(client):
+            result = await client.call_tool("memory_recall", {"query": "Where does Maya Chen live?"})
+            new, old = result.structured_content["memories"][:2]
+            assert (new["id"], new["later_than"], old["earlier_than"]) == (NEW, [OLD], [NEW])
+            text = result.content[0].text
+            assert text.index("Lisbon") < text.index("Hamburg. (earlier than")
+            listed = (await call(client, "memory_recall"))["memories"]
+            assert [(memory["id"], memory.get("earlier_than")) for memory in listed] == [(NEW, None), (OLD, [NEW])]
+
+        talk(vault.root, body)
+
+    def test_before_a_prompt_even_where_the_newer_was_given_before(self, vault: Vault) -> None:
+        self.furnish(vault)
+        with vault.memory() as memory:
+            settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="on"))
+            asked = (vault.root, settings, memory.recall, "Where does Maya Chen live?")
+            both = build_prompt_context(*asked, "s1").text
+            sessions.record(state_folder(vault.root), "s2", [NEW])
+            alone = build_prompt_context(*asked, "s2").text
+        assert both.index("Lisbon") < both.index("Hamburg. (earlier than Sun 2026-03-01 “Maya Chen lives in Lisbon.”)")
+        assert "Maya Chen lives in Hamburg. (earlier than newer)" in alone
+
+    def test_what_was_said_is_earlier_than_what_replaced_the_fact_learned_from_it(self, vault: Vault) -> None:
+        vault.write("episodes/2026/11/20-1402-2f1c9a.md", EPISODE.format("01episode"))
+        vault.write("facts/old.md", f"---\nid: {OLD}\ntype: fact\nturns: ['[[20-1402-2f1c9a#^t1]]']\n---\nMaya lives "
+                    "in Hamburg.\n")  # fmt: skip
+        with vault.memory() as memory:
+            asked = {"kinds": {"turn"}, "beside": True}
+            (before, *_) = memory.recall("Who lives in Hamburg?", **asked).hits
+            new = memory.remember("Maya lives in Lisbon by the river", replaces=OLD)
+            (after, *_) = memory.recall("Who lives in Hamburg?", **asked).hits
+        assert (before.id, before.earlier_than) == ("20-1402-2f1c9a#t1", ())
+        assert (after.id, after.earlier_than) == (before.id, (new.id,))
+        assert f"earlier than {new.id[-5:]}" in pack([after], 200).text
 
 
 class TestNewest:
