@@ -10,7 +10,7 @@ from vaults import Vault
 from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import rewrite
+from quaid.janitor.fact_edits import rewrite, set_status
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Message
@@ -39,6 +39,10 @@ def decide(context, path, after, *, kind="rewrite", task="task0", **fields):
     key = evidence_key(task, path, str(fields.pop("evidence", "")))
     usual = {"subject": f"{kind} {path}", "why": "It reads better."}
     return Decision(task, kind, key, (edit,), **{**usual, **fields})
+
+
+def approve(path, data):
+    return set_status(path, data, "approved")
 
 
 def rewriting(path, text, **fields):

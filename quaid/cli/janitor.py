@@ -113,7 +113,7 @@ def run_night(invocation: Invocation, janitor: Janitor, options: RunOptions) -> 
     for task, why in report.failed.items():
         print_error(f"{task} could not be done: {why}")
     for sentence in report.lost:
-        print_error(f"nothing was merged: {sentence}")
+        print_error(f"nothing {'would be' if options.dry_run else 'was'} merged: {sentence}")
     for remark in report.remarks:
         invocation.say(remark)
     return 1 if report.failed or report.lost else 0
@@ -227,8 +227,12 @@ def undo(invocation: Invocation, janitor: Janitor, reference: str) -> None:
     told = "Nothing was changed: it is undone already, or has only asked and counted"
     if undone.commit:
         told = lines(head, *subjects, f"  commit  {short(undone.commit)}")
+    kept = [(path, line) for path, changed in undone.kept.items() for line in changed or ("the whole note",)]
     commits = [commit.id for commit in undone.commits]
-    invocation.tell(lambda: told, commits=commits, commit=undone.commit, left=undone.left)
+    invocation.tell(
+        lambda: lines(told, section("Changed since, so it stays", kept)),
+        commits=commits, commit=undone.commit, kept=undone.kept, left=undone.left,
+    )  # fmt: skip
 
 
 def change_schedule(invocation: Invocation, memory: Memory, at: str | None, *, dry_run: bool) -> None:

@@ -17,6 +17,20 @@ class _LineChange(NamedTuple):
     end: int
     lines: tuple[bytes, ...]
 
+    def collides_with(self, other: _LineChange) -> bool:
+        """Return whether both change a line, or add at one place."""
+        if self == other:
+            return False
+        both_add_here = self.start == self.end == other.start == other.end
+        return both_add_here or (self.start < other.end and other.start < self.end)
+
+    def singles(self) -> list[_LineChange]:
+        """Return it as changes of one line each, where each line becomes one line or none."""
+        if self.lines and len(self.lines) != self.end - self.start:
+            return [self]
+        places = range(self.start, self.end)
+        return [_LineChange(place, place + 1, self.lines[i : i + 1]) for i, place in enumerate(places)]
+
 
 def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """`base` with the changes of both sides, None where both change the same line in different ways.
@@ -26,37 +40,63 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """
     lines = base.splitlines(keepends=True)
     changes = sorted({*_changes(lines, ours), *_changes(lines, theirs)})
-    for one, other in pairwise(changes):
-        both_add_here = one.start == one.end == other.start == other.end
-        if other.start < one.end or both_add_here:
-            return None
-    merged: list[bytes] = []
-    position = 0
-    for change in changes:
-        merged += [*lines[position : change.start], *change.lines]
-        position = change.end
-    return b"".join([*merged, *lines[position:]])
+    if any(one.collides_with(other) for one, other in pairwise(changes)):
+        return None
+    return _with_changes(lines, changes)
 
 
-def revert_change(before: bytes, after: bytes, now: bytes) -> bytes | None:
-    """`now` without what made `after` of `before`; None where the same lines of the body were changed since.
+class Reverted(NamedTuple):
+    """A text from which a change was taken back but for what was changed again since: `kept` are these lines as they
+    are now, or as they were where they were removed.
+    """
+
+    text: bytes
+    kept: tuple[bytes, ...] = ()
+
+
+def revert_change(before: bytes, after: bytes, now: bytes) -> Reverted:
+    """Return `now` without what made `after` of `before`, line by line.
 
     A key of the head that was changed again keeps the value it has now: undoing a wording does not undo the status
     that came after it.
     """
     plain = merge_lines(after, now, before)
     if plain is not None:
-        return plain
+        return Reverted(plain)
+    before, after = _with_heads_of_now(before, after, now)
+    lines = after.splitlines(keepends=True)
+    since = {single for change in _changes(lines, now) for single in change.singles()}
+    back = {single for change in _changes(lines, before) for single in change.singles()}
+    in_the_way = {one for one in since - back if any(one.collides_with(other) for other in back)}
+    free = {other for other in back if not any(other.collides_with(one) for one in in_the_way)}
+    kept = tuple(line for one in sorted(in_the_way) for line in one.lines or lines[one.start : one.end])
+    return Reverted(_with_changes(lines, sorted(since | free)), kept)
+
+
+def _with_heads_of_now(before: bytes, after: bytes, now: bytes) -> tuple[bytes, bytes]:
+    """Return `before` and `after` with the keys of the head that were changed again as they are in `now`."""
     try:
         past, then, today = (before.decode(), after.decode(), now.decode())
         heads = [frontmatter.parse(text).fields for text in (past, then, today)]
         names = dict.fromkeys(name for head in heads for name in head)
         values = {name: [head.get(name) for head in heads] for name in names}
         changed_again = {name: last for name, (first, middle, last) in values.items() if first != middle != last}
-        texts = [frontmatter.set_fields(text, changed_again).encode() for text in (past, then)]
+        if not changed_again:
+            return before, after
+        first, middle = (frontmatter.set_fields(text, changed_again).encode() for text in (past, then))
     except (UnicodeDecodeError, frontmatter.FrontmatterBrokenError):
-        return None
-    return merge_lines(texts[1], now, texts[0])
+        return before, after
+    return first, middle
+
+
+def _with_changes(lines: Sequence[bytes], changes: Sequence[_LineChange]) -> bytes:
+    """Return the text with `changes` that are in order and do not collide."""
+    merged: list[bytes] = []
+    position = 0
+    for change in changes:
+        merged += [*lines[position : change.start], *change.lines]
+        position = change.end
+    return b"".join([*merged, *lines[position:]])
 
 
 def _changes(base: Sequence[bytes], other: bytes) -> list[_LineChange]:

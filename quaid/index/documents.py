@@ -345,6 +345,11 @@ def list_turns(connection: apsw.Connection, doc_id: int) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
+def chunk_text(connection: apsw.Connection, chunk_id: int) -> str:
+    """Return the text of a chunk."""
+    return str(connection.execute("SELECT text FROM chunks WHERE chunk_id = ?", (chunk_id,)).get)
+
+
 def list_beside(
     connection: apsw.Connection, chunk_ids: Collection[int], turns: int, sections: int
 ) -> list[tuple[int, int]]:

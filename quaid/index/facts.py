@@ -99,5 +99,5 @@ def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int, tod
 
 
 def _with_days(fact: _DatedFact) -> str:
-    days = endings.tell_days(fact)
+    days = endings.tell_days(fact) if fact.valid_from else []
     return f"{fact.text} ({', '.join(days)})" if days else fact.text

@@ -33,13 +33,13 @@ def set_fields(rel_path: str, data: bytes, changes: Fields) -> Edit:
     return Edit(rel_path, data, frontmatter.set_fields(data.decode("utf-8"), changes).encode())
 
 
-def approve(rel_path: str, data: bytes) -> Edit:
-    """Mark as reviewed; it becomes active when the night's memory phase ends well."""
-    return set_fields(rel_path, data, {"status": "approved"})
+def set_status(rel_path: str, data: bytes, status: str) -> Edit:
+    """Change the status of a fact, and nothing else.
 
-
-def graduate(rel_path: str, data: bytes) -> Edit:
-    return set_fields(rel_path, data, {"status": "active"})
+    Raises:
+        FrontmatterBrokenError, UnicodeDecodeError: the note cannot be edited safely.
+    """
+    return set_fields(rel_path, data, {"status": status})
 
 
 def rewrite(rel_path: str, data: bytes, statement: str, changes: Fields | None = None) -> Edit:

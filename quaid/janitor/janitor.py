@@ -131,20 +131,20 @@ class Janitor:
         return [logged.commit for logged in reversed(found)]
 
     def undo(self, reference: str) -> Undone:
-        """Take back a run or one of its commits, keeping what was changed since; the same is not proposed again.
+        """Take back a run or one of its commits but for what was changed since; the same is not proposed again.
 
         Raises:
-            BadInputError: there is no such thing, or the same lines were changed since: nothing was done.
+            BadInputError: there is no such thing, or all of it was changed since: nothing was done.
         """
         history, log = self._dependencies.history(), self._log()
         undone = find_commits(history, log, reference)
-        changes = plan_undo(self._root, history, undone, log, reference)
+        changes, kept = plan_undo(self._root, history, undone, log, reference)
         commits = tuple(logged.commit for logged in reversed(undone))
         if not changes:
-            return Undone(commits, None)
+            return Undone(commits, None, kept)
         key = f"undo {' '.join(commit.id for commit in commits)}"
         committed = self._apply(key, changes, undo_message(commits))
-        return Undone(commits, committed.id, committed.left)
+        return Undone(commits, committed.id, kept, committed.left)
 
     # -- a run ---------------------------------------------------------------------------------------------------
 

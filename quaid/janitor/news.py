@@ -9,6 +9,7 @@ from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.janitor.doc_decisions import TASKS
+from quaid.janitor.night_commits import HOUSEKEEPING, in_words
 from quaid.janitor.run_report import RunReport
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs
@@ -16,26 +17,6 @@ from quaid.place import LOCAL_FILE
 
 OVERDUE = timedelta(hours=48)
 MAX_LISTED = 100
-_DONE = {
-    "approve": "approved",
-    "rewrite": "reworded",
-    "reject": "rejected",
-    "date": "dated",
-    "link": "linked",
-    "merge": "merged",
-    "supersede": "replaced",
-    "keep_both": "kept side by side",
-    "forget": "forgotten",
-    "pin": "pinned",
-    "graduate": "made active",
-    "promote": "taken into core notes",
-    "fold": "folded",
-    "distil": "distilled",
-    "trim": "shortened",
-    "update": "updated",
-    "shorten": "shortened",
-}
-_HOUSEKEEPING = {"digest", "ledger"}
 
 
 def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
@@ -131,9 +112,9 @@ def _decided(report: RunReport) -> str:
         return f"Quaid's janitor merged nothing: {_counted(len(report.lost), 'answer')} would have been lost."
     else:
         begin = "Quaid's janitor"
-    kinds = Counter(decision.kind for decision in report.done if decision.kind not in _HOUSEKEEPING)
-    parts = [f"{number:,} {_DONE.get(kind, kind)}" for kind, number in kinds.most_common()]
-    parts += [f"{_counted(len(report.answered), 'answer')} of yours carried out"] if report.answered else []
+    kinds = Counter(decision.kind for decision in report.done if decision.kind not in HOUSEKEEPING)
+    parts = [in_words(kinds)] if kinds else []
+    parts += [f"carried out {_counted(len(report.answered), 'answer')} of yours"] if report.answered else []
     return f"{begin}: {', '.join(parts)}." if parts else f"{begin}: nothing to do."
 
 

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from quaid.janitor.decision import Decision
+from quaid.janitor.fact_edits import set_status
+from quaid.janitor.run_report import RunReport
 from quaid.model import Edit, Message
+from quaid.vault import notes
 
 Trailers = tuple[tuple[str, str], ...]
+
+_DONE = {
+    "approve": ("approved", "fact"),
+    "rewrite": ("reworded", "fact"),
+    "reject": ("rejected", "fact"),
+    "date": ("dated", "fact"),
+    "link": ("linked", "fact"),
+    "merge": ("merged", "fact"),
+    "supersede": ("replaced", "fact"),
+    "keep_both": ("kept both of", "pair"),
+    "conflict": ("settled", "contradiction"),
+    "forget": ("forgot", "fact"),
+    "pin": ("pinned", "fact"),
+    "graduate": ("activated", "fact"),
+    "promote": ("promoted", "fact"),
+    "fold": ("added observations to", "core note"),
+    "distil": ("distilled the journal into", "core note"),
+    "trim": ("shortened", "core note"),
+    "update": ("updated", "document"),
+    "shorten": ("shortened", "document"),
+    "digest": ("listed", "question without an answer"),
+    "ledger": ("noted recalls in", "file"),
+}
+"""Kind of a decision -> the word for having done it, and what it was done to."""
+_MAX_SUMMARY = 60
+"""Characters of a night in one line, behind `janitor: `."""
+HOUSEKEEPING = frozenset({"digest", "ledger"})
+"""Kinds that only a night without any other tells of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +74,17 @@ def message_of(commit: NightCommit, run: str) -> Message:
         body = "\n\n".join(part for part in (first.why, first.detail) if part)
         return Message(f"janitor({first.task}): {first.subject}", body, trailers)
     lines = (f"- {decision.subject}: {decision.why}".rstrip(": ") for decision in commit.decisions)
-    return Message(f"janitor({first.task}): {first.kind} {count} notes", "\n".join(lines), trailers)
+    return Message(f"janitor({first.task}): {in_words({first.kind: count})}", "\n".join(lines), trailers)
+
+
+def in_words(kinds: Mapping[str, int]) -> str:
+    """Return how many decisions of each kind were carried out, the most first: `approved 278 facts, merged 1`."""
+    told, last = [], ""
+    for kind, number in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])):
+        verb, noun = _DONE.get(kind, (kind, "note"))
+        told.append(f"{verb} {number:,}" if noun == last else f"{verb} {number:,} {noun}{'s' * (number != 1)}")
+        last = noun
+    return ", ".join(told)
 
 
 def trailers_of(task: str, run: str, model: str | None = None, prompt: str | None = None) -> Trailers:
@@ -65,3 +107,43 @@ def without_paths(commits: Sequence[NightCommit], paths: set[str]) -> tuple[list
                 dropped.append(decision)
         kept += [NightCommit(tuple(clean), commit.message)] if clean else []
     return kept, dropped
+
+
+def summary_of(report: RunReport) -> Message:
+    """Return the message of the merge: the night in one line, and what it decided."""
+    kinds = Counter(decision.kind for decision in report.done)
+    minor = {kind: kinds.pop(kind) for kind in HOUSEKEEPING & kinds.keys()}
+    answered = len(report.answered)
+    parts = [f"carried out {answered} answer{'s' * (answered != 1)}"] if answered else []
+    parts += [f"asks {len(report.asked)}"] if report.asked else []
+    shown = kinds or Counter({} if parts else minor)
+    while sum(shown.values()) and len(", ".join([in_words(shown), *parts])) > _MAX_SUMMARY and len(shown) > 1:
+        del shown[min(shown, key=lambda kind: shown[kind])]  # the body lists them all
+    parts = [part for part in (in_words(shown), *parts) if part] or ["closed what is no longer asked"]
+    body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
+    return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
+
+
+def hold_back_approved(commits: Sequence[NightCommit]) -> list[NightCommit]:
+    """Return `commits` with the facts that they make active by a review left approved."""
+    approved = {
+        edit.rel_path
+        for commit in commits
+        for decision in commit.decisions
+        if decision.kind in {"approve", "rewrite"}
+        for edit in decision.edits
+    }
+
+    def held_back(edit: Edit) -> Edit:
+        before, after = (_as_approved(edit.rel_path, data) for data in (edit.before, edit.after))
+        return Edit(edit.rel_path, before, after) if edit.rel_path in approved else edit
+
+    def changed(decision: Decision) -> Decision:
+        return replace(decision, edits=tuple(map(held_back, decision.edits)))
+
+    return [NightCommit(tuple(map(changed, commit.decisions)), commit.message) for commit in commits]
+
+
+def _as_approved(rel_path: str, data: bytes | None) -> bytes | None:
+    is_active = data is not None and notes.parse_fact(rel_path, data).status == "active"
+    return set_status(rel_path, data, "approved").after if data is not None and is_active else data

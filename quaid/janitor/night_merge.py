@@ -31,18 +31,34 @@ class NightMerge:
 
 def commit_answers(root: Path, history: History, wait_s: float) -> None:
     """Commit boxes that were ticked and not committed, as the owner's word: they are answers all the same."""
+    if answered := list_uncommitted_answers(root, history):
+        with transaction.begin(root, history, wait_s):
+            for edit in answered:
+                # A tick keeps the size: written in place within a second, git would take the file for unchanged.
+                files.write_note(root, edit.rel_path, edit.after, edit.after)
+            history.commit(answered, answers_message(answered))
+
+
+def list_uncommitted_answers(root: Path, history: History) -> list[Edit]:
+    """Return the edits of the owner that ticked a box and are not committed."""
     answered = []
     for question in questions.list_questions(root, Layout.of_vault(root)):
         before = history.read_at("HEAD", question.rel_path) if question.answer is not None else None
         if before not in (None, question.data):
             answered.append(Edit(question.rel_path, before, question.data))
-    if answered:
-        with transaction.begin(root, history, wait_s):
-            for edit in answered:
-                # A tick keeps the size: written in place within a second, git would take the file for unchanged.
-                files.write_note(root, edit.rel_path, edit.after, edit.after)
-            count = f"{len(answered)} question{'s' * (len(answered) > 1)}"
-            history.commit(answered, Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),)))
+    return answered
+
+
+def answers_message(answered: Sequence[Edit]) -> Message:
+    """Return the message of the commit that records answers."""
+    count = f"{len(answered)} question{'s' * (len(answered) > 1)}"
+    return Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),))
+
+
+def moved_paths(root: Path, commits: Sequence[NightCommit]) -> set[str]:
+    """Return the paths of `commits` whose files the owner has changed since."""
+    net = NightCommit(tuple(decision for commit in commits for decision in commit.decisions)).edits
+    return {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}
 
 
 def replay(worktree: Worktree, commits: Sequence[NightCommit], base: str, run: str) -> None:
@@ -76,7 +92,7 @@ def merge_night(
             net = NightCommit(tuple(decision for commit in kept for decision in commit.decisions)).edits
             if not net:
                 return NightMerge(None, tuple(dropped))
-            moved = {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}
+            moved = moved_paths(root, kept)
             if not moved:
                 change = transaction.VaultChange(
                     f"janitor {run}", tuple(net), message, author=JANITOR, merged=worktree.tip

@@ -7,7 +7,6 @@ what still fits the owner's files.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +20,14 @@ from quaid.index import documents
 from quaid.index.facts import list_living
 from quaid.janitor import night_merge, questions, removal_guard
 from quaid.janitor.decision import CONFLICT, Decision, WaitingDecisions
-from quaid.janitor.night_commits import NightCommit, message_of, trailers_of, without_paths
+from quaid.janitor.night_commits import (
+    NightCommit,
+    hold_back_approved,
+    message_of,
+    summary_of,
+    trailers_of,
+    without_paths,
+)
 from quaid.janitor.pairs import find_asked_pair
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
@@ -123,12 +129,16 @@ class Runner:
                 report.notes = documents.count(worktree.index())
                 if not self._options.accept_removals:
                     removal_guard.check_size(report.notes, dependencies.notes_before)
+                if is_dry_run and (answered := night_merge.list_uncommitted_answers(root, history)):
+                    worktree.commit(answered, night_merge.answers_message(answered))
                 self._prepare(worktree)
                 self._run_tasks(tasks, worktree)
                 self._tell_stuck(tasks)
                 self._write_questions(worktree)
-                if report.changed and not is_dry_run:
-                    self._merge(worktree)
+                if report.changed:
+                    self._ask_gate(worktree)
+                if report.changed and not report.lost:
+                    self._leave_out_moved() if is_dry_run else self._merge(worktree)
             if not is_dry_run:
                 report.remarks += dependencies.housekeeping([task.name for task in tasks])
         report.took_s = time.monotonic() - started
@@ -241,8 +251,18 @@ class Runner:
                     report.failed[task.name] = str(error)
                     is_memory_broken = is_memory_broken or task.phase == "memory"
         dependencies.progress("Tidying", len(tasks), len(tasks))
+        if is_memory_broken:
+            self._hold_back_approved(worktree)
         if models is not None:
             report.usage = models.spent
+
+    def _hold_back_approved(self, worktree: Worktree) -> None:
+        """Leave what a review has approved in this night for the next one to make active: a check of it has failed."""
+        held_back = hold_back_approved(self._commits)
+        if held_back != self._commits:
+            self._commits = held_back
+            night_merge.replay(worktree, self._commits, worktree.base, self._report.run)
+            worktree.sync()
 
     def _run_task(self, task: Task, worktree: Worktree, models: Models | None) -> None:
         """Carry out what the task decides, at once; at its end the minor decisions, in one commit for each kind."""
@@ -317,7 +337,7 @@ class Runner:
             self._report.done += fresh
 
     def _commit(self, commit: NightCommit, worktree: Worktree) -> None:
-        if self._gate is None and self._settings.janitor.gate and not self._options.dry_run:
+        if self._gate is None and self._settings.janitor.gate:
             self._gate = self._dependencies.open_gate(worktree.root)
         worktree.commit(commit.edits, message_of(commit, self._report.run))
         self._commits.append(commit)
@@ -356,22 +376,31 @@ class Runner:
             message = Message(subject, body, trailers_of("questions", report.run))
             self._commit(NightCommit(tuple(made), message), worktree)
 
-    def _merge(self, worktree: Worktree) -> None:
-        dependencies, report = self._dependencies, self._report
+    def _ask_gate(self, worktree: Worktree) -> None:
         worktree.sync()
         if self._gate is not None:
-            report.lost = self._gate.find_lost({path for decision in report.done for path in decision.paths})
-        if report.lost:
-            return
+            done = self._report.done
+            self._report.lost = self._gate.find_lost({path for decision in done for path in decision.paths})
+
+    def _leave_out_moved(self) -> None:
+        """Tell what a run would not merge: its notes have changes that are not committed."""
+        moved = night_merge.moved_paths(self._dependencies.root, self._commits)
+        self._drop(without_paths(self._commits, moved)[1])
+
+    def _drop(self, dropped: Sequence[Decision]) -> None:
+        keys, report = {decision.key for decision in dropped}, self._report
+        report.held_back += [(decision, "you have changed the same note meanwhile") for decision in dropped]
+        report.done = [decision for decision in report.done if decision.key not in keys]
+
+    def _merge(self, worktree: Worktree) -> None:
+        dependencies, report = self._dependencies, self._report
         self._make_branches(worktree)
         merged = night_merge.merge_night(
-            dependencies.root, dependencies.history, worktree, self._commits, self._summary(), report.run,
+            dependencies.root, dependencies.history, worktree, self._commits, summary_of(report), report.run,
             self._settings.git,
         )  # fmt: skip
         report.commit = merged.commit
-        report.held_back += [(decision, "you have changed the same note meanwhile") for decision in merged.dropped]
-        dropped = {decision.key for decision in merged.dropped}
-        report.done = [decision for decision in report.done if decision.key not in dropped]
+        self._drop(merged.dropped)
         report.remarks += [f"not committed, your own changes are in it: {path}" for path in merged.left]
 
     def _make_branches(self, worktree: Worktree) -> None:
@@ -392,15 +421,6 @@ class Runner:
         if waiting:
             self._commits, _ = without_paths(self._commits, waiting)
             night_merge.replay(worktree, self._commits, worktree.base, report.run)
-
-    def _summary(self) -> Message:
-        report = self._report
-        counts = Counter(decision.kind for decision in report.done)
-        parts = [f"{number} {kind}" for kind, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
-        parts += [f"{len(report.answered)} answered"] if report.answered else []
-        parts += [f"{len(report.asked)} to ask"] if report.asked else []
-        body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
-        return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
 
 
 class _ReadOnlyJudgements:

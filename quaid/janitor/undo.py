@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.merge import revert_change
-from quaid.janitor.vetoes import REVERTS, RUN, TASK, is_byproduct, trailers_of_undoing
+from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks, is_byproduct, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.vault import files
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Undone:
     """The commits that `Janitor.undo` took back, newest first, and the commit that does; None where nothing was left to
-    undo. `left` are paths whose change is on disk and not committed.
+    undo. `kept` is what was changed since and so stays: paths, each with its lines. `left` are paths whose change is on
+    disk and not committed.
     """
 
     commits: tuple[Commit, ...]
     commit: str | None
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     left: tuple[str, ...] = ()
 
 
@@ -60,12 +62,12 @@ def find_commits(history: History, log: Sequence[VaultCommit], reference: str) -
 
 def plan_undo(
     root: Path, history: History, undone: Sequence[VaultCommit], log: Sequence[VaultCommit], reference: str
-) -> tuple[Edit, ...]:
-    """The edits that take back what the commits `undone` of `log`, oldest first, did, and keep what was changed since;
-    none where all of it is undone already.
+) -> tuple[tuple[Edit, ...], dict[str, list[str]]]:
+    """Return the edits that take back what the commits `undone` of `log`, oldest first, did, none where all of it is
+    undone already; and by path the lines that stay because they were changed since, none for a whole note.
 
     Raises:
-        BadInputError: the same lines of a file were changed since.
+        BadInputError: all of it was changed since.
     """
     spans: dict[str, tuple[str, str]] = {}  # path -> the first and the last of the commits that changed it
     for logged in undone:
@@ -73,24 +75,31 @@ def plan_undo(
             for path in filter(None, (change.path, change.source)):
                 spans[path] = (spans.get(path, (logged.commit.id,))[0], logged.commit.id)
     edits: list[Edit] = []
-    collided: list[str] = []
-    for path in sorted(path for path in spans if not is_byproduct(path)):
+    kept: dict[str, list[str]] = {}
+    for path in sorted(spans):
         first, last = spans[path]
         before, after = history.read_at(f"{first}^", path), history.read_at(last, path)
         now = files.read_note(root, path)
-        if now in (before, after):
+        wanted = now
+        if is_byproduct(path):
+            # Of what comes along with decisions only questions that nobody has answered go: counters go on.
+            wanted = before if asks(path) and before is None and now == after else now
+        elif now in (before, after):
             wanted = before
-        elif before is None or after is None or now is None or (wanted := revert_change(before, after, now)) is None:
-            collided.append(path)
-            continue
+        elif before is None or after is None or now is None:
+            kept[path] = []
+        else:
+            wanted, lines = revert_change(before, after, now)
+            if lines:
+                kept[path] = [line.decode(errors="replace").strip() for line in lines]
         edits += [Edit(path, now, wanted)] if now != wanted else []
-    if collided:
+    if kept and not edits:
+        path = next(iter(kept))
         raise BadInputError(
-            f"{', '.join(collided[:3])} was changed since in the same lines"
-            f"{_changed_again(collided[0], undone, log)}: nothing was undone. "
+            f"{path} was changed since in the same lines{_changed_again(path, undone, log)}: nothing was undone. "
             f"Undo that first, or single commits instead: quaid janitor show {reference}"
         )
-    return tuple(edits)
+    return tuple(edits), kept
 
 
 def undo_message(commits: Sequence[Commit]) -> Message:

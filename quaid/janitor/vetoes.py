@@ -25,10 +25,8 @@ MAX_EXAMPLES = 8
 """The maximum of vetoes of one task, for its prompt."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
-_BYPRODUCT = re.compile(
-    rf"(?:.*/)?(?:{questions.FOLDER}/(?:\w+-[0-9a-f]{{8}}|knowledge-gaps)\.md|{USAGE_DIR}/[^/]+\.tsv)", re.DOTALL
-)
-"""The files that come along with a decision: its question, this device's counters."""
+_QUESTION = re.compile(rf"(?:.*/)?{questions.FOLDER}/(?:\w+-[0-9a-f]{{8}}|knowledge-gaps)\.md", re.DOTALL)
+_COUNTERS = re.compile(rf"(?:.*/)?{USAGE_DIR}/[^/]+\.tsv", re.DOTALL)
 
 Key = tuple[str, str]
 """Task and key of a decision."""
@@ -37,8 +35,13 @@ ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 
 def is_byproduct(rel_path: str) -> bool:
-    """Return whether a file only comes along with decisions, so that it stays when one of them is taken back."""
-    return _BYPRODUCT.fullmatch(rel_path) is not None
+    """Return whether a file only comes along with decisions: a question, or this device's counters."""
+    return asks(rel_path) or _COUNTERS.fullmatch(rel_path) is not None
+
+
+def asks(rel_path: str) -> bool:
+    """Return whether a file is a question to the owner."""
+    return _QUESTION.fullmatch(rel_path) is not None
 
 
 def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 
 from quaid.index.documents import Candidate
 from quaid.index.turns import TurnChunks
-from quaid.model import Kind, name_key
+from quaid.model import FIRST_PERSON, Kind, name_key
 from quaid.recall.intent import Intent
 from quaid.recall.options import FEATURES, Weights
 from quaid.recall.query import Query
 from quaid.recall.talks import Talk
 from quaid.settings import RecallSettings
-from quaid.text.words import count_spaced
+from quaid.text.language import ENGLISH, language
+from quaid.text.words import count_spaced, fold
 
 OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
 """The gain of a fact about the owner, where the question says `I` and where it says no more than `my`."""
@@ -190,7 +191,7 @@ class _Scorer:
             features["graph"] = graph_score
         if query.dates and _is_from(candidate, query):
             features["dated"] = 1.0
-        if query.phrases and any(phrase.casefold() in text.casefold() for phrase in query.phrases):
+        if query.phrases and _says_any(query.phrases, text):
             features["phrase"] = 1.0
         return features
 
@@ -266,12 +267,17 @@ def tells_of_owner(candidate: Candidate, query: Query) -> bool:
     if not query.owner_keys or candidate.kind != Kind.FACT:
         return False
     text = f"{name_key(candidate.text)} "
-    names = (key for key in query.owner_keys if not _FIRST_PERSON.fullmatch(key))  # anybody says `I`
+    names = (key for key in query.owner_keys if key not in FIRST_PERSON)  # anybody says `I`
     if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in names):
         return True
     is_own = candidate.source in {None, "user"}
     is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
-    return is_own and _FIRST_PERSON.search(text) is not None
+    return is_own and _FIRST_PERSON.search(text) is not None and language(candidate.text) in ENGLISH
+
+
+def _says_any(phrases: Collection[str], text: str) -> bool:
+    said = fold(text).casefold()
+    return any(fold(phrase).casefold() in said for phrase in phrases)
 
 
 def _is_from(candidate: Candidate, query: Query) -> bool:

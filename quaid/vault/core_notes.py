@@ -15,6 +15,8 @@ LEARNED = "Learned"
 """The section that bullets go to where no other one is named; made when it is needed."""
 MAX_CHARACTERS = 8_000
 MAX_LINES = 200
+MAX_LINES_A_NIGHT = 8
+"""Lines that a night may add to a core note without asking."""
 
 _DEEPER = re.compile(r"^ {0,3}#{3,6}[ \t]", re.MULTILINE)
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+\S|[ \t]+\S")

@@ -39,15 +39,35 @@ def note(status, text, remark="", more=""):
 def test_a_change_is_taken_back_and_what_came_after_it_stays():
     before, after = note("pending", "Maya drinks milk"), note("approved", "Maya drinks oat milk")
     now = note("active", "Maya drinks oat milk", "\nAsk her.\n", "pinned: true\n")
-    assert revert_change(before, after, now) == note("active", "Maya drinks milk", "\nAsk her.\n", "pinned: true\n")
-    assert revert_change(before, after, after) == before
-    assert revert_change(before, after, note("active", "Maya drinks soy milk")) is None
+    kept = note("active", "Maya drinks milk", "\nAsk her.\n", "pinned: true\n")
+    assert revert_change(before, after, now) == (kept, ())
+    assert revert_change(before, after, after) == (before, ())
+    changed = note("active", "Maya drinks soy milk")
+    assert revert_change(before, after, changed) == (changed, (b"Maya drinks soy milk\n",))
     broken = b"---\nstatus: [\n---\nMaya drinks oat milk\n"
-    assert revert_change(before, after, broken) == broken.replace(b"oat ", b"")
+    assert revert_change(before, after, broken).text == broken.replace(b"oat ", b"")
 
 
 def test_a_key_that_came_with_the_change_goes_unless_it_was_changed_since():
     before, after = note("active", "A"), note("active", "B", more="confirmations: 2\n")
-    assert revert_change(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == note("active", "A", "C\n")
+    assert revert_change(before, after, note("active", "B", "C\n", "confirmations: 2\n")) == (
+        note("active", "A", "C\n"),
+        (),
+    )
     now = note("pinned", "B", more="confirmations: 3\n")
-    assert revert_change(before, after, now) == note("pinned", "A", more="confirmations: 3\n")
+    assert revert_change(before, after, now) == (note("pinned", "A", more="confirmations: 3\n"), ())
+
+
+def test_of_many_lines_that_were_added_only_the_changed_one_stays():
+    before, added = b"mine\n", [b"line %d\n" % number for number in range(33)]
+    now = before + b"".join([*added[:20], b"line twenty\n", *added[21:]])
+    assert revert_change(before, before + b"".join(added), now) == (b"mine\nline twenty\n", (b"line twenty\n",))
+
+
+@given(LINES, LINES, LINES)
+def test_what_nobody_changed_since_is_taken_back_whole(before, after, now):
+    assert revert_change(before, after, after) == (before, ())
+    assert revert_change(before, after, before) == (before, ())
+    assert revert_change(before, before, now) == (now, ())
+    whole = merge_lines(after, now, before)
+    assert whole is None or revert_change(before, after, now) == (whole, ())

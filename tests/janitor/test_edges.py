@@ -79,7 +79,7 @@ def test_what_no_pattern_reads_meets_its_contradiction_after_one_night(telling):
     assert body_of(telling, "facts/ghent.md") == "I've relocated to Ghent.\n\n- [[Maya Chen]] lives_in [[Ghent]]"
     assert body_of(telling, "facts/porto.md") == "Lives in Porto.\n\n- [[Maya Chen]] lives_in [[Porto]]"
     assert [decision.kind for decision in report.asked] == ["supersede"]
-    assert "janitor(edges): link 2 notes" in telling.git("log", "--format=%s")
+    assert "janitor(edges): linked 2 facts" in telling.git("log", "--format=%s")
     with telling.memory() as memory:
         hits = memory.recall("Where do I live?").hits
     assert [hit.text for hit in hits][:2] == ["I've relocated to Ghent.", "Lives in Porto."]

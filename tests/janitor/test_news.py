@@ -43,7 +43,7 @@ BUSY = report(
 class TestText:
     def test_a_night_in_a_few_sentences(self):
         assert render_news(BUSY, "summary", questions=4) == (
-            "Quaid's janitor: 12 approved, 1 merged, 1 answer of yours carried out. "
+            "Quaid's janitor: approved 12 facts, merged 1, carried out 1 answer of yours. "
             "4 questions wait for you in review/, 1 of them new. 1 decision held back. "
             "Waiting for a model: resolve, journal. 3 calls of models for $0.21. "
             "See it with: quaid janitor show v7k3qd"
@@ -76,7 +76,7 @@ class TestText:
         assert "Failed: review, so graduate, decay did not run." in render_news(failed, "summary")
         assert "Failed:\n- review: No key.\n\nRemarks:\n- a remark" in render_news(failed, "full")
         assert render_news(report(is_dry_run=True, done=[decision("date")]), "summary").startswith(
-            "Quaid's janitor would do this: 1 dated."
+            "Quaid's janitor would do this: dated 1 fact."
         )
 
     def test_a_long_list_is_cut_and_a_subject_stays_on_its_line(self):

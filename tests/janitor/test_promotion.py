@@ -71,7 +71,7 @@ def test_a_line_goes_to_the_end_of_its_section_and_nothing_else_changes(home, se
     bullet = "- Takes oat milk in coffee ([[oat|fact]])\n"
     assert home.notes()["USER.md"].decode() == USER.replace("- Eats no fish.\n", f"- Eats no fish.\n{bullet}")
     assert (decision.kind, decision.is_minor, decision.facts) == ("promote", False, ("01oat",))
-    assert decision.subject == 'promote "Maya takes oat milk in her…" to USER.md'
+    assert decision.subject == 'add "Maya takes oat milk in her…" to USER.md'
     assert decision.why == "It is asked daily."
     assert (decision.model, decision.prompt[:10]) == ("wise", "promotion@")
     assert decide(home, service, wants()) == []

@@ -36,7 +36,7 @@ def test_the_later_fact_replaces_the_earlier(jobs, scripted):
     with jobs.memory() as memory:
         (decision,) = night(memory, service, known)
         assert (decision.task, decision.kind) == ("resolve", "supersede")
-        assert decision.subject == f'replace "{ACME[:-1]}" by "{BETA[:-1]}"'
+        assert decision.subject == f'replace "{ACME[:-1]}" with "{BETA[:-1]}"'
         assert decision.why == "She changed her job."
         assert decision.model.startswith("wise")
         assert [body["model"] for body in service.asked] == ["quick", "wise"]

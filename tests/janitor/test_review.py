@@ -107,8 +107,8 @@ def test_each_judgement_becomes_the_edit_it_means(vault, service):
         carry_out(memory, decisions.values())
         assert_verified(memory)
     after = vault.notes()
-    assert after["facts/oat.md"] == before["facts/oat.md"].replace(b"pending", b"approved")
-    assert after["facts/that.md"] == before["facts/that.md"].replace(b"pending", b"approved").replace(
+    assert after["facts/oat.md"] == before["facts/oat.md"].replace(b"pending", b"active")
+    assert after["facts/that.md"] == before["facts/that.md"].replace(b"pending", b"active").replace(
         b"She liked that one.", b"She liked that one a lot."
     )
     assert "facts/wall.md" not in after
@@ -177,7 +177,7 @@ def test_an_edge_that_nobody_said_goes_alone(vault, service):
     note = (vault.root / "facts/one.md").read_text()
     assert "- [[Maya]] works_at [[Acme]]\n" in note
     assert "sister_of" not in note
-    assert "status: approved" in note
+    assert "status: active" in note
     shown = facts_in(service.asked[0]["messages"][1]["content"])[0]
     assert shown["edges"] == ["Maya works_at Acme", "Tom sister_of Maya"]
 
@@ -317,7 +317,7 @@ def test_a_rewording_keeps_links_edges_and_the_owners_text(vault, service):
             "---\n[[Maya Chen|Maya]] takes coffee with oat milk.\n\nAsked her myself.\n\n- [[Maya Chen]] prefers [[Oat milk]]\n"
         )
     )
-    assert (note.status, len(note.edges)) == ("approved", 1)
+    assert (note.status, len(note.edges)) == ("active", 1)
 
 
 def test_the_same_words_again_are_an_approval(vault, service):
@@ -414,7 +414,7 @@ def test_what_its_owner_wants_as_it_is_is_approved(vault, service, says_so, kept
     found = decide(vault, service, judgement_on({}), judged=judged, vetoes=[Veto("review", first.key, first.subject)])
     assert [decision.kind for decision in found.values()] == (["approve"] if kept else [])
     assert all(
-        decision.key != first.key and b"status: approved" in decision.edits[0].after for decision in found.values()
+        decision.key != first.key and b"status: active" in decision.edits[0].after for decision in found.values()
     )
     assert len(service.asked) == 1
 
@@ -483,5 +483,5 @@ def test_a_real_models_judgements_become_its_decisions(judged, learned, calm, se
         assert list(review.plan(context_of(memory, models=says(service, judgement_on({}))))) == []
         assert_verified(memory)
     notes = [parse_note(path, data) for path, data in learned.notes().items() if path.startswith("facts/")]
-    assert Counter(note.status for note in notes) == {"approved": 30}
+    assert Counter(note.status for note in notes) == {"active": 30}
     assert {item["rewrite"] for item in judged if item["rewrite"]} <= {note.text for note in notes}

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from janitor_nights import decide, remember, rewriting, tidying
+from janitor_nights import approve, decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid import Memory
@@ -15,7 +15,8 @@ from quaid.capture.fact_note import supersede
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import approve, rewrite
+from quaid.janitor.fact_edits import rewrite, set_status
+from quaid.janitor.questions import tick
 from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import evidence_key
@@ -38,7 +39,7 @@ def test_a_night_is_one_merge_of_a_commit_for_each_decision(vault, tidy):
     one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
     report = tidy(rewriting(one, "Maya drinks oat milk every day"), rewriting(two, "Tom repairs clocks", task="task1"))
     assert [d.kind for d in report.done] == ["rewrite", "rewrite"]
-    assert first_parents(vault)[0] == "janitor: 2 rewrite"
+    assert first_parents(vault)[0] == "janitor: reworded 2 facts"
     subjects = vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines()
     assert subjects == [f"janitor(task1): rewrite {two}", f"janitor(task0): rewrite {one}"]
     assert "Maya drinks oat milk every day" in (vault.root / one).read_text()
@@ -69,7 +70,7 @@ def test_small_decisions_share_a_commit(vault, tidy):
     report = tidy(plan)
     assert len(report.done) == 3
     subjects = vault.git("log", "--format=%s", "HEAD^1..HEAD^2").splitlines()
-    assert subjects == ["janitor(task0): approve 3 notes"]
+    assert subjects == ["janitor(task0): approved 3 facts"]
     assert vault.git("log", "--format=%(trailers:key=Quaid-Decision,valueonly)", "HEAD^2", "-1").count("\n") >= 2
 
 
@@ -235,7 +236,7 @@ def test_a_commit_of_the_owner_meanwhile_is_merged_with(vault, tidy):
         vault.git("commit", "-qm", "mine")
 
     tidy(meanwhile)
-    assert first_parents(vault)[:2] == ["janitor: 1 rewrite", "mine"]
+    assert first_parents(vault)[:2] == ["janitor: reworded 1 fact", "mine"]
     assert (vault.root / "notes" / "mine.md").exists()
     assert vault.git("status", "--porcelain") == ""
 
@@ -251,6 +252,48 @@ def test_a_task_of_the_memory_phase_that_fails_takes_the_later_ones_along(vault,
     assert (list(report.failed), report.skipped, report.done) == (["task0"], ["task1"], [])
     report = tidy(failing, rewriting(one, "Maya drinks oat milk every day", task="task1"), phase="workspace")
     assert len(report.done) == 1
+
+
+def test_what_a_failed_night_has_approved_stays_approved(vault, tidy):
+    one, two = remember(vault, "Maya drinks oat milk", "Tom sails")
+    for path in (one, two):
+        note = vault.root / path
+        note.write_text(note.read_text().replace("status: active", "status: pending"))
+    vault.save("mine")
+    vault.git("commit", "-q", "--amend", "--author", "Quaid <quaid@localhost>", "--no-edit")
+
+    def activate(path, data):
+        return set_status(path, data, "active")
+
+    def review(context):
+        yield decide(context, one, activate, kind="approve", is_minor=True)
+        changed = rewrite(two, activate(two, context.read(two)).after, "Tom sails at night")
+        yield decide(context, two, changed.after)
+
+    def failing(context):
+        raise ModelTimeoutError("wise", 1)
+        yield
+
+    report = tidy(review, failing)
+    assert len(report.done) == 2
+    assert all("status: approved" in (vault.root / path).read_text() for path in (one, two))
+    assert "at night" in (vault.root / two).read_text()
+    assert vault.git("diff", "--stat", "HEAD^2", "HEAD") == ""
+
+
+def test_a_dry_run_shows_what_the_answers_of_its_owner_do(vault, tidy):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    plan = rewriting(one, "Maya drinks tea", always_asks=True)
+    tidy(plan)
+    with vault.memory() as memory:
+        (question,) = memory.janitor.open_questions()
+    ticked = tick(question, "yes")
+    (vault.root / question.rel_path).write_bytes(ticked)
+    before = (vault.head(), vault.notes())
+    assert tidy(plan, dry_run=True).answered == [f"yes: {question.title}"]
+    assert (vault.head(), vault.notes()) == before
+    (vault.root / one).write_text((vault.root / one).read_text() + "\nAsk her.\n")
+    assert [reason for _, reason in tidy(plan, dry_run=True).held_back] == ["you have changed the same note meanwhile"]
 
 
 def test_no_more_is_changed_than_the_budget_allows(vault, tidy):
@@ -429,7 +472,7 @@ def test_killed_and_run_again_it_comes_to_the_same(vault, tidy, monkeypatch, mom
     assert os.WIFSIGNALED(status)
     tidy(plan)
     tidy(plan)
-    assert first_parents(vault).count("janitor: 1 rewrite") == 1
+    assert first_parents(vault).count("janitor: reworded 1 fact") == 1
     assert "every day" in (vault.root / one).read_text()
     assert vault.git("status", "--porcelain") == ""
     assert not list((state_folder(vault.root) / "worktrees").iterdir())

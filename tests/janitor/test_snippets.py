@@ -7,10 +7,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from janitor_context import Known, carry_out, context_of
+from janitor_context import NOW, Known, carry_out, context_of
 from vault.test_snippets import PIECES, is_put_into, keys, soup
 
 from quaid.errors import ModelAnswerError
+from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import snippets as task
 from quaid.vault import core_notes, headings
@@ -69,7 +70,7 @@ def test_a_night_of_snippets_is_one_decision_about_both_files(user, service):
         (fold,) = plan(memory, service)
         assert (fold.kind, fold.subject, fold.always_asks) == (
             "fold",
-            "fold 2 observations into USER.md, let go of 2",
+            "add 2 observations to USER.md, drop 2",
             False,
         )
         carry_out(memory, [fold])
@@ -84,6 +85,24 @@ def test_a_night_of_snippets_is_one_decision_about_both_files(user, service):
     asked = question(service)
     assert json.dumps(["User", "Work", "Learned"]) in asked
     assert '{"n": 4, "text": "Likes tea"}' in asked
+
+
+def test_a_night_adds_a_few_lines_and_asks_about_the_rest(user, service, tmp_path):
+    observations = "".join(f"- Likes the {n}th of her books\n" for n in range(20))
+    user.write(FILE, f"## Reset - 2026-02-13 09:00\n\n{observations}")
+    service.answers = {"snippets": answer(*[("fold",)] * 20)}
+    judged = Known()
+    with user.memory() as memory:
+        first, rest = plan(memory, service, judged=judged)
+        assert (first.subject, first.always_asks) == ("add 8 observations to USER.md", False)
+        assert (rest.subject, rest.always_asks) == ("add 12 observations to USER.md", True)
+        carry_out(memory, [first])
+        user.write(question_path(rest.kind, rest.key), render_question(rest, NOW))
+        assert plan(memory, service, judged=judged) == []
+        assert len(service.asked) == 1
+        carry_out(memory, [rest])
+    assert (user.root / "USER.md").read_text().count("of her books") == 20
+    assert not (user.root / FILE).exists()
 
 
 def test_a_second_look_asks_nobody_and_says_the_same(user, service):
@@ -122,7 +141,7 @@ def test_what_the_model_says_nothing_useful_about_stays(user, service):
     ]}}  # fmt: skip
     with user.memory() as memory:
         (fold,) = plan(memory, service)
-        assert fold.subject == "let go of 1 observation about USER.md"
+        assert fold.subject == "drop 1 observation about USER.md"
         assert fold.paths == (FILE,)
         carry_out(memory, [fold])
     assert (user.root / FILE).read_text() == SNIPPETS.replace("- Was tired today\n", "")
@@ -192,7 +211,7 @@ def test_what_a_refused_fold_rested_on_is_not_proposed_again_even_in_other_compa
     judged = Known()
     with user.memory() as memory:
         (fold,) = plan(memory, service, judged=judged)
-        veto = Veto("snippets", fold.key, "janitor(snippets): fold 2 observations into USER.md")
+        veto = Veto("snippets", fold.key, "janitor(snippets): add 2 observations to USER.md")
         assert plan(memory, service, judged=judged, vetoes=[veto]) == []
         user.write(FILE, SNIPPETS + "- Sells her bowls in Leeds\n")
         memory.sync()
@@ -200,7 +219,7 @@ def test_what_a_refused_fold_rested_on_is_not_proposed_again_even_in_other_compa
         (new,) = plan(memory, service, judged=judged, vetoes=[veto])
     assert new.edits[0].after.decode() == USER + "- Sells her bowls in Leeds\n"
     assert new.edits[1].after.decode() == SNIPPETS
-    assert "fold 2 observations" in question(service)
+    assert "add 2 observations" in question(service)
 
 
 def test_no_file_and_no_model_is_nothing_to_do(vault, service):

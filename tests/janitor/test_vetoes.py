@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from janitor_nights import decide, remember, rewriting, tidying
+from janitor_nights import approve, decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid.errors import BadInputError
-from quaid.janitor.fact_edits import approve
+from quaid.model import Edit
 from quaid.place import state_folder
 
 SQUASHED = "A quiet evening"
@@ -273,6 +275,40 @@ def test_a_night_whose_lines_a_later_one_has_changed_says_which_to_undo_first(va
     undo(vault, second.run)
     undo(vault, first.run)
     assert (vault.root / one).read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["the night", "its commit"])
+def test_a_line_that_was_changed_since_stays_and_is_named(vault, tidy, what):
+    core, (fact,) = "USER.md", remember(vault, "Maya drinks oat milk")
+    before = {path: (vault.root / path).read_bytes() for path in (core, fact)}
+    lines = "".join(f"- Maya has read book {number}\n" for number in range(33))
+    vault.git(*BY_QUAID)
+
+    def fold(context):
+        told, settled = context.read(core) + lines.encode(), context.read(fact).replace(b"pending", b"active")
+        edits = (Edit(core, context.read(core), told), Edit(fact, context.read(fact), settled))
+        return [replace(decide(context, core, told, evidence="fold", kind="approve"), edits=edits)]
+
+    night = tidy(fold)
+    note = vault.root / core
+    note.write_text(note.read_text().replace("read book 20", "read the twentieth book"))
+    vault.save("mine")
+    with vault.memory() as memory:
+        reference = night.run if what == "the night" else memory.janitor.commits_of(night.run)[0].id
+        undone = memory.janitor.undo(reference)
+    assert undone.kept == {core: ["- Maya has read the twentieth book"]}
+    assert note.read_bytes() == before[core] + b"- Maya has read the twentieth book\n"
+    assert (vault.root / fact).read_bytes() == before[fact]
+
+
+def test_undoing_a_night_takes_its_questions_along(vault, tidy):
+    (fact,) = remember(vault, "Maya drinks oat milk")
+    (other,) = remember(vault, "Tom sails")
+    night = tidy(rewriting(fact, "Maya drinks tea", always_asks=True), rewriting(other, "Tom sails at night"))
+    assert [path.name for path in (vault.root / "review").glob("rewrite-*.md")] != []
+    undo(vault, night.run)
+    assert list((vault.root / "review").glob("rewrite-*.md")) == []
+    assert "at night" not in (vault.root / other).read_text()
 
 
 def test_one_decision_of_an_older_night_is_undone_alone(vault, tidy):

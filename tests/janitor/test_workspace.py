@@ -43,7 +43,7 @@ def test_a_long_note_is_a_question_with_each_cut_and_its_reason(vault, service):
         assert trim.edits[0].after.decode() == LONG.replace(cut, "").replace(
             LINES[5], "- Project 5: papers in the third cupboard"
         )
-        assert trim.subject.startswith(f"trim MEMORY.md from {len(LONG):,} to ")
+        assert trim.subject.startswith(f"shorten MEMORY.md from {len(LONG):,} to ")
         assert '"- Project 10 ended in 2010' in trim.detail
         assert 'are in the third cupboard" goes: Over' in trim.detail
         assert "becomes" in trim.detail

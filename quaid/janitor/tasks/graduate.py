@@ -1,40 +1,75 @@
-"""Graduate: what a review has approved becomes active, last of the memory's tasks and only where none has failed."""
+"""Graduate: facts become active, last of the memory's tasks and only where none has failed.
+
+Those are what a review has approved and a later task has held up, and without a model those that wait for their review
+and speak for themselves: nothing stays pending for ever.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from datetime import datetime
 
 from quaid.index import documents
+from quaid.index.documents import Document
 from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import evidence_key
+from quaid.recall.scoring import days_since
+from quaid.text.quoting import neutralise
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "graduate"
+SURE = 0.7
+"""The confidence from which what the owner said themselves needs no review."""
+DAYS_TO_OBJECT = 1.0
+"""A fact that nobody has reviewed waits this long at least."""
+DAYS_WITHOUT_OBJECTION = 30.0
+"""After this long it needs no other reason."""
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """A decision for each approved fact that nothing has replaced."""
+    """A decision for each fact that nothing has replaced and that is approved, or good without a review."""
+    statuses = ["approved"] if context.models is not None else ["approved", "pending"]
     for document in documents.find_documents(
         context.index,
-        "kind = 'fact' AND status = 'approved' AND superseded_by IS NULL AND NOT pinned AND NOT verified",
+        "kind = 'fact' AND status IN (SELECT value FROM json_each(?)) AND superseded_by IS NULL AND NOT pinned "
+        "AND NOT verified",
+        (json.dumps(statuses),),
     ):
-        data = context.read(document.path)
-        if data is None:
+        data, text = context.read(document.path), documents.text_of(context.index, document.doc_id)
+        why = _reason(document, text, context.now)
+        if data is None or not why:
             continue
         try:
-            edit = fact_edits.graduate(document.path, data)
+            edit = fact_edits.set_status(document.path, data, "active")
         except (FrontmatterBrokenError, UnicodeDecodeError):
             continue  # `quaid doctor` names it
-        text = documents.text_of(context.index, document.doc_id)
         yield Decision(
             task=TASK,
             kind="graduate",
             key=evidence_key(TASK, document.content_hash),
             edits=(edit,),
-            subject=f"graduate {model_text.quote(text)}",
-            why="A review has approved it.",
+            subject=f"activate {model_text.quote(text)}",
+            why=why,
             facts=(document.id,),
             is_minor=True,
         )
+
+
+def _reason(fact: Document, text: str, now: datetime) -> str:
+    """Return why a fact becomes active; empty where it has to wait."""
+    if fact.status == "approved":
+        return "A review has approved it."
+    age = days_since(fact.created, now)
+    # What orders its reader about waits for a person.
+    if age is None or age < DAYS_TO_OBJECT or neutralise(text) != text:
+        return ""
+    if fact.confirmations:
+        return "It was said more than once, and there is no model to review it."
+    if fact.source == "user" and (fact.confidence or 0.0) >= SURE:
+        return "Its owner said it, and there is no model to review it."
+    if age >= DAYS_WITHOUT_OBJECTION:
+        return f"It has waited {age:.0f} days, and there is no model to review it."
+    return ""

@@ -210,7 +210,7 @@ def _promote(
         kind=KIND,
         key=important.key,
         edits=(Edit(wanted["file"], before, after.encode()),),
-        subject=f"promote {model_text.quote(fact.text, 28)} to {wanted['file']}",
+        subject=f"add {model_text.quote(fact.text, 28)} to {wanted['file']}",
         why=model_text.clean_reason(wanted["reason"], "The agent should always know it."),
         facts=(fact.id,),
         model=answer.model,

@@ -161,7 +161,7 @@ def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resol
     kept, dropped = _kept_first(pair, judgement)
     if dropped.is_protected or (edits := _supersede(context, kept, dropped)) is None:
         return None
-    subject = f'replace "{shortened(dropped.text)}" by "{shortened(kept.text)}"'
+    subject = _replacing(dropped, kept)
     detail = show_change([kept.text, dropped.text], [kept.text])
     return _Resolution(_decision(pair, judgement, "supersede", edits, subject, detail))
 
@@ -192,7 +192,7 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
             edits = _supersede(context, kept, dropped)
         except (FrontmatterBrokenError, UnicodeDecodeError):
             return None
-        subject, after = f'replace "{shortened(dropped.text)}" by "{shortened(kept.text)}"', [kept.text]
+        subject, after = _replacing(dropped, kept), [kept.text]
     if edits is None:
         return None
     return _decision(pair, judgement, CONFLICT, edits, subject, show_change([pair.a.text, pair.b.text], after))
@@ -251,6 +251,10 @@ def _decision(
         prompt=judgement.prompt,
         detail=detail,
     )
+
+
+def _replacing(dropped: LivingFact, kept: LivingFact) -> str:
+    return f'replace "{shortened(dropped.text)}" with "{shortened(kept.text)}"'
 
 
 def _kept_first(pair: Pair, judgement: Judgement) -> tuple[LivingFact, LivingFact]:

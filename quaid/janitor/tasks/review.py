@@ -26,6 +26,7 @@ from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, name_key
+from quaid.settings import Settings
 from quaid.vault import headings, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
@@ -118,13 +119,20 @@ def _list_waiting(context: TaskContext) -> list[PendingFact]:
     return [fact for _, fact in sorted(waiting, key=lambda item: item[0])]
 
 
+def approved_status(settings: Settings) -> str:
+    """Return the status of a fact that is good as it is. A note changes once a night: where nobody is asked about it,
+    the fact is active at once, and the run takes that back should a later task of the memory fail.
+    """
+    return "active" if settings.janitor.policies.graduate == "auto" else "approved"
+
+
 def _read(context: TaskContext, document: Document, turns: tuple[Candidate, ...]) -> PendingFact | None:
     """None for a note that cannot be edited safely."""
     data = context.read(document.path)
     if data is None:
         return None
     try:
-        approval = fact_edits.approve(document.path, data)
+        approval = fact_edits.set_status(document.path, data, approved_status(context.settings))
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
     text = data.decode("utf-8")
@@ -293,7 +301,8 @@ def _reword(fact: PendingFact, statement: str, names: Sequence[tuple[str, str]])
     own = [pair for pair in names if name_key(pair[1]) in linked]
     taken = {name for name, _ in own}
     text = link_names(statement, [*own, *(pair for pair in names if pair[0] not in taken)])
-    edit = fact_edits.rewrite(fact.document.path, fact.data, text, {"status": "approved"})
+    status = notes.parse_fact(fact.document.path, fact.approval.after or b"").status
+    edit = fact_edits.rewrite(fact.document.path, fact.data, text, {"status": status})
     after = notes.parse_fact(fact.document.path, edit.after or b"")
     said = after.text == fact.note.text.replace(fact.statement, statement, 1) or after.text.startswith(statement)
     return edit if said and after.edges == fact.note.edges and after.id == fact.note.id else None

@@ -7,8 +7,8 @@ one commit, so that taking it back brings the observations back.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from quaid.claims import problem_of
@@ -61,7 +61,8 @@ class _Observations:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """One decision for each core note that has observations waiting.
+    """One decision for each core note that has observations waiting; a second one, which asks, for what is more than
+    a night may add to it.
 
     Raises:
         ModelError: as `Models.ask`; ModelAnswerError too if an answer would drop everything.
@@ -69,13 +70,12 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     refused = refused_evidence(context)
     for core in CORE_FILES:
         observed = _read_observations(context, core, refused)
-        decision = _decide(context, observed, _judge(context, observed)) if observed is not None else None
-        if decision is not None:
-            yield decision
+        if observed is not None:
+            yield from _decide_all(context, observed, _judge(context, observed))
 
 
 def _read_observations(context: TaskContext, core: str, refused: set[str]) -> _Observations | None:
-    data, note = context.read(context.layout.place(layout.snippets_path(core))), context.read_core(core)
+    data, note = context.read(_snippets_path(context, core)), context.read_core(core)
     if data is None or note is None or core_notes.is_long(note[1]):
         return None
     try:
@@ -83,7 +83,8 @@ def _read_observations(context: TaskContext, core: str, refused: set[str]) -> _O
     except UnicodeDecodeError:
         return None
     texts = {headings.text_key(bullet): bullet for section in sections for bullet in section.bullets}
-    texts = {key: bullet for key, bullet in texts.items() if key not in refused and is_safe_line(bullet)}
+    settled = refused | _asked_about(context, core, texts)
+    texts = {key: bullet for key, bullet in texts.items() if key not in settled and is_safe_line(bullet)}
     return _Observations(core, *note, data, texts) if texts else None
 
 
@@ -158,6 +159,42 @@ def _problems(text: str | None, original: str, owner: str) -> list[str]:
     return [problem for problem in (statement_problem(text), problem_of(text, [original], owner), unsafe) if problem]
 
 
+def _decide_all(
+    context: TaskContext, observed: _Observations, judgements: Mapping[str, _Judgement]
+) -> Iterator[Decision]:
+    told = [key for key in observed.texts if key in judgements and judgements[key].says != "discard"]
+    is_carried_out = context.settings.janitor.policies.fold == "auto"
+    more = set(told[core_notes.MAX_LINES_A_NIGHT :] if is_carried_out else ())
+    first = _decide(context, observed, {key: judgements[key] for key in judgements if key not in more})
+    if first is None:
+        return
+    yield first
+    results = {edit.rel_path: edit.after for edit in first.edits}
+    core, snippets = results.get(observed.core, observed.before), results[_snippets_path(context, observed.core)]
+    if more and core is not None and snippets is not None:
+        rest = {key: text for key, text in observed.texts.items() if key in more}
+        left = replace(observed, before=core, text=core.decode("utf-8"), snippets=snippets, texts=rest)
+        second = _decide(context, left, judgements)
+        if second is not None:
+            context.judgements.add(TASK, {_asked_key(observed.core, key): second.key for key in more})
+            yield replace(second, always_asks=True)
+
+
+def _asked_about(context: TaskContext, core: str, observations: Iterable[str]) -> set[str]:
+    """Return those of `observations` that an open question is about."""
+    keys = {_asked_key(core, observation): observation for observation in observations}
+    asked = context.judgements.known(list(keys))
+    return {keys[key] for key, decision in asked.items() if context.is_asked(decision, ("fold",))}
+
+
+def _asked_key(core: str, observation: str) -> str:
+    return evidence_key("asked about", core, observation)
+
+
+def _snippets_path(context: TaskContext, core: str) -> str:
+    return context.layout.place(layout.snippets_path(core))
+
+
 def _decide(context: TaskContext, observed: _Observations, judgements: Mapping[str, _Judgement]) -> Decision | None:
     core, after = observed.core, observed.text
     folded: list[str] = []
@@ -188,14 +225,14 @@ def _decide(context: TaskContext, observed: _Observations, judgements: Mapping[s
     emptied = rest.encode() if rest.removeprefix("\ufeff").strip() else None
     edits = [Edit(core, observed.before, after.encode())] if after != observed.text else []
     if folded:
-        subject = f"fold {_count(folded)} into {core}" + (f", let go of {len(dropped):,}" if dropped else "")
+        subject = f"add {_count(folded)} to {core}" + (f", drop {len(dropped):,}" if dropped else "")
     else:
-        subject = f"let go of {_count(dropped)} about {core}"
+        subject = f"drop {_count(dropped)} about {core}"
     return Decision(
         task=TASK,
         kind="fold",
         key=key,
-        edits=(*edits, Edit(context.layout.place(layout.snippets_path(core)), observed.snippets, emptied)),
+        edits=(*edits, Edit(_snippets_path(context, core), observed.snippets, emptied)),
         subject=subject,
         why=f"Observations were held against {core}: what is new and lasting goes into it, the rest is let go.",
         model=judgements[gone[0]].model,

@@ -70,7 +70,7 @@ def _trim(context: TaskContext, core: str, before: bytes, text: str, size: str) 
         kind="trim",
         key=key,
         edits=(Edit(core, before, after.encode()),),
-        subject=f"trim {core} from {len(text):,} to {len(after):,} characters",
+        subject=f"shorten {core} from {len(text):,} to {len(after):,} characters",
         why=f"{core} is read before every conversation and has grown to {size}.",
         model=judgement["model"],
         prompt=judgement["prompt"],
