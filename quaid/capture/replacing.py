@@ -72,8 +72,8 @@ def plan_taking_back(history: History, document: Document, data: bytes) -> Edit:
         before, after = next(iter(revision.befores), None), revision.after
         if before is None or after is None or not _is_replaced(after) or _is_replaced(before):
             continue
-        wanted = revert_change(before, after, data)
-        if wanted is not None and not _is_replaced(wanted):
+        wanted = revert_change(before, after, data).text
+        if not _is_replaced(wanted):
             return Edit(document.path, data, wanted)
         break
     raise BadInputError(
