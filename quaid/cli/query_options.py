@@ -89,8 +89,6 @@ class QueryOptions(NamedTuple):
         Raises:
             UsageError: an unknown name, something that is not a date, or options that exclude each other.
         """
-        if not self.query:
-            raise UsageError('There is no question. Give one: quaid recall "what does Maya drink?"')
         check_one_of("kind", self.kind, KINDS)
         check_one_of("status", self.status, STATUSES)
         check_one_of("privacy", self.privacy, PRIVACIES)
@@ -155,7 +153,10 @@ def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Calla
     def make_command(function: Command) -> Callable[..., int | None]:
         @wraps(function)
         def run(ctx: typer.Context, **given: Any) -> int | None:
-            return function(ctx.obj, QueryOptions(**given))
+            query = QueryOptions(**given)
+            if not query.query and not query.given:
+                raise typer.BadParameter("there is no question", ctx, param_hint="QUERY")
+            return function(ctx.obj, query)
 
         shown = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
         for name, hint in QueryOptions.__annotations__.items():

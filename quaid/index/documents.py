@@ -205,16 +205,6 @@ def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[i
     return {row[0] for row in rows}
 
 
-def newest_chunks(connection: apsw.Connection, scope: Scope, limit: int) -> list[int]:
-    """Return the turns and the opening chunks of notes in `scope` that were said or made last, newest first."""
-    rows = connection.execute(
-        "SELECT chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE (c.turn IS NOT NULL OR c.ordinal = 0) "
-        f"{scope.and_chunks} ORDER BY coalesce(c.said_at, d.created) DESC, d.id DESC, c.ordinal DESC LIMIT :limit",
-        {**scope.values, "limit": limit},
-    )
-    return [int(row[0]) for row in rows]
-
-
 def facts_of_sessions(connection: apsw.Connection, sessions: Collection[str], scope: Scope, limit: int) -> set[int]:
     """Return the opening chunks of facts in `scope` that were learned in `sessions`, newest first."""
     rows = connection.execute(
@@ -337,12 +327,6 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     ).fetchall()
     named = turn is None and any(speaker for _, _, speaker in rows)
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
-
-
-def list_turns(connection: apsw.Connection, doc_id: int) -> list[int]:
-    """Return the numbers of the turns of an episode."""
-    rows = connection.execute("SELECT DISTINCT turn FROM chunks WHERE doc_id = ? AND turn IS NOT NULL", (doc_id,))
-    return [int(row[0]) for row in rows]
 
 
 def chunk_text(connection: apsw.Connection, chunk_id: int) -> str:

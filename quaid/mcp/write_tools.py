@@ -9,7 +9,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from quaid.errors import BadInputError, NothingToReplaceError
-from quaid.index import documents, graph
+from quaid.index import graph, listing
 from quaid.mcp import results
 from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, parse_date, with_retries
 from quaid.mcp.workers import Workers
@@ -171,7 +171,7 @@ def _ask_for_id(memory: Memory, reference: str) -> None:
         return
     index = memory.index()
     if document.kind == Kind.EPISODE:
-        turns = documents.list_turns(index, document.doc_id)
+        turns = listing.list_turns(index, document.doc_id)
         citing = graph.citing_chunks(index, [(note_name(document.path), turn) for turn in turns])
         goes = f"the conversation of {results.day(document.created)} with its {_count(turns, 'turn')}"
         stays = f"{_count({chunk_id for _, _, chunk_id in citing}, 'fact')} learned from it"

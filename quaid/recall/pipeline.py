@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quaid.errors import EmbeddingError, ModelError
-from quaid.index import documents, fulltext, graph
+from quaid.index import documents, fulltext, graph, listing
 from quaid.index.documents import Candidate
 from quaid.model import Hit, Kind, Recall, Use
 from quaid.recall import (
@@ -111,7 +111,7 @@ def list_newest(
     request = _parse(sources, "", settings, options, (helpers or Helpers()).owner_names)
     limit = options.limit or settings.limit or NEWEST
     scope = of_kinds(request.scope, options.kinds or frozenset({Kind.FACT.value}))
-    newest = documents.newest_chunks(request.connection, scope, SPARE * limit)
+    newest = listing.newest_chunks(request.connection, scope, SPARE * limit)
     fetched = documents.fetch_candidates(request.connection, newest, scope)
     holds = scoring.truth(request, fetched.values())
     listed = [fetched[chunk_id] for chunk_id in newest if chunk_id in fetched]
