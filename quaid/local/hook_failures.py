@@ -26,7 +26,7 @@ MAX_PROBLEM = 300
 
 
 class HookFailure(NamedTuple):
-    """An event that has failed `times` times in a row, first at `since` (ISO 8601, UTC)."""
+    """What has failed `times` times, first at `since` (ISO 8601, UTC) in `event`."""
 
     event: str
     since: str
@@ -65,13 +65,17 @@ def succeeded(vault: Path, event: str) -> None:
 
 
 def read(vault: Path) -> list[HookFailure]:
-    """Return what fails for the vault at `vault`, what has failed longest first."""
-    found = []
+    """Return what fails for the vault at `vault`, each problem once, what has failed longest first."""
+    found: list[HookFailure] = []
     for is_there in (True, False):
         known = _read(_path(vault, is_there=is_there)).get(str(vault), {})
         with suppress(AttributeError, TypeError, ValueError):
             found += [HookFailure(event, *told) for event, told in known.get("events", {}).items()]
-    return sorted(found, key=lambda failure: failure.since)
+    problems: dict[str, HookFailure] = {}
+    for failure in sorted(found, key=lambda failure: failure.since):
+        first = problems.get(failure.problem, failure._replace(times=0))
+        problems[failure.problem] = first._replace(times=first.times + failure.times)
+    return list(problems.values())
 
 
 def tell(vault: Path, session: str, *, is_there: bool) -> str:
