@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from quaid.index.documents import Candidate
 from quaid.index.turns import TurnChunks
 from quaid.model import FIRST_PERSON, Kind, name_key
-from quaid.recall.intent import Intent
+from quaid.recall.intent import Intent, asks_for_summary
 from quaid.recall.options import FEATURES, Weights
 from quaid.recall.query import Query
 from quaid.recall.talks import Talk
@@ -135,8 +135,8 @@ class _Scorer:
         self._pool = pool
         self._query = query
         self._named = _named_speakers(pool, query)
-        asks_both = _asks_assistant(query) and not self._named.isdisjoint(query.owner_keys)
-        self._said_by_named = _ASKS_BOTH if asks_both else 1.0
+        self._is_for_summary = asks_for_summary(query.text)
+        self._said_by_named = 1.0 if self._named.isdisjoint(query.owner_keys) else _share_of_owner(query)
         self._best_turn: dict[int | None, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int | None, float] = {}
@@ -166,7 +166,7 @@ class _Scorer:
             self._score_note(features, candidate)
         else:
             self._score_turn(features, candidate)
-        if self._is_by_or_about(candidate):
+        if self._said_by_named and self._is_by_or_about(candidate):
             features["speaker"] = self._said_by_named
         return features
 
@@ -230,7 +230,7 @@ class _Scorer:
         nearest = max(map(self._own_of, others), default=0.0)
         features["beside"] = nearest * (1 + talk.among_people) / 2
         pieces = len(talk.turns[talk.places[number]].chunks)
-        if pieces > 1:
+        if pieces > 1 and not self._is_for_summary:  # long messages are what a summary is made of
             features["pieces"] = min(1.0, math.log(pieces) / _MANY_PIECES)
         asker = self._pool.candidates.get(before.last) if before else None
         if asker is not None and "?" in asker.text:
@@ -253,6 +253,15 @@ def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
     if named:
         return frozenset(named) if len(named) == 1 else frozenset()
     return frozenset(speaker for speaker in speakers if speaker in query.owner_keys)
+
+
+def _share_of_owner(query: Query) -> float:
+    """Return what `speaker` is for the owner's turns: nothing where the question wants a summary, as that is made of
+    what both said.
+    """
+    if asks_for_summary(query.text):
+        return 0.0
+    return _ASKS_BOTH if _asks_assistant(query) else 1.0
 
 
 def _asks_assistant(query: Query) -> bool:

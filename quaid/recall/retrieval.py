@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,15 +16,18 @@ from quaid.index.kept import KeptAnswers
 from quaid.index.postings import Postings
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
+from quaid.index.turns import list_speakers
 from quaid.index.vectors import EmbedderRow
+from quaid.model import name_key
 from quaid.recall import beam_search, fusion
 from quaid.recall.beam_search import GraphFinds
 from quaid.recall.fusion import Ranking
 from quaid.recall.options import RecallOptions, of_kinds
 from quaid.recall.query import Query, list_shared_words
+from quaid.recall.talks import ROLES
 from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
-from quaid.text.language import language
+from quaid.text.language import ENGLISH, language
 from quaid.text.words import find_words
 
 if TYPE_CHECKING:
@@ -39,6 +43,8 @@ MAX_COMPLETED = 200
 """The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
 SAMPLE = 128
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
+ANYONE = "someone"
+"""What stands for a speaker in the question that is embedded."""
 _MANY_TEXTS = 10
 """Texts whose language is that of all: of more than the first it is asked only where that is not the question's."""
 MAX_STARTS = 5
@@ -259,7 +265,7 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
         return
     if embedded is None:
         try:
-            embedded = embedder.embed_query(request.query.text)
+            embedded = embedder.embed_query(_unnamed(request))
         except EmbeddingError:
             retrieved.degraded.append("vectors")
             return
@@ -267,6 +273,27 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
     retrieved.rankings["vector"] = _ranked(views, lambda allowed: search(connection, row, embedded, limit, allowed))
     retrieved.embedded = row, embedded
     retrieved.relevant_similarity = embedder.relevant_similarity
+
+
+def _unnamed(request: SearchRequest) -> str:
+    """Return the question, in English with `someone` for each speaker whom it names: by a name the model finds what is
+    said to its bearer before what its bearer says, and `speaker` tells that better.
+    """
+    text = request.query.text
+    if not request.settings.stages.speaker:
+        return text
+    connection, scope = request.connection, request.scope
+    names = request.sources.kept.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
+    named = names.intersection(request.query.words)
+    if not named or language(text) not in ENGLISH:
+        return text
+    unnamed = re.sub(r"[^\W_]+", lambda word: ANYONE if name_key(word[0]) in named else word[0], text)
+    return unnamed.replace(f"{ANYONE} {ANYONE}", ANYONE)
+
+
+def _list_names(connection: apsw.Connection, scope: Scope) -> frozenset[str]:
+    """Return all parts of the names of those who speak in `scope`."""
+    return frozenset(part for name in list_speakers(connection, scope) for part in name_key(name).split()) - ROLES
 
 
 def _ranked(views: Views, search: Callable[[frozenset[int] | None], Ranking]) -> Ranking:
