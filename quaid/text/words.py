@@ -89,6 +89,14 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     )
 
 
+def list_spans(text: str, most: int) -> set[str]:
+    """Return the parts of `text`, of at most `most` characters, that begin and end where a word may."""
+    pairs = (text[place - 1 : place + 1] for place in range(1, len(text)))
+    inside = [n for n, pair in enumerate(pairs, 1) if not _is_one_word(pair) or re.search(_JOINED, pair)]
+    places = [0, *inside, len(text)]
+    return {text[start:end] for start in places for end in places if start < end <= start + most}
+
+
 def list_words(text: str, joint: str = "") -> list[str]:
     """The words of `text` as they are written, their marks included; a run of a script without spaces is one, and so
     are words with `joint` between them, a pattern.
