@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from quaid.text.replies import asks_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from quaid.model import Hit, Recall
@@ -24,6 +24,7 @@ MIN_SCORE_BY_WORDS = 0.65
 prompts that have nothing to do with it.
 """
 MAX_QUESTION = 1_000
+GIVEN_BEFORE = "given to this session before"
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
 _MAX_NEWS = 60
 """Characters of each memory in the news."""
@@ -63,7 +64,7 @@ def build_prompt_context(
     """Return what `recall` of the memory at `root` finds for `prompt`. A program that keeps what goes before its
     prompts (`is_kept`) is given nothing that `session` was given since it began or was compacted.
     """
-    from quaid.local import sessions
+    from quaid.local import recall_trail, sessions
     from quaid.place import state_folder
     from quaid.recall.blocks import pack
     from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, tokens
@@ -88,15 +89,22 @@ def build_prompt_context(
     by_words = "vectors" in found.degraded
     best = found.hits[0].score if found.hits else 0.0
     is_in_doubt = best < MIN_SCORE_BY_WORDS if by_words else found.doubt is not None
-    if settings.hooks.recall == "auto" and is_in_doubt:
-        return HookAnswer()
     known = frozenset(given.ids) if is_kept else frozenset()
+
+    def keep_reasons(shown: Collection[str], why: str) -> None:
+        withheld = {hit.id: GIVEN_BEFORE if hit.id in known else why for hit in found.hits if hit.id not in shown}
+        recall_trail.add(state, settings.recall.log, found, door="hook", session=session, withheld=withheld)
+
+    if settings.hooks.recall == "auto" and is_in_doubt:
+        keep_reasons((), found.doubt or f"the best score is under {MIN_SCORE_BY_WORDS}, by words alone")
+        return HookAnswer()
     new = [_without_known(hit, known) for hit in found.hits if hit.id not in known]
     degraded = cast("Sequence[object]", found.trace.get("degraded", ()))
     conflicts = [f"({neutralise(said)})" for said in map(str, degraded) if said.startswith("conflict:")]
     frame = tokens(wrap_memory("\n".join([" ", *conflicts])))
     room = min(MAX_BLOCK // CHARACTERS_PER_TOKEN, settings.hooks.recall_tokens) - frame
     shown = pack(new, max(0, room), question=question, more=found.more)
+    keep_reasons({hit.id for hit in shown.hits}, "no room for it before the prompt")
     if not shown.text:
         return HookAnswer()
     if is_kept:  # what was left out for length was not given
