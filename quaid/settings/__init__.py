@@ -141,7 +141,7 @@ class StageSettings:
     decay: bool = False
     """Memories that were not used for long score less."""
     technical: bool = True
-    """Technical facts are shown for PROJECT questions only."""
+    """Technical facts score a little lower for all but PROJECT questions."""
     contiguity: bool = False
     """Facts from the sessions of the best hits are added."""
     spread: bool = True
