@@ -15,16 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from quaid.local.sessions import Given
     from quaid.model import Hit, Recall
     from quaid.settings import NotificationSettings, Settings
 
 MAX_HITS = 8
-MIN_SCORE_BY_WORDS = 0.65
-"""A best score under this is doubt where there were no vectors: 65 of 80 questions about a conversation pass, 4 of 16
-prompts that have nothing to do with it.
-"""
 MAX_QUESTION = 1_000
+MAX_PASTED = 10_000
+"""Characters at either end of a long prompt that are looked at."""
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
+_PASTED = re.compile(
+    r"```(?s:.)*?```"
+    r"|^(?:[ \t]+at |[ \t]+File \"|[ \t]*-->|Traceback |goroutine |npm ERR!|\w*(?:Error|Exception|panic)\b.*:).*$"
+    r"|https?://\S+",
+    re.MULTILINE,
+)
+"""What a prompt shows rather than says."""
 _MAX_NEWS = 60
 """Characters of each memory in the news."""
 
@@ -40,9 +46,14 @@ class HookAnswer(NamedTuple):
 
 
 def question_in(prompt: str) -> str | None:
-    """Return what of `prompt` can be asked of a memory; None for commands, and for `ok`, `yes` and the like."""
+    """Return what of `prompt` can be asked of a memory; None for commands, for `ok`, `yes` and the like, and for what
+    is only pasted.
+    """
     if _COMMAND.match(prompt):
         return None
+    if len(prompt) > 2 * MAX_PASTED:
+        prompt = f"{prompt[:MAX_PASTED]}\n{prompt[-MAX_PASTED:]}"
+    prompt = _PASTED.sub(" ", prompt)
     if asks_nothing(prompt[:MAX_QUESTION]):
         return None
     if len(prompt) <= MAX_QUESTION:
@@ -84,26 +95,44 @@ def build_prompt_context(
         compacted_at=given.compacted_at,
         beside=True,
     )
-    # Scores without vectors are lower, for good answers as for bad ones.
-    by_words = "vectors" in found.degraded
-    best = found.hits[0].score if found.hits else 0.0
-    is_in_doubt = best < MIN_SCORE_BY_WORDS if by_words else found.doubt is not None
-    if settings.hooks.recall == "auto" and is_in_doubt:
-        return HookAnswer()
-    known = frozenset(given.ids) if is_kept else frozenset()
-    new = [_without_known(hit, known) for hit in found.hits if hit.id not in known]
+    known = given if is_kept else sessions.Given()
+    new, why = _choose(found.hits, question, known, is_gated=settings.hooks.recall == "auto")
     degraded = cast("Sequence[object]", found.trace.get("degraded", ()))
     conflicts = [f"({neutralise(said)})" for said in map(str, degraded) if said.startswith("conflict:")]
     frame = tokens(wrap_memory("\n".join([" ", *conflicts])))
     room = min(MAX_BLOCK // CHARACTERS_PER_TOKEN, settings.hooks.recall_tokens) - frame
     shown = pack(new, max(0, room), question=question, more=found.more)
+    # What was left out for length was not given.
+    told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
+    may_log = settings.recall.log != "off"
+    sessions.record(
+        state, session, dict.fromkeys(told if is_kept else ()), shown=[hit.id for hit in shown.hits] if may_log else (),
+        why=why if may_log else {},
+    )  # fmt: skip
     if not shown.text:
         return HookAnswer()
-    if is_kept:  # what was left out for length was not given
-        told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
-        sessions.record(state, session, list(dict.fromkeys(told)))
     text = "\n".join([shown.text, *conflicts])
     return HookAnswer(wrap_memory(text), notify_recalled(root, settings.notifications, shown.hits))
+
+
+def _choose(hits: Sequence[Hit], question: str, given: Given, *, is_gated: bool) -> tuple[list[Hit], dict[str, str]]:
+    """Return those of `hits` that go before a prompt for their own evidence and were not given yet, with what
+    contradicts one that was or is; and what speaks for each hit, by id.
+    """
+    from quaid.agents.prompt_evidence import AskedWords, without_weaker
+
+    asked = AskedWords(question)
+    evidence = {hit.id: asked.weigh(hit) for hit in hits}
+    answering = [hit for hit in hits if not is_gated or evidence[hit.id].is_enough]
+    known = [hit for hit in hits if given.has(hit.id, hit.text)]
+    already = [hit for hit in answering if hit in known]
+    new = without_weaker([hit for hit in answering if hit not in known], already, evidence)
+    told = {hit.id for hit in (*already, *new)}
+    chosen = [hit for hit in hits if hit in new or (hit not in known and not told.isdisjoint(hit.contradicts))]
+    why = {hit.id: str(evidence[hit.id]) for hit in hits}
+    why |= {hit.id: f"{why[hit.id]}, given already" for hit in known}
+    why |= {hit.id: f"{why[hit.id]}, no more than was given" for hit in answering if hit not in (*known, *chosen)}
+    return [_without_known(hit, given.ids) for hit in chosen], why
 
 
 def _without_known(hit: Hit, known: frozenset[str]) -> Hit:

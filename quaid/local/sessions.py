@@ -1,4 +1,5 @@
-"""The memories that an agent's session has been given already: a file a session, in sessions/ of the state folder.
+"""The memories that an agent's session has been given already, and why: a file a session, in sessions/ of the state
+folder.
 
 Lines are only appended. Losing a file costs a repetition.
 """
@@ -7,11 +8,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from quaid.local import state_files
 
@@ -21,32 +23,72 @@ _MAX_AGE_S = 30 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """`ids` are those of the hits that are still in the session's context, which was compacted at `compacted_at`."""
+    """`ids` are those of the hits that are still in the session's context, which was compacted at `compacted_at`;
+    `text` is what it began with since.
+    """
 
     ids: frozenset[str] = frozenset()
     compacted_at: datetime | None = None
+    text: str = ""
+
+    def has(self, hit_id: str, text: str) -> bool:
+        """Return whether the session has this hit, in the same lines where it began with it."""
+        return hit_id in self.ids or f"{_lines_of(text)}\n" in self.text
+
+
+class Injection(NamedTuple):
+    """What went before a prompt, the ids of its hits, and what spoke for and against each hit that was found, by id. It
+    was made at `at` (ISO, in UTC).
+    """
+
+    at: str
+    shown: tuple[str, ...]
+    why: Mapping[str, str]
 
 
 def read(state: Path, session: str) -> Given:
     """Return what `session` was given since it began or was compacted. `state` is the vault's state folder."""
     ids: set[str] = set()
     compacted_at: datetime | None = None
-    try:
-        lines = state_files.read(_path(state, session)).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return Given()
-    for line in lines:
-        with suppress(ValueError, TypeError, AttributeError):
-            told = json.loads(line)
-            if told.get("compacted_at"):
-                ids, compacted_at = set(), datetime.fromisoformat(told["compacted_at"])
-            ids |= {str(one) for one in told.get("ids", ())}
-    return Given(frozenset(ids), compacted_at)
+    text = ""
+    for line in _lines(_path(state, session)):
+        with suppress(ValueError, TypeError):
+            if line.get("compacted_at"):
+                ids, text, compacted_at = set(), "", datetime.fromisoformat(line["compacted_at"])
+            ids |= {str(one) for one in line.get("ids", ())}
+            text += f"{line.get('text', '')}\n"
+    return Given(frozenset(ids), compacted_at, text)
 
 
-def record(state: Path, session: str, ids: Iterable[str]) -> None:
-    """Remember that `session` was given these hits."""
-    _add(state, session, {"ids": list(ids)})
+def read_last(state: Path, session: str | None = None) -> Injection | None:
+    """Return what was found for the last prompt of `session`, or of the one that asked last; None where no reasons are
+    kept.
+    """
+    folder = state / FOLDER
+    paths = (
+        [_path(state, session)] if session else sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    )
+    for path in reversed(paths):
+        for line in reversed(_lines(path)):
+            if line.get("why"):
+                return Injection(str(line.get("at")), tuple(line.get("shown", ())), line["why"])
+    return None
+
+
+def record(
+    state: Path, session: str, ids: Iterable[str], *, shown: Sequence[str] = (), why: Mapping[str, str] | None = None
+) -> None:
+    """Remember that `session` was given the hits `ids`; and that for its prompt those in `shown` were, and `why`."""
+    told: dict[str, object] = {"ids": list(ids)}
+    if why:
+        told |= {"at": datetime.now(UTC).isoformat(timespec="seconds"), "shown": list(shown), "why": dict(why)}
+    if len(told) > 1 or told["ids"]:
+        _add(state, session, told)
+
+
+def begin(state: Path, session: str, text: str) -> None:
+    """Remember that `session` was given `text` when it began."""
+    _add(state, session, {"text": _lines_of(text)})
 
 
 def compact(state: Path, session: str, now: datetime) -> None:
@@ -60,6 +102,24 @@ def clear_old(state: Path) -> None:
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _MAX_AGE_S:
                 path.unlink()
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = state_files.read(path).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    found: list[dict[str, Any]] = []
+    for line in lines:
+        with suppress(ValueError):
+            if isinstance(told := json.loads(line), dict):
+                found.append(told)
+    return found
+
+
+def _lines_of(text: str) -> str:
+    """Return `text` with one space between words and no empty lines."""
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
 
 
 def _add(state: Path, session: str, told: object) -> None:

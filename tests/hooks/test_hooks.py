@@ -157,28 +157,12 @@ class TestPrompt:
         assert fact in call("user-prompt-submit", prompt=asked)
         assert call("user-prompt-submit", prompt=unrelated) == ""
 
-    def test_in_doubt_only_if_it_is_on(self, home, monkeypatch):
-        from dataclasses import replace
-
-        from quaid.model import Hit, Recall
-
-        found = Recall("q", (Hit("a", "fact", "Maya drinks milk.", 0.4, "facts/a.md"),), doubt="the best score is low")
-        with home.memory() as memory:
-            monkeypatch.setattr(type(memory), "recall", lambda *_, **__: found)
-            assert (
-                "drinks milk"
-                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s1").text
-            )
-            memory.settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
-            assert (
-                build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
-                == ""
-            )
-            found = replace(found, degraded=("vectors",), hits=(replace(found.hits[0], score=0.66),))
-            assert (
-                "drinks milk"
-                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
-            )
+    def test_what_is_in_doubt_only_if_it_is_on(self, call, monkeypatch):
+        prompt = "Write a shell script that renames the coffee pictures in this folder."
+        monkeypatch.setenv("QUAID_HOOKS_RECALL", "auto")
+        assert call("user-prompt-submit", prompt=prompt, session_id="s2") == ""
+        monkeypatch.setenv("QUAID_HOOKS_RECALL", "on")
+        assert "oat milk" in call("user-prompt-submit", prompt=prompt)
 
     def test_a_huge_prompt_is_asked_by_its_beginning_and_end(self, call):
         told = call("user-prompt-submit", prompt="x" * 5_000_000 + "\nWhat milk does Maya take in her coffee?")
