@@ -43,27 +43,12 @@ def name_key(name: str) -> str:
     return " ".join(normalize("NFKC", name).casefold().split())
 
 
-OWNER_LABELS = frozenset(
-    {
-        *("user", "the user", "human", "me", "i", "myself", "you", "the owner"),
-        *(
-            "ich",
-            "der nutzer",
-            "die nutzerin",
-            "je",
-            "moi",
-            "yo",
-            "el usuario",
-            "io",
-            "eu",
-            "ik",
-            "я",
-            "我",
-            "用户",
-            "私",
-        ),
-    }
-)
+FIRST_PERSON = frozenset("i me myself ich je moi yo io eu ik я 我 私".split())  # noqa: SIM905
+"""The keys of the words for oneself that stand where a name would."""
+OWNER_LABELS = FIRST_PERSON | {
+    *("user", "the user", "human", "you", "the owner"),
+    *("der nutzer", "die nutzerin", "el usuario", "用户"),
+}
 """The keys of what transcripts and models call the owner of a memory, who has no name there."""
 
 

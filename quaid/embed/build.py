@@ -41,14 +41,14 @@ class Description:
     text_prompt: str = ""
     kind: Kind = "bert"
     centred: bool = False
-    """Whether the mean of its vectors is taken from each; see centre.py."""
+    """Whether what its vectors have of their language, and of nothing, is taken from each; see centre.py."""
     converter: int = CONVERTER_VERSION
 
     @property
     def fingerprint(self) -> str:
         """Is equal for two builds exactly when their vectors are comparable."""
         parts = (self.content[:16], self.precision, self.pooling, self.max_tokens, self.dimension)
-        return f"local/{'/'.join(map(str, parts))}/v{self.converter}{'/centred' if self.centred else ''}"
+        return f"local/{'/'.join(map(str, parts))}/v{self.converter}{'/without-language' if self.centred else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,8 @@ def _write_centre(draft: Path, description: Description) -> None:
 
     plain = Build(draft, replace(description, centred=False), 1.0, 1.0)
     embedder = LocalEmbedder(plain, EmbeddingSettings())
-    of_questions = find_centre(lambda texts: np.stack([embedder.embed_query(text) for text in texts]))
-    np.save(draft / CENTRE_FILE, np.stack([find_centre(embedder.embed), of_questions]))
+    centre = find_centre(embedder.embed, lambda texts: np.stack([embedder.embed_query(text) for text in texts]))
+    np.save(draft / CENTRE_FILE, centre)
 
 
 def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:

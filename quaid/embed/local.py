@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from quaid.embed.build import GRAPH_FILE, TOKENIZER_FILE, Build
-from quaid.embed.centre import CENTRE_FILE
+from quaid.embed.centre import CENTRE_FILE, remove_centre
 from quaid.embed.runtime import load_onnxruntime
 from quaid.embed.unigram import PIECES_FILE, UnigramTokenizer
 from quaid.errors import EmbeddingError
@@ -26,8 +26,6 @@ _FEW_TEXTS = 8
 """Packing the weights costs as much as this many texts without it."""
 _MAX_WARM_THREADS = 4
 """More only wait for each other over a single text."""
-_TEXTS, _QUESTIONS = 0, 1
-"""The rows of a centre."""
 _Mode = Literal["cold", "warm", "bulk"]
 """The way a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
 process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
@@ -72,7 +70,7 @@ class LocalEmbedder:
         Raises:
             EmbeddingError: the model's files cannot be loaded.
         """
-        return self._embed(texts, self._model.text_prompt, _TEXTS)
+        return self._embed(texts, self._model.text_prompt)
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
         """Return the unit vector, float32 [dimension], of a question.
@@ -80,10 +78,10 @@ class LocalEmbedder:
         Raises:
             EmbeddingError: the model's files cannot be loaded.
         """
-        vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt, _QUESTIONS)[0]
+        vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt, of_questions=True)[0]
         return vector
 
-    def _embed(self, texts: Sequence[str], prompt: str, kind: int) -> npt.NDArray[np.float32]:
+    def _embed(self, texts: Sequence[str], prompt: str, *, of_questions: bool = False) -> npt.NDArray[np.float32]:
         import numpy as np
 
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
@@ -96,7 +94,7 @@ class LocalEmbedder:
             vectors[batch] = pooled
         _normalise(vectors)
         if self._centre is not None:
-            vectors -= self._centre[kind]
+            vectors = remove_centre(vectors, self._centre, of_questions=of_questions)
             _normalise(vectors)
         return vectors[[rows[text] for text in texts]]
 

@@ -16,14 +16,14 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quaid.errors import GitError
 from quaid.history import index_lock
 from quaid.history.index_lock import PREFIX, IndexLock
 from quaid.history.repository import Repository
-from quaid.history.staging import RunGit, Stage, read_changes, update_users_index
+from quaid.history.staging import BEGUN, RunGit, Stage, read_changes, update_users_index
 from quaid.vault import files
 
 REF_LOCK_S = 2.0
@@ -50,6 +50,8 @@ def open_private_git_dir(repository: Repository, base: str | None) -> Iterator[t
         with index_lock.hold_alive(folder) as handle:
             try:
                 (folder / "commondir").write_bytes(os.fsencode(repository.common_dir) + b"\n")
+                with suppress(OSError):  # no index yet, or a file system without hard links
+                    os.link(repository.git_dir / "index", folder / BEGUN)
                 for name in _COPIED:
                     if (repository.git_dir / name).exists():
                         shutil.copyfile(repository.git_dir / name, folder / name)

@@ -101,10 +101,10 @@ def check_files(repository: Repository) -> None:
     Raises:
         GitError: there is one.
     """
-    of_git = (folder / name for folder in {repository.git_dir, repository.common_dir} for name in _READ_BY_GIT)
-    for path in (*of_git, *(repository.top / name for name in _READ_IN_TREE)):
+    of_git = (f"{folder}/{name}" for folder in {repository.git_dir, repository.common_dir} for name in _READ_BY_GIT)
+    for path in (*of_git, *(f"{repository.top}/{name}" for name in _READ_IN_TREE)):
         try:
-            mode = path.stat().st_mode
+            mode = os.stat(path).st_mode  # noqa: PTH116 - before every call of git
         except OSError:  # not there, or git sees for itself
             continue
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -27,6 +28,7 @@ from quaid.vault import files
 
 NEW_FILE = "100644"
 EXECUTABLE = "100755"
+BEGUN = "index.begun"
 _GUARD_REFUSED = "guard-refused"
 MAX_ARGUMENTS = 200
 """More paths than this are looked up by listing everything: a command line has an end."""
@@ -68,8 +70,12 @@ class Skip(Enum):
 
 @dataclass(frozen=True)
 class CommitPlan:
-    """`parts` make the commit; the paths in `left` stay uncommitted, those in `ignored` by the rule that it names."""
+    """`parts` make the commit; the paths in `left` stay uncommitted, those in `ignored` by the rule that it names.
 
+    `is_clean` says that the user has staged nothing.
+    """
+
+    is_clean: bool
     parts: list[CommitPart] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     ignored: dict[str, str] = field(default_factory=dict)
@@ -91,6 +97,11 @@ class Stage:
     def index(self) -> Path:
         return self.folder / "index"
 
+    @property
+    def begun(self) -> Path:
+        """The file itself that was the user's index in the beginning, where the file system has hard links."""
+        return self.folder / BEGUN
+
     def plan(self, edits: Mapping[str, Edit]) -> CommitPlan:
         """Decide for each path what is committed. Paths are git's, relative to the work tree."""
         for path in edits:
@@ -107,7 +118,7 @@ class Stage:
             self.run("begin an index", "read-tree", "--empty", index=self.index)
         elif staged or not self.index.exists():
             self.run("read HEAD", "read-tree", "--reset", self.base, index=self.index)
-        plan = CommitPlan(ignored=ignored)
+        plan = CommitPlan(is_clean=not staged and self.begun.exists(), ignored=ignored)
         for path, edit in edits.items():
             entry = entries.get(path)
             head = staged.get(path, entry.version if entry and self.base else None)
@@ -118,14 +129,15 @@ class Stage:
                 plan.left.append(path)
         return plan
 
-    def fill(self, parts: Iterable[CommitPart]) -> None:
-        """Put the parts into the private index."""
+    def fill(self, parts: Iterable[CommitPart]) -> bool:
+        """Put the parts into the private index; return whether all were read from disk, so that git knows the files."""
         parts = list(parts)
         on_disk = [part for part in parts if part.blob is None and self.is_on_disk(part)]
         self.put_from_disk([part.path for part in on_disk], self.index)
         # Looked at again, because somebody may have saved over a note while git was reading it.
         read = {part.path for part in on_disk if self.is_on_disk(part)}
         self.put_versions({part.path: self._get_version(part) for part in parts if part.path not in read}, self.index)
+        return len(read) == len(parts)
 
     def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
         """Make an index have these files as on disk, or not at all where there is no file."""
@@ -274,13 +286,17 @@ def is_refused_by_guard(stage: Stage) -> bool:
     return (stage.folder / _GUARD_REFUSED).exists()
 
 
-def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float) -> str | None:
+def finish_commit(
+    stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float, *, is_users_next: bool = False
+) -> str | None:
     """Make HEAD and the user's index know of the commit `made`, or take it back and raise.
 
-    The lock of the index, taken before the commit, is waited for should somebody have removed it since. Returns its
-    full id, None when a detached HEAD is somewhere else by now.
+    The lock of the index, taken before the commit, is waited for should somebody have removed it since. With
+    `is_users_next`, `made` is its full id, and the private index differs from the user's of the beginning by nothing
+    but the commit: it takes its place, if that is still there. Returns the full id, None when a detached HEAD is
+    somewhere else by now.
     """
-    commit_id, changes = read_changes(stage.run, made)
+    commit_id, changes = (made, {}) if is_users_next else read_changes(stage.run, made)
     # The commit was made with a private HEAD. If that names a branch, the branch has moved and the user's HEAD with
     # it, all but its reflog; a detached one has yet to move.
     is_detached = not (stage.folder / "HEAD").read_bytes().startswith(b"ref:")
@@ -288,7 +304,8 @@ def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject:
         return None
     try:
         IndexLock(stage.repository, stage.folder).wait(wait_s)
-        update_users_index(stage, changes, parts)
+        is_next = is_users_next and _is_as_begun(stage)
+        update_users_index(stage, None if is_next else changes or read_changes(stage.run, made)[1], parts)
     except BaseException:
         # An index that lags behind HEAD would undo the commit with the user's next one. Seconds old and known to
         # nobody, it goes, unless somebody has built on it already.
@@ -326,14 +343,18 @@ def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -
 
 
 def update_users_index(
-    stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]], parts: Sequence[CommitPart]
+    stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]] | None, parts: Sequence[CommitPart]
 ) -> None:
-    """Make the user's own index follow a commit's `changes`, path to (old, new); what they staged stays staged.
+    """Make the user's own index follow a commit's `changes`, path to (old, new); what they staged stays staged. With
+    None the private index is what theirs is to be.
 
     Paths the commit changed beyond the parts, by a hook, are followed too: else the next `git commit` undid them. The
     caller holds the lock of the index: a copy is changed and put in its place, as git does.
     """
     users, copy = stage.repository.git_dir / "index", stage.folder / "index.next"
+    if changes is None:
+        stage.index.replace(users)
+        return
     copy.unlink(missing_ok=True)
     copy.with_name("index.next.lock").unlink(missing_ok=True)
     if users.exists():
@@ -362,6 +383,13 @@ def update_users_index(
     stage.put_versions(targets, copy)
     if from_disk or targets:
         copy.replace(users)
+
+
+def _is_as_begun(stage: Stage) -> bool:
+    """Return whether the user's index is still the file that the private one is a copy of; git writes a new one."""
+    with suppress(OSError):
+        return stage.begun.samefile(stage.repository.git_dir / "index")
+    return False
 
 
 def _move_head(stage: Stage, commit_id: str, old: str, subject: str) -> bool:

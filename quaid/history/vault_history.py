@@ -305,14 +305,9 @@ class History:
         return self._found
 
     def _commit_once(
-        self,
-        edits: Mapping[str, Edit],
-        message: Message,
-        author: tuple[str, str] | None,
-        merged: str | None,
-        *,
+        self, edits: Mapping[str, Edit], message: Message, author: tuple[str, str] | None, merged: str | None, *,
         is_hasty: bool,
-    ) -> Committed:
+    ) -> Committed:  # fmt: skip
         base = self.state().head
         with private_git_dir.open_private_git_dir(self._repository, base) as (folder, handle):
             if not is_hasty:
@@ -324,21 +319,24 @@ class History:
             refusal = refusals.explain_ignored(plan.ignored.values())
             if not plan.parts:
                 return Committed(None, left, refused, refusal)
-            stage.fill(plan.parts)
+            is_next = stage.fill(plan.parts) and plan.is_clean
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
                 (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
-            made = self._create_commit(stage, message, self._identity(author), handle)
+            is_plain = plain_commit.is_possible(stage, self._run_patiently)
+            identity = self._identity(author, may_sign=not is_plain)
+            made = self._create_commit(stage, message, identity, handle, is_plain=is_plain)
             if made is None:
                 return Committed(None, left)
-            commit_id = finish_commit(
-                stage, made, plan.parts, render(message).partition("\n")[0], self._settings.wait_s
-            )
+            subject, wait_s = render(message).partition("\n")[0], self._settings.wait_s
+            commit_id = finish_commit(stage, made, plan.parts, subject, wait_s, is_users_next=is_plain and is_next)
             if commit_id is None:
                 raise _HeadMovedError
             return Committed(commit_id, left, refused, refusal)
 
-    def _create_commit(self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int) -> str | None:
+    def _create_commit(
+        self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int, *, is_plain: bool
+    ) -> str | None:
         """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
 
         Where hooks, signing or a merge take part, by `git commit`. It takes for parent whatever HEAD is when it starts,
@@ -356,7 +354,7 @@ class History:
         config = [word for setting in settings for word in ("-c", setting)]
         args = [*config, "commit", "--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-"]
         try:
-            if plain_commit.is_possible(stage, self._run_patiently):
+            if is_plain:
                 if not IndexLock(stage.repository, stage.folder).take() or self._has_moved(stage):
                     raise _HeadMovedError
                 return plain_commit.create(stage, text, identity, handle, self._run_patiently)
@@ -379,14 +377,15 @@ class History:
         reason = f"A commit that a killed process began could not be finished: {error}"
         intent_log.set_aside(self._root, reason, leftover=stray)
 
-    def _identity(self, author: tuple[str, str] | None) -> dict[str, str]:
+    def _identity(self, author: tuple[str, str] | None, *, may_sign: bool) -> dict[str, str]:
         ours = self._settings.name, self._settings.email
         name, email = author or ours
         identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
         if author is not None and author == self.owner():
             return identity | {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email}
         # A signature is the committer's: a user who has git sign signs in their own name.
-        if not (self._ask_config("--type=bool", "commit.gpgsign") == "true" and self._ask_config("user.email")):
+        signs = may_sign and self._ask_config("--type=bool", "commit.gpgsign") == "true"
+        if not (signs and self._ask_config("user.email")):
             identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
         return identity
 

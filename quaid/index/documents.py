@@ -329,6 +329,11 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
+def chunk_text(connection: apsw.Connection, chunk_id: int) -> str:
+    """Return the text of a chunk."""
+    return str(connection.execute("SELECT text FROM chunks WHERE chunk_id = ?", (chunk_id,)).get)
+
+
 def list_beside(
     connection: apsw.Connection, chunk_ids: Collection[int], turns: int, sections: int
 ) -> list[tuple[int, int]]:

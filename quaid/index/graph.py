@@ -65,12 +65,13 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     values = {"wanted": json.dumps(list(keys)), **scope.values}
     found: dict[str, set[str]] = {}
     for key, doc_id in connection.execute(
-        "SELECT name_key, doc_id FROM names JOIN documents d USING (doc_id) "
-        f"WHERE name_key IN (SELECT value FROM json_each(:wanted)) AND {_IS_ENTITY} {scope.and_documents} "
+        # CROSS JOIN: from the names to their notes. SQLite would rather look at all notes.
+        "SELECT name_key, doc_id FROM json_each(:wanted) AS wanted CROSS JOIN names ON name_key = wanted.value "
+        f"CROSS JOIN documents d USING (doc_id) WHERE {_IS_ENTITY} {scope.and_documents} "
         "UNION SELECT wanted.value, doc_id FROM json_each(:wanted) AS wanted "
-        "JOIN names ON (name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )') "
+        "CROSS JOIN names ON (name_key >= wanted.value || ' (' AND name_key < wanted.value || ' )') "
         "OR (name_key >= wanted.value || '\uff08' AND name_key < wanted.value || '\uff09') "
-        f"JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
+        f"CROSS JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
         values,
     ).fetchall():
         same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}

@@ -6,6 +6,8 @@ import json
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.index.scope import Scope
+
 if TYPE_CHECKING:
     import apsw
 
@@ -37,3 +39,14 @@ def list_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[in
         int(doc_id): (int(size), sorted((TurnChunks(*turn) for turn in json.loads(turns)), key=lambda turn: turn.first))
         for doc_id, size, turns in rows
     }
+
+
+def list_speakers(connection: apsw.Connection, scope: Scope) -> list[str]:
+    """Return who speaks in the conversations in `scope`."""
+    documents = "" if scope.is_open else "JOIN documents d USING (doc_id)"
+    rows = connection.execute(
+        f"SELECT DISTINCT c.speaker FROM chunks c {documents} "
+        f"WHERE c.turn IS NOT NULL AND c.speaker IS NOT NULL {scope.and_chunks}",
+        scope.values,
+    )
+    return [row[0] for row in rows]

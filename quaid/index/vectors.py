@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -204,6 +204,16 @@ def get(connection: apsw.Connection, row: EmbedderRow, chunk_id: int) -> bytes |
     """Return a chunk's vector, float32."""
     found = connection.execute(f"SELECT embedding FROM {row.table} WHERE rowid = ?", (chunk_id,)).fetchone()
     return None if found is None else bytes(found[0])
+
+
+def list_blocks(connection: apsw.Connection, row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Yield all vectors in the blocks in which sqlite-vec keeps them: which places of a block are taken, a bit each;
+    the chunk at each place, int64; its vector, float32.
+    """
+    yield from connection.execute(
+        f"SELECT validity, rowids, vectors FROM {row.table}_chunks c JOIN {row.table}_vector_chunks00 v "
+        "ON v.rowid = c.chunk_id"
+    )
 
 
 def _drop(connection: apsw.Connection, row: EmbedderRow) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import set_status
+from quaid.janitor.run_report import RunReport
 from quaid.model import Edit, Message
 from quaid.vault import notes
 
@@ -35,6 +37,8 @@ _DONE = {
     "ledger": ("noted recalls in", "file"),
 }
 """Kind of a decision -> the word for having done it, and what it was done to."""
+_MAX_SUMMARY = 60
+"""Characters of a night in one line, behind `janitor: `."""
 HOUSEKEEPING = frozenset({"digest", "ledger"})
 """Kinds that only a night without any other tells of."""
 
@@ -103,6 +107,21 @@ def without_paths(commits: Sequence[NightCommit], paths: set[str]) -> tuple[list
                 dropped.append(decision)
         kept += [NightCommit(tuple(clean), commit.message)] if clean else []
     return kept, dropped
+
+
+def summary_of(report: RunReport) -> Message:
+    """Return the message of the merge: the night in one line, and what it decided."""
+    kinds = Counter(decision.kind for decision in report.done)
+    minor = {kind: kinds.pop(kind) for kind in HOUSEKEEPING & kinds.keys()}
+    answered = len(report.answered)
+    parts = [f"carried out {answered} answer{'s' * (answered != 1)}"] if answered else []
+    parts += [f"asks {len(report.asked)}"] if report.asked else []
+    shown = kinds or Counter({} if parts else minor)
+    while sum(shown.values()) and len(", ".join([in_words(shown), *parts])) > _MAX_SUMMARY and len(shown) > 1:
+        del shown[min(shown, key=lambda kind: shown[kind])]  # the body lists them all
+    parts = [part for part in (in_words(shown), *parts) if part] or ["closed what is no longer asked"]
+    body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
+    return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
 
 
 def hold_back_approved(commits: Sequence[NightCommit]) -> list[NightCommit]:

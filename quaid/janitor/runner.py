@@ -7,7 +7,6 @@ what still fits the owner's files.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,11 +21,10 @@ from quaid.index.facts import list_living
 from quaid.janitor import night_merge, questions, removal_guard
 from quaid.janitor.decision import CONFLICT, Decision, WaitingDecisions
 from quaid.janitor.night_commits import (
-    HOUSEKEEPING,
     NightCommit,
     hold_back_approved,
-    in_words,
     message_of,
+    summary_of,
     trailers_of,
     without_paths,
 )
@@ -398,7 +396,7 @@ class Runner:
         dependencies, report = self._dependencies, self._report
         self._make_branches(worktree)
         merged = night_merge.merge_night(
-            dependencies.root, dependencies.history, worktree, self._commits, self._summary(), report.run,
+            dependencies.root, dependencies.history, worktree, self._commits, summary_of(report), report.run,
             self._settings.git,
         )  # fmt: skip
         report.commit = merged.commit
@@ -423,18 +421,6 @@ class Runner:
         if waiting:
             self._commits, _ = without_paths(self._commits, waiting)
             night_merge.replay(worktree, self._commits, worktree.base, report.run)
-
-    def _summary(self) -> Message:
-        report = self._report
-        kinds = Counter(decision.kind for decision in report.done)
-        minor = {kind: kinds.pop(kind) for kind in HOUSEKEEPING & kinds.keys()}
-        answered = len(report.answered)
-        parts = [in_words(kinds or ({} if report.asked or answered else minor))]
-        parts += [f"carried out {answered} answer{'s' * (answered != 1)}"] if answered else []
-        parts += [f"asks {len(report.asked)}"] if report.asked else []
-        parts = [part for part in parts if part] or ["closed what is no longer asked"]
-        body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
-        return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
 
 
 class _ReadOnlyJudgements:

@@ -8,10 +8,13 @@ from typing import Any
 
 from quaid.claims import Reading, is_near_copy
 from quaid.index.documents import Candidate
+from quaid.recall.intent import asks_for_list
 from quaid.recall.retrieval import Retrieved, SearchRequest
 
 MAX_REORDERED = 60
 """The number of best hits that are reordered; those behind them stay behind."""
+OF_A_LIST = 2
+"""How many times as much a session loses where several things are asked for: they were told on several days."""
 
 
 def reorder(
@@ -32,7 +35,8 @@ def reorder(
         }
         return marginal_relevance(ranked, scores, likeness, settings.mmr_share)
     if settings.stages.spread:
-        return spread(ranked, scores, settings.spread_strength)
+        strength = settings.spread_strength * (OF_A_LIST if asks_for_list(request.query.text) else 1)
+        return spread(ranked, scores, strength)
     return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
 
 

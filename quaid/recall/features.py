@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 
 from quaid.index.documents import Candidate
 from quaid.index.turns import TurnChunks
-from quaid.model import Kind, name_key
-from quaid.recall.intent import Intent
+from quaid.model import FIRST_PERSON, Kind, name_key
+from quaid.recall.intent import Intent, asks_for_summary
 from quaid.recall.options import FEATURES, Weights
 from quaid.recall.query import Query
 from quaid.recall.talks import Talk
 from quaid.settings import RecallSettings
-from quaid.text.words import count_spaced
+from quaid.text.language import ENGLISH, language
+from quaid.text.words import count_spaced, fold
 
 OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
 """The gain of a fact about the owner, where the question says `I` and where it says no more than `my`."""
@@ -134,8 +135,8 @@ class _Scorer:
         self._pool = pool
         self._query = query
         self._named = _named_speakers(pool, query)
-        asks_both = _asks_assistant(query) and not self._named.isdisjoint(query.owner_keys)
-        self._said_by_named = _ASKS_BOTH if asks_both else 1.0
+        self._is_for_summary = asks_for_summary(query.text)
+        self._said_by_named = 1.0 if self._named.isdisjoint(query.owner_keys) else _share_of_owner(query)
         self._best_turn: dict[int | None, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int | None, float] = {}
@@ -165,7 +166,7 @@ class _Scorer:
             self._score_note(features, candidate)
         else:
             self._score_turn(features, candidate)
-        if self._is_by_or_about(candidate):
+        if self._said_by_named and self._is_by_or_about(candidate):
             features["speaker"] = self._said_by_named
         return features
 
@@ -190,7 +191,7 @@ class _Scorer:
             features["graph"] = graph_score
         if query.dates and _is_from(candidate, query):
             features["dated"] = 1.0
-        if query.phrases and any(phrase.casefold() in text.casefold() for phrase in query.phrases):
+        if query.phrases and _says_any(query.phrases, text):
             features["phrase"] = 1.0
         return features
 
@@ -229,7 +230,7 @@ class _Scorer:
         nearest = max(map(self._own_of, others), default=0.0)
         features["beside"] = nearest * (1 + talk.among_people) / 2
         pieces = len(talk.turns[talk.places[number]].chunks)
-        if pieces > 1:
+        if pieces > 1 and not self._is_for_summary:  # long messages are what a summary is made of
             features["pieces"] = min(1.0, math.log(pieces) / _MANY_PIECES)
         asker = self._pool.candidates.get(before.last) if before else None
         if asker is not None and "?" in asker.text:
@@ -254,6 +255,15 @@ def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
     return frozenset(speaker for speaker in speakers if speaker in query.owner_keys)
 
 
+def _share_of_owner(query: Query) -> float:
+    """Return what `speaker` is for the owner's turns: nothing where the question wants a summary, as that is made of
+    what both said.
+    """
+    if asks_for_summary(query.text):
+        return 0.0
+    return _ASKS_BOTH if _asks_assistant(query) else 1.0
+
+
 def _asks_assistant(query: Query) -> bool:
     """Return whether the question says `you`: what the assistant said may answer it as well."""
     return not _ASSISTANT.isdisjoint(map(str.casefold, _TOKEN.findall(query.text)))
@@ -266,12 +276,17 @@ def tells_of_owner(candidate: Candidate, query: Query) -> bool:
     if not query.owner_keys or candidate.kind != Kind.FACT:
         return False
     text = f"{name_key(candidate.text)} "
-    names = (key for key in query.owner_keys if not _FIRST_PERSON.fullmatch(key))  # anybody says `I`
+    names = (key for key in query.owner_keys if key not in FIRST_PERSON)  # anybody says `I`
     if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in names):
         return True
     is_own = candidate.source in {None, "user"}
     is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
-    return is_own and _FIRST_PERSON.search(text) is not None
+    return is_own and _FIRST_PERSON.search(text) is not None and language(candidate.text) in ENGLISH
+
+
+def _says_any(phrases: Collection[str], text: str) -> bool:
+    said = fold(text).casefold()
+    return any(fold(phrase).casefold() in said for phrase in phrases)
 
 
 def _is_from(candidate: Candidate, query: Query) -> bool:

@@ -334,3 +334,12 @@ def asks_for_list(question: str) -> bool:
     A question for one thing may pass: it gets its answer in lines that are no worse.
     """
     return re.search(_LISTING, question) is not None
+
+
+_SUMMING = ("summar", "recap", "overview", "zusammenfass", "resumen", "resumo", "总结", "概括", "まとめ", "要約")
+
+
+def asks_for_summary(question: str) -> bool:
+    """Return whether a question wants a whole course of things told in short: `summarise`, `a recap of`."""
+    asked = question.casefold()
+    return any(part in asked for part in _SUMMING)

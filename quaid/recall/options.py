@@ -32,32 +32,32 @@ class Weights:
 
     own: float = 1.0
     """What it says for itself: the fused score of its words and its likeness to the question."""
-    beside: float = 0.5
+    beside: float = 0.4
     """The better of the turns beside it that another said, half of it in work with an assistant; of a fact, the best
     turn it cites."""
-    session_best: float = 0.4
+    session_best: float = 0.45
     """The best turn of its session."""
-    session_words: float = 0.3
+    session_words: float = 0.35
     """bm25 of its session as a whole; among people."""
     cited: float = 0.3
     """The best fact that cites it; a fact is its own."""
     session_fact: float = 0.3
     """The best fact from its session."""
-    speaker: float = 0.36
+    speaker: float = 0.5
     """It was said by, or is about, the one person whom the question names, or the owner where it says `I` or `my`."""
-    length: float = 0.5
+    length: float = 0.35
     """Logarithm of its length: `Yes, exactly!` answers little; among people."""
     pieces: float = -0.3
     """Logarithm of the number of chunks that its turn has: the best of many is found good by chance."""
-    asks: float = -0.1
+    asks: float = -0.15
     """It ends with a question; among people."""
     answers: float = 0.1
     """The turn before it asks; among people."""
-    tells_when: float = 0.4
+    tells_when: float = 0.45
     """The question is WHEN, and it speaks of a time."""
     graph: float = 0.17
     """The nearness in the graph to what the question names."""
-    dated: float = 0.2
+    dated: float = 0.25
     """It is from the time that the question names."""
     phrase: float = 0.1
     """It has the question's quoted phrase."""

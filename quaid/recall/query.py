@@ -12,9 +12,9 @@ from quaid.model import name_key
 from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
-from quaid.text.language import language
+from quaid.text.language import ENGLISH, language
 from quaid.text.stop_words import stop_words
-from quaid.text.words import list_joined_parts, list_words
+from quaid.text.words import fold, list_joined_parts, list_words
 
 MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
@@ -55,6 +55,7 @@ class Query:
 
     `words` are for the keyword channel; `name_keys` are all runs of words that could be a name, longest first;
     `owner_keys` are the names of the owner where the question says `my`; it is about the owner where it says `I`.
+    `language` is None where nothing tells.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Query:
     intent: Intent = Intent.GENERAL
     dates: tuple[DateMention, ...] = ()
     phrases: tuple[str, ...] = ()
+    language: str | None = None
 
 
 def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: Collection[str] = ALL_STAGES) -> Query:
@@ -74,9 +76,11 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001
     tokens = list_words(spoken, _JOINT)
-    spoken_words = {token.lower() for token in tokens} if "owner" in stages else set()
-    says_my = not _OWNER.isdisjoint(spoken_words)
     spoken_in = language(text)
+    # Only of English is known what means the owner: to read Spanish `me` and not `mi` or `aprendí` would be unfair.
+    knows_owner = "owner" in stages and spoken_in in ENGLISH
+    spoken_words = {token.lower() for token in tokens} if knows_owner else set()
+    says_my = not _OWNER.isdisjoint(spoken_words)
     phrases = find_phrases(text) if "phrases" in stages else ()
     return Query(
         text.strip(),
@@ -87,6 +91,20 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
         classify(text) if "intent" in stages else Intent.GENERAL,
         find_dates(text, now) if "dates" in stages else (),
         phrases,
+        spoken_in,
+    )
+
+
+def list_shared_words(query: Query) -> tuple[str, ...]:
+    """Return the words of a question that mean the same in a text of another language: names, as far as a capital
+    tells them, numbers, and words of another script than the question's own.
+    """
+    written = [token for token in list_words(fold(query.text)) if not token.islower()]
+    capitalised = {token.lower() for token in written}
+    letters = [letter.isascii() for letter in query.text if letter.isalpha()]
+    is_latin = 2 * sum(letters) > len(letters)
+    return tuple(
+        word for word in query.words if word in capitalised or word.upper() == word or (word.isascii() and not is_latin)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,14 +16,19 @@ from quaid.index.kept import KeptAnswers
 from quaid.index.postings import Postings
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
+from quaid.index.turns import list_speakers
 from quaid.index.vectors import EmbedderRow
+from quaid.model import name_key
 from quaid.recall import beam_search, fusion
 from quaid.recall.beam_search import GraphFinds
 from quaid.recall.fusion import Ranking
 from quaid.recall.options import RecallOptions, of_kinds
-from quaid.recall.query import Query
+from quaid.recall.query import Query, list_shared_words
+from quaid.recall.talks import ROLES
 from quaid.recall.trace import RecallTrace
 from quaid.settings import RecallSettings
+from quaid.text.language import ENGLISH, language
+from quaid.text.words import find_words
 
 if TYPE_CHECKING:
     import apsw
@@ -37,6 +43,10 @@ MAX_COMPLETED = 200
 """The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
 SAMPLE = 128
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
+ANYONE = "someone"
+"""What stands for a speaker in the question that is embedded."""
+_MANY_TEXTS = 10
+"""Texts whose language is that of all: of more than the first it is asked only where that is not the question's."""
 MAX_STARTS = 5
 """The number of best documents from which the graph search starts."""
 
@@ -137,6 +147,8 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     # In one order, whichever channel was done first.
     retrieved.rankings = dict(sorted(retrieved.rankings.items()))
     if retrieved.embedded is not None:
+        if _is_understood(retrieved) and _is_in_another_language(request, retrieved):
+            _search_words(request, views, retrieved, list_shared_words(query))
         with request.trace.stage("cosines"):
             complete_cosines(request.sources, retrieved)
     if stages.exact and not keyword_only:
@@ -208,9 +220,30 @@ def search_statement(request: SearchRequest, statement: str, retrieved: Retrieve
     retrieved.rankings["hyde"] = ranking
 
 
-def _search_words(request: SearchRequest, views: Views, retrieved: Retrieved) -> None:
+def _is_understood(retrieved: Retrieved) -> bool:
+    """Return whether anything is found by its meaning: an English model finds nothing so in Russian."""
+    best = max((cosine for _, cosine in retrieved.rankings.get("vector", ())), default=-1.0)
+    return best >= retrieved.relevant_similarity
+
+
+def _is_in_another_language(request: SearchRequest, retrieved: Retrieved) -> bool:
+    """Return whether all that has most of the question's words is in another language, and has no two of them: then it
+    has a word that is spelled alike, while the answer, which has none, is told by its meaning.
+    """
+    query, best = request.query, retrieved.rankings.get("keyword", ())[:_MANY_TEXTS]
+    texts = (documents.chunk_text(request.connection, chunk_id) for chunk_id, _ in best)
+    return bool(query.language and best) and all(
+        language(text) not in {None, query.language} and len(set(query.words).intersection(find_words(text))) < 2
+        for text in texts
+    )
+
+
+def _search_words(
+    request: SearchRequest, views: Views, retrieved: Retrieved, words: Sequence[str] | None = None
+) -> None:
+    """Search `words`, by default all of the question."""
     connection, stages = request.sources.second, request.settings.stages
-    words, limit = request.query.words, request.settings.candidates
+    words, limit = request.query.words if words is None else words, request.settings.candidates
     search = request.sources.words.search
     with request.trace.stage("keyword") as noted:
         ranking = _ranked(views, lambda allowed: search(connection, words, limit, allowed))
@@ -232,7 +265,7 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
         return
     if embedded is None:
         try:
-            embedded = embedder.embed_query(request.query.text)
+            embedded = embedder.embed_query(_unnamed(request))
         except EmbeddingError:
             retrieved.degraded.append("vectors")
             return
@@ -240,6 +273,27 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
     retrieved.rankings["vector"] = _ranked(views, lambda allowed: search(connection, row, embedded, limit, allowed))
     retrieved.embedded = row, embedded
     retrieved.relevant_similarity = embedder.relevant_similarity
+
+
+def _unnamed(request: SearchRequest) -> str:
+    """Return the question, in English with `someone` for each speaker whom it names: by a name the model finds what is
+    said to its bearer before what its bearer says, and `speaker` tells that better.
+    """
+    text = request.query.text
+    if not request.settings.stages.speaker:
+        return text
+    connection, scope = request.connection, request.scope
+    names = request.sources.kept.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
+    named = names.intersection(request.query.words)
+    if not named or language(text) not in ENGLISH:
+        return text
+    unnamed = re.sub(r"[^\W_]+", lambda word: ANYONE if name_key(word[0]) in named else word[0], text)
+    return unnamed.replace(f"{ANYONE} {ANYONE}", ANYONE)
+
+
+def _list_names(connection: apsw.Connection, scope: Scope) -> frozenset[str]:
+    """Return all parts of the names of those who speak in `scope`."""
+    return frozenset(part for name in list_speakers(connection, scope) for part in name_key(name).split()) - ROLES
 
 
 def _ranked(views: Views, search: Callable[[frozenset[int] | None], Ranking]) -> Ranking:

@@ -17,7 +17,7 @@ from quaid.model import name_key
 if TYPE_CHECKING:
     import apsw
 
-_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool"})
+ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool"})
 """What speakers are called in talks with an assistant."""
 _LONG = 400
 """The bytes of a chunk, its header included, where a turn is a message as much as a remark. People who chat write some
@@ -40,7 +40,7 @@ class Talk:
     def of(cls, turns: Sequence[TurnChunks], size: int) -> Talk:
         """Return the talk of `turns`, `size` bytes in all."""
         speakers = {name_key(speaker) for speaker in {turn.speaker or "" for turn in turns}}
-        is_among_people = len(speakers) > 1 and speakers.isdisjoint(_ROLES)
+        is_among_people = len(speakers) > 1 and speakers.isdisjoint(ROLES)
         chunks = sum(len(turn.chunks) for turn in turns) or 1
         shortness = 1 / (1 + (size / chunks / _LONG) ** _STEEP)
         places = {turn.number: place for place, turn in enumerate(turns)}

@@ -56,6 +56,9 @@ _FEW_WORDS = 8
 _MIN_PART = 0.07
 """The part of its words that are function words, at least: of prose a third and more, of names and code hardly any."""
 
+ENGLISH = frozenset({"en", None})
+"""The languages of a text that may be English."""
+
 
 def language(text: str) -> str | None:
     """Return the language that most of `text` is in, as an ISO 639-1 code; None where nothing tells.

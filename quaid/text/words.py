@@ -35,9 +35,18 @@ _NO_LETTERS = str.maketrans("™℠", "  ")
 """Signs that NFKC would make letters of the word before them."""
 
 
+_UNREAD = r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670]"
+"""What Hebrew and Arabic write for schools and scripture: points for vowels, and strokes that make a word longer."""
+
+
 def fold(text: str) -> str:
-    """Return `text` in the form in which its words are compared, case aside: NFKC. Folded twice it is the same."""
-    return text if text.isascii() else normalize("NFKC", text.translate(_NO_LETTERS))
+    """Return `text` in the form in which its words are compared, case aside: NFKC, without vowel points. Folded twice
+    it is the same.
+    """
+    if text.isascii():
+        return text
+    composed = normalize("NFKC", text.translate(_NO_LETTERS))
+    return normalize("NFKC", re.sub(_UNREAD, "", composed))  # again: a letter may meet the next mark now
 
 
 def count_words(text: str) -> int:

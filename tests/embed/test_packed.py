@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.embed.build import PACKED_FILE, Build, Description
+from quaid.embed.centre import find_centre, remove_centre
 from quaid.embed.convert import convert
 from quaid.embed.local import LocalEmbedder
 from quaid.embed.packed import BLOCK, PackedModel
@@ -108,18 +109,37 @@ def test_a_packed_model_gives_the_vectors_of_the_weights_in_it(source, tmp_path,
         assert embedder.embed_query(text) @ asked > least
 
 
-def test_a_centred_model_gives_vectors_without_the_mean_and_has_a_fingerprint_of_its_own(source, tmp_path):
+def test_a_centred_model_gives_vectors_without_their_language_and_has_a_fingerprint_of_its_own(source, tmp_path):
     folder, _ = source
     plain = convert(folder, tmp_path / "plain", "fp32")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "centred": True}))
     centred = convert(folder, tmp_path / "centred", "fp32")
     assert plain.fingerprint != centred.fingerprint
-    centre = np.load(tmp_path / "centred" / "centre.npy")
-    texts = ["ab", "猫が a"]
-    wanted = opened(tmp_path / "plain", plain).embed(texts) - centre[0]
-    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
-    assert np.allclose(opened(tmp_path / "centred", centred).embed(texts), wanted, atol=1e-5)
+    of_texts, of_questions, *directions = np.load(tmp_path / "centred" / "languages.npy")
+    whole, without = opened(tmp_path / "plain", plain), opened(tmp_path / "centred", centred)
+    for mean, before, after in (
+        (of_texts, whole.embed(["猫が a"])[0], without.embed(["猫が a"])[0]),
+        (of_questions, whole.embed_query("ab"), without.embed_query("ab")),
+    ):
+        wanted = before - mean
+        for direction in directions:
+            wanted -= (wanted @ direction) * direction
+        assert np.allclose(after, wanted / np.linalg.norm(wanted), atol=1e-5)
+
+
+def test_what_is_said_in_several_languages_has_one_vector_where_only_the_language_differs():
+    rng = np.random.default_rng(5)
+    said, differences = rng.normal(0, 1, (4, HIDDEN)), rng.normal(0, 1, (3, HIDDEN))
+
+    def embed(sentences):
+        languages = rng.normal(0, 1, (len(sentences) // len(said), 1, 3)) @ differences
+        return (languages + said).reshape(-1, HIDDEN)
+
+    centre = find_centre(embed, embed)
+    first, *others = remove_centre(embed(range(12)), centre, of_questions=False).reshape(3, *said.shape)
+    for other in others:
+        assert np.allclose(first, other, atol=1e-6)
 
 
 @pytest.mark.parametrize("damage", [lambda data: b"E5S2" + data[4:], lambda data: data[:300], lambda _: b"E5S1"])

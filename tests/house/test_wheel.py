@@ -5,12 +5,18 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from vaults import wait_for
+
+from quaid.place import process_exists
 
 ROOT = Path(__file__).parents[2]
 SESSION = """
@@ -114,3 +120,59 @@ def test_the_installed_command_runs(installed, environment, tmp_path):
     version = run(sys.executable, script, "--version", env=environment, cwd=tmp_path)
     assert version.startswith("quaid ")
     assert "recall" in run(sys.executable, script, "--help", env=environment, cwd=tmp_path)
+
+
+FIND = "import sys; from pathlib import Path; from quaid.resident.listener import find_listening as find; print(find(Path(sys.argv[1])).pid)"
+
+
+def upgraded(wheel, folder):
+    """The same wheel under the next version."""
+    old, new = wheel.name.split("-")[1], "99.0"
+    made = folder / wheel.name.replace(old, new)
+    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(made, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name.endswith(("/METADATA", "/RECORD", "quaid/place.py")):
+                data = data.replace(old.encode(), new.encode())
+            target.writestr(name.replace(f"quaid-{old}", f"quaid-{new}"), data)
+    return made
+
+
+def test_a_process_that_answers_for_others_ends_with_an_upgrade_and_the_new_one_follows(wheel, environment, tmp_path):
+    venv.create(tmp_path / "venv")
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "dependencies.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    python, quaid = tmp_path / "venv/bin/python", tmp_path / "venv/bin/quaid"
+    install = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
+    run(*install, wheel)
+    with tempfile.TemporaryDirectory(prefix="q") as state:  # a socket's name is short
+        more = {"PYTHONPATH": "", "QUAID_STATE_DIR": state, "QUAID_RESIDENT": "auto", "QUAID_HOME": str(tmp_path / "v")}
+        env = environment | more
+        run(quaid, "init", tmp_path / "v", env=env)
+        run(quaid, "remember", "Maya takes oat milk in her coffee", env=env)
+
+        def recall():
+            assert "oat milk" in run(quaid, "recall", "which milk does Maya take?", env=env)
+
+        def find():
+            done = subprocess.run([python, "-c", FIND, tmp_path / "v"], capture_output=True, check=False, env=env)
+            return int(done.stdout or 0)
+
+        recall()
+        wait_for(find, "a process that listens", 60)
+        first = find()
+        run(*install, "--upgrade", upgraded(wheel, tmp_path))
+        recall()
+        wait_for(lambda: not process_exists(first), "its end", 60)
+        for mark in Path(state).rglob("*.started"):
+            os.utime(mark, (1, 1))  # a while ago
+        recall()
+        wait_for(find, "another one", 60)
+        second = find()
+        try:
+            assert second != first
+            assert "99.0" in run(quaid, "--version", env=env)
+            recall()
+        finally:
+            os.kill(second, signal.SIGTERM)
+            wait_for(lambda: not process_exists(second), "its end", 60)

@@ -360,8 +360,30 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
         expected = vectors.search(writer, row, query.tobytes(), 7)
         found = matrix.search(reader, row, query, 7)
         assert [i for i, _ in found] == [i for i, _ in expected]
-        assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=1e-5)
+        assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=3e-5)
     reader.close()
+    writer.close()
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.01])
+def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(tmp_path, spread):
+    random_numbers = np.random.default_rng(3)
+    writer, _ = database.connect_writer(tmp_path / "index.db")
+    for n in range(1_500):
+        put(writer, f"facts/{n}.md", fact(f"fact number {n}", note_id=f"id{n}"))
+    row = vectors.use_embedder(writer, "model-a", 96, {})
+    made = (random_numbers.normal(size=96) + spread * random_numbers.normal(size=(1_500, 96))).astype("<f4")
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    waiting = vectors.list_pending(writer, 2_000)
+    vectors.insert(writer, row, [(i, key, each.tobytes()) for (i, key, _), each in zip(waiting, made, strict=True)])
+    matrix = VectorMatrix()
+    for asked in made[:20] + 0.1 * spread * made[20:40]:
+        query = asked / np.linalg.norm(asked)
+        cosines = dict(zip((i for i, _, _ in waiting), (made @ query).tolist(), strict=True))
+        found = dict(matrix.search(writer, row, query, 50))
+        assert found == pytest.approx({i: cosines[i] for i in found}, abs=2e-5)
+        assert max(cosines[i] for i in cosines.keys() - found.keys()) <= min(cosines[i] for i in found) + 2e-5
+        assert matrix.cosines(writer, row, query, [*cosines, 10**6]) == pytest.approx(cosines, abs=2e-5)
     writer.close()
 
 
@@ -473,6 +495,20 @@ def test_entities_are_found_by_name_alias_or_edge(index):
     assert len(graph.documents_about(index, ["tom"])) == 1
     assert graph.counts(index) == {"entities": 3, "edges": 2, "relations": 2}
     assert set(graph.entity_names(index)) == {("Maya Chen", "Maya Chen"), ("Maya", "Maya Chen")}
+
+
+def test_what_a_question_names_is_found_without_a_look_at_every_note(index):
+    taken = []
+    for count in (20, 400):
+        for n in range(count):
+            put(index, f"own/Trip {n}.md", "# Plans\n\nhike\n")
+            put(index, f"entities/Person {n}.md", "---\ntype: person\n---\n")
+        steps = []
+        index.set_progress_handler(lambda steps=steps: bool(steps.append(1)), 1)
+        assert graph.find_entities(index, ["trip 3", "person 3", "nobody"]) == {"person 3": {"person 3"}}
+        index.set_progress_handler(None)
+        taken.append(len(steps))
+    assert taken[1] <= 2 * taken[0]
 
 
 def test_a_fact_leads_to_the_turns_it_cites(index):

@@ -238,7 +238,7 @@ def test_a_first_question_reads_no_more_vectors_than_it_needs(more):
     statements = []
     index.exec_trace = lambda _cursor, sql, _bindings: statements.append(sql) or True
     ask(index, "lantern lampp", EMBEDDER, matrix=matrix, **more)
-    reads_all = re.compile(r"SELECT rowid, embedding FROM vectors_\d+$")
+    reads_all = re.compile(r"SELECT validity, rowids, vectors FROM vectors_\d+_chunks ")
     assert not any(map(reads_all.match, statements))
     ask(index, "lamp lanternn", EMBEDDER, matrix=matrix, **more)
     assert any(map(reads_all.match, statements))

@@ -212,6 +212,11 @@ def test_dates_phrases_and_times_speak_for_what_has_them():
     assert [("tells_when" in found[n]) for n in (1, 2, 3)] == [False, True, True]
 
 
+@pytest.mark.parametrize(("text", "asked"), [("Ｑｕａｉｄ の設計", "«quaid»"), ("قرأت كِتَابَ الطبخ", "«كتاب الطبخ»")])
+def test_a_phrase_is_found_in_whatever_form_it_is_written(text, asked):
+    assert rows(pool(candidate(1, text)), parse(asked, NOW))[1]["phrase"] == 1.0
+
+
 # -- the weighing ----------------------------------------------------------------------------------------------------
 
 

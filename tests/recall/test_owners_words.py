@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
+from recall_index import candidate
 from vaults import Vault
+
+from quaid.model import OWNER_LABELS
+from quaid.recall.features import tells_of_owner
+from quaid.recall.query import parse
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -107,3 +114,16 @@ def test_what_an_assistant_said_stays_the_agents(vault: Vault) -> None:
     vault.write("facts/f.md", text)
     with vault.memory() as memory:
         assert memory.recall("kiln", keep=False).hits[0].provenance == "agent"
+
+
+@pytest.mark.parametrize("own", ["No soporto el cilantro, me sabe a jabón.", "Ich trinke nie Kaffee.", "我不喝绿茶。"])
+def test_the_first_person_counts_in_one_language_or_in_none(own: str) -> None:
+    question = parse("What tastes like soap to me, and what do I drink?", datetime.now(UTC), sorted(OWNER_LABELS))
+    assert tells_of_owner(candidate(1, "Soap is what coriander tastes like to me"), question)
+    assert tells_of_owner(candidate(2, "User does not drink coffee"), question)
+    assert not tells_of_owner(candidate(3, own), question)
+
+
+@pytest.mark.parametrize("question", ["¿Qué me recomendó el dentista?", "Chi i gatti ha nutrito per me ieri?"])
+def test_words_of_another_language_do_not_mean_the_owner(question: str) -> None:
+    assert not parse(question, datetime.now(UTC), ["Maya"]).owner_keys

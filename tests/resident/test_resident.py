@@ -295,6 +295,20 @@ def test_the_first_call_starts_it_and_one_stays(home: Vault, monkeypatch: pytest
         assert wait_for_listening(home.root) != first
 
 
+def test_of_several_that_start_at_the_same_moment_one_stays(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUAID_RESIDENT", "auto")
+    command = [sys.executable, "-m", "quaid.cli.resident", str(home.root), "60"]
+    with no_process_left(home.root):
+        started = [subprocess.Popen(command) for _ in range(4)]
+        stays = wait_for_listening(home.root)
+        others = [each for each in started if each.pid != stays]
+        assert [each.wait(30) for each in others] == [0] * 3
+        assert find_listening(home.root).pid == stays
+        assert without_times(printed(home.root, ["recall", MILK])) == without_times(alone(["recall", MILK]))
+    (one,) = (each for each in started if each.pid == stays)
+    assert one.wait(30) == 0
+
+
 def wait_for_listening(root: Path) -> int:
     wait_for(lambda: find_listening(root), "a process that listens", 60)
     return find_listening(root).pid

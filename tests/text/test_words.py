@@ -62,6 +62,7 @@ def test_a_text_is_folded_once(text):
 @pytest.mark.parametrize(("one", "other"), [
     ("ﾐｿは猫", "ミソは猫"), ("ﾊﾟｿｺﾝ", "パソコン"), ("Ｐｙｔｈｏｎ３", "python3"), ("ﬁne", "fine"), ("가", "가"), ("⽉", "月"),
     ("Quaid™ runs", "quaid runs"), ("猫・犬", "猫 犬"), ("sushi🍣", "sushi"),
+    ("كِتَابٌ", "كتاب"), ("ﻛﺘـــﺎب", "كتاب"), ("שָׁלוֹם", "שלום"), ("יִלד", "ילד"), ("אֶל־עַל", "אל־על"),
 ])  # fmt: skip
 def test_variants_of_a_letter_are_one(one, other):
     assert find_words(one) == find_words(other)

@@ -181,9 +181,9 @@ def _run_child(name: str, vault: Vault, done: Callable[[int], object], step: int
 
 def _count_steps(deadly: int) -> Callable[[], int]:
     """Count the steps from now on; the process is killed at step `deadly`."""
-    from git.cmd import Git
+    from quaid.history import git_process
 
-    taken = [0]
+    taken, run_git = [0], git_process.execute
 
     def step() -> None:
         taken[0] += 1
@@ -194,7 +194,7 @@ def _count_steps(deadly: int) -> Callable[[], int]:
         def call(*args: object, **options: object) -> object:
             step()
             done = function(*args, **options)
-            if {"commit", "update-index"} & set(map(str, args[-1] if isinstance(args[-1], list) else ())):
+            if function is run_git and {"commit", "update-index"}.intersection(args[0]):
                 step()  # a git that was started outlives us
             return done
 
@@ -202,7 +202,7 @@ def _count_steps(deadly: int) -> Callable[[], int]:
 
     for name in ("replace", "rename", "link", "unlink", "remove", "fsync"):
         setattr(os, name, stepping(getattr(os, name)))
-    Git.execute = stepping(Git.execute)  # type: ignore[method-assign, assignment]
+    git_process.execute = stepping(run_git)
 
     def trace(_cursor: object, sql: str, _bindings: object) -> bool:
         if sql.startswith(("BEGIN", "COMMIT", "INSERT INTO documents", "DELETE FROM documents")):

@@ -1,0 +1,160 @@
+"""A million notes, indexed and asked once: how long each step takes, and the most memory that a process needs for it.
+
+    python tests/benchmarks/million.py --keep /tmp/vaults
+    python tests/benchmarks/million.py --notes 200000 --vectors made
+
+The facts are those of scale.py, as files that git does not know. `--vectors made` gives each a random vector in the place
+of the model's, whose work is the same for each fact at any size: the figures besides *first embedding* do not change.
+Each step is a process of its own and tells how far it is. What a kept folder has is not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+from machine import describe_machine
+from scale import PEOPLE, PLACES, THINGS, statement
+
+from quaid import Memory
+from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.embed import open_embedder
+from quaid.index import database, vectors
+from quaid.place import INDEX_FILE, state_folder
+from quaid.settings import EmbeddingSettings
+from quaid.sqlite import transaction
+from quaid.sync.derived_index import SyncOptions
+
+QUESTIONS = 50
+BATCH = 4_096
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--notes", type=int, default=1_000_000)
+    parser.add_argument("--vectors", choices=("model", "made"), default="model")
+    parser.add_argument("--keep", help="the folder in which the vault is kept and found again")
+    parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        print(json.dumps(STEPS[options.step](Path(options.keep), options.notes)))
+        return
+    print(describe_machine())
+    folder = Path(options.keep or tempfile.mkdtemp(prefix="quaid-million-"))
+    root = folder / f"quaid-million-{options.notes}"
+    embed = "embed" if options.vectors == "model" else "made"
+    for step in ("write", "index", embed, "reopen", "ask"):
+        command = [sys.executable, __file__, "--step", step, "--notes", str(options.notes), "--keep", str(root)]
+        told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        for name, value in json.loads(told).items():
+            print(f"{step + ': ' + name:44}{value:14,.1f}", flush=True)
+    if not options.keep:
+        shutil.rmtree(folder)
+
+
+def write(root: Path, count: int) -> dict[str, float]:
+    if root.exists():
+        return {}
+    started, chance, began = time.monotonic(), random.Random(11), datetime(2000, 1, 1, tzinfo=UTC)
+    Memory.create(root)[0].close()
+    for number in range(count):
+        details = FactDetails(speaker=chance.choice(PEOPLE))
+        _, edit = plan_fact(statement(chance, number), details, began + timedelta(minutes=13 * number))
+        path = root / edit.rel_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(edit.after or b"")
+        show("Writing notes", number, count)
+    return {"s": time.monotonic() - started}
+
+
+def index(root: Path, _: int) -> dict[str, float]:
+    """Words and graph, without vectors."""
+    with Memory.open(root) as memory:
+        memory.report_to(show, print)
+        report = memory.sync(SyncOptions(embed_budget_s=0.0, fetch_weights=False))
+    return {"s": report.took_s, "notes/s": len(report.added) / report.took_s} | spent()
+
+
+def embed(root: Path, _: int) -> dict[str, float]:
+    with Memory.open(root) as memory:
+        memory.report_to(show, print)
+        report = memory.sync()
+    return {"s": report.took_s, "facts/s": report.embedded / report.took_s} | spent()
+
+
+def made(root: Path, _: int) -> dict[str, float]:
+    embedder, numbers = open_embedder(EmbeddingSettings(model="all-MiniLM-L6-v2")), np.random.default_rng(3)
+    writer, _ = database.connect_writer(state_folder(root) / INDEX_FILE)
+    started, done = time.monotonic(), 0
+    with closing(writer):
+        with transaction(writer):
+            row = vectors.use_embedder(writer, embedder.fingerprint, embedder.dimension, {})
+        total = vectors.count_pending(writer)
+        while batch := vectors.list_pending(writer, BATCH):
+            floats = numbers.standard_normal((len(batch), row.dimension), dtype=np.float32)
+            floats /= np.linalg.norm(floats, axis=1, keepdims=True)
+            with transaction(writer):
+                items = ((i, key, each.tobytes()) for (i, key, _), each in zip(batch, floats, strict=True))
+                vectors.insert(writer, row, items)
+            done += len(batch)
+            show("Storing vectors", done, total)
+    return {"s": time.monotonic() - started} | spent()
+
+
+def reopen(root: Path, _: int) -> dict[str, float]:
+    """What a new process does first: the sweep, which finds nothing new."""
+    with Memory.open(root) as memory:
+        return {"sync without changes, s": memory.sync().took_s} | spent()
+
+
+def ask(root: Path, _: int) -> dict[str, float]:
+    with Memory.open(root) as memory:
+        taken = [timed_answer(memory, question) for question in list_questions()]
+    first, second, *warm = taken
+    return {
+        "first question, ms": first, "second question (reads the vectors), ms": second,
+        "p50 of the others, ms": statistics.median(warm), "p95, ms": statistics.quantiles(warm, n=20)[18],
+    } | spent()  # fmt: skip
+
+
+def list_questions() -> Iterator[str]:
+    chance = random.Random(5)
+    for _ in range(QUESTIONS):
+        yield f"What did {chance.choice(PEOPLE)} do with {chance.choice(THINGS)} in {chance.choice(PLACES)}?"
+
+
+def timed_answer(memory: Memory, question: str) -> float:
+    started = time.perf_counter()
+    assert memory.recall(question, depth="fast").hits, question
+    return (time.perf_counter() - started) * 1000
+
+
+def spent() -> dict[str, float]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    peak = used.ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return {"processor, s": used.ru_utime + used.ru_stime, "peak memory, MB": peak}
+
+
+def show(what: str, done: int, total: int) -> None:
+    if done == total or done % max(1, total // 20) == 0:
+        print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+
+STEPS = {"write": write, "index": index, "embed": embed, "made": made, "reopen": reopen, "ask": ask}
+
+
+if __name__ == "__main__":
+    main()
