@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from quaid.settings import NotificationSettings, Settings
 
 MAX_HITS = 8
+MAX_WEIGHED = 20
+"""Hits that are weighed: `we` in a question about a project raises all that is known about the owner before it."""
 MAX_QUESTION = 1_000
 MAX_PASTED = 10_000
 """Characters at either end of a long prompt that are looked at."""
@@ -87,7 +89,7 @@ def build_prompt_context(
     given = sessions.read(state, session)
     found = recall(
         question,
-        MAX_HITS,
+        MAX_WEIGHED,
         session=session or None,
         door="hook",
         depth="fast",
@@ -132,7 +134,7 @@ def _choose(hits: Sequence[Hit], question: str, given: Given, *, is_gated: bool)
     why = {hit.id: str(evidence[hit.id]) for hit in hits}
     why |= {hit.id: f"{why[hit.id]}, given already" for hit in known}
     why |= {hit.id: f"{why[hit.id]}, no more than was given" for hit in answering if hit not in (*known, *chosen)}
-    return [_without_known(hit, given.ids) for hit in chosen], why
+    return [_without_known(hit, given.ids) for hit in chosen[:MAX_HITS]], why
 
 
 def _without_known(hit: Hit, known: frozenset[str]) -> Hit:
