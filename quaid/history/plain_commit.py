@@ -37,7 +37,7 @@ def create(stage: Stage, text: bytes, identity: Mapping[str, str], handle: int, 
         GitError: git refused, for example because the branch is no longer at the base.
     """
     env = {**quiet_environment(stage.repository.top), **identity, "GIT_DIR": str(stage.folder)}
-    tree = stage.run("write a tree", "write-tree", index=stage.index)[1].decode().strip()
+    tree = stage.run("write a tree", "write-tree", "--missing-ok", index=stage.index)[1].decode().strip()
     if tree == stage.run("read a tree", "rev-parse", f"{stage.base}^{{tree}}")[1].decode().strip():
         return None
     args = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", "-p", str(stage.base), tree)

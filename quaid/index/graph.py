@@ -10,6 +10,7 @@ import apsw
 
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Note, name_key
+from quaid.text.words import list_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Neighbour:
     to_key: str
 
 
+MAX_NAME = 80
+"""Characters of a name that is looked for in a text."""
 _IS_SPOKEN_OF = (
     "EXISTS (SELECT 1 FROM names called WHERE called.doc_id = d.doc_id AND ("
     "EXISTS (SELECT 1 FROM edges WHERE subject_key = called.name_key) "
@@ -211,15 +214,22 @@ def entity_names(connection: apsw.Connection, within: str | None = None) -> list
     called by several words or spoken of; of these no name in lower case. Of these names only those that stand in the
     text `within`, where one is given.
     """
+    # From the few entities to their names, as most names are those of facts; from a text to what it names.
+    named = (
+        "(SELECT doc_id, kind FROM documents WHERE kind = 'entity' "
+        "UNION ALL SELECT doc_id, kind FROM documents WHERE kind = 'note') d CROSS JOIN names n USING (doc_id)"
+        if within is None
+        else "json_each(:spans) AS span CROSS JOIN names n ON n.name_key = span.value "
+        "CROSS JOIN documents d USING (doc_id)"
+    )
+    spans = list({name_key(span) for span in list_spans(within or "", MAX_NAME)})
     rows = connection.execute(
-        # From the few entities to their names: most names are those of facts.
-        "SELECT n.name, first.name, d.kind FROM (SELECT doc_id, kind FROM documents WHERE kind = 'entity' "
-        "UNION ALL SELECT doc_id, kind FROM documents WHERE kind = 'note') d CROSS JOIN names n USING (doc_id) "
+        f"SELECT n.name, first.name, d.kind FROM {named} "
         "JOIN names first ON first.doc_id = d.doc_id AND first.position = 0 "
         "WHERE (:within IS NULL OR instr(:within, n.name) > 0) "
         f"AND (d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF})) "
         "ORDER BY d.kind, n.position, n.name",
-        {"within": within},
+        {"within": within, "spans": json.dumps(spans)},
     )
     return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
 

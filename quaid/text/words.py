@@ -89,6 +89,14 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     )
 
 
+def list_spans(text: str, most: int) -> set[str]:
+    """Return the parts of `text`, of at most `most` characters, that begin and end where a word may."""
+    pairs = (text[place - 1 : place + 1] for place in range(1, len(text)))
+    inside = [n for n, pair in enumerate(pairs, 1) if not _is_one_word(pair) or re.search(_JOINED, pair)]
+    places = [0, *inside, len(text)]
+    return {text[start:end] for start in places for end in places if start < end <= start + most}
+
+
 def list_words(text: str, joint: str = "") -> list[str]:
     """The words of `text` as they are written, their marks included; a run of a script without spaces is one, and so
     are words with `joint` between them, a pattern.
@@ -144,7 +152,7 @@ def _split_joined(word: str, *, with_last: bool = False) -> list[str]:
         if with_last and len(run[0]) > 1:
             parts.append(run[0][-1])
         end = run.end()
-    return list(filter(None, [*parts, word[end:]]))
+    return [part for part in (*parts, word[end:]) if any(map(str.isalnum, part))]  # a mark alone is no word
 
 
 def _pairs(run: str) -> list[str]:

@@ -495,6 +495,10 @@ def test_entities_are_found_by_name_alias_or_edge(index):
     assert len(graph.documents_about(index, ["tom"])) == 1
     assert graph.counts(index) == {"entities": 3, "edges": 2, "relations": 2}
     assert set(graph.entity_names(index)) == {("Maya Chen", "Maya Chen"), ("Maya", "Maya Chen")}
+    for text, names in {
+        "Maya Chen sails": {"Maya Chen", "Maya"}, "(Maya)": {"Maya"}, "Mayan art": set(), "maya": set(), "": set()
+    }.items():  # fmt: skip
+        assert {name for name, _ in graph.entity_names(index, text)} == names
 
 
 def test_what_a_question_names_is_found_without_a_look_at_every_note(index):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quaid.text.words import (
@@ -69,6 +69,7 @@ def test_variants_of_a_letter_are_one(one, other):
 
 
 @given(st.text())
+@example("0\u0e31")
 def test_all_words_of_a_text_are_in_what_is_indexed_of_it(text):
     indexed = find_words(" ".join(segmented(text).lower().split()))
     for word in find_words(text):
