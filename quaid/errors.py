@@ -148,6 +148,16 @@ class AmbiguousReferenceError(QuaidError):
         self.candidates = tuple(candidates)
 
 
+class NothingToReplaceError(QuaidError):
+    code = "nothing_to_replace"
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(
+            f"No fact that still holds is called {reference!r} or says that. Give the id of one; look for it with: "
+            f"quaid recall {quote(reference)}"
+        )
+
+
 class NoteChangedError(QuaidError):
     """The note on disk is not the one the change was planned on (law 5)."""
 
@@ -169,7 +179,7 @@ class NotOursError(QuaidError):
     code = "not_ours"
 
     def __init__(self, rel_path: str) -> None:
-        super().__init__(f"{rel_path} is your own note, which Quaid never edits. Change or delete it yourself.")
+        super().__init__(f"{rel_path} is its owner's own note, which Quaid never edits: only they change or delete it.")
 
 
 class UncommittedError(QuaidError):

@@ -151,7 +151,7 @@ class Memory:
         """
         wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **_frozen(options)})
         answer = self.answers.ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
-        if not keep or as_of is not None:
+        if not keep or as_of is not None or not query.strip():
             return answer
         return self.answers.keep(answer, wanted, door=door, session=session)
 
@@ -199,16 +199,14 @@ class Memory:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def remember(self, text: str, **details: Any) -> WriteResult:
-        """Store a fact, or confirm the one that says it already. `details` are the fields of `FactDetails`.
-
-        Raises:
-            FactTooShortError: fewer than three words.
+    def remember(self, text: str, *, replaces: str | None = None, **details: Any) -> WriteResult:
+        """Store a fact, or confirm the one that says it; the one that it `replaces` (an id, or its words) holds no
+        longer. `details` are the fields of `FactDetails`. FactTooShortError, NothingToReplaceError.
         """
         from quaid.capture.fact_note import FactDetails
 
         known = FactDetails(**{"owner": self.settings.owner, **_frozen(details)})
-        return self.writer.remember(text, known)
+        return self.writer.remember(text, known, replaces)
 
     def link(self, subject: str, relation: str, target: str) -> WriteResult:
         """Put `subject -relation-> target` into the graph, normalised, with entity notes made on the way."""
@@ -223,7 +221,7 @@ class Memory:
         return self.writer.forget(reference)
 
     def restore(self, reference: str) -> WriteResult:
-        """Bring back what was forgotten, as it was."""
+        """Bring back what was forgotten, as it was, or let a fact that was replaced hold again."""
         return self.writer.restore(reference)
 
     def configure(self, key: str, raw: str) -> WriteResult:
@@ -369,11 +367,11 @@ class Memory:
 
         return verify(self.indexer, self.whole_index())
 
-    def follow(self, report: Callable[[SyncReport], None]) -> Follower:
+    def follow(self, report: Callable[[SyncReport], None], what: str = "quaid watch") -> Follower:
         """Return what `quaid watch` runs: it keeps the index up to date until its `stop` is called."""
         from quaid.sync.follow import Follower
 
-        return Follower(self.indexer, self.settings.sync, report, self._tell)
+        return Follower(self.indexer, self.settings.sync, report, self._tell, what)
 
     # -- wiring --------------------------------------------------------------------------------------------------
 

@@ -281,10 +281,11 @@ class Hit:
     """One answer. `score` is in [0, 1], a little more where rare evidence comes on top; `channels` says who found it
     and where, `evidence` what speaks for it and how much.
 
-    `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts` are
-    the ids of hits that cannot be true together with this one; those of them that began or were told before it are also
-    in `later_than`, those after it in `earlier_than`. `ordinal` is the place of `text` in its note, `heading` the title
-    and the headings over it, and `beside` what stands around it: only where a budget has room for that.
+    `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts`
+    are the ids of hits that cannot be true together with this one; those of them that began or were told before it
+    are also in `later_than`, those after it in `earlier_than`, with those that replaced a fact which was learned
+    from a turn. `ordinal` is the place of `text` in its note, `heading` the title and the headings over it, and
+    `beside` what stands around it: only where a budget has room for that.
     """
 
     id: str

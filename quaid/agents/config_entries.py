@@ -1,7 +1,8 @@
 """The entries that Quaid has in a host's config: adding and removing them in its text.
 
 An entry is a value under a key of ours (a server's own), one string of a list that others fill too (a permission), or a
-hook, which hosts keep as `{"hooks": {EVENT: [{"matcher", "hooks": [HANDLER]}]}}` among the hooks of others.
+hook, which hosts keep as `{"hooks": {EVENT: [{"matcher", "hooks": [HANDLER]}]}}` among the hooks of others; or a whole
+file of ours, such as a skill.
 """
 
 from __future__ import annotations
@@ -15,20 +16,21 @@ from typing import Any, Literal
 from quaid.agents import json_edit, jsonc, toml_edit
 from quaid.agents.json_edit import Step, is_same
 
-Syntax = Literal["json", "comments", "json5", "toml"]
+Syntax = Literal["json", "comments", "json5", "toml", "file"]
 Path = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One thing that Quaid puts at `path`. Of a hook, `value` is the whole group with its one handler.
+    """One thing that Quaid puts at `path`. Of a hook, `value` is the whole group with its one handler. The `path` of a
+    whole file is what it is called.
 
     `like` is a pattern for strings that are Quaid's, whatever installation they name.
     """
 
     path: tuple[str, ...]
     value: Any
-    kind: Literal["key", "item", "hook"] = "key"
+    kind: Literal["key", "item", "hook", "file"] = "key"
     like: str = ""
 
     @property
@@ -66,6 +68,9 @@ def merge(
     Raises:
         ConfigTextError: the text is broken, or something of another type stands in the way.
     """
+    if syntax == "file":
+        after = next((str(entry.value) for entry in wanted), "")
+        return MergeResult(after, tuple(entry.name for entry in wanted or unwanted) if after != text else ())
     _check(text, syntax, (*wanted, *unwanted))
     changed = []
     with _config_errors():
@@ -88,6 +93,9 @@ def remove(
     Raises:
         ConfigTextError: the text is broken, or something of another type stands in the way.
     """
+    if syntax == "file":
+        names = tuple(dict.fromkeys(entry.name for entry in entries)) if text else ()
+        return RemoveResult("", names, names if any(entry.value != text for entry in written) else ())
     _check(text, syntax, entries)
     known = {entry.path: entry.value for entry in written if entry.kind != "item"}
     removed, altered = [], []
@@ -114,12 +122,17 @@ def read(text: str, syntax: Syntax) -> Any:
     with _config_errors():
         if syntax == "toml":
             return toml_edit.read(text)
+        if syntax == "file":
+            return text
         jsonc.check(text, syntax)
         return json_edit.read(text)
 
 
 def find_places(plain: Any, entry: ConfigEntry) -> Iterator[Path]:
     """The paths at which `entry` is in a config, in whatever version Quaid or its owner left it."""
+    if entry.kind == "file":
+        yield from [entry.path] if plain else []
+        return
     found = value_at(plain, entry.path)
     if entry.kind == "key":
         if found is not None:

@@ -145,6 +145,25 @@ def _server_host(
     )
 
 
+def _plugin_files(machine: Machine, folder: Path, *, is_wanted: bool) -> tuple[Target, ...]:
+    """The skill and the commands of Claude Code's plugin as files in `folder`, where they have the plugin's names."""
+    plugin = machine.plugins / "claude-code"
+    named = [
+        (file, f"command /{NAME}:{file.stem}", f"commands/{NAME}/{file.name}") for file in plugin.glob("commands/*")
+    ]
+    named += [
+        (file, f"skill {NAME}-{file.parent.name}", f"skills/{NAME}-{file.parent.name}/{file.name}")
+        for file in plugin.glob("skills/*/SKILL.md")
+    ]
+    targets = []
+    for file, title, place in sorted(named):
+        text = file.read_text("utf-8").replace("mcp__plugin_quaid_quaid__", "mcp__quaid__")
+        text = text.replace(f"\nname: {file.parent.name}\n", f"\nname: {NAME}-{file.parent.name}\n")
+        entry = (ConfigEntry((title,), text, "file"),)
+        targets.append(Target(folder / place, "file", *((entry, ()) if is_wanted else ((), entry))))
+    return tuple(targets)
+
+
 def _claude_code() -> Host:
     def settings_folder(machine: Machine) -> Path:
         return machine.setting("CLAUDE_CONFIG_DIR", machine.home / ".claude")
@@ -157,7 +176,9 @@ def _claude_code() -> Host:
 
     def targets(machine: Machine, options: InstallOptions) -> tuple[Target, ...]:
         servers = machine.folder / ".mcp.json" if options.project else state_file(machine)
-        settings = (machine.folder / ".claude" if options.project else settings_folder(machine)) / "settings.json"
+        folder = machine.folder / ".claude" if options.project else settings_folder(machine)
+        settings = folder / "settings.json"
+        files = _plugin_files(machine, folder, is_wanted=not options.plugin)
         server = (_server(options, "mcpServers", typed=True),)
         without_plugin = (*hooks_of(options), *permissions("mcp__quaid__"))
         source = {"source": "directory", "path": str(machine.plugins / "claude-code")}
@@ -167,10 +188,10 @@ def _claude_code() -> Host:
             *permissions("mcp__plugin_quaid_quaid__"),
         )
         if not options.plugin:
-            return Target(servers, "json", server), Target(settings, "json", without_plugin, plugin)
+            return Target(servers, "json", server), Target(settings, "json", without_plugin, plugin), *files
         # A plugin's commands are its own, so the environment names the vault.
         vault = (ConfigEntry(("env", "QUAID_HOME"), str(options.vault)),) if options.vault else ()
-        return Target(servers, "json", (), server), Target(settings, "json", (*plugin, *vault), without_plugin)
+        return Target(servers, "json", (), server), Target(settings, "json", (*plugin, *vault), without_plugin), *files
 
     def next_steps(options: InstallOptions) -> tuple[str, ...]:
         steps = ["Start Claude Code again; /mcp and /hooks show what it found."]

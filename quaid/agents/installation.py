@@ -113,6 +113,8 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
     for target in host.targets(machine, options):
         file = config_files.read(target.path)
         receipt = known.get(str(target.path))
+        if target.syntax == "file" and target.wanted and file.data and not _is_untouched(file, receipt):
+            continue  # it is its owner's now
         # What an earlier call put in and this one does not: QUAID_HOME for a plugin, say.
         wanted = {(entry.path, entry.kind) for entry in target.wanted}
         former = tuple(
@@ -123,8 +125,8 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
         except ConfigTextError as error:
             raise HostConfigError(target.path, str(error)) from error
         if merged.changed:
-            is_empty = receipt is not None and receipt.backup is None and _is_blank(merged.text)
-            after = None if is_empty else merged.text.encode()
+            is_own = target.syntax == "file" or (receipt is not None and receipt.backup is None)
+            after = None if is_own and _is_blank(merged.text) else merged.text.encode()
             changes.append(ConfigChange(target, file, merged.changed, after))
     done = changes if dry_run else _apply(machine, changes)
     return InstallResult(host, tuple(done), host.next_steps(options))
@@ -215,6 +217,8 @@ def _plan_removal(target: Target, file: ConfigFile, receipt: Receipt | None) -> 
         result = config_entries.remove(file.text, target.syntax, wanted, written)
     except ConfigTextError as error:
         raise HostConfigError(target.path, str(error)) from error
+    if target.syntax == "file":
+        return ConfigChange(target, file, result.removed, None, result.altered, exact=_is_untouched(file, receipt))
     change = ConfigChange(target, file, result.removed, result.text.encode(), result.altered)
     if receipt is None:
         return change
@@ -249,6 +253,9 @@ def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChan
     for change in done:
         if change.exact and change.backup:  # its content is in the config again
             change.backup.unlink(missing_ok=True)
+        if change.target.syntax == "file" and change.after is None:
+            with suppress(OSError):  # something of its owner's is beside it
+                change.path.parent.rmdir()
     return done
 
 

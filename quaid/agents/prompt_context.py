@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from quaid.text.replies import asks_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from quaid.agents.prompt_evidence import Evidence
     from quaid.local.sessions import Given
     from quaid.model import Hit, Recall
     from quaid.settings import NotificationSettings, Settings
@@ -25,6 +26,7 @@ MAX_WEIGHED = 20
 MAX_QUESTION = 1_000
 MAX_PASTED = 10_000
 """Characters at either end of a long prompt that are looked at."""
+GIVEN_BEFORE = "given to this session before"
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
 _PASTED = re.compile(
     r"```(?s:.)*?```"
@@ -76,7 +78,8 @@ def build_prompt_context(
     """Return what `recall` of the memory at `root` finds for `prompt`. A program that keeps what goes before its
     prompts (`is_kept`) is given nothing that `session` was given since it began or was compacted.
     """
-    from quaid.local import sessions
+    from quaid.agents.prompt_evidence import AskedWords
+    from quaid.local import recall_trail, sessions
     from quaid.place import state_folder
     from quaid.recall.blocks import pack
     from quaid.recall.cutoff import CHARACTERS_PER_TOKEN, tokens
@@ -98,7 +101,9 @@ def build_prompt_context(
         beside=True,
     )
     known = given if is_kept else sessions.Given()
-    new, why = _choose(found.hits, question, known, is_gated=settings.hooks.recall == "auto")
+    asked = AskedWords(question)
+    evidence = {hit.id: asked.weigh(hit) for hit in found.hits}
+    new, withheld = _choose(found.hits, evidence, known, is_gated=settings.hooks.recall == "auto")
     degraded = cast("Sequence[object]", found.trace.get("degraded", ()))
     conflicts = [f"({neutralise(said)})" for said in map(str, degraded) if said.startswith("conflict:")]
     frame = tokens(wrap_memory("\n".join([" ", *conflicts])))
@@ -106,35 +111,39 @@ def build_prompt_context(
     shown = pack(new, max(0, room), question=question, more=found.more)
     # What was left out for length was not given.
     told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
-    may_log = settings.recall.log != "off"
-    sessions.record(
-        state, session, dict.fromkeys(told if is_kept else ()), shown=[hit.id for hit in shown.hits] if may_log else (),
-        why=why if may_log else {},
-    )  # fmt: skip
+    withheld |= {hit.id: "no room for it before the prompt" for hit in new if hit.id not in told}
+    weighed = {hit_id: str(each) for hit_id, each in evidence.items() if hit_id not in withheld}
+    recall_trail.add(
+        state, settings.recall.log, found, door="hook", session=session, withheld=withheld, weighed=weighed
+    )
     if not shown.text:
         return HookAnswer()
+    if is_kept:
+        sessions.record(state, session, list(dict.fromkeys(told)))
     text = "\n".join([shown.text, *conflicts])
     return HookAnswer(wrap_memory(text), notify_recalled(root, settings.notifications, shown.hits))
 
 
-def _choose(hits: Sequence[Hit], question: str, given: Given, *, is_gated: bool) -> tuple[list[Hit], dict[str, str]]:
+def _choose(
+    hits: Sequence[Hit], evidence: Mapping[str, Evidence], given: Given, *, is_gated: bool
+) -> tuple[list[Hit], dict[str, str]]:
     """Return those of `hits` that go before a prompt for their own evidence and were not given yet, with what
-    contradicts one that was or is; and what speaks for each hit, by id.
+    contradicts one that was or is; and why the others do not, by id.
     """
-    from quaid.agents.prompt_evidence import AskedWords, without_weaker
+    from quaid.agents.prompt_evidence import without_weaker
 
-    asked = AskedWords(question)
-    evidence = {hit.id: asked.weigh(hit) for hit in hits}
     answering = [hit for hit in hits if not is_gated or evidence[hit.id].is_enough]
     known = [hit for hit in hits if given.has(hit.id, hit.text)]
     already = [hit for hit in answering if hit in known]
     new = without_weaker([hit for hit in answering if hit not in known], already, evidence)
     told = {hit.id for hit in (*already, *new)}
     chosen = [hit for hit in hits if hit in new or (hit not in known and not told.isdisjoint(hit.contradicts))]
-    why = {hit.id: str(evidence[hit.id]) for hit in hits}
-    why |= {hit.id: f"{why[hit.id]}, given already" for hit in known}
-    why |= {hit.id: f"{why[hit.id]}, no more than was given" for hit in answering if hit not in (*known, *chosen)}
-    return [_without_known(hit, given.ids) for hit in chosen[:MAX_HITS]], why
+    chosen = chosen[:MAX_HITS]
+    withheld = {hit.id: f"little to do with the prompt: {evidence[hit.id]}" for hit in hits if hit not in chosen}
+    withheld |= {hit.id: "no more than was given before" for hit in answering if hit not in new}
+    withheld |= {hit.id: f"more than {MAX_HITS} answer" for hit in new if hit not in chosen}
+    withheld |= dict.fromkeys((hit.id for hit in known), GIVEN_BEFORE)
+    return [_without_known(hit, given.ids) for hit in chosen], withheld
 
 
 def _without_known(hit: Hit, known: frozenset[str]) -> Hit:

@@ -1,4 +1,4 @@
-"""A statement -> the edit that makes it a fact note, or that confirms the fact which says it already."""
+"""A statement -> the edit that makes it a fact note, that confirms the fact which says it, or that replaces one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from quaid.errors import BadInputError, FactTooShortError
-from quaid.model import Edge, Edit, name_key
+from quaid.model import Edge, Edit, name_key, note_name
 from quaid.text.words import is_long_enough, stands_alone
 from quaid.vault import frontmatter, layout, markdown, notes
 from quaid.vault.layout import Layout
@@ -134,22 +134,35 @@ def plan_confirmation(rel_path: str, data: bytes, turns: Sequence[str] = (), *, 
     return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode() if changes else data)
 
 
+def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -> Edit:
+    """Mark as replaced by another fact, and true until then if that is known.
+
+    Raises:
+        FrontmatterBrokenError, UnicodeDecodeError: the note cannot be edited safely.
+    """
+    text = data.decode("utf-8")
+    changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}
+    if until and not frontmatter.parse(text).fields.get("valid_until"):
+        changes["valid_until"] = until
+    return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode())
+
+
 def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
     """The first mention of each known name as a wikilink; longer names first, nothing linked twice or inside a link,
     an address, code or a longer word.
     """
     linked = {name_key(target) for target in markdown.links(statement)}
     mentioned = [pair for pair in names if len(pair[0]) > 1 and pair[0] in statement]
-    for name, note_name in sorted(mentioned, key=lambda pair: (-len(pair[0]), pair)):
-        if name_key(note_name) in linked or name not in statement:
+    for name, note in sorted(mentioned, key=lambda pair: (-len(pair[0]), pair)):
+        if name_key(note) in linked or name not in statement:
             continue
-        if _UNLINKABLE.search(name) or _UNLINKABLE.search(note_name):
+        if _UNLINKABLE.search(name) or _UNLINKABLE.search(note):
             continue
         place = _first_mention(statement, name)
         if place is not None:
-            shown = f"[[{name}]]" if name == note_name else f"[[{note_name}|{name}]]"
+            shown = f"[[{name}]]" if name == note else f"[[{note}|{name}]]"
             statement = statement[:place] + shown + statement[place + len(name) :]
-            linked.add(name_key(note_name))
+            linked.add(name_key(note))
     return statement
 
 

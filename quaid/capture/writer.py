@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import entity_note, fact_note, owner_note
+from quaid.capture import entity_note, fact_note, owner_note, replacing
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.storing import KnownFact, NewFact
@@ -59,7 +59,7 @@ class WriteResult:
     `outcome` is created, confirmed, linked, known, forgotten, restored, edited, kept, set or unchanged; `left` are
     paths whose change is on disk but not committed, because the owner's own uncommitted work is in them or because git
     refused, as `hint` then says; else `hint` names a next step worth knowing; `redacted` are the kinds of the secrets
-    that were replaced.
+    that were taken out; `replaced` is the id of the fact that holds no longer.
     """
 
     id: str
@@ -71,6 +71,7 @@ class WriteResult:
     created: tuple[str, ...] = ()
     hint: str | None = None
     redacted: tuple[str, ...] = ()
+    replaced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +127,10 @@ class Writer:
         self._layout = Layout.of(dependencies.settings.vault)
         self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding, dependencies.matrix)
 
-    def remember(self, text: str, details: FactDetails) -> WriteResult:
-        """Store a fact, or confirm the one that says it already. What was secret in it is replaced by its name."""
+    def remember(self, text: str, details: FactDetails, replaces: str | None = None) -> WriteResult:
+        """Store a fact, or confirm the one that says it already; the one that it `replaces` holds no longer. What was
+        secret in it is replaced by its name.
+        """
         from quaid.redaction import admit, admit_all
 
         said = admit(text)
@@ -136,7 +139,8 @@ class Writer:
         named = [details.speaker, details.project, details.session, list(details.keywords)]
         (speaker, project, session, keywords), more = admit_all(named)
         safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
-        done = self.write(_key("remember", statement, safe), lambda: self._plan_fact(statement, safe)).written
+        key = _key("remember", statement, safe, replaces)
+        done = self.write(key, lambda: self._plan_fact(statement, safe, replaces)).written
         return replace(done, redacted=(*said.redacted, *more))
 
     def link(self, edge: Edge) -> WriteResult:
@@ -155,7 +159,7 @@ class Writer:
         return self.write(_key("forget", reference), lambda: self._plan_forget(reference)).written
 
     def restore(self, reference: str) -> WriteResult:
-        """Bring back what was forgotten, as it was."""
+        """Bring back what was forgotten, as it was, or let a fact that was replaced hold again."""
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
@@ -221,22 +225,30 @@ class Writer:
 
     # -- plans ---------------------------------------------------------------------------------------------------
 
-    def _plan_fact(self, statement: str, details: FactDetails) -> WritePlan:
+    def _plan_fact(self, statement: str, details: FactDetails, replaces: str | None) -> WritePlan:
+        index, seen = self._dependencies.fresh_index(), self._dependencies.visible_index()
+        old = replacing.find_replaced(seen, self.finder, replaces, details) if replaces else None
+        (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
+        if isinstance(same, KnownFact) and (old is None or same.id != old.id):
+            note_id, outcome, verb = same.id, "confirmed", "confirm"
+            edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
+        else:
+            (note_id, edit), outcome, verb = self._plan_new(statement, details, seen), "created", "remember"
+        message = Message(f"{verb}: {statement}", trailers=_trailers(note_id, details.session))
+        plan = WritePlan(WriteResult(note_id, edit.rel_path, outcome, statement), (edit,), message)
+        if old is None:
+            return plan
+        ended = self._edit(
+            old.path, lambda data: replacing.plan_end(old, data, edit.rel_path, details.valid_from, _now())
+        )
+        return replacing.add_end(plan, ended, old.id, documents.text_of(seen, old.doc_id))
+
+    def _plan_new(self, statement: str, details: FactDetails, visible: apsw.Connection) -> tuple[str, Edit]:
         from quaid.capture.stated_relations import add_stated
 
-        index = self._dependencies.fresh_index()
-        (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
-        if isinstance(same, KnownFact):
-            edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
-            message = Message(f"confirm: {statement}", trailers=_trailers(same.id, details.session))
-            return WritePlan(WriteResult(same.id, same.rel_path, "confirmed", statement), (edit,), message)
-        visible = self._dependencies.visible_index()
         owner = person_of(self._root, self._dependencies.settings)
         details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, visible))
-        names = graph.entity_names(visible, statement)
-        note_id, edit = fact_note.plan_fact(statement, details, _now(), names, self._layout)
-        message = Message(f"remember: {statement}", trailers=_trailers(note_id, details.session))
-        return WritePlan(WriteResult(note_id, edit.rel_path, "created", statement), (edit,), message)
+        return fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible, statement), self._layout)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -307,6 +319,8 @@ class Writer:
                 return self._plan_restore_turn(document, turn)
             if heading:
                 raise NoteNotFoundError(reference)
+            if document.superseded_by:
+                return self._plan_reinstatement(document)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
         found = self._dependencies.history().find_removed(references.target_of(reference))
         if found is None:
@@ -320,12 +334,20 @@ class Writer:
             WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message
         )
 
+    def _plan_reinstatement(self, document: Document) -> WritePlan:
+        """Let a fact that was replaced hold again."""
+        history = self._dependencies.history()
+        edit = self._edit(document.path, lambda data: replacing.plan_taking_back(history, document, data))
+        said = documents.text_of(self._dependencies.visible_index(), document.doc_id)
+        message = Message(f"restore: {said}", trailers=_trailers(document.id, None))
+        return WritePlan(WriteResult(document.id, document.path, "restored", said), (edit,), message)
+
     def _plan_restore_turn(self, document: Document, turn: int) -> WritePlan:
         turn_id = f"{Path(document.path).stem}#t{turn}"
         old = self._find_said(document, turn_id, turn)
         edit = self._edit_body(
             document.path,
-            lambda body: body if _says_turn(body, turn) else episodes.restore_turn(body, old, turn),
+            lambda body: body if episodes.says_turn(body, turn) else episodes.restore_turn(body, old, turn),
         )
         written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
         if edit.after == edit.before:
@@ -340,7 +362,7 @@ class Writer:
         for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)):
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
-            if _says_turn(body, turn):
+            if episodes.says_turn(body, turn):
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
 
@@ -413,10 +435,6 @@ def naming_broken_note(path: str) -> Iterator[None]:
 def _note_of(name: str, index: apsw.Connection) -> str:
     key = name_key(name)
     return next((note for called, note in graph.entity_names(index) if name_key(called) == key), name)
-
-
-def _says_turn(body: str, number: int) -> bool:
-    return any(turn.number == number and turn.text for turn in episodes.parse_turns(body))
 
 
 def _trailers(fact_id: str, session: str | None) -> tuple[tuple[str, str], ...]:

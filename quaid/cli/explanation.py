@@ -48,7 +48,7 @@ def render_explanation(found: Recall) -> str:
     else:
         heads = [f"{hit.score:.2f}  {clipped(f'{hit.id}: {hit.text}', _hit_width())}" for hit in found.hits]
     best = max((1.0, *(hit.score for hit in found.hits)))
-    hits = [f"{head}\n{_draw(hit, best)}" for head, hit in zip(heads, found.hits, strict=True)]
+    hits = [f"{head}\n{draw_evidence(hit, best)}" for head, hit in zip(heads, found.hits, strict=True)]
     ending = {
         "in doubt": found.doubt or "no",
         "missing": " · ".join(list_degraded(found)) or "nothing",
@@ -63,7 +63,7 @@ def render_explanation(found: Recall) -> str:
         section("Question", _question(trace)),
         section("Road", _stage_rows(trace.get("stages", ()), found.took_ms)),
         *([styled("Hits", "bold"), *hits] if hits else []),
-        section("Left out", _left_out(trace)),
+        section("Left out", list_left_out(trace)),
         section("Answer", answer),
     )
 
@@ -122,8 +122,8 @@ def _noted(stage: Trace, out: str | None) -> str:
 # -- the hits --------------------------------------------------------------------------------------------------------
 
 
-def _draw(hit: Hit, best: float) -> str:
-    """The score as a bar, what it is made of, and the channels that found the hit; `best` is the highest score."""
+def draw_evidence(hit: Hit, best: float) -> str:
+    """Return the score as a bar, what it is made of, and the channels that found the hit; `best` is the best score."""
     parts = dict(hit.evidence)
     # The rest was added later: by an exact name, the order, a model.
     later = hit.score - sum(parts.values())
@@ -176,8 +176,8 @@ def _legend(parts: Mapping[str, float]) -> Iterator[str]:
 # -- the rest --------------------------------------------------------------------------------------------------------
 
 
-def _left_out(trace: Trace) -> Iterator[tuple[str, ...]]:
-    """Hits that were found and are not shown, by reason, the best of each named."""
+def list_left_out(trace: Trace) -> Iterator[tuple[str, ...]]:
+    """Yield the hits that were found and are not shown, by reason, the best of each named."""
     reasons: dict[str, dict[str, str]] = {}
     for item in sorted(trace.get("cut", ()), key=lambda item: -item["score"]):
         reasons.setdefault(item["why"], {}).setdefault(item["id"], f"{item['score']:.2f} {short_id(item['id'])}")

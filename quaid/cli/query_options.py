@@ -22,7 +22,9 @@ DEPTHS: tuple[str, ...] = get_args(Depth)
 class QueryOptions(NamedTuple):
     """A question as it was typed. Each field is an argument or an option of the command."""
 
-    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="What you want to know, in words.")]
+    query: Annotated[
+        list[str] | None, typer.Argument(metavar="QUERY", help="What you want to know, in words.", show_default=False)
+    ] = None
     limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N hits.")] = None
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(KINDS)}.")
@@ -73,9 +75,13 @@ class QueryOptions(NamedTuple):
         str | None, typer.Option(metavar="REF", help="Exit with 0 when this note is among the hits, else with 1.")
     ] = None
 
+    given: Annotated[
+        bool, typer.Option("--last", help="Show what was given last, or to --session, for what evidence, and what not.")
+    ] = False
+
     @property
     def text(self) -> str:
-        return " ".join(self.query)
+        return " ".join(self.query or ())
 
     def options(self, now: datetime) -> dict[str, Any]:
         """The fields of `RecallOptions`.
@@ -147,7 +153,10 @@ def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Command], Calla
     def make_command(function: Command) -> Callable[..., int | None]:
         @wraps(function)
         def run(ctx: typer.Context, **given: Any) -> int | None:
-            return function(ctx.obj, QueryOptions(**given))
+            query = QueryOptions(**given)
+            if not query.query and not query.given:
+                raise typer.BadParameter("there is no question", ctx, param_hint="QUERY")
+            return function(ctx.obj, query)
 
         shown = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
         for name, hint in QueryOptions.__annotations__.items():

@@ -10,6 +10,7 @@ from quaid.cli.invocation import Invocation, fields
 from quaid.cli.query_options import QueryOptions, query_command
 from quaid.cli.recall_output import list_degraded, render_hits
 from quaid.cli.terminal import count, has_terminal, moment, paragraphs, short, styled
+from quaid.errors import UsageError
 from quaid.model import Recall
 from quaid.text.quoting import render_memory_line
 
@@ -39,12 +40,20 @@ def run_recall(invocation: Invocation, query: QueryOptions) -> int | None:
       quaid recall "Acme" --kind fact --kind entity --limit 3
       quaid recall "where did she live" --at 2024-06 --explain
       quaid recall "what do we know of the lease" --as-of 2026-03-01
+      quaid recall --last --session 2f1c9a
       git bisect run quaid recall "what milk does Maya take?" --expect 7k3qd
     """
+    if query.given:
+        from quaid.cli.last_recall import show_last
+
+        if query.query:
+            raise UsageError("--last shows an answer that was given already. Leave QUERY out.")
+        show_last(invocation, query.session)
+        return None
     return _answer(invocation, query, keyword_only=False)
 
 
-@query_command(without=("context", "depth", "expect"))
+@query_command(without=("context", "depth", "expect", "given"))
 def run_search(invocation: Invocation, query: QueryOptions) -> int | None:
     """Find notes by their words alone: no model, no graph.
 

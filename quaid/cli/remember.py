@@ -42,6 +42,9 @@ def run_remember(
     durability: Annotated[str, typer.Option(metavar="HOW", help=f"{', '.join(DURABILITIES)}.")] = "mutable",
     privacy: Annotated[str, typer.Option(metavar="WHOSE", help=f"{', '.join(PRIVACIES)}.")] = "private",
     pinned: Annotated[bool, typer.Option("--pinned", help="Never let it fade.")] = False,
+    replaces: Annotated[
+        str | None, typer.Option(metavar="REF", help="The fact, or its words, that is true no longer.")
+    ] = None,
     technical: Annotated[bool, typer.Option("--technical", help="It is about how something is built.")] = False,
 ) -> None:
     """Store a fact as a note, or confirm the one that says the same.
@@ -49,6 +52,7 @@ def run_remember(
     Examples:
       quaid remember "Maya takes oat milk in her coffee" --type preference --speaker Maya
       quaid remember "The lease of the Bergstrasse flat ends" --valid-from 2026-12-31 --keywords rent,home
+      quaid remember "We track our work in Jira" --replaces 7k3qd
       echo "The backup key is in the blue safe" | quaid remember -
     """
     for name, value, known in (
@@ -64,7 +68,7 @@ def run_remember(
             type=type_, speaker=speaker, source=source, keywords=[*filter(None, words)], confidence=confidence,
             valid_from=_check_date("valid-from", valid_from), valid_until=_check_date("valid-until", valid_until),
             session=session, project=project, status=status, durability=durability, privacy=privacy,
-            pinned=pinned, technical=technical,
+            pinned=pinned, technical=technical, replaces=replaces,
         )  # fmt: skip
         if written.outcome == "confirmed":  # show the fact as it stands, not as it was said again
             written = replace(written, text=memory.get(written.id).text)

@@ -9,9 +9,12 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, short, styled
+from quaid.errors import QuaidError
+from quaid.local import hook_failures
 from quaid.report.outbound import describe_outbound
 from quaid.report.status import RepositoryStatus, Status, Watcher, status_of
 from quaid.resident.listener import Listening
+from quaid.trust import locate_vault
 
 MAX_PATHS = 5
 _NAMES = {
@@ -29,7 +32,13 @@ def run_status(ctx: typer.Context) -> None:
       quaid status --json | jq .attention
     """
     invocation: Invocation = ctx.obj
-    with invocation.open() as memory:
+    try:
+        opened = invocation.open()
+    except QuaidError:
+        for failure in hook_failures.read(locate_vault(invocation.vault).root):
+            invocation.say(str(failure))
+        raise
+    with opened as memory:
         status = status_of(memory)
     invocation.tell(lambda: render_status(status), **asdict(status))
 

@@ -12,21 +12,23 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid import trust
 from quaid.errors import QuaidError
-from quaid.local import hook_log
-from quaid.place import state_folder
+from quaid.local import hook_failures, hook_log
+from quaid.place import state_folder, state_home
 from quaid.redaction import admit
 from quaid.resident.call import NO_HOOKS, event_name, read_input
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
-    from quaid.agents.prompt_context import HookAnswer
     from quaid.memory import Memory
 
+TELLING = ("session-start", "user-prompt-submit")
+"""Events whose answer a program shows to the person at its terminal."""
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
 
 
@@ -38,23 +40,25 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
         return 0
     started = time.perf_counter()
     name = event_name(arguments)
-    root, problem = None, ""
+    call = _Call(name, arguments, started)
     try:
-        event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
-        root = _find_vault(arguments, event)
+        call.event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
+        call.root = _locate(arguments, call.event)
+        trust.check(call.root)
+        call.is_there = True
         if name == "work":
             from quaid.hooks.queue_worker import run_worker
 
-            run_worker(root)
-        elif name not in EVENTS:
-            problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
+            run_worker(call.root)
+        elif name in EVENTS:
+            call.answer(None)
         else:
-            problem = _respond(name, root, event, arguments, None)
+            call.problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
     except QuaidError as error:
-        problem = str(error)
+        call.problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
-        problem = f"{type(error).__name__}: {error}"
-    _end(root, name, started, problem)
+        call.problem = f"{type(error).__name__}: {error}"
+    call.end()
     return 0
 
 
@@ -62,28 +66,58 @@ def respond(memory: Memory, arguments: Sequence[str], stdin: bytes) -> int:
     """Answer an event for the process that was called with it, from a memory that is open. What goes wrong is raised:
     that process does it alone then.
     """
-    started = time.perf_counter()
-    name = event_name(arguments)
-    problem = _respond(name, memory.root, _read(stdin), arguments, memory)
-    _end(memory.root, name, started, problem)
+    call = _Call(event_name(arguments), arguments, time.perf_counter())
+    call.event, call.root, call.is_there = _read(stdin), memory.root, True
+    call.answer(memory)
+    call.end()
     return 0
 
 
-def _respond(name: str, root: Path, event: dict[str, Any], arguments: Sequence[str], memory: Memory | None) -> str:
-    from quaid.hooks.events import MAX_ANSWER, answer
+@dataclass(slots=True)
+class _Call:
+    """One call: what it found, said and met. `is_there` says whether the vault at `root` may be read."""
 
-    answered = answer(name, root, event, memory)
-    _print(answered, name, MAX_ANSWER, as_text="--text" in arguments)
-    return answered.problem
+    name: str
+    arguments: Sequence[str]
+    started: float
+    event: dict[str, Any] = field(default_factory=dict)
+    root: Path | None = None
+    is_there: bool = False
+    text: str = ""
+    news: str = ""
+    problem: str = ""
 
+    def answer(self, memory: Memory | None) -> None:
+        from quaid.hooks.events import answer
 
-def _end(root: Path | None, name: str, started: float, problem: str) -> None:
-    if problem:
-        problem = admit(problem).text
-        print(escaped(f"quaid: hook {name}: {problem}"), file=sys.stderr)
-    if root is not None:
+        if self.root is not None:
+            self.text, self.news, self.problem = answer(self.name, self.root, self.event, memory)
+
+    def end(self) -> None:
+        """Print the answer, and with it once a session what fails; leave a line in the log."""
+        self.problem = admit(self.problem).text
         with suppress(OSError):
-            hook_log.write(state_folder(root), name, (time.perf_counter() - started) * 1000, problem)
+            self.news = "\n".join(filter(None, (self.news, self._record())))
+        _print(self)
+        if self.problem:
+            print(escaped(f"quaid: hook {self.name}: {self.problem}"), file=sys.stderr)
+        with suppress(OSError):
+            state = state_folder(self.root) if self.root and self.is_there else state_home()
+            hook_log.write(state, self.name, (time.perf_counter() - self.started) * 1000, self.problem)
+
+    def _record(self) -> str:
+        """Keep whether it failed, and return what its session should be told of failures."""
+        if self.name not in (*EVENTS, "work"):
+            return ""
+        vault = self.root or Path()
+        if self.problem:
+            hook_failures.failed(vault, self.name, self.problem, is_there=self.is_there)
+        else:
+            hook_failures.succeeded(vault, self.name)
+        session = self.event.get("session_id")
+        if self.name not in TELLING or not isinstance(session, str):
+            return ""
+        return hook_failures.tell(vault, session, is_there=self.is_there)
 
 
 def _read(stdin: bytes) -> dict[str, Any]:
@@ -95,29 +129,31 @@ def _read(stdin: bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
-def _find_vault(arguments: Sequence[str], event: dict[str, Any]) -> Path:
+def _locate(arguments: Sequence[str], event: dict[str, Any]) -> Path:
     named = arguments[arguments.index("--vault") + 1] if "--vault" in arguments[:-1] else None
     cwd = event.get("cwd")
     start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
     root, remark = trust.locate_vault(named, start=start)
     if remark:
         print(f"quaid: {remark}", file=sys.stderr)
-    trust.check(root)
     return root
 
 
-def _print(answer: HookAnswer, name: str, limit: int, *, as_text: bool) -> None:
-    """Print the answer as Claude Code's hooks do, or its bare text; nothing where that is longer than `limit`."""
-    if as_text:
-        shown = answer.text
+def _print(call: _Call) -> None:
+    """Print the answer as Claude Code's hooks do, or its bare text; no context that is longer than a program takes."""
+    from quaid.hooks.events import MAX_ANSWER
+
+    text = call.text if len(json.dumps(call.text, ensure_ascii=False)) <= MAX_ANSWER else ""
+    if "--text" in call.arguments:
+        shown = text
     else:
         output: dict[str, Any] = {}
-        if answer.text:
-            event = "".join(part.capitalize() for part in name.split("-"))
-            output["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": answer.text}
-        if answer.news:
-            output["systemMessage"] = answer.news
+        if text:
+            event = "".join(part.capitalize() for part in call.name.split("-"))
+            output["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": text}
+        if call.news:
+            output["systemMessage"] = call.news
         shown = json.dumps(output, ensure_ascii=False) if output else ""
-    if shown and len(shown) <= limit:
+    if shown:
         sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace") + b"\n")
         sys.stdout.buffer.flush()

@@ -82,7 +82,9 @@ class _DatedFact(NamedTuple):
 
 
 def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
-    """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first."""
+    """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first. A
+    text has behind it since when it is true: what was told last need not be what began last.
+    """
     rows = connection.execute(
         # The newest first, their texts then: asked at once, SQLite fetches the text of every fact.
         "SELECT newest.created, type, durability, valid_from, valid_until, c.text FROM ("
@@ -93,4 +95,9 @@ def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int, tod
         {"limit": limit * _SPARE, **scope.values},
     )
     holding = (fact for fact in map(_DatedFact._make, rows) if not endings.is_over(fact, today))
-    return [(fact.created, fact.text) for fact in islice(holding, limit)]
+    return [(fact.created, _with_days(fact)) for fact in islice(holding, limit)]
+
+
+def _with_days(fact: _DatedFact) -> str:
+    days = endings.tell_days(fact) if fact.valid_from else []
+    return f"{fact.text} ({', '.join(days)})" if days else fact.text

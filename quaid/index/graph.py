@@ -276,6 +276,21 @@ def citing_chunks(
     return [(str(row[0]), int(row[1]), int(row[2])) for row in rows]
 
 
+def replaced_turns(
+    connection: apsw.Connection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
+) -> list[tuple[str, int, str]]:
+    """Return (episode's note name, turn, what replaced it) for each fact in `scope` that rests on one of `turns` and
+    was replaced.
+    """
+    rows = connection.execute(
+        "SELECT ci.episode, ci.turn, d.superseded_by FROM json_each(:wanted) AS wanted "
+        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = wanted.value ->> 1 "
+        f"JOIN documents d ON d.doc_id = ci.doc_id WHERE d.superseded_by IS NOT NULL {scope.and_documents}",
+        {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
+    )
+    return [(str(row[0]), int(row[1]), str(row[2])) for row in rows]
+
+
 def counts(connection: apsw.Connection) -> dict[str, int]:
     """Return numbers for `quaid stats`: entities (named by a note or an edge), edges, relations."""
     row = connection.execute(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from quaid.index import documents, fulltext, graph
 from quaid.index.documents import Document
+from quaid.index.scope import Scope
 from quaid.model import name_key
 
 if TYPE_CHECKING:
@@ -64,6 +65,22 @@ def list_notes(connection: apsw.Connection, wanted: NoteFilter, sort: Sort = "da
     if sort == "path":
         return listed
     return sorted(listed, key=lambda note: name_key(note.text if sort == "title" else note.document.kind))
+
+
+def newest_chunks(connection: apsw.Connection, scope: Scope, limit: int) -> list[int]:
+    """Return the turns and the opening chunks of notes in `scope` that were said or made last, newest first."""
+    rows = connection.execute(
+        "SELECT chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE (c.turn IS NOT NULL OR c.ordinal = 0) "
+        f"{scope.and_chunks} ORDER BY coalesce(c.said_at, d.created) DESC, d.id DESC, c.ordinal DESC LIMIT :limit",
+        {**scope.values, "limit": limit},
+    )
+    return [int(row[0]) for row in rows]
+
+
+def list_turns(connection: apsw.Connection, doc_id: int) -> list[int]:
+    """Return the numbers of the turns of an episode."""
+    rows = connection.execute("SELECT DISTINCT turn FROM chunks WHERE doc_id = ? AND turn IS NOT NULL", (doc_id,))
+    return [int(row[0]) for row in rows]
 
 
 def _conditions(connection: apsw.Connection, wanted: NoteFilter) -> tuple[list[str], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Edits of facts that change nothing else of their notes: approve, rewrite, merge, supersede …
+"""Edits of facts that change nothing else of their notes: approve, rewrite, merge …
 
 Nothing here deletes what was known: a fact that another one replaces stays, says by which and until when, and links to
 it still resolve. Pure functions of the bytes they are given.
@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key, note_name
+from quaid.capture.fact_note import supersede
+from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key
 from quaid.vault import frontmatter, markdown, notes
 
 Fields = Mapping[str, frontmatter.Value | None]
@@ -114,14 +115,6 @@ def add_edges(rel_path: str, data: bytes, edges: Iterable[Edge]) -> Edit:
             text = text.rstrip("\r\n") + notes.newline_of(text) * 2
         text = notes.append_line(text, notes.edge_line(edge))
     return Edit(rel_path, data, text.encode())
-
-
-def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -> Edit:
-    """Mark as replaced by another fact, and true until then if that is known."""
-    changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}
-    if until and not frontmatter.parse(data.decode("utf-8")).fields.get("valid_until"):
-        changes["valid_until"] = until
-    return set_fields(rel_path, data, changes)
 
 
 def merge(

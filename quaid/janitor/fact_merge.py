@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quaid.capture.fact_note import link_names
+from quaid.capture.fact_note import link_names, supersede
 from quaid.index import graph
 from quaid.index.facts import LivingFact, list_replaced_by
 from quaid.janitor import fact_edits
@@ -70,7 +70,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         return None
     try:
         if winner.is_protected:  # it stays as it is, and the others point to it
-            edits = tuple(fact_edits.supersede(path, data, winner.path, None) for path, data in known[1:])
+            edits = tuple(supersede(path, data, winner.path, None) for path, data in known[1:])
         else:
             statement = link_names(claim.statement, graph.entity_names(context.index)) if claim.statement else None
             edits = fact_edits.merge(known[0], known[1:], statement)
@@ -121,7 +121,7 @@ def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: s
             continue
         note = notes.parse_fact(path, data)
         if not (note.pinned or note.verified):
-            edits.append(fact_edits.supersede(path, data, winner_path, None))
+            edits.append(supersede(path, data, winner_path, None))
     return tuple(edits)
 
 

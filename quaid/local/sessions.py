@@ -1,5 +1,4 @@
-"""The memories that an agent's session has been given already, and why: a file a session, in sessions/ of the state
-folder.
+"""The memories that an agent's session has been given already: a file a session, in sessions/ of the state folder.
 
 Lines are only appended. Losing a file costs a repetition.
 """
@@ -8,12 +7,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from quaid.local import state_files
 
@@ -36,16 +35,6 @@ class Given:
         return hit_id in self.ids or f"{_lines_of(text)}\n" in self.text
 
 
-class Injection(NamedTuple):
-    """What went before a prompt, the ids of its hits, and what spoke for and against each hit that was found, by id. It
-    was made at `at` (ISO, in UTC).
-    """
-
-    at: str
-    shown: tuple[str, ...]
-    why: Mapping[str, str]
-
-
 def read(state: Path, session: str) -> Given:
     """Return what `session` was given since it began or was compacted. `state` is the vault's state folder."""
     ids: set[str] = set()
@@ -60,30 +49,9 @@ def read(state: Path, session: str) -> Given:
     return Given(frozenset(ids), compacted_at, text)
 
 
-def read_last(state: Path, session: str | None = None) -> Injection | None:
-    """Return what was found for the last prompt of `session`, or of the one that asked last; None where no reasons are
-    kept.
-    """
-    folder = state / FOLDER
-    paths = (
-        [_path(state, session)] if session else sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
-    )
-    for path in reversed(paths):
-        for line in reversed(_lines(path)):
-            if line.get("why"):
-                return Injection(str(line.get("at")), tuple(line.get("shown", ())), line["why"])
-    return None
-
-
-def record(
-    state: Path, session: str, ids: Iterable[str], *, shown: Sequence[str] = (), why: Mapping[str, str] | None = None
-) -> None:
-    """Remember that `session` was given the hits `ids`; and that for its prompt those in `shown` were, and `why`."""
-    told: dict[str, object] = {"ids": list(ids)}
-    if why:
-        told |= {"at": datetime.now(UTC).isoformat(timespec="seconds"), "shown": list(shown), "why": dict(why)}
-    if len(told) > 1 or told["ids"]:
-        _add(state, session, told)
+def record(state: Path, session: str, ids: Iterable[str]) -> None:
+    """Remember that `session` was given these hits."""
+    _add(state, session, {"ids": list(ids)})
 
 
 def begin(state: Path, session: str, text: str) -> None:

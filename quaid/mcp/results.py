@@ -16,6 +16,7 @@ from mcp.types import CallToolResult, TextContent
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
+from quaid.mcp.advice import as_tools
 from quaid.model import Commit, Hit, Kind, Recall
 from quaid.recall.blocks import pack, show, show_neighbour
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
@@ -54,13 +55,11 @@ AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
 
 
 class RecalledMemory(TypedDict):
-    """A memory that was found. `date` is when it was said or written; `origin` whose word it is; `beside` what was said
-    around it or what it rests on, by whoever is named there.
-    """
+    """`date`: when it was said; `origin`: whose word it is; `beside`: what was said around it or what it rests on."""
 
     id: str
     text: str
-    score: float
+    score: NotRequired[float]
     kind: str
     date: NotRequired[str]
     origin: str
@@ -82,7 +81,7 @@ class RecalledMemory(TypedDict):
 
 
 class RecallOutput(TypedDict):
-    """The memories that answer a question, best first; `warning` says why they may not be an answer."""
+    """`warning`: why they may not be an answer."""
 
     notice: str
     warning: NotRequired[str]
@@ -93,7 +92,7 @@ class RecallOutput(TypedDict):
 
 
 class NoteOutput(TypedDict):
-    """One note, or one turn of a conversation. `left_out` counts the characters that did not fit."""
+    """`left_out`: the characters that did not fit."""
 
     notice: str
     id: str
@@ -116,10 +115,7 @@ class NoteOutput(TypedDict):
 
 
 class WriteOutput(TypedDict):
-    """The result of a write: `outcome` is created, confirmed, linked, known, forgotten, restored, made, registered or
-    unchanged. `uncommitted` are files whose change is on disk but not in git, as their owner's own work is in them or,
-    as `hint` says, git refused.
-    """
+    """`uncommitted`: files whose change git does not have, for the owner's own work in them or as `hint` says."""
 
     outcome: str
     id: str
@@ -129,17 +125,18 @@ class WriteOutput(TypedDict):
     new_notes: NotRequired[list[str]]
     uncommitted: NotRequired[list[str]]
     secrets_removed: NotRequired[dict[str, int]]
+    replaced: NotRequired[str]
     hint: NotRequired[str]
 
 
 class NotedOutput(TypedDict):
-    """The number of lines that wait for the next extraction."""
+    """`waiting`: lines for the next extraction."""
 
     waiting: int
 
 
 class ExtractedFactOutput(TypedDict):
-    """A fact of a conversation: `outcome` is created, confirmed or known."""
+    """One fact of a conversation."""
 
     id: str
     text: str
@@ -154,9 +151,7 @@ class SkippedFact(TypedDict):
 
 
 class ExtractOutput(TypedDict):
-    """The result of an extraction. If `waiting` is true, nothing was learned from some of the conversation:
-    `problem` says why, and `question` is the prompt for whoever will answer it.
-    """
+    """`waiting`: some of it was not learned from, `problem` says why, `question` is for whoever will answer."""
 
     session: str
     path: str
@@ -233,7 +228,8 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
     then = found.trace.get("as_of")
     sentences = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
     named = {sentence.partition(":")[0]: sentence for sentence in sentences}
-    degraded = [one_line(named.get(name) or _DEGRADED.get(name, name)) for name in found.degraded] + [*more]
+    keep = KEEP if found.query else ("memories", "text")
+    degraded = [one_line(as_tools(named.get(name) or _DEGRADED.get(name, name))) for name in found.degraded] + [*more]
     warning = warning_of(found)
     memories = [
         without_empty(RecalledMemory(
@@ -258,7 +254,7 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
             later_than=list(hit.later_than),
             earlier_than=list(hit.earlier_than),
             related_through=[one_line(name) for name in hit.via],
-        ))
+        ), keep)
         for hit in hits
     ]  # fmt: skip
     shape = RecallOutput(
@@ -275,6 +271,8 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
 
 def warning_of(found: Recall) -> str:
     """A sentence that says why an answer may be wrong and what to do about it; empty when it looks good."""
+    if not found.query:
+        return "" if found.hits else "Nothing is remembered there yet."
     if not found.hits:
         return (
             "Nothing relevant was found. Ask again with names, other words or no dates; else say that you do not know."
@@ -325,7 +323,8 @@ def write_result(written: WriteResult) -> CallToolResult:
         new_notes=[one_line(path) for path in written.created],
         uncommitted=[one_line(path) for path in written.left],
         secrets_removed=dict(Counter(written.redacted)),
-        hint=written.hint or "",
+        replaced=one_line(written.replaced),
+        hint=as_tools(written.hint or ""),
     ))  # fmt: skip
 
 
@@ -346,11 +345,11 @@ def extract_result(extracted: ExtractResult, prompt: BuiltPrompt | None) -> Call
             for fact in extracted.facts
         ],
         names=[one_line(name) for name in extracted.entities],
-        not_kept=[SkippedFact(text=one_line(item.text), reason=item.reason) for item in extracted.left_out],
+        not_kept=[SkippedFact(text=one_line(item.text), reason=as_tools(item.reason)) for item in extracted.left_out],
         secrets_removed=dict(Counter(extracted.redacted)),
         model=one_line(extracted.model),
         commit=extracted.commit or "",
-        problem=str(extracted.problem or ""),
+        problem=as_tools(str(extracted.problem or "")),
         next_step=next_step or "",
         through=prompt.through if prompt else 0,
         question=prompt.text if prompt else "",

@@ -25,17 +25,19 @@ from mcp.server.mcpserver.exceptions import (
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent
+from mcp.types import Tool as ListedTool
 from pydantic import AnyUrl, BaseModel, ValidationError
 from pydantic_core import to_json
 
 from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs_tools
+from quaid.mcp.advice import as_tools
 from quaid.mcp.capture_tools import CaptureTools
 from quaid.mcp.prompts import add_prompts
 from quaid.mcp.recall_tools import RecallTools
 from quaid.mcp.resources import add_resources
-from quaid.mcp.toolbox import select_tools
+from quaid.mcp.toolbox import lean, select_tools
 from quaid.mcp.workers import Workers
 from quaid.mcp.write_tools import WriteTools
 from quaid.redaction import admit, admit_all
@@ -88,11 +90,21 @@ class Server(MCPServer[Any]):
         groups = (RecallTools(workers), WriteTools(workers), CaptureTools(workers), documents)
         known = list(chain.from_iterable(group.tools() for group in groups))
         self._known = {tool.name for tool in known}
+        self._offered: set[str] = set()
         self._arguments: dict[str, frozenset[str]] = {}
         for tool in select_tools(known, everything=surface == "all"):
             self.add_tool(tool.call, tool.name, tool.title, tool.description, tool.annotations)
+            self._offered.add(tool.name)
         add_resources(self, workers)
         add_prompts(self, workers)
+
+    async def list_tools(self) -> list[ListedTool]:
+        """List the tools that are offered. Every conversation of a host pays for each word of them."""
+        listed = await super().list_tools()
+        for tool in listed:
+            tool.input_schema = lean(tool.input_schema)
+            tool.output_schema = tool.output_schema and lean(tool.output_schema)
+        return listed
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -158,7 +170,7 @@ class Server(MCPServer[Any]):
             tools = await self.list_tools()
             self._arguments = {tool.name: frozenset(tool.input_schema.get("properties", ())) for tool in tools}
         if name not in self._arguments:
-            more = " It is behind: quaid mcp --tools all" if name in self._known else ""
+            more = " It is offered by: quaid mcp --tools all" if name in self._known else ""
             raise ToolError(
                 f"There is no tool {admit(name[:80]).text!r}; there are {', '.join(self._arguments)}.{more}"
             )
@@ -167,8 +179,10 @@ class Server(MCPServer[Any]):
             raise ToolError(f"{name} takes no {shown}; it takes {', '.join(sorted(self._arguments[name]))}.")
 
     def _explain(self, error: Exception, what: str) -> str:
-        """A failure as the model reads it: an error of Quaid in its own words, a bug without any detail."""
-        return without_unseen(admit(self._sentence(error, what)).text)
+        """A failure as the model reads it: an error of Quaid in its own words with tools for the next step, a bug
+        without any detail.
+        """
+        return without_unseen(admit(as_tools(self._sentence(error, what), self._offered)).text)
 
     def _sentence(self, error: Exception, what: str) -> str:
         if (refusal := _refusal(error)) is not None:

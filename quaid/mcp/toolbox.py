@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
@@ -31,9 +31,9 @@ REMOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempoten
 ASKS_A_MODEL = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=True)
 
 Ref = Annotated[str, Field(min_length=1, max_length=250, description=(
-    "An id as memory_recall gives it, or a part of one of at least four characters, a name (Maya Chen), a path, or one "
-    "turn of a conversation (20-1402-2f1c9a#t3)."
+    "An id or its last characters, a name (Maya Chen), a path, or a turn (20-1402-2f1c9a#t3)."
 ))]  # fmt: skip
+_UNSAID = frozenset({"title", "maxLength", "minLength", "maxItems"})
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Day = Annotated[str | None, Field(max_length=60)]
 
@@ -54,6 +54,31 @@ class Tool(NamedTuple):
     @property
     def description(self) -> str:
         return inspect.getdoc(self.call) or ""
+
+
+def lean(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema as a model needs it: without titles, limits of length, which a refusal names, and that what
+    may be left out may be null; with each definition where it is used.
+    """
+    definitions = schema.get("$defs", {})
+
+    def leaner(value: Any) -> Any:
+        if isinstance(value, list):
+            return [leaner(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if "$ref" in value:
+            return leaner(definitions[value["$ref"].rpartition("/")[2]])
+        # Under one of these names a property is an object of its own.
+        kept = {key: leaner(each) for key, each in value.items() if key not in _UNSAID or isinstance(each, dict)}
+        given = [each for each in kept.get("anyOf", ()) if each != {"type": "null"}]
+        if len(given) == 1 and kept.get("default", 0) is None:
+            del kept["anyOf"], kept["default"]
+            return given[0] | kept
+        return kept
+
+    lean_schema: dict[str, Any] = leaner({key: value for key, value in schema.items() if key != "$defs"})
+    return lean_schema
 
 
 def select_tools(tools: Iterable[Tool], *, everything: bool) -> list[Tool]:

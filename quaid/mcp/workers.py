@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_WAIT_S = 60.0
 """A recall waits so long for an extraction under way."""
+SERVER = "quaid mcp"
 WATCH_LOCK = "following.lock"
 WATCH_EVERY_S = 5.0
 """The interval at which a server looks whether another process follows the vault."""
@@ -48,7 +49,7 @@ class Workers:
         self.slow = Worker("slow", root)
         self.documents = Worker("documents", root)
         self._watch = _Watch(root)
-        self._listener = run_call and Listener(root, run_call, "quaid mcp", use=self._lend)
+        self._listener = run_call and Listener(root, run_call, SERVER, use=self._lend)
         self._is_warm = False
         self._gave_up = False
 
@@ -141,7 +142,7 @@ class _Watch:
         try:
             with Memory.open(self._root) as memory:
                 memory.report_to(None, self._say)
-                self._follower = memory.follow(lambda _: None)
+                self._follower = memory.follow(lambda _: None, SERVER)
                 if not self._stop.is_set():
                     self._follower.run()
         except (QuaidError, OSError) as error:  # the vault may be gone for now; every read looks for itself anyway

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from quaid.errors import BadInputError, NothingToReplaceError
+from quaid.index import graph, listing
 from quaid.mcp import results
 from quaid.mcp.toolbox import ADDS, REMOVES, SETTLES, Day, Name, Ref, Tool, parse_date, with_retries
 from quaid.mcp.workers import Workers
+from quaid.model import Kind, name_key, note_name
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
     from quaid.memory import Memory
 
 Category = Literal["fact", "preference", "belief", "experience", "event", "decision"]
-Source = Annotated[Literal["user", "assistant", "tool"], Field(description=(
-    "Whose word it is: the user said it, you concluded it, or a document, page or tool's output says so."
-))]  # fmt: skip
-Speaker = Annotated[str | None, Field(max_length=200, description="The name of who said it.")]
+Source = Annotated[
+    Literal["user", "assistant", "tool"],
+    Field(description="Who says so: the user, you (a conclusion), or a document or tool."),
+]
+Replaces = Annotated[
+    str | None, Field(max_length=4_000, description="The id or the words of the fact that is no longer true with it.")
+]
+Speaker = Annotated[str | None, Field(max_length=200, description="Who said it, by name.")]
 Keywords = Annotated[
     list[Annotated[str, Field(max_length=100)]] | None,
-    Field(max_length=30, description="Words to find it by that the text does not have."),
+    Field(max_length=30, description="Other words to find it by."),
 ]
-Since = Annotated[Day, Field(description="True since, where that is known: 2026-11-01.")]
-Until = Annotated[Day, Field(description="True until, where that is known.")]
+Since = Annotated[Day, Field(description="True since: 2026-11-01.")]
+Until = Annotated[Day, Field(description="True until.")]
 Project = Annotated[str | None, Field(max_length=200, description="The project it is about.")]
-Session = Annotated[str | None, Field(max_length=300, description="Only for this session; else for any.")]
+Session = Annotated[str | None, Field(max_length=300, description="Only for this session.")]
+
+
+NEAREST = 3
+"""Facts that are named where none is what a new one replaces."""
+MAX_NAMED = 200
+"""Characters of each."""
+MAX_COUNTED = 10_000
 
 
 class WriteTools:
@@ -47,6 +61,7 @@ class WriteTools:
     async def memory_store(
         self,
         text: Annotated[str, Field(min_length=1, max_length=4_000, description="One claim that stands alone.")],
+        replaces: Replaces = None,
         category: Category = "fact",
         speaker: Speaker = None,
         source: Source = "user",
@@ -57,12 +72,12 @@ class WriteTools:
     ) -> Annotated[CallToolResult, results.WriteOutput]:
         """Remember one fact for good. One that is known already is confirmed instead of stored twice.
 
-        USE WHEN: the user asks you to remember something, corrects you, or tells a lasting preference, decision, date
-        or relation.
-        SKIP WHEN: it is small talk, a passing state of a task, general knowledge, a secret (keys are taken out), or
-        something that only a web page or tool told you and the user did not ask to keep.
-        TIPS: at least three words, names instead of pronouns, absolute dates: "Maya Chen moves to Lisbon on 3 May
-        2027", not "she moves there next week". One claim a call.
+        USE WHEN: the user asks you to remember something, or tells a lasting preference, decision, date or relation.
+        When they correct or change one ("we moved from Linear to Jira"), give the old one as `replaces`.
+        SKIP WHEN: it is small talk, the state of a task, general knowledge, a secret (keys are taken out), or what only
+        a page or tool says and nobody asked to keep.
+        TIPS: names instead of pronouns, absolute dates: "Maya Chen moves to Lisbon on 3 May 2027", not "she moves there
+        next week". One claim a call.
         """
         since, until = parse_date(valid_from, end=False), parse_date(valid_until, end=True)
         details = {
@@ -75,36 +90,40 @@ class WriteTools:
             "valid_until": until and until.isoformat(),
             "project": project,
         }
-        return await self._write(lambda memory: memory.remember(text, **details))
+        return await self._write(lambda memory: _remember(memory, text, replaces, details))
 
     async def memory_note(
         self,
         text: Annotated[str, Field(min_length=1, max_length=4_000, description="One line.")],
         session: Session = None,
     ) -> Annotated[CallToolResult, results.NotedOutput]:
-        """Note a line that must not be lost when this conversation is learned from at its end.
+        """Note a line for when this conversation is learned from at its end.
 
-        USE WHEN: something matters now and its meaning will be clear only later: an insight, an open question, a thing
-        to follow up.
-        SKIP WHEN: it is a plain fact: memory_store keeps that at once, and it can be recalled.
+        USE WHEN: something matters and its meaning will be clear only later: an open question, a thing to follow up.
+        SKIP WHEN: it is a plain fact: memory_store.
         """
         waiting = await self._workers.writing.run(lambda memory: memory.note(text, session))
         return results.tool_result(results.NotedOutput(waiting=waiting), keep=("waiting",))
 
     async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WriteOutput]:
-        """Take one memory out: a fact, an entity, a conversation or one turn of it. git keeps it.
+        """Take out a fact, a turn, or, by its whole id, a person or a conversation. git keeps it.
 
-        USE WHEN: the user asks to forget something, or a memory proved wrong. Recall it first and give its id.
-        SKIP WHEN: it was true and has changed: store the new fact; which one holds is settled later.
+        USE WHEN: the user asks to forget something, or a memory was never true. Recall it first and give its id.
+        SKIP WHEN: it was true and has changed: memory_store with `replaces`.
         """
-        return await self._write(lambda memory: memory.forget(ref))
+
+        def forget(memory: Memory) -> WriteResult:
+            _ask_for_id(memory, ref)
+            return memory.forget(ref)
+
+        return await self._write(forget)
 
     async def memory_restore(
-        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="The whole id that was forgotten.")]
+        self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id.")]
     ) -> Annotated[CallToolResult, results.WriteOutput]:
-        """Bring back a memory that was forgotten, as it was.
+        """Bring back a memory that was forgotten, as it was, or let a fact hold again that was replaced.
 
-        USE WHEN: the user wants back what memory_forget took out.
+        USE WHEN: the user wants back what memory_forget or `replaces` took out.
         """
         return await self._write(lambda memory: memory.restore(ref))
 
@@ -125,3 +144,46 @@ class WriteTools:
 
     async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
         return results.write_result(await self._workers.writing.run(with_retries(job)))
+
+
+def _remember(memory: Memory, text: str, replaces: str | None, details: dict[str, Any]) -> WriteResult:
+    """Store a fact. Where what it replaces is not found, the refusal names the facts nearest to that."""
+    try:
+        return memory.remember(text, replaces=replaces, **details)
+    except NothingToReplaceError as error:
+        near = memory.recall(replaces or "", NEAREST, kinds={"fact"}, keep=False, depth="fast").hits
+        if not near:
+            raise
+        listed = "; ".join(f"{hit.id}: {results.shorten(results.one_line(hit.text), MAX_NAMED)}" for hit in near)
+        raise BadInputError(f"{error}. Nearest are {listed}") from error
+
+
+def _ask_for_id(memory: Memory, reference: str) -> None:
+    """Refuse to forget a whole person or conversation that is not given by its id.
+
+    Raises:
+        BadInputError: the id, and how much would go.
+        NoteNotFoundError, AmbiguousReferenceError
+    """
+    view = memory.get(reference)
+    document = view.document
+    if document.kind not in {Kind.ENTITY, Kind.EPISODE} or view.turn is not None or reference.strip() == document.id:
+        return
+    index = memory.index()
+    if document.kind == Kind.EPISODE:
+        turns = listing.list_turns(index, document.doc_id)
+        citing = graph.citing_chunks(index, [(note_name(document.path), turn) for turn in turns])
+        goes = f"the conversation of {results.day(document.created)} with its {_count(turns, 'turn')}"
+        stays = f"{_count({chunk_id for _, _, chunk_id in citing}, 'fact')} learned from it"
+    else:
+        others = set(graph.documents_about(index, {name_key(document.title)}, limit=MAX_COUNTED)) - {document.doc_id}
+        goes = f"the note of {results.one_line(document.title)} with its aliases and {_count(view.edges, 'relation')}"
+        stays = f"{_count(others, 'note')} about it"
+    raise BadInputError(
+        f"That would take out {goes}; {stays} would stay. If the user wants that, call memory_forget again "
+        f"with its id: {document.id}"
+    )
+
+
+def _count(things: Collection[object], what: str) -> str:
+    return f"{len(things):,} {what}{'' if len(things) == 1 else 's'}"

@@ -26,6 +26,7 @@ from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
 from quaid.index.scope import visible_to
 from quaid.index.views import NoteView, view_note
+from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
 from quaid.recall import cutoff, pipeline
@@ -105,7 +106,12 @@ class Answers:
         embedder_of, kept = self._embedding.embedder_of, self._kept.of
         with database.shared_snapshot(connection, second) as second:
             sources = Sources(connection, second, embedder_of, self.matrix, self._postings, self._kept)
-            answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+            if options.recent and not query.strip():
+                answer = pipeline.list_newest(sources, self._settings.recall, options, self.helpers())
+            else:
+                answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+        if options.recent:
+            answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
         if core_notes:
             answer = replace(answer, context=core_notes)
         degraded = list(stale)
@@ -161,6 +167,9 @@ class Answers:
 
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
         """Record the answer; what could not be recorded is named in `degraded`."""
+        if door != "hook":  # which says itself what of it was given
+            state, log = state_folder(self._root), self._settings.recall.log
+            recall_trail.add(state, log, answer, door=door, session=session or "", withheld={})
         records = self.records()
         inhibited = answer.trace.get("inhibited")
         problems = [records.weaken(inhibited)] if isinstance(inhibited, list) and inhibited else []

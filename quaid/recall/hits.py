@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
-from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key
+from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key, note_name
 from quaid.recall import contradictions, scoring, surroundings
 from quaid.recall.candidates import CandidateSet, Chosen, hit_id, hit_kind
 from quaid.recall.features import contributions
@@ -43,6 +43,7 @@ def render(
         ("aliases", request.owner_names, repr(request.scope)),
         lambda: graph.with_aliases(connection, request.owner_names, request.scope),
     )
+    replaced = _list_replaced(request, candidates)
     headings = surroundings.list_headings(request, candidates)
     beside: Mapping[int, tuple[Neighbour, ...]] = {}
     if request.options.beside or request.options.budget is not None:
@@ -72,7 +73,10 @@ def render(
             via=retrieved.graph.via.get(candidate.doc_id, ()),
             contradicts=tuple(ids[doc_id] for doc_id in sorted(opposed.get(candidate.doc_id, ())) if doc_id in ids),
             later_than=_rivals(candidate, 1, by_document, opposed, ids),
-            earlier_than=_rivals(candidate, -1, by_document, opposed, ids),
+            earlier_than=(
+                *_rivals(candidate, -1, by_document, opposed, ids),
+                *replaced.get((note_name(candidate.path), candidate.turn), ()),
+            ),
             evidence=contributions(found.features.get(candidate.chunk_id, {}), found.shares),
             ordinal=candidate.ordinal,
             heading=headings[candidate.chunk_id],
@@ -92,6 +96,19 @@ def _rivals(
     """Return the ids of the hits that contradict `candidate` and are the earlier (`order` 1) or the later (-1)."""
     rivals = (by_document.get(doc_id) for doc_id in sorted(opposed.get(candidate.doc_id, ())))
     return tuple(ids[each.doc_id] for each in rivals if each and contradictions.compare_times(candidate, each) == order)
+
+
+def _list_replaced(
+    request: SearchRequest, candidates: Sequence[Candidate]
+) -> dict[tuple[str, int | None], tuple[str, ...]]:
+    """Return for each turn that a replaced fact was learned from the ids of the facts that replaced it."""
+    turns = [(note_name(each.path), each.turn) for each in candidates if each.turn is not None]
+    found: dict[tuple[str, int | None], tuple[str, ...]] = {}
+    for episode, turn, name in graph.replaced_turns(request.connection, turns, request.scope) if turns else ():
+        later = documents.find_by_reference(request.connection, name, request.scope)
+        ids = [each.id for each in later if each.superseded_by is None]
+        found[episode, turn] = tuple(dict.fromkeys([*found.get((episode, turn), ()), *ids]))
+    return found
 
 
 def provenance(candidate: Candidate, owner_keys: Collection[str]) -> str:

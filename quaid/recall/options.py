@@ -75,7 +75,8 @@ class RecallOptions:
     is the one that is going on, whose turns the asker still has before it; what was said up to `compacted_at` it has no
     longer. `first` and `last` are the days between which a memory was made; what has no date is in. `at` asks what was
     true on that day. `budget` is in tokens of all that is printed; `beside`
-    fetches what stands around each hit without one, for whoever packs the hits. `keyword_only` is `quaid search`.
+    fetches what stands around each hit without one, for whoever packs the hits. `keyword_only` is `quaid search`. With
+    `recent` the newest come first: of those that answer, or of all where nothing is asked.
     """
 
     limit: int | None = None
@@ -90,6 +91,7 @@ class RecallOptions:
     last: date | None = None
     at: date | None = None
     superseded: bool = False
+    recent: bool = False
     keyword_only: bool = False
     depth: Depth = "auto"
     budget: int | None = None

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quaid.errors import EmbeddingError, ModelError
-from quaid.index import documents, fulltext, graph
+from quaid.index import documents, fulltext, graph, listing
 from quaid.index.documents import Candidate
-from quaid.model import Hit, Recall, Use
+from quaid.model import Hit, Kind, Recall, Use
 from quaid.recall import (
     beam_search,
     candidates,
@@ -30,7 +30,7 @@ from quaid.recall import (
 )
 from quaid.recall.candidates import CandidateSet, Chosen, hit_id
 from quaid.recall.intent import PROFILES
-from quaid.recall.options import RecallOptions, scope_of
+from quaid.recall.options import RecallOptions, of_kinds, scope_of
 from quaid.recall.rerank import MAX_JUDGED, Judge, Judged, blend, misleading
 from quaid.recall.retrieval import Retrieved, SearchRequest, Sources
 from quaid.recall.trace import RecallTrace
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 MOST_IN_BUDGET = 100
 """Hits that are packed into a budget of tokens at most, where no limit is asked for."""
+NEWEST = 12
+"""The number of newest memories, where no limit is asked for or set."""
+SPARE = 3
+"""For each of the newest memories this many are looked at, as some of them are over."""
 StrengthsOf = Callable[[Collection[str]], Mapping[str, Use]]
 
 
@@ -96,6 +100,25 @@ def _parse(
     if stages.intent_weights:
         settings = replace(settings, vector_weight=PROFILES[parsed.intent].vector_weight)
     return SearchRequest(sources, settings, options, trace, parsed, scope, named, tuple(owner_names))
+
+
+def list_newest(
+    sources: Sources, settings: RecallSettings, options: RecallOptions, helpers: Helpers | None = None
+) -> Recall:
+    """Return the newest memories that hold, newest first: facts, where no kinds are asked for. They answer no question,
+    so none has a score.
+    """
+    request = _parse(sources, "", settings, options, (helpers or Helpers()).owner_names)
+    limit = options.limit or settings.limit or NEWEST
+    scope = of_kinds(request.scope, options.kinds or frozenset({Kind.FACT.value}))
+    newest = listing.newest_chunks(request.connection, scope, SPARE * limit)
+    fetched = documents.fetch_candidates(request.connection, newest, scope)
+    holds = scoring.truth(request, fetched.values())
+    listed = [fetched[chunk_id] for chunk_id in newest if chunk_id in fetched]
+    holding = [(each, 0.0, 1) for each in listed if holds(each)]
+    chosen, opposed = contradictions.show_together(request, holding[:limit])
+    shown = hits.render(request, chosen, CandidateSet(), Retrieved(), opposed)
+    return Recall("", shown, (), request.trace.took_ms, request.trace.as_shape(), more=len(holding) > limit)
 
 
 class _Pipeline:

@@ -142,7 +142,7 @@ def _index_attention(index: Index, embedding: EmbeddingState, watcher: Watcher |
 def _background_attention(memory: Memory) -> list[Attention]:
     """Writes that were killed, nights that did not run, conversations that were given up, documents that are stale."""
     from quaid.janitor.news import overdue_in
-    from quaid.local import queue
+    from quaid.local import hook_failures, queue
 
     state = state_folder(memory.root)
     found = [
@@ -151,6 +151,7 @@ def _background_attention(memory: Memory) -> list[Attention]:
     ]
     if transaction.needs_recovery(memory.root):
         found.append(Attention("A write was interrupted", "the next write finishes it; nothing is lost"))
+    found += [Attention(str(failure), "quaid doctor --hooks") for failure in hook_failures.read(memory.root)]
     if late := overdue_in(state, datetime.now(UTC)):
         found.append(Attention(late))
     if given_up := queue.failed(state):

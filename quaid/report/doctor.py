@@ -26,13 +26,14 @@ from quaid.history.vault_history import History
 from quaid.index import database, documents
 from quaid.index.reader import IndexReader
 from quaid.llm import Models
+from quaid.local import hook_failures
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
 from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_notes
 from quaid.report.language import STEP, propose_model
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.resident.listener import find_listening, why_nobody_can_listen
-from quaid.sync.follow import read_heartbeat
+from quaid.sync.follow import find_watcher
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
 from quaid.vault.notes import NOT_MADE
@@ -105,7 +106,8 @@ def check_vault(root: Path, problem: QuaidError | None) -> Outcome:
     """Check that the folder is a vault and that its settings can be read; `problem` says why not."""
     if problem is not None:
         sentence, _, step = str(problem).partition(". ")
-        return "error", f"{sentence}.", step
+        since = "".join(f" Hooks have met this since {each.since[:16]}." for each in hook_failures.read(root)[:1])
+        return "error", f"{sentence}.{since}", step
     return "ok", f"{root}"
 
 
@@ -223,14 +225,15 @@ def check_outbound(memory: Memory) -> Outcome:
 
 def check_watcher(memory: Memory) -> Outcome:
     """Check that a watcher that left a heartbeat is alive."""
-    heartbeat = read_heartbeat(state_folder(memory.root))
+    now = datetime.now(UTC)
+    heartbeat = find_watcher(state_folder(memory.root), now)
     if heartbeat is None:
         return "ok", "Not running; every read checks for itself"
-    if not heartbeat.is_alive(datetime.now(UTC)):
+    if not heartbeat.is_alive(now):
         return "warning", f"Process {heartbeat.pid} died without a word.", "quaid watch"
     if heartbeat.problem:
         return "warning", heartbeat.problem, "see its output"
-    return "ok", f"Process {heartbeat.pid} follows by {heartbeat.mode}"
+    return "ok", f"Process {heartbeat.pid} ({heartbeat.what}) follows by {heartbeat.mode}"
 
 
 def check_resident(memory: Memory) -> Outcome:
@@ -262,6 +265,8 @@ def check_hooks(memory: Memory) -> Outcome:
     """Check that the hooks of agents' programs answer, and tell how quickly."""
     from quaid.local import hook_log, queue
 
+    if failures := hook_failures.read(memory.root):
+        return "warning", f"{'; '.join(map(str, failures))}.", "quaid doctor --hooks"
     state = state_folder(memory.root)
     calls = hook_log.read(state)
     waiting = len(queue.waiting(state))

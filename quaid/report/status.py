@@ -19,7 +19,7 @@ from quaid.report.language import propose_model
 from quaid.report.outbound import list_outbound
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
-from quaid.sync.follow import read_heartbeat
+from quaid.sync.follow import find_watcher
 from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class EmbeddingState:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A `quaid watch` that left a heartbeat; `alive` is False when it died without saying so."""
+    """What follows the vault; `alive` is False for a `quaid watch` that died without saying so."""
 
     pid: int
     mode: str
@@ -129,8 +129,9 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     model = resolve(configured).model
     embedding = EmbeddingState(configured.provider, model, ready, str(problem) if problem else None, proposal)
     watcher = None
-    if heartbeat := read_heartbeat(state_folder(memory.root)):
-        is_alive = heartbeat.is_alive(now or datetime.now(UTC))
+    now = now or datetime.now(UTC)
+    if heartbeat := find_watcher(state_folder(memory.root), now):
+        is_alive = heartbeat.is_alive(now)
         watcher = Watcher(
             heartbeat.pid, heartbeat.mode, is_alive, heartbeat.started, heartbeat.last_sync, heartbeat.problem
         )

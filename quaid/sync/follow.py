@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 HEARTBEAT_FILE = "watch.json"
+WATCH = "quaid watch"
 HEARTBEAT_S = 5.0
 FULL_SWEEP_S = 60.0
 MAX_WAIT_S = 0.7
@@ -46,6 +47,8 @@ class Heartbeat:
     beat: str
     last_sync: str | None
     problem: str | None
+    what: str = WATCH
+    """The command that follows; for any other than `quaid watch` this is beside its work."""
 
     def is_alive(self, now: datetime) -> bool:
         age_s = (now - datetime.fromisoformat(self.beat)).total_seconds()
@@ -60,16 +63,30 @@ def read_heartbeat(state: Path) -> Heartbeat | None:
         return None
 
 
+def find_watcher(state: Path, now: datetime) -> Heartbeat | None:
+    """Return the last heartbeat, of a watcher that died too; None where none runs, or what followed beside its work has
+    ended, however: nobody waits for it.
+    """
+    heartbeat = read_heartbeat(state)
+    return heartbeat if heartbeat and (heartbeat.what == WATCH or heartbeat.is_alive(now)) else None
+
+
 class Follower:
     """Keeps the index up to date until told to stop. One call of `run` is one `quaid watch`."""
 
     def __init__(
-        self, indexer: Indexer, settings: SyncSettings, report: Callable[[SyncReport], None], say: Callable[[str], None]
+        self,
+        indexer: Indexer,
+        settings: SyncSettings,
+        report: Callable[[SyncReport], None],
+        say: Callable[[str], None],
+        what: str = WATCH,
     ) -> None:
         self._indexer = indexer
         self._settings = settings
         self._report = report
         self._say = say
+        self._what = what
         self._wake = threading.Event()
         self._changed = ChangedNotes(indexer.root)
         self._needs_sweep = True
@@ -210,7 +227,9 @@ class Follower:
 
     def _beat(self) -> None:
         self._last_beat = time.monotonic()
-        heartbeat = Heartbeat(os.getpid(), self._mode, self._started, _now(), self._last_sync, self._problem)
+        heartbeat = Heartbeat(
+            os.getpid(), self._mode, self._started, _now(), self._last_sync, self._problem, self._what
+        )
         path = state_folder(self._indexer.root) / HEARTBEAT_FILE
         temporary = path.with_name(layout.temporary_name(path.name))
         try:

@@ -89,6 +89,11 @@ def parse_turns(body: str, started: datetime | None = None) -> list[EpisodeTurn]
     return [_to_turn(block, body, started) for block in _find_blocks(body)]
 
 
+def says_turn(body: str, number: int) -> bool:
+    """Whether a turn has this number and says something."""
+    return any(turn.number == number and turn.text for turn in parse_turns(body))
+
+
 def forget_turn(body: str, number: int) -> str:
     """`body` with the text of turn `number` replaced by `*(forgotten)*` and every other byte as it was.
 

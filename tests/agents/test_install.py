@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import stat
 import sys
 import tomllib
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,6 +33,12 @@ EVENTS = ["SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop
 @pytest.fixture
 def machine(tmp_path):
     return machine_at(tmp_path)
+
+
+@pytest.fixture
+def equipped(machine):
+    """A machine on which Quaid has its plugins."""
+    return replace(machine, plugins=Path(__file__).parents[2] / "hooks")
 
 
 def uninstall(machine, name, **options):
@@ -88,6 +96,51 @@ class TestHosts:
         assert handler == {"type": "command", "command": QUAID[0], "args": args, "timeout": 10, "async": True}
         assert "mcp__quaid__memory_recall" in said["permissions"]["allow"]
         assert not [tool for tool in said["permissions"]["allow"] if "store" in tool or "forget" in tool]
+
+    def test_claude_code_gets_the_skill_and_the_commands_of_the_plugin(self, equipped):
+        files = {"skills/quaid-memory/SKILL.md", *(f"commands/quaid/{name}.md" for name in
+                 ("recall", "remember", "review"))}  # fmt: skip
+        folder = equipped.home / ".claude"
+
+        def there():
+            return {str(path.relative_to(folder)) for name in ("skills", "commands") for path in
+                    (folder / name).rglob("*") if path.is_file()}  # fmt: skip
+
+        before = everything(equipped.home)
+        names = [name for change in install(equipped, "claude-code").changes for name in change.names]
+        assert {"skill quaid-memory", "command /quaid:recall"} < set(names)
+        assert there() == files
+        skill = (folder / "skills/quaid-memory/SKILL.md").read_text()
+        assert "\nname: quaid-memory\n" in skill
+        assert "mcp__quaid__memory_recall" in skill
+        assert "plugin" not in skill.split("---")[1]
+        install(equipped, "claude-code", plugin=True)
+        assert there() == set()
+        install(equipped, "claude-code")
+        assert there() == files
+        uninstall(equipped, "claude-code")
+        assert everything(equipped.home) == before
+        assert not (folder / "commands" / "quaid").exists()
+
+    def test_a_skill_that_its_owner_has_changed_stays_theirs(self, equipped):
+        install(equipped, "claude-code")
+        skill = equipped.home / ".claude/skills/quaid-memory/SKILL.md"
+        skill.write_text("my own words")
+        assert not install(equipped, "claude-code").changes
+        done = uninstall(equipped, "claude-code")
+        assert [change.altered for change in done.changes if change.path == skill] == [("skill quaid-memory",)]
+        assert not skill.exists()
+        (backup,) = skill.parent.iterdir()
+        assert backup.read_text() == "my own words"
+
+    def test_a_new_version_of_the_skill_takes_the_place_of_the_old_one(self, equipped, tmp_path):
+        shutil.copytree(equipped.plugins / "claude-code", tmp_path / "new" / "claude-code")
+        install(equipped, "claude-code")
+        newer = replace(equipped, plugins=tmp_path / "new")
+        with (newer.plugins / "claude-code/skills/memory/SKILL.md").open("a") as file:
+            file.write("More.\n")
+        assert [change.names for change in install(newer, "claude-code").changes] == [("skill quaid-memory",)]
+        assert (equipped.home / ".claude/skills/quaid-memory/SKILL.md").read_text().endswith("More.\n")
 
     def test_a_vault_that_is_named_goes_along(self, machine, tmp_path):
         (tmp_path / "work" / "quaid.toml").parent.mkdir()

@@ -40,6 +40,14 @@ def test_a_new_vault_has_nothing_to_tell(vault):
     assert render_context(told(vault), 1_500) == ""
 
 
+def test_what_was_told_last_says_since_when_it_is_true(vault):
+    fact(vault, "now", "Maya lives in Lisbon.", "2026-11-18", more="valid_from: 2026-05-03\n")
+    fact(vault, "before", "Maya lives in Hamburg.", "2026-11-20", more="valid_from: 2019-01-01\n")
+    lines = render_context(told(vault), 1_500).splitlines()
+    assert "- (2026-11-20) Maya lives in Hamburg. (since 2019-01-01)" in lines
+    assert "- (2026-11-18) Maya lives in Lisbon. (since 2026-05-03)" in lines
+
+
 def test_all_there_is_in_its_order(vault):
     vault.write("USER.md", "---\ntype: core\n---\n# User\n\n<!-- for people -->\nMaya is a potter. %%hidden%%\n")
     vault.write("projects/kiln/PROJECT.md", "---\ntype: project\nlabel: The kiln\n---\n# The kiln\n")

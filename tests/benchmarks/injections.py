@@ -32,7 +32,7 @@ from quaid import Memory
 from quaid.agents.prompt_context import build_prompt_context
 from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.config import load_settings
-from quaid.local import sessions
+from quaid.local import recall_trail
 from quaid.place import state_folder
 from quaid.recall.cutoff import tokens
 from quaid.recall.intent import is_technical
@@ -124,9 +124,10 @@ def ask(root: Path, rows: Sequence[Row], keys: Mapping[str, str], provider: str)
         for number, row in enumerate(row for row in rows if row.kind == "prompt"):
             session = f"{provider}-{number}"
             told = build_prompt_context(root, memory.settings, memory.recall, row.text, session)
-            found = sessions.read_last(state_folder(root), session)
-            shown = found.shown if found else ()
-            why = {keys.get(hit, hit): said for hit, said in found.why.items()} if found else {}
+            found = recall_trail.read_last(state_folder(root), session)
+            shown = [hit for hit, *_ in found.given] if found else []
+            said = {hit: why for hit, _, why in found.left_out} | {**found.weighed} if found else {}
+            why = {keys.get(hit, hit): each for hit, each in said.items()}
             yield Given(row, tuple(keys.get(hit, hit) for hit in shown), tokens(told.text), why)
 
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from claude_code import LIMIT_S, PLUGIN, ClaudeCode, find_claude
+from claude_code import LIMIT_S, PLUGIN, ClaudeCode, find_claude, find_quaid
 from messages_api import Call, MessagesApi, as_text, since_the_last_answer, tool_results
 from replay import Replay, facts_of
 from vaults import Vault, be_calm, copy_vault, wait_for
 
+from quaid.agents.hosts import HOSTS, InstallOptions, Machine
+from quaid.agents.installation import install
 from quaid.docs.registrar import NewProject
 from quaid.index.database import connect_reader
 from quaid.local import queue
@@ -430,6 +432,21 @@ def test_installed_for_good_it_never_listens_to_quaids_own_claude(begin, tmp_pat
     ]
     assert own
     assert all(injected(request) == "" for request in own)
+
+
+def test_the_plain_installation_brings_the_skill_and_the_commands(begin):
+    life = begin()
+    home = life.claude.home
+    machine = Machine(home, "linux", {"CLAUDE_CONFIG_DIR": str(home / ".claude")}, life.claude.project, PLUGIN.parent)
+    (home / ".claude").mkdir(exist_ok=True)
+    done = install(machine, HOSTS["claude-code"], InstallOptions((str(find_quaid()),)))
+    assert done.changes
+    with life.claude.session(plugin=None) as session:
+        life.say(session, "asked", "/quaid:recall What does Maya take in her coffee?")
+    begun = next(event for event in session.events if event.get("subtype") == "init")
+    assert {"quaid:recall", "quaid:remember", "quaid:review"} <= set(begun["slash_commands"])
+    assert "quaid-memory" in begun["skills"]
+    assert "Answer this from the owner's memory" in json.dumps(life.steps["asked"][0])
 
 
 def test_the_plugin_is_valid_in_the_eyes_of_claude_code(begin):

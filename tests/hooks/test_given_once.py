@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 from hook_sessions import state
 from hooks.test_hooks import hook
 
-from quaid.local import sessions
+from quaid.agents.prompt_context import GIVEN_BEFORE
+from quaid.local import recall_trail, sessions
 
 FACT = "---\nid: 01{0}\ntype: fact\nstatus: active\ncreated: 2026-11-2{1}T10:00:00Z\n---\n{2}\n"
 
@@ -125,25 +125,17 @@ def test_what_contradicts_what_was_given_is_told(ask, home):
 
 def test_why_is_kept_for_each_hit(ask, home):
     ask("Who is my boss?")
-    last = sessions.read_last(state(home), "s1")
+    last = recall_trail.read_last(state(home), "s1")
     assert last is not None
-    assert set(last.shown) == {"01boss", "01desk"}
-    assert last.why["01boss"] == "1.00 (words 1.00)"
-    assert datetime.fromisoformat(last.at).tzinfo == UTC
+    assert last.weighed == dict.fromkeys(("01boss", "01desk"), "1.00 (words 1.00)")
     ask("Who is my boss?")
-    again = sessions.read_last(state(home))
+    again = recall_trail.read_last(state(home), "s1")
     assert again is not None
-    assert again.shown == ()
-    assert again.why["01boss"] == "1.00 (words 1.00), given already"
+    assert again.given == ()
+    assert ("01boss", GIVEN_BEFORE) in [(hit_id, why) for hit_id, _, why in again.left_out]
     ask("Write a function that sorts the degrees of a list of angles")
-    unrelated = sessions.read_last(state(home))
+    unrelated = recall_trail.read_last(state(home), "s1")
     assert unrelated is not None
-    assert unrelated.why["01kiln"].endswith("under 0.5")
-    assert sessions.read(state(home), "s1").ids == {"01boss", "01desk"}
-
-
-def test_no_reasons_are_kept_where_the_log_is_off(ask, home, monkeypatch):
-    monkeypatch.setenv("QUAID_RECALL_LOG", "off")
-    ask("Who is my boss?")
-    assert sessions.read_last(state(home), "s1") is None
-    assert sessions.read(state(home), "s1").ids == {"01boss", "01desk"}
+    (why,) = [why for hit_id, _, why in unrelated.left_out if hit_id == "01kiln"]
+    assert why.startswith("little to do with the prompt")
+    assert why.endswith("under 0.5")

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +21,12 @@ from hook_sessions import TALK, state, talk
 from vaults import assert_verified, wait_for
 
 from quaid import config
-from quaid.agents.prompt_context import build_prompt_context, question_in
+from quaid.agents.prompt_context import GIVEN_BEFORE, build_prompt_context, question_in
 from quaid.hooks import entry, events
 from quaid.hooks.queue_worker import run_worker, start_worker
-from quaid.local import queue, sessions
+from quaid.local import hook_failures, queue, recall_trail, sessions
+from quaid.model import Hit, Recall
+from quaid.place import state_home
 from quaid.recall.cutoff import tokens
 from quaid.resident.call import EXIT, RAW, Call
 
@@ -164,6 +167,59 @@ class TestPrompt:
         monkeypatch.setenv("QUAID_HOOKS_RECALL", "on")
         assert "oat milk" in call("user-prompt-submit", prompt=prompt)
 
+    def test_what_was_given_and_why_can_be_seen_later(self, call, home, capsys):
+        from quaid.cli.main import main
+
+        def last(*options):
+            assert main(["--json", "recall", "--last", *options]) == 0
+            return json.loads(capsys.readouterr().out)
+
+        call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
+        told = last("--session", "s1")
+        (given,) = told["given"]
+        assert (given["text"], told["door"]) == ("Maya takes oat milk in her coffee.", "hook")
+        assert sum(given["evidence"].values()) == pytest.approx(given["score"], abs=0.2)
+        assert told["weighed"] == {"01milk": "1.00 (words 1.00)"}
+        assert told["query"] == "What milk does Maya take in her coffee?"
+        call("user-prompt-submit", prompt="Which milk for Maya's coffee?")
+        again = last("--session", "s1")
+        assert again["given"] == []
+        assert ("01milk", GIVEN_BEFORE) in [(each["id"], each["why"]) for each in again["left_out"]]
+        main(["recall", "the kiln of the studio"])
+        capsys.readouterr()
+        assert main(["recall", "--last"]) == 0
+        shown = capsys.readouterr().out
+        assert "asked here" in shown
+        assert "The kiln in the studio reaches" in shown
+        assert last("--session", "s1") == again
+        assert main(["recall", "--last", "--session", "none"]) == 0
+        assert "No recall of session none is known yet" in capsys.readouterr().err
+
+    def test_what_goes_before_no_prompt_has_its_reason(self, home):
+        hit = Hit("a", "fact", "Maya drinks milk.", 0.4, "facts/a.md", evidence={"words": 0.4})
+        found = Recall("q", (hit,), trace={"cut": [{"id": "b", "score": 0.1, "why": "far"}]})
+        with home.memory() as memory:
+            settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
+            prompt = "rename the pictures of milk"
+            assert build_prompt_context(home.root, settings, lambda *_, **__: found, prompt, "s1").text == ""
+        told = recall_trail.read_last(state(home), "s1")
+        why = "little to do with the prompt: 0.33 (words 0.33), under 0.5"
+        assert (told.given, told.left_out) == ((), (("a", 0.4, why), ("b", 0.1, "far")))
+
+    @pytest.mark.parametrize(("keep", "is_line"), [("text", True), ("hashes", True), ("off", False)])
+    def test_the_reasons_keep_only_what_the_log_may(self, call, home, monkeypatch, capsys, keep, is_line):
+        from quaid.cli.main import main
+
+        monkeypatch.setenv("QUAID_RECALL_LOG", keep)
+        call("user-prompt-submit", prompt="What milk does Maya take in her coffee?")
+        path = state(home) / "log" / "recall.log"
+        assert path.exists() == is_line
+        text = path.read_text() if is_line else ""
+        assert ("What milk" in text) == (keep == "text")
+        assert "oat milk" not in text
+        assert main(["recall", "--last"]) == 0
+        assert ("recall.log is off" in capsys.readouterr().err) == (not is_line)
+
     def test_a_huge_prompt_is_asked_by_its_beginning_and_end(self, call):
         told = call("user-prompt-submit", prompt="x" * 5_000_000 + "\nWhat milk does Maya take in her coffee?")
         assert "oat milk" in told
@@ -241,7 +297,8 @@ class TestNothingStandsInTheWay:
 
     def test_without_a_vault(self, monkeypatch, capsys, tmp_path):
         monkeypatch.setenv("QUAID_HOME", str(tmp_path / "none"))
-        assert hook(monkeypatch, capsys, "session-start", source="startup") == ""
+        told = json.loads(hook(monkeypatch, capsys, "session-start", source="startup"))
+        assert told.keys() == {"systemMessage"}
         assert "quaid init" in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == []
 
@@ -291,6 +348,81 @@ class TestNothingStandsInTheWay:
         call("no-such-event")
         main(["doctor"])
         assert "there is no event" in capsys.readouterr().out
+
+    def test_a_vault_that_is_gone_is_told_once_a_session_and_since_when(self, call, home, monkeypatch, capsys):
+        from quaid.cli.main import main
+
+        def told(event, **given):
+            return json.loads(call(event, **given) or "{}").get("systemMessage", "")
+
+        away = home.root.with_name("away")
+        home.root.rename(away)
+        assert told("session-end") == ""
+        news = told("session-start", source="startup")
+        assert re.match(rf"Quaid's hook session-end has failed since {datetime.now(UTC):%Y-%m-%d} [0-9:]+ UTC \(2 times\): "
+                        "No vault at .*quaid init", news)  # fmt: skip
+        assert "\n" not in news
+        assert told("user-prompt-submit", prompt="What milk does Maya take?") == ""
+        assert "(4 times)" in told("user-prompt-submit", prompt="What milk does Maya take?", session_id="s2")
+        assert "No vault at" in (state_home() / "log" / "hooks.log").read_text()
+        assert main(["status"]) == 1
+        assert capsys.readouterr().err.count("Quaid's hook session-end has failed since") == 1
+        main(["doctor"])
+        assert f"Hooks have met this since {datetime.now(UTC):%Y-%m-%d}" in capsys.readouterr().out
+        away.rename(home.root)
+        assert told("session-start", source="startup", session_id="s3") == ""
+        assert hook_failures.read(home.root) == []
+
+    @pytest.mark.parametrize("settings", ["[recall]\nlimit = 'many'\n", "not toml ["])
+    def test_broken_settings_are_told_beside_the_answer(self, call, home, settings, capsys):
+        from quaid.cli.main import main
+
+        sound = (home.root / "quaid.toml").read_text()
+        home.write("quaid.toml", settings)
+        home.write("USER.md", "# User\n" + 'Maya "says" a lot.\n\n' * 2000)
+        first = json.loads(call("session-start", source="startup"))
+        assert "says" in first["hookSpecificOutput"]["additionalContext"]
+        assert "hook session-start has failed since" in first["systemMessage"]
+        asked = json.loads(call("user-prompt-submit", prompt="What milk does Maya take in her coffee?"))
+        assert "oat milk" in asked["hookSpecificOutput"]["additionalContext"]
+        assert "failed" not in asked.get("systemMessage", "")
+        assert main(["status"]) == 0
+        assert re.search(
+            r"hook session-start has failed since .* \(2 times\): quaid.toml",
+            capsys.readouterr().out.replace("\n", " "),
+        )
+        home.write("quaid.toml", sound)
+        assert "failed" not in call("session-start", source="startup", session_id="s2")
+        assert hook_failures.read(home.root) == []  # what failed for the same reason does no longer
+
+    def test_a_hook_that_fails_for_days_has_its_first_day(self, call, home, monkeypatch, capsys):
+        from quaid.cli.main import main
+
+        def fail(*_, **__):
+            raise RuntimeError("out of\norder")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(events, "answer", fail)
+            patch.setattr(time, "gmtime", lambda: time.strptime("2026-11-20 10:02", "%Y-%m-%d %H:%M"))
+            call("session-start", source="startup")
+        with monkeypatch.context() as patch:
+            patch.setattr(events, "answer", fail)
+            told = json.loads(call("session-start", source="startup", session_id="s2"))["systemMessage"]
+        assert (
+            told
+            == "Quaid's hook session-start has failed since 2026-11-20 10:02 UTC (2 times): RuntimeError: out of order"
+        )
+        call("stop")
+        main(["doctor"])
+        assert "since 2026-11-20 10:02 UTC (2 times)" in capsys.readouterr().out
+        assert "failed" not in call("session-start", source="startup", session_id="s3")
+
+    def test_a_record_of_failures_that_cannot_be_read_hinders_nothing(self, call, home):
+        vault = str(home.root)
+        for spoilt in ("no json", [], {vault: 7}, {vault: {"events": {"stop": 1}}}, {vault: {"told": 7}}):
+            (state(home) / hook_failures.FILE).write_text(spoilt if spoilt == "no json" else json.dumps(spoilt))
+            assert "potter" in call("session-start", source="startup")
+            assert "failed" not in call("session-start", source="startup")
 
     def test_recalling_leaves_the_record_as_it_is(self, call, home):
         before = home.notes(), home.status()

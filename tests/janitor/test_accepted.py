@@ -6,8 +6,9 @@ from janitor_context import Known, context_of
 from janitor_facts import judging, keep, write_fact
 from janitor_nights import decide, remember
 
+from quaid.capture.fact_note import supersede
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import rewrite, supersede
+from quaid.janitor.fact_edits import rewrite
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import compare
 from quaid.local.runs import evidence_key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hand_written import parse_note
 
+from quaid.capture.fact_note import supersede
 from quaid.janitor import fact_edits
 from quaid.model import Citation, Edge
 from quaid.vault.frontmatter import FrontmatterBrokenError, parse
@@ -151,6 +152,6 @@ def test_one_note_that_cannot_be_edited_stops_all(broken):
     ("", None, None),
 ])  # fmt: skip
 def test_what_is_replaced_held_until_then_unless_it_says_otherwise(head, until, expected):
-    edit = fact_edits.supersede("facts/l.md", f"---\nid: l\n{head}---\nMaya.\n".encode(), "facts/2026/11/w.md", until)
+    edit = supersede("facts/l.md", f"---\nid: l\n{head}---\nMaya.\n".encode(), "facts/2026/11/w.md", until)
     note = parse_note("facts/l.md", edit.after)
     assert (note.superseded_by, note.valid_until) == ("w", expected)

@@ -11,10 +11,11 @@ from janitor_nights import approve, decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid import Memory
+from quaid.capture.fact_note import supersede
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import rewrite, set_status, supersede
+from quaid.janitor.fact_edits import rewrite, set_status
 from quaid.janitor.questions import tick
 from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import RunOptions

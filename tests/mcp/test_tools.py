@@ -17,6 +17,7 @@ from quaid.local.locks import extracting
 from quaid.mcp import results
 from quaid.model import Hit, Neighbour, Recall
 from quaid.place import state_folder
+from quaid.recall.cutoff import tokens
 
 SAID = [
     {"role": "user", "content": "I adopted a quokka called Biscuit."},
@@ -74,8 +75,12 @@ class TestSurface:
     def test_the_default_surface_is_small_enough_to_hold(self, vault: Vault) -> None:
         async def body(client):
             tools = (await client.list_tools()).tools
-            shown = [{"name": t.name, "description": t.description, "input": t.input_schema} for t in tools]
-            assert len(json.dumps(shown)) < 13_000
+            shown = [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]
+            assert tokens(json.dumps(shown, ensure_ascii=False, separators=(",", ":"))) <= 3_000
+            schema = shown[0]["inputSchema"]["properties"]
+            assert schema["limit"] == {"description": "At most so many.", "maximum": 100, "minimum": 1,
+                                       "type": "integer"}  # fmt: skip
+            assert shown[1]["outputSchema"]["properties"]["title"] == {"type": "string"}
 
         talk(vault.root, body, "default")
 
@@ -381,7 +386,6 @@ class TestHostile:
             said = await refusal(client, "memory_recall", query=huge)
             assert said.startswith("memory_recall cannot be called so. query: String should have at most")
             assert "limit" in await refusal(client, "memory_recall", query="x", limit="many")
-            assert "query" in await refusal(client, "memory_recall")
             assert "query" in await refusal(client, "memory_recall", query={"a": 1})
             assert "takes no dateFrom" in await refusal(client, "memory_recall", query="x", dateFrom="2026")
             assert "at most" in await refusal(client, "memory_store", text=huge)

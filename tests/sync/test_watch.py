@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,9 +23,11 @@ from quaid import Memory
 from quaid.errors import LockedError
 from quaid.index import database, documents
 from quaid.place import state_folder
+from quaid.report.doctor import check_watcher
+from quaid.report.status import status_of
 from quaid.sync import follow
 from quaid.sync.derived_index import SyncReport
-from quaid.sync.follow import read_heartbeat
+from quaid.sync.follow import HEARTBEAT_FILE, Heartbeat, read_heartbeat
 from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import observe, why_incomplete
 
@@ -292,6 +296,21 @@ def test_a_heartbeat_is_there_while_somebody_follows_and_gone_afterwards(vault: 
     assert read_heartbeat(state_folder(vault.root)) is None
     assert vault.strays() == []
     assert vault.status() == ""
+
+
+@pytest.mark.parametrize(("what", "is_missed"), [("quaid watch", True), ("quaid mcp", False)])
+def test_only_a_watcher_is_missed_when_it_was_killed(vault: Vault, what: str, is_missed: bool) -> None:
+    with vault.memory() as memory:
+        memory.sync()
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        now = datetime.now(UTC).isoformat()
+        beat = Heartbeat(ended.pid, "notifications", now, now, now, None, what)
+        vault.write_state(HEARTBEAT_FILE, json.dumps(asdict(beat)))
+        status = status_of(memory)
+        assert (status.watcher is not None) == is_missed
+        assert any("died" in each.what for each in status.attention) == is_missed
+        assert (check_watcher(memory)[0] == "warning") == is_missed
 
 
 def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched: Watched) -> None:

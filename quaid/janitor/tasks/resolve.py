@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
+from quaid.capture.fact_note import supersede
 from quaid.index.facts import LivingFact
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import CONFLICT, Decision
@@ -204,7 +205,7 @@ def _supersede(context: TaskContext, kept: LivingFact, dropped: LivingFact) -> t
         return None
     until = (kept.valid_from or kept.created or "")[:10]
     has_begun = bool(until) and (dropped.valid_from or "")[:10] <= until
-    edit = fact_edits.supersede(dropped.path, data, kept.path, until if has_begun else None)
+    edit = supersede(dropped.path, data, kept.path, until if has_begun else None)
     return edit, *repointed(context, (dropped,), kept.path)
 
 

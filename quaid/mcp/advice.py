@@ -1,0 +1,48 @@
+"""Next steps of Quaid's sentences for a reader who has tools and no shell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+_TOOLS = {
+    "recall": "memory_recall",
+    "search": "memory_recall",
+    "get": "memory_get",
+    "remember": "memory_store",
+    "note": "memory_note",
+    "forget": "memory_forget",
+    "extract": "memory_extract",
+    "restore": "memory_restore",
+    "link": "memory_create_edge",
+    "stats": "memory_stats",
+    "docs search": "docs_search",
+    "docs list": "docs_list",
+    "docs register": "docs_register",
+    "project list": "docs_list",
+    "project create": "project_create",
+}
+"""Commands with the tool that does the same."""
+_COMMAND = re.compile(r"\bquaid ((?:docs |project )?[a-z]+)\b(?! (?:is|was|has|does)\b)")
+_OF_OWNER = re.compile(
+    r"\b(?:quaid [a-z]+|git (?:-C|add|commit|init|checkout|merge|rebase|restore|switch|stash)|chown)\b"
+)
+_ASIDE = "; see what there is with: quaid log"
+FOR_OWNER = "That is for the owner to do: tell them, and do not do it yourself."
+
+
+ALWAYS = frozenset({"memory_recall", "memory_get", "memory_store", "memory_note", "memory_forget", "memory_extract"})
+"""The tools that every server offers."""
+
+
+def as_tools(text: str, offered: Collection[str] = ALWAYS) -> str:
+    """Return `text` with the tool in `offered` in place of each command that has one. What is left to do in a shell is
+    the owner's, and said to be.
+    """
+
+    def tool(command: re.Match[str]) -> str:
+        name = _TOOLS.get(command[1], "")
+        return name if name in offered else command[0]
+
+    told = _COMMAND.sub(tool, text.replace(_ASIDE, ""))
+    return f"{told.rstrip().removesuffix('.')}. {FOR_OWNER}" if _OF_OWNER.search(told) else told
