@@ -7,13 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from quaid.capture import fact_note
-from quaid.capture.fact_note import FactDetails
 from quaid.capture.storing import KnownFact, NewFact
 from quaid.errors import BadInputError, NoteNotFoundError, NothingToReplaceError
 from quaid.history.merge import revert_change
-from quaid.index import references
+from quaid.index import documents, references
 from quaid.index.documents import Document
-from quaid.model import Edit, Kind
+from quaid.model import Edit, Kind, name_key
 from quaid.vault import frontmatter, notes
 
 if TYPE_CHECKING:
@@ -24,22 +23,25 @@ if TYPE_CHECKING:
     from quaid.history.vault_history import History
 
 
-def find_replaced(index: apsw.Connection, finder: NoteFinder, reference: str, details: FactDetails) -> Document:
-    """Return the fact that `reference` means, by its id, by its name or by what it says.
+def find_replaced(index: apsw.Connection, finder: NoteFinder, reference: str, new: NewFact) -> Document:
+    """Return the fact that `reference` means, by its id, by its name or by what it says, and that `new` replaces.
 
     Raises:
         NothingToReplaceError: there is none that holds.
         AmbiguousReferenceError: it could be several.
+        BadInputError: it says the same as `new`.
     """
     try:
         document, turn, _ = references.resolve_one(index, reference)
     except NoteNotFoundError:
-        (said,) = finder.find_duplicates(index, [NewFact(reference, details)])
+        (said,) = finder.find_duplicates(index, [NewFact(reference, new.details)])
         if not isinstance(said, KnownFact):
             raise NothingToReplaceError(reference) from None
         document, turn, _ = references.resolve_one(index, said.rel_path)
     if document.kind != Kind.FACT or turn is not None or document.superseded_by:
         raise NothingToReplaceError(reference)
+    if name_key(documents.text_of(index, document.doc_id)) == name_key(new.statement):
+        raise BadInputError(f"{document.id} says just that already: it cannot replace itself. Say what is true now.")
     return document
 
 

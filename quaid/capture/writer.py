@@ -32,13 +32,13 @@ from quaid.errors import (
 from quaid.history.merge import merge_lines
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
-from quaid.model import Edge, Edit, Kind, Message, is_owner_label, name_key
+from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding
-from quaid.vault import episodes, files, frontmatter, notes, transaction
+from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
 from quaid.vault.layout import Layout
 from quaid.vault.transaction import VaultChange
 
@@ -77,6 +77,7 @@ class WriteResult:
 @dataclass(frozen=True, slots=True)
 class WritePlan:
     """A plan, perhaps an empty one: without edits there is no commit. `author` is (name, e-mail), by default Quaid.
+    What `travels` is committed along with the next plan.
 
     `details` are for its caller, as plain JSON.
     """
@@ -86,6 +87,7 @@ class WritePlan:
     message: Message = field(default_factory=lambda: Message(""))
     details: Mapping[str, Any] = field(default_factory=dict)
     author: tuple[str, str] | None = None
+    travels: bool = False
 
     def answer(self) -> str:
         """The answer that the same call gets again when a crash cut it off."""
@@ -210,7 +212,13 @@ class Writer:
                 if not planned.edits:
                     return planned
                 change = VaultChange(
-                    key, planned.edits, planned.message, answer=planned.answer(), author=planned.author, stays=True
+                    key,
+                    planned.edits,
+                    planned.message,
+                    answer=planned.answer(),
+                    author=planned.author,
+                    stays=True,
+                    travels=planned.travels,
                 )
                 try:
                     committed = transaction.apply(self._root, change, history)
@@ -227,8 +235,9 @@ class Writer:
 
     def _plan_fact(self, statement: str, details: FactDetails, replaces: str | None) -> WritePlan:
         index, seen = self._dependencies.fresh_index(), self._dependencies.visible_index()
-        old = replacing.find_replaced(seen, self.finder, replaces, details) if replaces else None
-        (same,) = self.finder.find_duplicates(index, [NewFact(statement, details)])
+        new = NewFact(statement, details)
+        old = replacing.find_replaced(seen, self.finder, replaces, new) if replaces else None
+        (same,) = self.finder.find_duplicates(index, [new])
         if isinstance(same, KnownFact) and (old is None or same.id != old.id):
             note_id, outcome, verb = same.id, "confirmed", "confirm"
             edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
@@ -247,7 +256,7 @@ class Writer:
         from quaid.capture.stated_relations import add_stated
 
         owner = person_of(self._root, self._dependencies.settings)
-        details = add_stated(statement, details, _now(), owner, lambda name: _note_of(name, visible))
+        details = add_stated(statement, details, _now(), owner, lambda name: graph.note_of(visible, name))
         return fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible, statement), self._layout)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
@@ -262,21 +271,11 @@ class Writer:
             raise BadInputError(
                 f"The name {planned.edge.subject!r} is taken. Give the subject of the link another name."
             )
-        if subject is not None and subject.is_own and (said_in := self._find_edge_fact(index, planned.edge)):
+        if subject is not None and subject.is_own and (said_in := graph.find_edge_fact(index, planned.edge)):
             return WritePlan(WriteResult(said_in, said_in, "known", said))
         path = planned.edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
         written = WriteResult(path, path, "linked" if planned.edits else "known", said, created=planned.created)
         return WritePlan(written, planned.edits, Message(f"link: {said}"))
-
-    def _find_edge_fact(self, index: apsw.Connection, edge: Edge) -> str | None:
-        """The path of a fact that says `edge`."""
-        found = documents.find_documents(
-            index,
-            "kind = 'fact' AND superseded_by IS NULL AND doc_id IN "
-            "(SELECT doc_id FROM edges WHERE subject_key = ? AND relation = ? AND object_key = ?)",
-            (name_key(edge.subject), edge.relation, name_key(edge.object)),
-        )
-        return found[0].path if found else None
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -288,6 +287,7 @@ class Writer:
         if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
+        uncommitted.commit_travelling(self._root, self._dependencies.history(), document.path)
         if self._dependencies.history().read_at("HEAD", document.path) != data:
             raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)
@@ -430,11 +430,6 @@ def naming_broken_note(path: str) -> Iterator[None]:
     except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError) as error:
         problem = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise NoteBrokenError(path, problem) from error
-
-
-def _note_of(name: str, index: apsw.Connection) -> str:
-    key = name_key(name)
-    return next((note for called, note in graph.entity_names(index) if name_key(called) == key), name)
 
 
 def _trailers(fact_id: str, session: str | None) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import apsw
 
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Note, name_key
+from quaid.model import Edge, Note, name_key
 from quaid.text.words import list_spans
 
 
@@ -274,6 +274,22 @@ def citing_chunks(
         {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
     )
     return [(str(row[0]), int(row[1]), int(row[2])) for row in rows]
+
+
+def note_of(connection: apsw.Connection, name: str) -> str:
+    """Return the note that is called `name`; the name itself where none is."""
+    key = name_key(name)
+    return next((note for called, note in entity_names(connection) if name_key(called) == key), name)
+
+
+def find_edge_fact(connection: apsw.Connection, edge: Edge) -> str | None:
+    """Return the path of a fact that holds and says `edge`."""
+    row = connection.execute(
+        "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND doc_id IN "
+        "(SELECT doc_id FROM edges WHERE subject_key = ? AND relation = ? AND object_key = ?) ORDER BY path LIMIT 1",
+        (name_key(edge.subject), edge.relation, name_key(edge.object)),
+    ).fetchone()
+    return str(row[0]) if row else None
 
 
 def replaced_turns(

@@ -53,7 +53,7 @@ memory_recall: before you answer or act on anything about people, places, projec
 "last time", look here, with names in the query. Do not guess what can be recalled. Skip it for pure coding, general
 knowledge and small talk.
 memory_store: when you are asked to remember something, corrected, or told a lasting fact, preference or decision. One
-claim a call, with names and absolute dates.
+claim a call, with names and absolute dates; what it makes untrue goes into `replaces`.
 memory_get reads one memory in whole. memory_note keeps a line for the end of the conversation. memory_forget only when
 the user wants it. memory_extract takes in a whole conversation.{more}
 

@@ -85,6 +85,7 @@ class TestReplacing:
             assert "No fact that still holds" in await refusal(client, "memory_store", text=JIRA, replaces="submarines")
             await call(client, "memory_create_edge", subject="Maya Chen", relation="works_at", object="Acme")
             assert "No fact" in await refusal(client, "memory_store", text=JIRA, replaces="Maya Chen")
+            assert "replace itself" in await refusal(client, "memory_store", text=LINEAR, replaces=old["id"])
             await call(client, "memory_store", text=JIRA, replaces=old["id"])
             again = LINEAR.replace("Linear", "Notion")
             assert "still holds" in await refusal(client, "memory_store", text=again, replaces=old["id"])
