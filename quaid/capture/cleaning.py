@@ -7,6 +7,7 @@ and a memory that learns its own recalls grows on itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from quaid.redaction import admit
@@ -21,6 +22,7 @@ _HIDDEN = frozenset({"quaid-memory", "system-reminder", "private"})
 _MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
 _MAX_BASE64_CHARS = 400
 _BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MAX_BASE64_CHARS + 1},}}={{0,2}}")
+_PARAGRAPH_GAP = re.compile(r"\n\n(?=\S)")
 _BLANK_LINES = re.compile(r"\n{4,}")
 _STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
 _FENCE = re.compile(r" {0,3}(?P<marker>`{3,}|~{3,})(?P<info>.*)")
@@ -62,8 +64,39 @@ def _clean_once(text: str) -> str:
     return _close_fence(text) if "```" in text or "~~~" in text else text
 
 
-def _close_fence(text: str) -> str:
+def split_message(text: str, limit: int) -> Iterator[str]:
+    """The paragraphs of a cleaned text, as many together as have at most `limit` characters. A code block is not cut,
+    nor is an indented paragraph from the one it belongs to.
+    """
+    part = ""
+    for block in _blocks(text) if len(text) > limit else [text]:
+        if part and len(part) + len(block) > limit:
+            yield part.rstrip("\n")
+            part = ""
+        part = f"{part}\n\n{block}" if part else block
+    yield part
+
+
+def _blocks(text: str) -> Iterator[str]:
+    block: list[str] = []
     marker = ""
+    for paragraph in _PARAGRAPH_GAP.split(text):
+        block.append(paragraph)
+        marker = _open_fence(paragraph, marker)
+        if not marker:
+            yield "\n\n".join(block)
+            block = []
+    if block:
+        yield "\n\n".join(block)
+
+
+def _close_fence(text: str) -> str:
+    marker = _open_fence(text)
+    return f"{text}\n{marker}" if marker else text
+
+
+def _open_fence(text: str, marker: str = "") -> str:
+    """What opened the code fence that is open at the end of `text`, empty for none; `marker` for one before it."""
     for line in text.split("\n"):
         fence = _FENCE.fullmatch(line)
         if fence is None:
@@ -73,4 +106,4 @@ def _close_fence(text: str) -> str:
             marker = "" if "`" in fence["info"] and fence["marker"][0] == "`" else fence["marker"]
         elif fence["marker"].startswith(marker) and not fence["info"].strip():
             marker = ""
-    return f"{text}\n{marker}" if marker else text
+    return marker

@@ -13,7 +13,7 @@ MAX_LISTED = 100
 
 
 def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:
-    """`extract: 14 facts from session 2f1c9a`, and what they are."""
+    """`extract: 14 facts from session 2f1c9a`, and what they are. Facts that are known were said again."""
     new, confirmed = stored.with_outcome("created"), stored.with_outcome("confirmed")
     session = reading.material.session
     turns = sum(not turn.is_note for turn in reading.material.turns)
@@ -26,8 +26,10 @@ def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:
     trailers += [("Quaid-Model", reading.model)] if reading.model else []
     trailers += [("Quaid-Prompt", reading.prompt)] if reading.prompt else []
     trailers += [("Quaid-Fact", fact.id) for fact in (*new, *confirmed)]
-    subject = f"extract: {_count(len(new), 'fact')} from session {session}"
-    return Message(subject, "\n\n".join(body), tuple(trailers))
+    learned = _count(len(new), "fact")
+    if not new:
+        learned = f"{_count(len(confirmed), 'fact')} said again" if confirmed else "observations"
+    return Message(f"extract: {learned} from session {session}", "\n\n".join(body), tuple(trailers))
 
 
 def listed(title: str, lines: Sequence[str]) -> list[str]:

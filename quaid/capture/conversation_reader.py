@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.capture import extraction
 from quaid.capture.extraction import Extraction, LeftOut
 from quaid.capture.known_names import show_known_names
+from quaid.capture.nothing_to_learn import states_nothing
 from quaid.capture.prompt_pieces import Material, Piece, first_piece, read_material, single_piece, split_material
 from quaid.capture.relation_naming import name_relations
 from quaid.config import person_of
@@ -116,10 +117,11 @@ class ConversationReader:
     def read(self, text: str, *, everything: bool = False) -> ConversationReading:
         """Return what the model learns from the episode note `text`; pieces that were read before cost nothing.
 
-        With `everything` also what was learned from before. Trouble with the model is in the reading, never raised.
+        With `everything` also what was learned from before. No model is asked about a conversation that states nothing.
+        Trouble with the model is in the reading, never raised.
         """
         reading = ConversationReading(read_material(text, everything=everything))
-        if not reading.material.turns:
+        if states_nothing(reading.material):
             return replace(reading, extraction=Extraction())
         parts: list[Extraction] = []
         pieces = split_material(reading.material, self._settings.capture.piece_tokens)

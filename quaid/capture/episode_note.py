@@ -168,7 +168,7 @@ def _plan_new(
     first = fork.turns + 1 if fork else 1
     if fork and not turns:
         return EpisodePlan(session, rel_path, None, first, 0)
-    ended = max((turn.at for turn in conversation.turns if turn.at), default=None)
+    ended = _last_time(conversation)
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
         "session": session,
@@ -192,7 +192,7 @@ def _plan_growth(session: str, conversation: Conversation, kept: KeptEpisode, ne
     first = max(kept.last_number, kept.inherited) + 1
     if not new:
         return EpisodePlan(session, kept.rel_path, None, first, 0)
-    ended = max((turn.at for turn in new if turn.at), default=None)
+    ended = _last_time(conversation)
     listed = kept.head.fields.get("speakers")
     speakers = list(listed) if isinstance(listed, list) else []
     changes: dict[str, frontmatter.Value | None] = {
@@ -233,13 +233,21 @@ def _unknown(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> Iterator
     """
     place = 0
     for index, turn in enumerate(turns):
-        try:
-            place = kept.index(_kept(turn), place) + 1
-        except ValueError:
-            if _is_altered(turns[index:], kept[place:]):
-                place += 1
-            else:
-                yield turn
+        found = next((number for number in range(place, len(kept)) if _holds(kept[number], turn)), None)
+        if found is not None:
+            place = found + (kept[found] == _kept(turn))
+        elif _is_altered(turns[index:], kept[place:]):
+            place += 1
+        else:
+            yield turn
+
+
+def _holds(kept: tuple[str, str], turn: Turn) -> bool:
+    """Return whether a kept turn has `turn` in it: all that an agent said between two prompts was one turn once."""
+    if turn.role != "assistant":
+        return kept == _kept(turn)
+    speaker, _, text = kept[1].partition("\n")
+    return speaker == _kept(turn)[0] and f"\n\n{turn.text.strip()}\n\n" in f"\n\n{text}\n\n"
 
 
 def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
@@ -253,6 +261,10 @@ def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
 def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | None]:
     """The fields that say how far the transcript was read, apart from the text, which its owner may edit or forget."""
     return {"turn_count": len(turns), "last_turn": _turn_hash(turns[-1]) if turns else None}
+
+
+def _last_time(conversation: Conversation) -> datetime | None:
+    return max((turn.at for turn in conversation.turns if turn.at), default=None)
 
 
 def _speakers(turns: Sequence[Turn]) -> list[str]:

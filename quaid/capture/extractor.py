@@ -18,10 +18,12 @@ from quaid.capture.commit_message import commit_message
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, LeftOut, new_facts
+from quaid.capture.nothing_to_learn import states_nothing
 from quaid.capture.prompt_pieces import read_material
 from quaid.capture.storing import FactsPlan, StoredFact, stored_fields
 from quaid.capture.writer import WritePlan, Writer, WriteResult, naming_broken_note
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
+from quaid.local.empty_readings import EmptyReading, EmptyReadings
 from quaid.local.locks import extracting
 from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, ModelUsage, Turn, note_name
@@ -185,7 +187,7 @@ class Extractor:
             draft = draft_now()
             if is_able:
                 self._plan_mark(draft, 0)  # a head that cannot be marked fails before anything is paid for
-            reading = self._read(draft, options) if is_able else None
+            reading = self._read(draft, options) if is_able or self._states_nothing(draft) else None
             if self._keeps_no_text and (reading is None or reading.extraction is None):
                 raise (reading and reading.problem) or BadInputError(
                     "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
@@ -199,6 +201,9 @@ class Extractor:
                 )
             except _EpisodeChangedError:
                 continue
+            if plan.travels and reading is not None and not options.dry_run:
+                read = EmptyReading(f"{_now():%Y-%m-%d}", draft.session, len(reading.material.turns), reading.model)
+                EmptyReadings(state_folder(self._root) / LOCAL_FILE).add(read)
             return _result(plan, reading, is_dry_run=options.dry_run), plan.details["noted"]
         raise LockedError(f"The conversation {draft.session} keeps being added to")
 
@@ -206,6 +211,10 @@ class Extractor:
         if options.answer is not None:
             return self.reader.accept_answer(options.answer, draft.text, everything=self._keeps_no_text)
         return self.reader.read(draft.text, everything=self._keeps_no_text)
+
+    def _states_nothing(self, draft: _Draft) -> bool:
+        material = read_material(draft.text, everything=self._keeps_no_text)
+        return bool(material.turns) and states_nothing(material)
 
     def _write(
         self, draft_now: Callable[[], _Draft], reading: ConversationReading | None, key: str, options: ExtractOptions
@@ -279,18 +288,18 @@ class Extractor:
             return _plan_keeping(draft)
         when = material.ended or _now()
         stored = self._plan_facts(draft, reading, reading.extraction, when)
-        edits = (
-            self._plan_mark(draft, material.last),
-            *stored.edits,
-            *self._plan_core(reading.extraction, options.trigger, when),
-        )
+        learned = (*stored.edits, *self._plan_core(reading.extraction, options.trigger, when))
         details = {
             **_details_of(draft),
             "waiting": self._is_rest(draft, material.last),
             **stored.details,
         }
         return WritePlan(
-            WriteResult(draft.session, draft.path, "kept"), edits, commit_message(reading, stored), details
+            WriteResult(draft.session, draft.path, "kept"),
+            (self._plan_mark(draft, material.last), *learned),
+            commit_message(reading, stored) if learned else _keeping_message(draft),
+            details,
+            travels=not learned,
         )
 
     def _plan_facts(self, draft: _Draft, reading: ConversationReading, found: Extraction, when: datetime) -> FactsPlan:
@@ -368,11 +377,16 @@ def _plan_keeping(draft: _Draft) -> WritePlan:
     if edit is not None and edit.before is not None and edit.after is not None:
         waits = frontmatter.set_fields(edit.after.decode("utf-8"), {"extracted": None})
         edit = replace(edit, after=waits.encode())
-    message = Message(
-        f"keep: {draft.new_turns} turns of session {draft.session}", trailers=(("Quaid-Session", draft.session),)
-    )
     written = WriteResult(draft.session, draft.path, "kept" if edit else "unchanged")
-    return WritePlan(written, (edit,) if edit else (), message, _details_of(draft))
+    return WritePlan(written, (edit,) if edit else (), _keeping_message(draft), _details_of(draft))
+
+
+def _keeping_message(draft: _Draft) -> Message:
+    turns = draft.new_turns or len(read_material(draft.text).turns)
+    return Message(
+        f"keep: {turns} {'turn' if turns == 1 else 'turns'} of session {draft.session}",
+        trailers=(("Quaid-Session", draft.session),),
+    )
 
 
 def _details_of(draft: _Draft) -> dict[str, Any]:

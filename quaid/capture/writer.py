@@ -38,7 +38,7 @@ from quaid.recall.visibility import may_see
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding
-from quaid.vault import episodes, files, frontmatter, notes, transaction
+from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
 from quaid.vault.layout import Layout
 from quaid.vault.transaction import VaultChange
 
@@ -76,6 +76,7 @@ class WriteResult:
 @dataclass(frozen=True, slots=True)
 class WritePlan:
     """A plan, perhaps an empty one: without edits there is no commit. `author` is (name, e-mail), by default Quaid.
+    What `travels` is committed along with the next plan.
 
     `details` are for its caller, as plain JSON.
     """
@@ -85,6 +86,7 @@ class WritePlan:
     message: Message = field(default_factory=lambda: Message(""))
     details: Mapping[str, Any] = field(default_factory=dict)
     author: tuple[str, str] | None = None
+    travels: bool = False
 
     def answer(self) -> str:
         """The answer that the same call gets again when a crash cut it off."""
@@ -206,7 +208,13 @@ class Writer:
                 if not planned.edits:
                     return planned
                 change = VaultChange(
-                    key, planned.edits, planned.message, answer=planned.answer(), author=planned.author, stays=True
+                    key,
+                    planned.edits,
+                    planned.message,
+                    answer=planned.answer(),
+                    author=planned.author,
+                    stays=True,
+                    travels=planned.travels,
                 )
                 try:
                     committed = transaction.apply(self._root, change, history)
@@ -276,6 +284,7 @@ class Writer:
         if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
+        uncommitted.commit_travelling(self._root, self._dependencies.history(), document.path)
         if self._dependencies.history().read_at("HEAD", document.path) != data:
             raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)

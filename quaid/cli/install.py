@@ -45,7 +45,7 @@ def run_install(
     """
     from quaid.agents import installation
     from quaid.agents.hosts import InstallOptions
-    from quaid.cli.consent import ask_about_models
+    from quaid.cli.consent import tell_about_models
     from quaid.config import load_settings
     from quaid.place import CONFIG_FILE
     from quaid.trust import check, locate_vault
@@ -68,7 +68,7 @@ def run_install(
     if not (vault / CONFIG_FILE).is_file():
         invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {shlex.quote(str(vault))}")
     elif not dry_run:
-        ask_about_models(invocation, load_settings(vault).models)
+        tell_about_models(invocation, load_settings(vault).models)
 
 
 def run_uninstall(

@@ -10,7 +10,7 @@ import typer
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, short, styled
 from quaid.report.outbound import describe_outbound
-from quaid.report.status import RepositoryStatus, Status, Watcher, status_of
+from quaid.report.status import TAUGHT_DAYS, RepositoryStatus, Status, Watcher, status_of
 from quaid.resident.listener import Listening
 
 MAX_PATHS = 5
@@ -41,6 +41,7 @@ def render_status(status: Status) -> str:
     notes = [count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
     waiting = f"{count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
     set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
+    taught_nothing = f"{count(status.taught_nothing, 'conversation')} taught nothing in {TAUGHT_DAYS} days"
     queued = f"{count(status.queued_notes, 'line')} for the next quaid extract"
     rows = known(
         ("vault", status.vault),
@@ -53,6 +54,7 @@ def render_status(status: Status) -> str:
         ("state", status.state),
         ("outbound", describe_outbound(status.leaves, offline=status.offline)),
         ("waiting", f"{waiting}: quaid extract --pending" if status.waiting_episodes else None),
+        ("in vain", taught_nothing if status.taught_nothing else None),
         ("set aside", set_aside if status.quarantined else None),
         ("queued", queued if status.queued_notes else None),
     )

@@ -13,6 +13,7 @@ from quaid.history.merge import revert_change
 from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks, is_byproduct, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.vault import files
+from quaid.vault.uncommitted import TRAVELLED
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
@@ -71,9 +72,8 @@ def plan_undo(
     """
     spans: dict[str, tuple[str, str]] = {}  # path -> the first and the last of the commits that changed it
     for logged in undone:
-        for change in logged.changes:
-            for path in filter(None, (change.path, change.source)):
-                spans[path] = (spans.get(path, (logged.commit.id,))[0], logged.commit.id)
+        for path in _own_paths(logged):
+            spans[path] = (spans.get(path, (logged.commit.id,))[0], logged.commit.id)
     edits: list[Edit] = []
     kept: dict[str, list[str]] = {}
     for path in sorted(spans):
@@ -100,6 +100,13 @@ def plan_undo(
             f"Undo that first, or single commits instead: quaid janitor show {reference}"
         )
     return tuple(edits), kept
+
+
+def _own_paths(logged: VaultCommit) -> set[str]:
+    """The paths that a commit changed, but for what only came along with it."""
+    travelled = logged.commit.trailers.get(TRAVELLED, ())
+    paths = (path for change in logged.changes for path in (change.path, change.source))
+    return {path for path in paths if path and path not in travelled}
 
 
 def undo_message(commits: Sequence[Commit]) -> Message:

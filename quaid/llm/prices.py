@@ -7,6 +7,7 @@ price unless the user sets one (`models.deep_price`); then only the caps in toke
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quaid.errors import ModelUnavailableError
@@ -55,6 +56,12 @@ _PRICES = {
 }
 
 
+USUAL_DAY = "ten conversations of 5,000 tokens and the night after them"
+"""The assumption of `cost_of_day`."""
+_USUAL_USAGE: dict[Tier, ModelUsage] = {"deep": ModelUsage(80_000, 15_000), "fast": ModelUsage(60_000, 10_000)}
+"""A conversation is read with 3,000 tokens of prompt and known names, and gives twenty facts."""
+
+
 def estimate_tokens(text: str) -> int:
     """Return an estimate of the tokens in `text`, rather too many than too few."""
     return len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN + 1
@@ -90,3 +97,10 @@ def with_cost(usage: ModelUsage, price: Price | None) -> ModelUsage:
     read = uncached * price.input + usage.cached_tokens * price.cached + usage.written_tokens * price.written
     factor = price.long_factor if price.long_from and usage.input_tokens > price.long_from else 1.0
     return usage._replace(cost_usd=factor * (read + usage.output_tokens * price.output) / 1_000_000)
+
+
+def cost_of_day(models: Mapping[Tier, str], settings: ModelSettings) -> float | None:
+    """Return what a usual day costs in dollars; None where the price of a model is not known."""
+    usual = (with_cost(usage, price_of(models[tier], tier, settings)) for tier, usage in _USUAL_USAGE.items())
+    costs = [usage.cost_usd for usage in usual]
+    return None if None in costs else sum(filter(None, costs))

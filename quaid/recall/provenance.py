@@ -17,6 +17,7 @@ from quaid.index.backlinks import Related
 from quaid.model import Commit, Kind
 from quaid.recall.hits import SOURCES, whose_word
 from quaid.vault import differences, files
+from quaid.vault.uncommitted import list_travelling
 
 if TYPE_CHECKING:
     import apsw
@@ -232,7 +233,9 @@ def _read_life(view: NoteView, history: History, root: Path, own_email: str, see
     if revisions:
         life.edits += _uncommitted(view, revisions[0], root)
     else:
-        life.remarks.append("It is in no commit yet: somebody wrote it by hand and has not committed it.")
+        travels = document.path in _travelling(root)
+        by = "it goes along with the next one" if travels else "somebody wrote it by hand and has not committed it"
+        life.remarks.append(f"It is in no commit yet: {by}.")
     return life
 
 
@@ -263,7 +266,12 @@ def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[NoteC
     if not changes and view.turn is None and (data or b"").splitlines() != (newest.after or b"").splitlines():
         changes = [UNSEEN]
     if changes:
-        yield NoteChange(HUMAN, tuple(changes))
+        yield NoteChange(QUAID if _travelling(root).get(path) == data else HUMAN, tuple(changes))
+
+
+def _travelling(root: Path) -> dict[str, bytes | None]:
+    """The notes that wait for the next commit, as Quaid left them."""
+    return {edit.rel_path: edit.after for each in list_travelling(root) for edit in each.change.edits}
 
 
 def _author_class(revision: Revision, own_email: str) -> str:

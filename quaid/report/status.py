@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from quaid.capture.note_finder import list_waiting
@@ -20,7 +20,9 @@ from quaid.report.outbound import list_outbound
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import read_heartbeat
-from quaid.vault.uncommitted import list_uncommitted
+from quaid.vault.uncommitted import list_travelling, list_uncommitted
+
+TAUGHT_DAYS = 7
 
 if TYPE_CHECKING:
     import apsw
@@ -104,6 +106,8 @@ class Status:
     problems: tuple[tuple[str, str], ...]
     waiting_episodes: tuple[str, ...]
     queued_notes: int
+    taught_nothing: int
+    """Conversations that were read in vain during the last `TAUGHT_DAYS` days."""
     quarantined: int
     attention: tuple[Attention, ...]
 
@@ -149,6 +153,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         problems=problems,
         waiting_episodes=waiting,
         queued_notes=_count_queued(memory),
+        taught_nothing=_count_taught_nothing(memory),
         quarantined=quarantine.count(state_folder(memory.root)),
         attention=attention,
     )
@@ -192,7 +197,11 @@ def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
 def _repository_state(memory: Memory) -> RepositoryStatus:
     try:
         state = memory.git.state()
-        waiting = {edit.rel_path for each in list_uncommitted(memory.root) for edit in each.change.edits}
+        waiting = {
+            edit.rel_path
+            for each in (*list_uncommitted(memory.root), *list_travelling(memory.root))
+            for edit in each.change.edits
+        }
         uncommitted = tuple(path for path in memory.git.uncommitted() if path not in waiting)
     except QuaidError as error:
         return RepositoryStatus(problem=str(error))
@@ -203,6 +212,13 @@ def _count_queued(memory: Memory) -> int:
     from quaid.local.session_notes import SessionNotes
 
     return SessionNotes(state_folder(memory.root) / LOCAL_FILE).count()
+
+
+def _count_taught_nothing(memory: Memory) -> int:
+    from quaid.local.empty_readings import EmptyReadings
+
+    since = (datetime.now(UTC) - timedelta(days=TAUGHT_DAYS)).date().isoformat()
+    return len({found.session for found in EmptyReadings(state_folder(memory.root) / LOCAL_FILE).since(since)})
 
 
 def count_chunks(connection: apsw.Connection, state: str | None = None) -> int:

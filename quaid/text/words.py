@@ -152,7 +152,7 @@ def _split_joined(word: str, *, with_last: bool = False) -> list[str]:
         if with_last and len(run[0]) > 1:
             parts.append(run[0][-1])
         end = run.end()
-    return [part for part in (*parts, word[end:]) if any(map(str.isalnum, part))]  # a mark alone is no word
+    return list(filter(None, [*parts, word[end:]]))
 
 
 def _pairs(run: str) -> list[str]:

@@ -44,6 +44,8 @@ class VaultChange:
     """The commit that this one merges."""
     stays: bool = False
     """True if its files stay in the vault though git refuses to commit them."""
+    travels: bool = False
+    """True if it is worth no commit of its own and goes along with the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def describe(change: VaultChange) -> dict[str, Any]:
         "answer": change.answer,
         "merged": change.merged,
         "stays": change.stays,
+        "travels": change.travels,
         "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
     }
 
@@ -142,8 +145,8 @@ def parse(text: bytes) -> VaultChange:
     merged = data["merged"]
     if merged is not None and not _COMMIT_ID.fullmatch(merged):
         raise ValueError("it merges something that is not a commit")
-    answer, stays = _text(data["answer"]), data["stays"] is True
-    return VaultChange(_text(data["key"]), edits, message, author, answer, merged, stays)
+    answer, stays, travels = _text(data["answer"]), data["stays"] is True, data.get("travels") is True
+    return VaultChange(_text(data["key"]), edits, message, author, answer, merged, stays, travels)
 
 
 def _text(value: object) -> str:

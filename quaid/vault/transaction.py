@@ -4,7 +4,7 @@ The steps and what a kill at each leaves behind: the intention is written to pen
 files, then the commit, then the intention is removed. The next writer finds a leftover intention and finishes it,
 so the vault ends as if nothing had happened; a repeated call recognises its own `key` and does nothing twice. One that
 cannot be finished is undone and set aside: it must not be in the way of every later write. A memory that git refuses to
-commit stays in the vault and waits for the next write (uncommitted.py).
+commit stays in the vault and waits for the next write, and so does one that is worth no commit (uncommitted.py).
 """
 
 from __future__ import annotations
@@ -108,17 +108,24 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
 
 
 def _commit(root: Path, change: VaultChange, history: History) -> Committed:
+    if change.travels:
+        uncommitted.keep(root, change, "")
+        return Committed(None)
+    own = tuple(edit.rel_path for edit in change.edits)
+    travelling = uncommitted.list_travelling(root) if change.stays and change.merged is None else []
+    change = uncommitted.join(root, change, travelling)
     try:
         committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
     except uncommitted.REFUSALS as error:
         if not change.stays:
             raise
         uncommitted.keep(root, change, str(error))
-        paths = tuple(edit.rel_path for edit in change.edits)
-        return Committed(None, paths, paths, str(error))
+        uncommitted.forget(travelling)
+        return Committed(None, own, own, str(error))
+    uncommitted.forget(travelling)
     if change.stays and committed.left:
         kept = uncommitted.keep_left(root, change, committed.left, committed.refused, committed.refusal)
-        return replace(committed, refusal=kept)
+        return replace(committed, left=tuple(path for path in committed.left if path in own), refusal=kept)
     return committed
 
 

@@ -1,14 +1,15 @@
-"""Changes that are in the vault and that git would not commit: kept as they were meant, until a write can commit them.
+"""Changes that are in the vault and in no commit: kept as they were meant, until a write can commit them.
 
-A hook that fails or a missing key must not cost a memory. Each change waits in a file of the vault's state with why and
-since when, and becomes a commit of its own, so none passes for the owner's work.
+Git would not commit some: a hook that fails or a missing key must not cost a memory. Each waits in a file of the
+vault's state with why and since when, and becomes a commit of its own, so none passes for the owner's work. Others are
+worth no commit of their own, such as a conversation that taught nothing: they travel with the next memory's commit.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,8 @@ MAX_REFUSED = 3
 """So many refusals in a row, and the rest waits for the next write: a hook may take its time."""
 REFUSALS = (CommitRefusedError, VaultReadOnlyError)
 """What keeps a commit from being made and not a file from being written."""
+TRAVELLED = "Quaid-Travelled"
+"""The trailer that names a path which only came along with a commit."""
 _MAX_BYTES = 64_000_000
 
 
@@ -47,7 +50,7 @@ def keep(root: Path, change: VaultChange, reason: str) -> None:
     Raises:
         VaultReadOnlyError, DiskFullError: it could not be kept.
     """
-    earlier = next((each for each in list_uncommitted(root) if each.change == change), None)
+    earlier = next((each for each in _iterate(root) if each.change == change), None)
     name = earlier.path.name if earlier else f"{time.time_ns():020d}-{change.key[:12]}.json"
     since = earlier.since if earlier else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     path = state_folder(root) / FOLDER / name
@@ -57,8 +60,47 @@ def keep(root: Path, change: VaultChange, reason: str) -> None:
 
 
 def list_uncommitted(root: Path) -> list[UncommittedChange]:
-    """Return the changes that wait, the oldest first. One that is not as Quaid writes them is set aside."""
-    return list(_iterate(root))
+    """Return the changes that git refused, the oldest first. One that is not as Quaid writes them is set aside."""
+    return [each for each in _iterate(root) if not each.change.travels]
+
+
+def list_travelling(root: Path) -> list[UncommittedChange]:
+    """Return the changes that go along with the next commit, the oldest first."""
+    return [each for each in _iterate(root) if each.change.travels]
+
+
+def join(root: Path, change: VaultChange, travelling: Sequence[UncommittedChange]) -> VaultChange:
+    """Return `change` with those that travel with it, as far as what they did still stands."""
+    along = [edit for each in travelling for edit in each.change.edits if _is_there(root, edit)]
+    edits: dict[str, Edit] = {}
+    for edit in (*along, *change.edits):
+        edits[edit.rel_path] = replace(edit, before=edits.get(edit.rel_path, edit).before)
+    own = {edit.rel_path for edit in change.edits}
+    alone = [path for path in edits if path not in own]
+    if not alone:
+        return replace(change, edits=tuple(edits.values()))
+    told = "\n".join(["Along with it:", *(f"- {path}" for path in alone)])
+    message = replace(
+        change.message,
+        body="\n\n".join(filter(None, [change.message.body, told])),
+        trailers=(*change.message.trailers, *((TRAVELLED, path) for path in alone)),
+    )
+    return replace(change, edits=tuple(edits.values()), message=message)
+
+
+def forget(changes: Iterable[UncommittedChange]) -> None:
+    """Let these changes wait no more."""
+    for each in changes:
+        each.path.unlink(missing_ok=True)
+
+
+def commit_travelling(root: Path, history: History, rel_path: str) -> None:
+    """Commit what travels if `rel_path` is part of it; the caller holds the vault's lock."""
+    travelling = list_travelling(root)
+    if any(edit.rel_path == rel_path for each in travelling for edit in each.change.edits):
+        change = join(root, replace(travelling[0].change, edits=()), travelling)
+        history.commit(change.edits, change.message)
+        forget(travelling)
 
 
 def _iterate(root: Path) -> Iterator[UncommittedChange]:

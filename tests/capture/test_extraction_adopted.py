@@ -39,6 +39,7 @@ def test_a_conversation_leaves_own_notes_as_they_are(service, monkeypatch: pytes
         write_talk(tmp_path / "t.jsonl", *SAID, "It likes leaves.")
         memory.extract(first)
         assert_verified(memory)
+        memory.remember("Maya plays the flute.")
     assert vault.status() == ""
     found = vault.notes()
     assert {path: found[path].decode() for path in OWN} == OWN

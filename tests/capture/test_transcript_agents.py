@@ -63,12 +63,13 @@ def test_codex_says_everything_twice_and_it_is_read_once():
     )  # fmt: skip
     assert said(conversation) == [
         ("User", "Water the garden"),
-        ("Assistant", "I will look.\n\nDone."),
+        ("Assistant", "I will look."),
+        ("Assistant", "Done."),
         ("User", "Thanks"),
     ]
     assert (conversation.session, conversation.source, conversation.project) == ("019a", "codex", "garden")
     assert conversation.started == utc(2026, 4, 30, 10)
-    assert [turn.at.second for turn in conversation.turns] == [5, 6, 8]
+    assert [turn.at.second for turn in conversation.turns] == [5, 6, 7, 8]
     assert conversation.skipped == {
         "bookkeeping": 2,
         "system or tool": 1,
@@ -260,7 +261,7 @@ def test_an_openclaw_session_is_read_without_its_machinery():
         .add("brand_new", data=1)
         .read()
     )
-    assert said(conversation) == [("User", "hi"), ("Assistant", "Looking.\n\nDone."), ("User", "more")]
+    assert said(conversation) == [("User", "hi"), ("Assistant", "Looking."), ("Assistant", "Done."), ("User", "more")]
     assert (conversation.session, conversation.source, conversation.project) == ("c1", "openclaw", "claw")
     assert conversation.started == utc(2026, 2, 1, 10)
     assert conversation.skipped == {
@@ -316,6 +317,33 @@ def test_what_a_gateway_puts_around_a_message_is_not_said(written, typed):
     assert [turn.text for turn in Claw().user(written).read().turns] == ([typed] if typed else [])
 
 
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [
+        ("[[reply_to_current]] Yes, on Monday.", "Yes, on Monday."),
+        ("[[reply_to:message-7]]\n[[audio_as_voice]]\nYes.", "Yes."),
+        ("Yes. [[reply_to_current]]", "Yes."),
+        ("Write `[[reply_to_current]]` first.", "Write `[[reply_to_current]]` first."),
+        ("See [[Maya Chen]]", "See [[Maya Chen]]"),
+        ("[[reply_to_current]] NO_REPLY", None),
+        ("\u26a0\ufe0f Agent failed before reply: Unknown model: x.\nLogs: openclaw logs --follow", None),
+        ("[assistant turn failed before producing content]", None),
+        ("\u26a0\ufe0f \U0001f6e0\ufe0f Exec: `npm test` failed: exit 1", None),
+        (
+            "\u26a0\ufe0f The migration failed twice, so I stopped.",
+            "\u26a0\ufe0f The migration failed twice, so I stopped.",
+        ),
+    ],
+)
+def test_directives_and_failures_of_the_gateway_are_no_answer(written, left):
+    assert [turn.text for turn in Claw().assistant(written).read().turns] == ([left] if left else [])
+
+
+def test_an_answer_that_was_delivered_without_its_directive_is_one():
+    session = Claw().user("when?").assistant("[[reply_to_current]] On Monday.").assistant("On Monday.")
+    assert [turn.text for turn in session.read().turns] == ["when?", "On Monday."]
+
+
 def test_an_openclaw_session_without_a_tree_is_read_in_order():
     lines = [{"type": "session", "version": 1, "id": "c0", "cwd": "/x"}]
     lines += [{"type": "message", "message": {"role": "user", "content": text}} for text in ("one", "two")]
@@ -350,7 +378,8 @@ def test_hermes_repeats_the_conversation_in_every_call_and_it_is_read_once():
     )
     assert said(conversation) == [
         ("User", "hi"),
-        ("Assistant", "Looking.\n\nyo"),
+        ("Assistant", "Looking."),
+        ("Assistant", "yo"),
         ("User", "more"),
         ("Assistant", "ok"),
     ]

@@ -12,7 +12,7 @@ TOOL_USE = {"type": "tool_use", "id": "t", "name": "Write", "input": {}}
 TOOL_RESULT = [{"type": "tool_result", "tool_use_id": "t", "content": "out"}]
 
 
-def test_an_answer_around_tool_calls_is_one_turn():
+def test_each_message_of_an_answer_around_tool_calls_is_a_turn():
     conversation = (
         Session()
         .user("go", timestamp="2026-11-20T10:00:00Z")
@@ -20,12 +20,12 @@ def test_an_answer_around_tool_calls_is_one_turn():
         .assistant("First.", message="m1", timestamp="2026-11-20T10:00:02Z")
         .assistant(TOOL_USE, message="m1")
         .user(TOOL_RESULT)
-        .assistant("Then.", message="m2")
+        .assistant("Then.", message="m2", timestamp="2026-11-20T10:00:04Z")
         .user("thanks")
         .read()
     )
-    assert said(conversation) == [("User", "go"), ("Assistant", "First.\n\nThen."), ("User", "thanks")]
-    assert conversation.turns[1].at == utc(2026, 11, 20, 10, 0, 2)
+    assert said(conversation) == [("User", "go"), ("Assistant", "First."), ("Assistant", "Then."), ("User", "thanks")]
+    assert [turn.at for turn in conversation.turns[1:3]] == [utc(2026, 11, 20, 10, 0, second) for second in (2, 4)]
     assert (conversation.session, conversation.project, conversation.started) == ("s", "garden", utc(2026, 11, 20, 10))
     assert conversation.skipped == {"thinking": 1, "tool call": 1, "tool result": 1}
 
@@ -174,7 +174,7 @@ def test_blocks_of_an_answer_beside_the_path_are_kept():
     )
     session.last = "call"
     conversation = session.user(TOOL_RESULT).assistant("Done.").read()
-    assert said(conversation) == [("User", "go"), ("Assistant", "Both at once.\n\nDone.")]
+    assert said(conversation) == [("User", "go"), ("Assistant", "Both at once."), ("Assistant", "Done.")]
 
 
 def test_a_streamed_or_repeated_line_counts_once():
@@ -196,6 +196,39 @@ def test_what_the_user_typed_while_the_agent_worked_is_kept():
         ("User", "and water it"),
         ("Assistant", "Both done."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_said"),
+    [({}, True), ({"reason": "absorbed_mid_turn"}, True), ({"reason": "cancelled"}, False), ({"operation": "enqueue"}, False)],
+)  # fmt: skip
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_a_message_that_the_agent_took_from_the_queue_is_kept_once(fields, is_said, is_attached):
+    session = Session().user("go").assistant("Working.", uuid="a")
+    session.lines.append({"type": "queue-operation", "operation": "remove", "content": "water it", **fields})
+    if is_attached:
+        session.add("attachment", attachment={"type": "hook_success"})
+        session.add("attachment", attachment={"type": "queued_command", "commandMode": "prompt", "prompt": "water it"})
+    turns = [turn.text for turn in session.assistant("Done.").read().turns]
+    assert turns == ["go", "Working.", *["water it"] * (is_said or is_attached), "Done."]
+
+
+def test_the_last_message_may_wait_behind_attachments():
+    session = Session().user("go").assistant("Working.").add("attachment", attachment={"type": "hook_success"})
+    session.add("attachment", attachment={"type": "queued_command", "prompt": "water it"})
+    assert [turn.text for turn in session.read().turns] == ["go", "Working.", "water it"]
+
+
+def test_a_session_in_which_no_line_has_a_parent_is_read_in_its_order():
+    session = Session()
+    for text in ("one", "two", "three"):
+        session.last = None
+        session.user(text)
+        session.last = None
+        session.assistant(f"answer {text}")
+    assert [turn.text for turn in session.read().turns] == [
+        "one", "answer one", "two", "answer two", "three", "answer three",
+    ]  # fmt: skip
 
 
 def test_a_queued_prompt_without_an_id_follows_the_line_before_it():

@@ -69,7 +69,12 @@ def test_a_chatgpt_conversation_is_what_was_shown():
             )
         ]
     )
-    assert said(conversation) == [("User", "look"), ("Assistant", "It is a cat.\n\nMore."), ("User", "spoken")]
+    assert said(conversation) == [
+        ("User", "look"),
+        ("Assistant", "It is a cat."),
+        ("Assistant", "More."),
+        ("User", "spoken"),
+    ]
     assert (conversation.session, conversation.source, conversation.project) == ("g1", "chatgpt", None)
     assert conversation.started == datetime(2026, 7, 16, 1, 15, tzinfo=UTC)
     assert conversation.turns[0].at.microsecond == 500_000

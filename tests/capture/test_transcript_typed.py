@@ -47,12 +47,14 @@ def test_the_arguments_of_a_command_were_typed(first):
         .assistant("Noted.")
         .user(command("clear", first=first))
         .user([{"type": "text", "text": command("note", "vegan <system-reminder>x</system-reminder>")}])
+        .assistant("Noted too.")
         .read()
     )
     assert said(conversation) == [
         ("User", "/remember I am allergic to peanuts"),
         ("Assistant", "Noted."),
         ("User", "/note vegan"),
+        ("Assistant", "Noted too."),
     ]
     assert conversation.skipped == {"meta": 1, "command": 1}
 
@@ -74,6 +76,15 @@ def test_a_switch_of_the_program_states_nothing_and_a_sentence_does():
         "go on",
         "/btw her name is Ana",
     ]
+
+
+def test_a_switch_whose_output_is_a_line_of_the_system_states_nothing_either():
+    session = Session().user("hi").user("<local-command-caveat>x</local-command-caveat>", isMeta=True)
+    session.user(command("model", "opus", first="name"))
+    session.add("system", subtype="local_command", content="<local-command-stdout>Set</local-command-stdout>")
+    conversation = session.user("I was born in Porto").read()
+    assert [turn.text for turn in conversation.turns] == ["hi", "I was born in Porto"]
+    assert conversation.skipped["command"] == 2
 
 
 def test_a_note_to_memory_was_typed_and_a_shell_command_states_nothing():
@@ -111,7 +122,8 @@ def test_an_answer_follows_its_question():
     )
     assert said(conversation) == [
         ("User", "plan dinner"),
-        ("Assistant", "Let me ask.\n\nDo you eat fish?"),
+        ("Assistant", "Let me ask."),
+        ("Assistant", "Do you eat fish?"),
         ("User", "No\nallergic since 2019"),
         ("Assistant", 'Which city is "home"?'),
         ("User", "Porto\nsince May"),
@@ -137,6 +149,23 @@ def test_an_answer_is_read_from_the_words_where_nothing_else_holds_it(text):
         "Tea?",
         "Green, please",
     ]
+
+
+def test_an_answer_beside_the_result_of_another_call_is_kept():
+    session = Session().user("go").assistant(use("AskUserQuestion", questions=[DIET]), message="m", uuid="q")
+    session.assistant(use("Bash", "t2", command="ls"), message="m", uuid="b")
+    session.last = "q"
+    session.user(result("x"), toolUseResult={"questions": [DIET], "answers": {DIET["question"]: "No"}})
+    session.last = "b"
+    conversation = session.user(result("out", "t2")).assistant("Noted.").read()
+    assert [turn.text for turn in conversation.turns] == ["go", DIET["question"], "No", "Noted."]
+
+
+def test_answers_in_the_words_of_newer_versions_are_read():
+    session = Session().user("go").assistant(use("AskUserQuestion", questions=[DIET, CITY]))
+    text = 'The user answered: "Do you eat fish?"="No", "City?"="Porto". Read the answers carefully: they may ask back.'
+    turns = [turn.text for turn in session.user(result(text)).read().turns]
+    assert turns == ["go", "Do you eat fish?", "No", "City?", "Porto"]
 
 
 def test_a_question_that_nobody_answered_says_nothing():
@@ -171,7 +200,8 @@ def test_what_a_user_said_when_refusing_a_call_is_kept_with_what_was_refused():
     session.user(result(refused, "t2"), toolUseResult=f"Error: {refused}")
     assert said(session.assistant("Fine.").read()) == [
         ("User", "go"),
-        ("Assistant", "I will edit.\n\nMay I use Edit: a.py?"),
+        ("Assistant", "I will edit."),
+        ("Assistant", "May I use Edit: a.py?"),
         ("User", "Use tabs: always."),
         ("Assistant", "May I use Bash: npm publish?"),
         ("User", "I publish on Mondays"),
@@ -295,7 +325,8 @@ def test_an_answer_and_the_arguments_of_a_command_in_gemini_are_kept():
     assert said(conversation) == [
         ("User", "/memory add I drink green tea"),
         ("User", "/etc/hosts is broken"),
-        ("Assistant", "Let me ask.\n\nWhich editor?"),
+        ("Assistant", "Let me ask."),
+        ("Assistant", "Which editor?"),
         ("User", "Vim"),
         ("Assistant", "Done."),
     ]

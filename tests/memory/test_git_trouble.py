@@ -86,7 +86,7 @@ def refuse(vault: Vault, words: str = "no secrets please") -> Path:
 def test_what_a_hook_refuses_stays_and_is_committed_by_the_next_write(filled: Vault) -> None:
     hook = refuse(filled)
     head = filled.head()
-    turns = _turns(filled, "User: hello there\nAssistant: hello to you")
+    turns = _turns(filled, "User: the dinghy leaks\nAssistant: I see")
     with filled.memory() as memory:
         made = memory.remember("Maya bought a lawnmower yesterday")
         again = memory.remember("Maya bought a lawnmower yesterday")

@@ -97,7 +97,7 @@ def test_a_turn_says_which_facts_rest_on_it_and_when_it_came_and_changed(vault: 
         vault.save()
         memory.forget("01-1000-move#t2")
         found = memory.why("01-1000-move#t3")
-        assert (subject(found.created), found.edits) == ("keep: 1 turns of session move", ())
+        assert (subject(found.created), found.edits) == ("keep: 1 turn of session move", ())
         assert [one.id for one in found.facts] == ["013"]
         assert [one.id for one in found.sessions[0].facts] == ["011"]
         memory.restore("01-1000-move#t2")

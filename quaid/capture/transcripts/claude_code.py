@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.claude_code_typed import ToolCall, read_answers, read_tool_call, read_typed
+from quaid.capture.transcripts.claude_code_typed import ToolCall, list_results, read_answers, read_tool_call, read_typed
 from quaid.capture.transcripts.lines import (
     find_texts,
     list_at,
@@ -43,10 +43,11 @@ _MARKS = frozenset({"uuid", "parentUuid", "sessionId", "leafUuid", "messageId"})
 
 _PEOPLE = frozenset({"human", "channel"})
 _OUTPUT = "<local-command-stdout>"
+_ABSORBED = "absorbed_mid_turn"
 _MIN_COMMAND_WORDS = 4
 _BLOCKED = "UserPromptSubmit operation blocked by hook"
 _ORIGINAL_PROMPT = "Original prompt:"
-_MAX_HOOKS = 50
+_MAX_ATTACHMENTS = 50
 
 
 @dataclass(slots=True)
@@ -57,9 +58,12 @@ class _Tree:
     parents: list[tuple[int | str, ...]] = field(default_factory=list)
     newest: int | None = None
     """The last line of the conversation proper: the end of what stays in the file."""
+    has_links: bool = False
+    """False while no line names a parent: then each follows the one before it."""
 
     def add(self, line: dict[str, Any]) -> int:
         parents = self._named_parents(line)
+        self.has_links |= bool(parents)
         node = len(self.parents)
         self.parents.append(tuple(self.numbers.get(parent, parent) for parent in parents) or self._implied(line))
         if isinstance(line.get("uuid"), str):
@@ -90,7 +94,7 @@ class _Tree:
 
     def find_parents(self, node: int) -> list[int]:
         """The lines that `node` follows: one, none at a root, several where a compaction relinks."""
-        named = self.parents[node]
+        named = self.parents[node] if self.has_links else (node - 1,) * (node > 0)
         known = [self.numbers.get(parent) if isinstance(parent, str) else parent for parent in named]
         found = [parent for parent in known if parent is not None]
         # A parent that is not in the file was on a line that got lost: the one before must do.
@@ -112,6 +116,8 @@ class _Session:
     """The lines of attachments."""
     calls: dict[str, ToolCall] = field(default_factory=dict)
     """The calls of tools, by their ids."""
+    results: dict[str, int] = field(default_factory=dict)
+    """The line with the last result of each call."""
     blocked: set[int] = field(default_factory=set)
     """The lines of prompts that a hook kept from the agent."""
 
@@ -126,7 +132,11 @@ class _Session:
         elif kind == "attachment":
             node = tree.add(line) if uuid is not None or tree.newest is None else tree.newest
             self.beside.add(node)
-            self.queued += _queued_utterances(line, node, skipped)
+            for typed in _queued_utterances(line, node, skipped):
+                self._drop_absorbed(typed.text)
+                self.queued.append(typed)
+        elif line.get("operation") == "remove" and line.get("reason", _ABSORBED) == _ABSORBED:
+            self.queued += _typed_utterances(line, line.get("content"), tree.add(line), skipped, _ABSORBED)
         elif line.get("subtype") == "local_command":
             self._read_command(line, tree.add(line), skipped)
         else:
@@ -144,17 +154,24 @@ class _Session:
         self.said += _utterances(line, node, self.calls, skipped)
         if message_id := text_at(line, "message", "id"):
             self.answers.setdefault(message_id, []).append(node)
+        self.results.update((call_id, node) for call_id in list_results(line) if call_id in self.calls)
 
     def _read_command(self, line: dict[str, Any], node: int, skipped: Counter[str]) -> None:
-        at = parse_timestamp(line.get("timestamp"))
-        for text in read_typed(line.get("content"), skipped):
-            if _is_switch(text):
+        self._drop_switch(line, node, skipped)
+        for typed in _typed_utterances(line, line.get("content"), node, skipped):
+            if _is_switch(typed.text):
                 skipped["command"] += 1
             else:
-                self.queued.append(Utterance("user", text, at, node))
+                self.queued.append(typed)
+
+    def _drop_absorbed(self, text: str) -> None:
+        """Most versions write down twice what the agent took from the queue."""
+        absorbed = (place for place, typed in enumerate(self.queued) if (typed.source, typed.text) == (_ABSORBED, text))
+        for place in list(absorbed)[-1:]:
+            del self.queued[place]
 
     def _drop_switch(self, line: dict[str, Any], node: int, skipped: Counter[str]) -> None:
-        last, output = self.said[-1:], text_at(line, "message", "content") or ""
+        last, output = self.said[-1:], text_at(line, "message", "content") or text_at(line, "content") or ""
         is_carried_out = output.startswith(_OUTPUT) and bool(last) and last[0].place in self.tree.find_parents(node)
         if is_carried_out and _is_switch(last[0].text):
             self.said.pop()
@@ -165,26 +182,35 @@ class _Session:
         content = text_at(line, "content") or ""
         if not content.startswith(_BLOCKED):
             return
-        parents = self.tree.find_parents(node)
-        for _ in range(_MAX_HOOKS):
-            if not parents or parents[0] not in self.beside:
-                break
-            parents = self.tree.find_parents(parents[0])
+        parents = self._find_anchors(node)
         asked = [utterance for utterance in self.said if utterance.place in parents and utterance.role == "user"]
         if all(_ORIGINAL_PROMPT not in content or utterance.text in clean_text(content) for utterance in asked):
             self.blocked.update(utterance.place for utterance in asked)
+
+    def _find_anchors(self, node: int) -> list[int]:
+        """The lines that `node` follows, whatever attachments stand between."""
+        parents = self.tree.find_parents(node)
+        for _ in range(_MAX_ATTACHMENTS):
+            if not parents or parents[0] not in self.beside:
+                break
+            parents = self.tree.find_parents(parents[0])
+        return parents
 
     def follow(self, skipped: Counter[str]) -> list[Utterance]:
         """Return what was said on the way to the newest message, in the order of the file."""
         tree = self.tree
         path = tree.walk_from([] if tree.newest is None else [tree.newest])
-        # The next prompt may hang on another block of the same answer.
+        # The next prompt may hang on another block of the same answer, or on the result of another of its calls.
         answered = {message_id for message_id, nodes in self.answers.items() if not path.isdisjoint(nodes)}
+        path.update(self.results[call] for call in self.results if self.calls[call].message in answered)
+        if self.said and self.said[-1].place == tree.newest and _is_switch(self.said[-1].text):
+            self.said.pop()  # what follows tells a switch from the call of a skill
+            skipped["command"] += 1
         kept = [utterance for utterance in self.said if utterance.place in path or utterance.source in answered]
         kept += [
             utterance
             for utterance in self.queued
-            if path.intersection([utterance.place, *tree.find_parents(utterance.place)])
+            if path.intersection([utterance.place, *self._find_anchors(utterance.place)])
         ]
         if abandoned := len(self.said) + len(self.queued) - len(kept):
             skipped["abandoned branch"] += abandoned
@@ -200,7 +226,7 @@ def recognises(head: Sequence[str]) -> bool:
 
 
 def read(lines: Iterator[str], skipped: Counter[str]) -> Iterator[Conversation]:
-    """One conversation, that leads to the newest message; all the agent says between two prompts is one turn.
+    """One conversation, that leads to the newest message.
 
     Memory is bounded by the kept text plus a few hundred bytes a line for the tree.
     """
@@ -231,7 +257,7 @@ def _utterances(
     if line["type"] == "assistant":
         for block in list_at(message, "content"):
             if text_at(block, "type") == "tool_use" and isinstance(block.get("id"), str):
-                calls[block["id"]] = read_tool_call(block)
+                calls[block["id"]] = read_tool_call(block)._replace(message=source)
         for raw in find_texts(content, skipped):
             if text := clean_text(raw):
                 yield Utterance("assistant", text, at, node, source)
@@ -255,9 +281,15 @@ def _queued_utterances(line: dict[str, Any], node: int, skipped: Counter[str]) -
     if not is_prompt or not _is_from_person(attachment.get("origin")):
         skipped["attachment"] += 1
         return
+    yield from _typed_utterances(line, attachment.get("prompt"), node, skipped)
+
+
+def _typed_utterances(
+    line: dict[str, Any], content: object, node: int, skipped: Counter[str], source: str | None = None
+) -> Iterator[Utterance]:
     at = parse_timestamp(line.get("timestamp"))
-    for text in read_typed(attachment.get("prompt"), skipped):
-        yield Utterance("user", text, at, node)
+    for text in read_typed(content, skipped):
+        yield Utterance("user", text, at, node, source)
 
 
 def _skip_reason(line: dict[str, Any]) -> str | None:

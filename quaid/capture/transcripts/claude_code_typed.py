@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -48,17 +48,20 @@ _ASKED_BACK = re.compile(
     r"The user (?:wants to clarify these questions|has indicated they have provided enough answers)"
 )
 _QUESTION = re.compile(r'"(?P<question>[^"\n]+)"="')
-_ANSWER_END = re.compile(r'"(?:(?= selected preview:| user notes: |\. You can now\b)|[,.]?\s{0,2}\Z)')
-_NOTES = re.compile(r" user notes: (.*?)(?:\. You can now\b.*|,? ?)\Z", re.DOTALL)
+_ANSWER_END = re.compile(
+    r'"(?:(?= selected preview:| user notes: |\. (?:You can now|Read the answers)\b)|[,.]?\s{0,2}\Z)'
+)
+_NOTES = re.compile(r" user notes: (.*?)(?:\. (?:You can now|Read the answers)\b.*|,? ?)\Z", re.DOTALL)
 _LISTED = re.compile(r'^- "(?P<question>.+)"\n +Answer: (?P<answer>.+)(?:\n +User notes: (?P<notes>.+))?', re.MULTILINE)
 
 
 class ToolCall(NamedTuple):
-    """A call that a person may answer or refuse: `asked` is what it puts to them, in words."""
+    """A call that a person may answer or refuse: `asked` is what it puts to them, in words, `message` what it is in."""
 
     tool: str = ""
     asked: str = ""
     questions: tuple[Any, ...] = ()
+    message: Hashable = None
 
 
 def read_tool_call(block: Mapping[str, Any]) -> ToolCall:
@@ -69,6 +72,12 @@ def read_tool_call(block: Mapping[str, Any]) -> ToolCall:
     first = next((value for value in given.values() if isinstance(value, str)), "")
     what = " ".join(clean_text(first[:_MAX_CALL_CHARS]).split())
     return ToolCall(tool, f"May I use {tool}{f': {what}' if what else ''}?", tuple(list_at(given, "questions")))
+
+
+def list_results(line: Mapping[str, Any]) -> list[str]:
+    """The ids of the calls whose results are on a line."""
+    results = filter(_is_result, list_at(line, "message", "content"))
+    return [call_id for block in results if (call_id := text_at(block, "tool_use_id"))]
 
 
 def read_typed(content: object, skipped: Counter[str]) -> Iterator[str]:

@@ -38,6 +38,14 @@ _MACHINE_TEXT = re.compile(
     r"\[cron:|\[Inter-session message\]|\[Subagent Context\]|Read HEARTBEAT\.md\b|Pre-compaction memory flush\b"
     r"|A new session was started via /new or /reset\b"
 )
+_DIRECTIVE = r"\[\[ ?(?:reply_to_current|reply_to: ?[^\[\]\n]{1,200}|audio_as_voice) ?\]\]"
+_DIRECTIVES = re.compile(rf"\A(?:\s*{_DIRECTIVE})+\s*|{_DIRECTIVE}\s*\Z")
+"""What tells the gateway how to send an answer."""
+_FAILURE = re.compile(
+    r"(?:\u26a0\ufe0f? ?)?(?:Agent failed before reply\b|\[assistant turn failed before producing content\])"
+    r"|\u26a0\ufe0f? (?=[^\w\s])\S+ [^\n]*\bfailed\b[^\n]*\Z"
+)
+"""What the gateway says in the agent's name when a call of a model or a tool has failed."""
 _SILENCE = frozenset({"NO_REPLY", "HEARTBEAT_OK"})
 
 
@@ -121,6 +129,8 @@ def _utterances(found: dict[str, Any], number: int, skipped: Counter[str]) -> It
     at = parse_timestamp(found.get("timestamp")) or parse_timestamp(message.get("timestamp"))
     for raw in find_texts(message.get("content"), skipped):
         text = clean_text(raw)
+        if role == "assistant":
+            text = _DIRECTIVES.sub("", text).rstrip()
         is_machine = role == "user" and _MACHINE_TEXT.match(text)
         if role == "user" and not is_machine:
             text = clean_typed(text)
@@ -129,6 +139,8 @@ def _utterances(found: dict[str, Any], number: int, skipped: Counter[str]) -> It
             skipped["notification"] += 1
         elif role == "assistant" and text in _SILENCE:
             skipped["silence"] += 1
+        elif role == "assistant" and _FAILURE.match(text):
+            skipped["error message"] += 1
         elif not text:
             skipped["empty"] += 1
         else:

@@ -6,14 +6,16 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import TypeVar
 
-from quaid.capture.cleaning import clean_name, clean_text
+from quaid.capture.cleaning import clean_name, clean_text, split_message
 from quaid.model import Conversation, Turn
 from quaid.recall.metadata import strip_metadata
 
 _Node = TypeVar("_Node", bound=Hashable)
+
+CITABLE_CHARS = 2000
+"""Characters that a turn of an agent has at most, unless a paragraph or a code block alone has more."""
 
 _END = "\n\n."
 _NO_TITLES = frozenset({"new chat", "untitled"})
@@ -22,9 +24,9 @@ _LAST_COMPONENT = re.compile(r"[^/\\]+(?=[/\\]*$)")
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One text that was said, cleaned: part of a turn.
+    """One text that was said, cleaned.
 
-    `place` is where it stands in its transcript. Within an answer, equal texts of one `source` are one text that was
+    `place` is where it stands in its transcript. Between two prompts, equal texts of one `source` are one text that was
     written down twice; None is a source of its own.
     """
 
@@ -46,18 +48,18 @@ def make_conversation(
     """The conversation of `pieces`, in their order; without `started` it begins with the first time given. A `title`
     that only says that none was given is left out.
 
-    Each piece of the user is a turn, and all that the agent says between two of them is one.
+    Each piece is a turn, so none changes while the transcript grows; a long message of the agent is several.
     """
     turns: list[Turn] = []
-    for is_answer, said in groupby(pieces, lambda piece: piece.role == "assistant"):
-        if not is_answer:
-            turns += [Turn("User", piece.text, "user", piece.at) for piece in said]
-            continue
-        answer = list(said)
-        texts = dict.fromkeys(
-            (number if piece.source is None else (piece.source,), piece.text) for number, piece in enumerate(answer)
-        )
-        turns.append(Turn("Assistant", "\n\n".join(text for _, text in texts), "assistant", answer[0].at))
+    answered: set[tuple[Hashable, str]] = set()
+    for piece in pieces:
+        if piece.role != "assistant":
+            answered.clear()
+            turns.append(Turn("User", piece.text, "user", piece.at))
+        elif piece.source is None or (piece.source, piece.text) not in answered:
+            answered.add((piece.source, piece.text))
+            parts = split_message(piece.text, CITABLE_CHARS)
+            turns += [Turn("Assistant", part, "assistant", piece.at) for part in parts]
     named = session if isinstance(session, str) else None
     started = started or next((turn.at for turn in turns if turn.at), None)
     title = clean_name(title or "") or None
