@@ -12,20 +12,29 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from quaid.text.replies import asks_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from quaid.agents.prompt_evidence import Evidence
+    from quaid.local.sessions import Given
     from quaid.model import Hit, Recall
     from quaid.settings import NotificationSettings, Settings
 
 MAX_HITS = 8
-MIN_SCORE_BY_WORDS = 0.65
-"""A best score under this is doubt where there were no vectors: 65 of 80 questions about a conversation pass, 4 of 16
-prompts that have nothing to do with it.
-"""
+MAX_WEIGHED = 20
+"""Hits that are weighed: `we` in a question about a project raises all that is known about the owner before it."""
 MAX_QUESTION = 1_000
+MAX_PASTED = 10_000
+"""Characters at either end of a long prompt that are looked at."""
 GIVEN_BEFORE = "given to this session before"
 _COMMAND = re.compile(r"\s*(?:/[\w:.-]+(?:\s|\Z)|[!#<])")
+_PASTED = re.compile(
+    r"```(?s:.)*?```"
+    r"|^(?:[ \t]+at |[ \t]+File \"|[ \t]*-->|Traceback |goroutine |npm ERR!|\w*(?:Error|Exception|panic)\b.*:).*$"
+    r"|https?://\S+",
+    re.MULTILINE,
+)
+"""What a prompt shows rather than says."""
 _MAX_NEWS = 60
 """Characters of each memory in the news."""
 
@@ -41,9 +50,14 @@ class HookAnswer(NamedTuple):
 
 
 def question_in(prompt: str) -> str | None:
-    """Return what of `prompt` can be asked of a memory; None for commands, and for `ok`, `yes` and the like."""
+    """Return what of `prompt` can be asked of a memory; None for commands, for `ok`, `yes` and the like, and for what
+    is only pasted.
+    """
     if _COMMAND.match(prompt):
         return None
+    if len(prompt) > 2 * MAX_PASTED:
+        prompt = f"{prompt[:MAX_PASTED]}\n{prompt[-MAX_PASTED:]}"
+    prompt = _PASTED.sub(" ", prompt)
     if asks_nothing(prompt[:MAX_QUESTION]):
         return None
     if len(prompt) <= MAX_QUESTION:
@@ -64,6 +78,7 @@ def build_prompt_context(
     """Return what `recall` of the memory at `root` finds for `prompt`. A program that keeps what goes before its
     prompts (`is_kept`) is given nothing that `session` was given since it began or was compacted.
     """
+    from quaid.agents.prompt_evidence import AskedWords
     from quaid.local import recall_trail, sessions
     from quaid.place import state_folder
     from quaid.recall.blocks import pack
@@ -77,7 +92,7 @@ def build_prompt_context(
     given = sessions.read(state, session)
     found = recall(
         question,
-        MAX_HITS,
+        MAX_WEIGHED,
         session=session or None,
         door="hook",
         depth="fast",
@@ -85,33 +100,50 @@ def build_prompt_context(
         compacted_at=given.compacted_at,
         beside=True,
     )
-    # Scores without vectors are lower, for good answers as for bad ones.
-    by_words = "vectors" in found.degraded
-    best = found.hits[0].score if found.hits else 0.0
-    is_in_doubt = best < MIN_SCORE_BY_WORDS if by_words else found.doubt is not None
-    known = frozenset(given.ids) if is_kept else frozenset()
-
-    def keep_reasons(shown: Collection[str], why: str) -> None:
-        withheld = {hit.id: GIVEN_BEFORE if hit.id in known else why for hit in found.hits if hit.id not in shown}
-        recall_trail.add(state, settings.recall.log, found, door="hook", session=session, withheld=withheld)
-
-    if settings.hooks.recall == "auto" and is_in_doubt:
-        keep_reasons((), found.doubt or f"the best score is under {MIN_SCORE_BY_WORDS}, by words alone")
-        return HookAnswer()
-    new = [_without_known(hit, known) for hit in found.hits if hit.id not in known]
+    known = given if is_kept else sessions.Given()
+    asked = AskedWords(question)
+    evidence = {hit.id: asked.weigh(hit) for hit in found.hits}
+    new, withheld = _choose(found.hits, evidence, known, is_gated=settings.hooks.recall == "auto")
     degraded = cast("Sequence[object]", found.trace.get("degraded", ()))
     conflicts = [f"({neutralise(said)})" for said in map(str, degraded) if said.startswith("conflict:")]
     frame = tokens(wrap_memory("\n".join([" ", *conflicts])))
     room = min(MAX_BLOCK // CHARACTERS_PER_TOKEN, settings.hooks.recall_tokens) - frame
     shown = pack(new, max(0, room), question=question, more=found.more)
-    keep_reasons({hit.id for hit in shown.hits}, "no room for it before the prompt")
+    # What was left out for length was not given.
+    told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
+    withheld |= {hit.id: "no room for it before the prompt" for hit in new if hit.id not in told}
+    weighed = {hit_id: str(each) for hit_id, each in evidence.items() if hit_id not in withheld}
+    recall_trail.add(
+        state, settings.recall.log, found, door="hook", session=session, withheld=withheld, weighed=weighed
+    )
     if not shown.text:
         return HookAnswer()
-    if is_kept:  # what was left out for length was not given
-        told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
+    if is_kept:
         sessions.record(state, session, list(dict.fromkeys(told)))
     text = "\n".join([shown.text, *conflicts])
     return HookAnswer(wrap_memory(text), notify_recalled(root, settings.notifications, shown.hits))
+
+
+def _choose(
+    hits: Sequence[Hit], evidence: Mapping[str, Evidence], given: Given, *, is_gated: bool
+) -> tuple[list[Hit], dict[str, str]]:
+    """Return those of `hits` that go before a prompt for their own evidence and were not given yet, with what
+    contradicts one that was or is; and why the others do not, by id.
+    """
+    from quaid.agents.prompt_evidence import without_weaker
+
+    answering = [hit for hit in hits if not is_gated or evidence[hit.id].is_enough]
+    known = [hit for hit in hits if given.has(hit.id, hit.text)]
+    already = [hit for hit in answering if hit in known]
+    new = without_weaker([hit for hit in answering if hit not in known], already, evidence)
+    told = {hit.id for hit in (*already, *new)}
+    chosen = [hit for hit in hits if hit in new or (hit not in known and not told.isdisjoint(hit.contradicts))]
+    chosen = chosen[:MAX_HITS]
+    withheld = {hit.id: f"little to do with the prompt: {evidence[hit.id]}" for hit in hits if hit not in chosen}
+    withheld |= {hit.id: "no more than was given before" for hit in answering if hit not in new}
+    withheld |= {hit.id: f"more than {MAX_HITS} answer" for hit in new if hit not in chosen}
+    withheld |= dict.fromkeys((hit.id for hit in known), GIVEN_BEFORE)
+    return [_without_known(hit, given.ids) for hit in chosen], withheld
 
 
 def _without_known(hit: Hit, known: frozenset[str]) -> Hit:

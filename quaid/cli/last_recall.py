@@ -66,5 +66,6 @@ def _render(told: Reasons, hits: list[Hit]) -> str:
         section("Recall", rows.items()),
         styled("Given", "bold") if hits else styled("Nothing was given", "bold"),
         *(f"{head}\n{draw_evidence(hit, best)}" for head, hit in zip(heads, hits, strict=True)),
+        section("By themselves", ((hit.id, told.weighed[hit.id]) for hit in hits if hit.id in told.weighed)),
         section("Left out", list_left_out({"cut": cut})),
     )

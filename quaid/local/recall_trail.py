@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from quaid.local import state_files
@@ -28,7 +29,7 @@ MAX_LEFT_OUT = 20
 
 class Reasons(NamedTuple):
     """One recall. `given` are (id, score, evidence) and `left_out` (id, score, why), best first; `query` is None where
-    its words may not be kept.
+    its words may not be kept. `weighed` says of what went before a prompt what spoke for it by itself, by id.
     """
 
     at: str
@@ -40,9 +41,19 @@ class Reasons(NamedTuple):
     degraded: tuple[str, ...]
     given: tuple[tuple[str, float, Mapping[str, float]], ...]
     left_out: tuple[tuple[str, float, str], ...]
+    weighed: Mapping[str, str] = MappingProxyType({})
 
 
-def add(state: Path, keep: Keep, found: Recall, *, door: str, session: str, withheld: Mapping[str, str]) -> None:
+def add(
+    state: Path,
+    keep: Keep,
+    found: Recall,
+    *,
+    door: str,
+    session: str,
+    withheld: Mapping[str, str],
+    weighed: Mapping[str, str] | None = None,
+) -> None:
     """Add a line on an answer. `withheld` are the hits that were not given after all, with the reason."""
     if keep == "off":
         return
@@ -63,6 +74,7 @@ def add(state: Path, keep: Keep, found: Recall, *, door: str, session: str, with
             if hit.id not in withheld
         ),
         left_out=tuple(left_out[:MAX_LEFT_OUT]),
+        weighed=dict(weighed or {}),
     )
     path = state / LOG_DIR / LOG_FILE
     with suppress(OSError):  # no recall fails for its log

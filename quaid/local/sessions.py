@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from quaid.local import state_files
 
@@ -21,32 +22,41 @@ _MAX_AGE_S = 30 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """`ids` are those of the hits that are still in the session's context, which was compacted at `compacted_at`."""
+    """`ids` are those of the hits that are still in the session's context, which was compacted at `compacted_at`;
+    `text` is what it began with since.
+    """
 
     ids: frozenset[str] = frozenset()
     compacted_at: datetime | None = None
+    text: str = ""
+
+    def has(self, hit_id: str, text: str) -> bool:
+        """Return whether the session has this hit, in the same lines where it began with it."""
+        return hit_id in self.ids or f"{_lines_of(text)}\n" in self.text
 
 
 def read(state: Path, session: str) -> Given:
     """Return what `session` was given since it began or was compacted. `state` is the vault's state folder."""
     ids: set[str] = set()
     compacted_at: datetime | None = None
-    try:
-        lines = state_files.read(_path(state, session)).decode("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return Given()
-    for line in lines:
-        with suppress(ValueError, TypeError, AttributeError):
-            told = json.loads(line)
-            if told.get("compacted_at"):
-                ids, compacted_at = set(), datetime.fromisoformat(told["compacted_at"])
-            ids |= {str(one) for one in told.get("ids", ())}
-    return Given(frozenset(ids), compacted_at)
+    text = ""
+    for line in _lines(_path(state, session)):
+        with suppress(ValueError, TypeError):
+            if line.get("compacted_at"):
+                ids, text, compacted_at = set(), "", datetime.fromisoformat(line["compacted_at"])
+            ids |= {str(one) for one in line.get("ids", ())}
+            text += f"{line.get('text', '')}\n"
+    return Given(frozenset(ids), compacted_at, text)
 
 
 def record(state: Path, session: str, ids: Iterable[str]) -> None:
     """Remember that `session` was given these hits."""
     _add(state, session, {"ids": list(ids)})
+
+
+def begin(state: Path, session: str, text: str) -> None:
+    """Remember that `session` was given `text` when it began."""
+    _add(state, session, {"text": _lines_of(text)})
 
 
 def compact(state: Path, session: str, now: datetime) -> None:
@@ -60,6 +70,24 @@ def clear_old(state: Path) -> None:
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _MAX_AGE_S:
                 path.unlink()
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = state_files.read(path).decode("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    found: list[dict[str, Any]] = []
+    for line in lines:
+        with suppress(ValueError):
+            if isinstance(told := json.loads(line), dict):
+                found.append(told)
+    return found
+
+
+def _lines_of(text: str) -> str:
+    """Return `text` with one space between words and no empty lines."""
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
 
 
 def _add(state: Path, session: str, told: object) -> None:

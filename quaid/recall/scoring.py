@@ -25,6 +25,8 @@ ENOUGH_ACCESSES = 10
 UNSURE = 0.5
 """The confidence of a note that states none."""
 NEVER_USED = Use()
+TECHNICAL = 0.9
+"""The part of its score that a technical memory keeps where the question is not about work."""
 EXACT = 1.0
 """The score of a note that is called as the question."""
 MAX_CUT_SHOWN = 20
@@ -45,11 +47,15 @@ def adjust(
     """
     stages, keyword_only, now = request.settings.stages, request.options.keyword_only, request.options.moment
     has_age = (stages.decay or stages.composite) and not keyword_only
+    is_about_work = request.query.intent is Intent.PROJECT or request.options.projects
+    lowers_technical = stages.technical and not (is_about_work or keyword_only)
     scores = dict(found.scores)
     for chunk_id, candidate in found.candidates.items():
         score = scores[chunk_id]
         if stages.type_boosts and not keyword_only:
             score *= type_boost(candidate, request.query.intent)
+        if lowers_technical and candidate.technical:
+            score *= TECHNICAL
         if has_age:
             use = strengths.get(hit_id(candidate), NEVER_USED)
             score = faded(score, candidate, use, now) if stages.decay else score
@@ -132,18 +138,14 @@ def select(request: SearchRequest, found: CandidateSet, scores: Mapping[int, flo
     trace, options = request.trace, request.options
     trace.cut.clear()
     holds = truth(request, found.candidates.values())
-    is_about_work = request.query.intent is Intent.PROJECT or options.projects
-    skips_technical = request.settings.stages.technical and not is_about_work
     selected = []
     for candidate in sorted(found.candidates.values(), key=lambda each: (-scores[each.chunk_id], each.chunk_id)):
         if options.kinds and hit_kind(candidate) not in options.kinds:
             continue
-        if skips_technical and candidate.technical:
-            why = "technical"
-        elif holds(candidate):
+        if holds(candidate):
             selected.append(candidate)
             continue
-        elif options.at is not None:
+        if options.at is not None:
             why = f"not true on {options.day}"
         else:
             why = "superseded" if candidate.superseded_by is not None else "expired"

@@ -141,7 +141,7 @@ class StageSettings:
     decay: bool = False
     """Memories that were not used for long score less."""
     technical: bool = True
-    """Technical facts are shown for PROJECT questions only."""
+    """Technical facts score a little lower for all but PROJECT questions."""
     contiguity: bool = False
     """Facts from the sessions of the best hits are added."""
     spread: bool = True
@@ -315,7 +315,7 @@ class HookSettings:
     """A session begins with the core notes, recent facts and open questions for the owner."""
     context_tokens: Count = 1_500
     recall: Literal["auto", "on", "off"] = "auto"
-    """Memories are added to a prompt: `on` all that are relevant, `auto` only those that answer it without doubt."""
+    """Memories are added to a prompt: `on` all that are found, `auto` only those that have enough to do with it."""
     recall_tokens: Count = 600
     extract: bool = True
     """A conversation is extracted when it ends or is compacted."""

@@ -33,6 +33,7 @@ done
 measure answers-beam answers.py --beam --keep "$vaults"
 measure beam beam.py --keep "$vaults"
 measure precision precision.py
+measure injections injections.py
 measure weights learn_weights.py --keep "$vaults"
 measure ablation ablation.py --keep "$vaults"
 measure nights nights.py # a year: half an hour

@@ -160,24 +160,12 @@ class TestPrompt:
         assert fact in call("user-prompt-submit", prompt=asked)
         assert call("user-prompt-submit", prompt=unrelated) == ""
 
-    def test_in_doubt_only_if_it_is_on(self, home, monkeypatch):
-        found = Recall("q", (Hit("a", "fact", "Maya drinks milk.", 0.4, "facts/a.md"),), doubt="the best score is low")
-        with home.memory() as memory:
-            monkeypatch.setattr(type(memory), "recall", lambda *_, **__: found)
-            assert (
-                "drinks milk"
-                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s1").text
-            )
-            memory.settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
-            assert (
-                build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
-                == ""
-            )
-            found = replace(found, degraded=("vectors",), hits=(replace(found.hits[0], score=0.66),))
-            assert (
-                "drinks milk"
-                in build_prompt_context(memory.root, memory.settings, memory.recall, "what about the milk", "s2").text
-            )
+    def test_what_is_in_doubt_only_if_it_is_on(self, call, monkeypatch):
+        prompt = "Write a shell script that renames the coffee pictures in this folder."
+        monkeypatch.setenv("QUAID_HOOKS_RECALL", "auto")
+        assert call("user-prompt-submit", prompt=prompt, session_id="s2") == ""
+        monkeypatch.setenv("QUAID_HOOKS_RECALL", "on")
+        assert "oat milk" in call("user-prompt-submit", prompt=prompt)
 
     def test_what_was_given_and_why_can_be_seen_later(self, call, home, capsys):
         from quaid.cli.main import main
@@ -191,6 +179,7 @@ class TestPrompt:
         (given,) = told["given"]
         assert (given["text"], told["door"]) == ("Maya takes oat milk in her coffee.", "hook")
         assert sum(given["evidence"].values()) == pytest.approx(given["score"], abs=0.2)
+        assert told["weighed"] == {"01milk": "1.00 (words 1.00)"}
         assert told["query"] == "What milk does Maya take in her coffee?"
         call("user-prompt-submit", prompt="Which milk for Maya's coffee?")
         again = last("--session", "s1")
@@ -206,18 +195,15 @@ class TestPrompt:
         assert main(["recall", "--last", "--session", "none"]) == 0
         assert "No recall of session none is known yet" in capsys.readouterr().err
 
-    @pytest.mark.parametrize(
-        ("degraded", "why"),
-        [(("vectors",), "the best score is under 0.65, by words alone"), ((), "the best score is low")],
-    )
-    def test_what_goes_before_no_prompt_has_its_reason(self, home, degraded, why):
-        doubt = None if degraded else why
+    def test_what_goes_before_no_prompt_has_its_reason(self, home):
         hit = Hit("a", "fact", "Maya drinks milk.", 0.4, "facts/a.md", evidence={"words": 0.4})
-        found = Recall("q", (hit,), degraded, doubt=doubt, trace={"cut": [{"id": "b", "score": 0.1, "why": "far"}]})
+        found = Recall("q", (hit,), trace={"cut": [{"id": "b", "score": 0.1, "why": "far"}]})
         with home.memory() as memory:
             settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="auto"))
-            assert build_prompt_context(home.root, settings, lambda *_, **__: found, "about the milk", "s1").text == ""
+            prompt = "rename the pictures of milk"
+            assert build_prompt_context(home.root, settings, lambda *_, **__: found, prompt, "s1").text == ""
         told = recall_trail.read_last(state(home), "s1")
+        why = "little to do with the prompt: 0.33 (words 0.33), under 0.5"
         assert (told.given, told.left_out) == ((), (("a", 0.4, why), ("b", 0.1, "far")))
 
     @pytest.mark.parametrize(("keep", "is_line"), [("text", True), ("hashes", True), ("off", False)])

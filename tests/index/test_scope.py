@@ -53,7 +53,7 @@ def test_a_project_leaves_its_own_and_what_belongs_to_none():
             fact("technical", more="project: quaid\ntechnical: true\n"),
         ]
     )
-    assert seen(notes) == {"none", "own", "other"}  # technical facts are for questions about work
+    assert seen(notes) == {"none", "own", "other", "technical"}
     assert seen(notes, projects=frozenset({"quaid"})) == {"none", "own", "technical"}
     assert seen(notes, projects=frozenset({"quaid", "garden"})) == {"none", "own", "other", "technical"}
     assert seen(notes, projects=frozenset({"unheard of"})) == {"none"}

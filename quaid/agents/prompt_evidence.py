@@ -1,0 +1,80 @@
+"""What speaks for putting one memory before a prompt: its own evidence, whatever else was found.
+
+A memory's score says how it compares with the others, and the best of what is beside the point is beside the point. So
+each is weighed alone, by the share of the prompt's words that it has and by its likeness to the prompt. A question
+within a longer prompt counts as if it had been asked alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from quaid.index import fulltext
+from quaid.model import Hit
+from quaid.recall.beam_search import stems
+from quaid.text.language import language
+from quaid.text.words import find_words
+
+ENOUGH = 0.5
+"""Found, as is the weight of the words, on half of the prompts of `tests/benchmarks/injections.py`."""
+WEIGHT_OF_WORDS = 0.6
+"""What all words of a prompt add to a likeness. Without vectors their share is all there is."""
+_MIN_QUESTION = 2
+"""Words of a question within a prompt: `did we ever do that?` asks nothing alone."""
+_SENTENCE_END = re.compile(r"(?<=[.?!:\n])\s+|(?<=[？。！])")  # noqa: RUF001
+
+
+class Evidence(NamedTuple):
+    """`words` are the stems of the prompt's words that a memory has, `share` how many of them these are, `likeness` the
+    cosine to the prompt, None where there is no vector.
+    """
+
+    words: frozenset[str]
+    share: float
+    likeness: float | None
+
+    @property
+    def weight(self) -> float:
+        return self.share if self.likeness is None else self.likeness + WEIGHT_OF_WORDS * self.share
+
+    @property
+    def is_enough(self) -> bool:
+        return self.weight >= ENOUGH
+
+    def __str__(self) -> str:
+        under = "" if self.is_enough else f", under {ENOUGH}"
+        likeness = "" if self.likeness is None else f", likeness {self.likeness:.2f}"
+        return f"{self.weight:.2f} (words {self.share:.2f}{likeness}){under}"
+
+
+class AskedWords:
+    """The words of a prompt, and of each question in it."""
+
+    def __init__(self, prompt: str) -> None:
+        questions = (part for part in _SENTENCE_END.split(prompt) if part.rstrip().endswith(("?", "？")))  # noqa: RUF001
+        whole, *parts = map(_stems_of, (prompt, *questions))
+        self._asked = [whole, *(asked for asked in parts if len(asked) >= _MIN_QUESTION)] if whole else []
+
+    def weigh(self, hit: Hit) -> Evidence:
+        """Return what speaks for `hit` by itself."""
+        said = stems(find_words(f"{hit.heading} {hit.speaker or ''} {hit.text}"))
+        found = [asked & said for asked in self._asked]
+        share = max((len(has) / len(asked) for has, asked in zip(found, self._asked, strict=True)), default=0.0)
+        vector = hit.channels.get("vector")
+        return Evidence(frozenset().union(*found), share, None if vector is None else vector.score)
+
+
+def without_weaker(new: Iterable[Hit], given: Iterable[Hit], evidence: Mapping[str, Evidence]) -> list[Hit]:
+    """Return those of `new` that are better than all that was `given`, or have a word of the prompt that none of it
+    has: who asks the same again is not given what is left.
+    """
+    known = [evidence[hit.id] for hit in given]
+    best = max((each.weight for each in known), default=-1.0)
+    words = frozenset[str]().union(*(each.words for each in known))
+    return [hit for hit in new if evidence[hit.id].weight > best or not evidence[hit.id].words <= words]
+
+
+def _stems_of(text: str) -> frozenset[str]:
+    return stems(fulltext.terms(text, language(text)))

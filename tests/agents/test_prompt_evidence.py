@@ -1,0 +1,95 @@
+"""A memory goes before a prompt for its own evidence: words of the prompt, likeness, a question within it."""
+
+from __future__ import annotations
+
+import pytest
+
+from quaid.agents.prompt_context import question_in
+from quaid.agents.prompt_evidence import AskedWords, without_weaker
+from quaid.model import ChannelRank, Hit
+
+
+def hit(text, likeness=None, **more):
+    channels = {} if likeness is None else {"vector": ChannelRank(1, likeness)}
+    return Hit(text, "fact", text, 0.9, "facts/a.md", channels=channels, **more)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "likeness"),
+    [
+        ("who's my boss again?", "Hanna's boss is Priya Raman.", None),
+        ("who's my boss again?", "Hanna's boss is Priya Raman.", 0.31),
+        ("what time is our standup?", "The stand-up of the team is at 9:15.", 0.65),
+        ("安娜的生日是哪天？", "安娜的生日是五月十二日。", None),
+        ("Когда день рождения Анны?", "День рождения Анны двенадцатого мая.", None),
+        ("Before I go on with the parser of the imports: what is my boss called? I put her into the list.",
+         "The boss is called Priya.", None),
+    ],
+)  # fmt: skip
+def test_what_the_prompt_asks_is_enough(prompt, text, likeness):
+    assert AskedWords(prompt).weigh(hit(text, likeness)).is_enough
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text", "likeness"),
+    [
+        ("make the header sticky", "tollgate answers 429 with a Retry-After header.", 0.17),
+        ("why is my regex greedy", "Hanna's bicycle was stolen.", 0.16),
+        ("please run the linter and fix all warnings", "Larder warns three days before.", None),
+        ("sort the list, did we ever do that? no", "They ever dance.", None),
+    ],
+)
+def test_a_word_that_is_there_by_chance_is_not(prompt, text, likeness):
+    assert not AskedWords(prompt).weigh(hit(text, likeness)).is_enough
+
+
+def test_it_does_not_matter_what_else_was_found():
+    asked = AskedWords("what am I allergic to?")
+    assert asked.weigh(hit("Hanna is allergic to walnuts.", 0.4)).is_enough
+    assert not asked.weigh(hit("Hanna drinks black coffee.", 0.41)).is_enough
+
+
+def test_the_heading_and_the_speaker_are_words_of_a_memory():
+    asked = AskedWords("What is the Wi-Fi password of Grandma?")
+    assert asked.weigh(hit("It is on the fridge.", heading="Wi-Fi password", speaker="Grandma")).share == 1.0
+
+
+def test_evidence_says_what_it_is():
+    asked = AskedWords("which router does tollgate use?")
+    assert str(asked.weigh(hit("tollgate is written with the chi router", 0.7))) == "1.10 (words 0.67, likeness 0.70)"
+    assert str(asked.weigh(hit("the router of the flat"))) == "0.33 (words 0.33), under 0.5"
+
+
+def test_a_prompt_without_words_has_no_share():
+    assert AskedWords("???").weigh(hit("Hanna is allergic to walnuts.", 0.1)).share == 0.0
+
+
+def test_what_is_new_says_more_than_what_was_given():
+    asked = AskedWords("Where is my bike, and what colour is it?")
+    hits = [hit("The bike is in the cellar."), hit("The bike is red in colour."), hit("A bike has two wheels.")]
+    evidence = {each.id: asked.weigh(each) for each in hits}
+    assert without_weaker(hits[1:], hits[:1], evidence) == [hits[1]]
+    assert without_weaker(hits, [], evidence) == hits
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "```python\ncoffee = milk()\n```",
+        'Traceback (most recent call last):\n  File "/app/coffee.py", line 2, in <module>\nValueError: no milk',
+        "TypeError: undefined is not coffee\n    at Milk (src/coffee.tsx:24:19)",
+        "error[E0502]: cannot borrow\n --> src/main.rs:6:5",
+        "https://coffee.example/milk",
+    ],
+)
+def test_what_is_pasted_is_not_asked(pasted):
+    asked = question_in(f"why does this happen to the kettle\n{pasted}\n")
+    assert asked is not None
+    assert "kettle" in asked
+    assert "milk" not in asked.lower()
+    assert "coffee" not in asked.lower()
+
+
+def test_a_prompt_that_is_all_pasted_asks_nothing():
+    assert question_in("```\nx = 1\n```") is None
+    assert question_in('Traceback (most recent call last):\n  File "a.py", line 2, in run\nValueError: bad') is None
