@@ -512,7 +512,8 @@ class TestCommand:
         assert f'{sign}        "matcher": "Write|Edit|NotebookEdit",\n' in out
         assert everything(home) == before
         shape = json.loads(self.quaid(act, "claude-code", "--dry-run", "--json")[1])
-        assert [item["removed"] for item in shape["files"]] == [act == "uninstall"] * 2
+        assert {item["removed"] for item in shape["files"]} == {act == "uninstall"}
+        assert len(shape["files"]) == 6  # settings, servers, a skill and three commands
         assert shape["dry_run"]
         assert shape["files"][0]["diff"].startswith(f"--- {home}/.claude.json\n")
 

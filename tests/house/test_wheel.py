@@ -144,7 +144,7 @@ def test_a_process_that_answers_for_others_ends_with_an_upgrade_and_the_new_one_
     (site / "dependencies.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
     python, quaid = tmp_path / "venv/bin/python", tmp_path / "venv/bin/quaid"
     install = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index")
-    run(*install, wheel)
+    run(*install, "--ignore-installed", wheel)  # beside the Quaid that these tests may be run with
     with tempfile.TemporaryDirectory(prefix="q") as state:  # a socket's name is short
         more = {"PYTHONPATH": "", "QUAID_STATE_DIR": state, "QUAID_RESIDENT": "auto", "QUAID_HOME": str(tmp_path / "v")}
         env = environment | more
