@@ -75,7 +75,7 @@ class HostStatus:
 def this_machine(folder: Path | None = None) -> Machine:
     """This machine, with `folder` (default: the working one) for the configs of a project."""
     packaged = Path(str(package_files("quaid"))) / "data" / "hooks"
-    plugins = packaged if packaged.is_dir() else Path(__file__).parents[1] / "hooks"
+    plugins = packaged if packaged.is_dir() else Path(__file__).parents[2] / "hooks"
     return Machine(Path.home(), sys.platform, os.environ, folder or Path.cwd(), plugins)
 
 
