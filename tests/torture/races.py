@@ -72,6 +72,11 @@ def _own(root: Path, over: threading.Event, pause: Callable[[], float], counts: 
         done = git(root, *command, check=False)
         counts["commits" if done.returncode == 0 else "refused"] += command[0] == "commit" or done.returncode != 0
         time.sleep(pause())
+    # What they had added is committed: a write that came after `git add` leaves its file to them.
+    for _ in range(100):
+        if git(root, *COMMANDS[0], check=False).returncode == 0:
+            return
+        time.sleep(0.02)
 
 
 if __name__ == "__main__":
