@@ -310,7 +310,7 @@ def test_a_deadline_holds_whatever_happens_below(service, monkeypatch):
     began = time.monotonic()
     with pytest.raises(ModelTimeoutError, match=r"0\.3 s"):
         ask(service.models("openai"), deadline_s=0.3)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 1.9
 
 
 def test_an_answer_that_only_its_bookkeeping_makes_late_is_kept(service, records, monkeypatch):
@@ -335,7 +335,7 @@ def test_a_tier_has_a_timeout_for_retries_too(service):
     began = time.monotonic()
     with pytest.raises(ModelUnavailableError):
         ask(service.models("openai"), deadline_s=0.5)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 1.9
 
 
 def test_a_wrong_slot_is_said_before_anything_is_asked(service):
@@ -417,7 +417,7 @@ def test_an_ollama_that_does_not_answer_costs_a_fifth_of_a_second():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         assert found({"OLLAMA_HOST": f"127.0.0.1:{silent.getsockname()[1]}", "PATH": ""}).provider is None
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 1.9
 
 
 def test_what_was_found_is_not_looked_for_again(service):

@@ -166,13 +166,13 @@ def test_two_notes_with_one_id_are_ambiguous_by_id_and_clear_by_path(vault: Vaul
 def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) -> None:
     vault.write("huge.md", b"The needle is early. " + b"Lorem ipsum dolor sit amet, consectetur.\n" * 1_250_000)
     vault.write("healthy.md", HEALTHY)
-    started = time.process_time()
+    started = time.thread_time()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with vault.memory() as memory:
         assert paths(memory, "needle") == {"huge.md"}
         assert paths(memory, "quokka") == {"healthy.md"}
         assert "only its first 2 MB" in dict(documents.list_problems(memory.index()))["huge.md"]
-    assert time.process_time() - started < 10
+    assert time.thread_time() - started < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
 
 
@@ -200,9 +200,9 @@ def test_no_markup_makes_reading_a_note_slow(piece: str) -> None:
 
     data = (piece * (100_000 // len(piece))).encode()
     for rel_path in ("note.md", "facts/a.md", "entities/a.md", "episodes/a.md"):
-        started = time.process_time()
+        started = time.thread_time()
         parse_note(rel_path, data)
-        assert time.process_time() - started < 1.5, rel_path
+        assert time.thread_time() - started < 1.5, rel_path
 
 
 NAMES = [

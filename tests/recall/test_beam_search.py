@@ -196,9 +196,9 @@ def test_ten_thousand_edges_at_one_entity_stay_quick():
     lines = [f"- knows [[P{n}]]" for n in range(10_000)]
     notes = {"entities/Hub.md": "---\nid: hub\ntype: person\n---\n" + "\n".join(lines) + "\n"}
     index = make_index({**notes, **said(*(f"P{n} knows Q{n}" for n in range(200)))})
-    started = time.process_time()
+    started = time.thread_time()
     scores, _, hops, _ = walk(index, "Whom does Hub know?")
-    assert time.process_time() - started < 0.25
+    assert time.thread_time() - started < 0.25
     assert "hub" in scores
     assert max(hops.values()) == 2
     index.close()

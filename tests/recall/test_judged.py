@@ -289,7 +289,7 @@ def test_a_slow_or_broken_service_costs_no_more_than_its_budget(filled, service,
         before = order(memory.recall(QUESTION, depth="fast", keep=False))
         started = time.monotonic()
         answer = memory.recall(QUESTION, depth="deep")
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < 1.9
         assert order(answer) == before
         assert set(answer.degraded) == {"vectors", "model"}
         assert rerank(answer)["problem"]

@@ -160,6 +160,6 @@ def test_a_question_on_a_paragraph_of_its_own_survives_any_prefix_that_is_closed
 )
 def test_a_hundred_thousand_characters_take_no_time(piece):
     text = piece * (100_000 // len(piece))
-    started = time.process_time()
+    started = time.thread_time()
     strip_metadata(text)
-    assert time.process_time() - started < 2.0
+    assert time.thread_time() - started < 2.0

@@ -127,7 +127,7 @@ def test_any_text_has_phrases_and_names_of_its_own_words(text):
 @pytest.mark.parametrize("piece", ["'", "'a ", '"', "“", "‘", "‘a ", "'a'b", "[[", "[[a|", "„“", "a’b", "«"])
 def test_a_hundred_thousand_marks_take_no_time(piece):
     text = piece * (100_000 // len(piece))
-    started = time.process_time()
+    started = time.thread_time()
     find_phrases(text)
     find_names(text)
-    assert time.process_time() - started < 1.0
+    assert time.thread_time() - started < 1.0

@@ -131,7 +131,7 @@ def test_a_late_judgement_is_not_waited_for(service):
     began = time.monotonic()
     with pytest.raises(ModelTimeoutError):
         judge(service, budget_s=0.3)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 1.9
 
 
 def test_retries_stay_within_the_budget(service):
@@ -139,7 +139,7 @@ def test_retries_stay_within_the_budget(service):
     began = time.monotonic()
     with pytest.raises(ModelError):
         judge(service, budget_s=0.5)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 1.9
 
 
 def test_no_model_is_an_expected_failure(service):

@@ -174,9 +174,9 @@ def test_any_text_at_any_time_has_windows_in_order(text, now):
 @pytest.mark.parametrize("piece", [*PIECES, "8 May 2023 ", "before the ", "a couple of ", "last week before "])
 def test_many_dates_take_no_time(piece):
     text = piece * (20_000 // len(piece))
-    started = time.process_time()
+    started = time.thread_time()
     find_dates(text, FRIDAY)
-    assert time.process_time() - started < 2.0
+    assert time.thread_time() - started < 2.0
 
 
 @pytest.mark.parametrize(

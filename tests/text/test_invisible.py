@@ -228,7 +228,7 @@ def test_a_long_text_takes_no_long_time(part: str) -> None:
     import time
 
     text = part * (50_000 // len(part))
-    started = time.process_time()
+    started = time.thread_time()
     escaped(text)
     without_unseen(text)
-    assert time.process_time() - started < 3.0
+    assert time.thread_time() - started < 3.0

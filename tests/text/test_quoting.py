@@ -169,9 +169,9 @@ UNSEEN_MARKS = "\u034f\u180b\u180c\u180d\u180f"
 )
 def test_a_hundred_thousand_characters_take_no_time(piece):
     text = piece * (100_000 // len(piece))
-    started = time.process_time()
+    started = time.thread_time()
     neutralise(text)
-    assert time.process_time() - started < 2.0
+    assert time.thread_time() - started < 2.0
 
 
 def hit(text, **more):

@@ -333,11 +333,11 @@ HOSTILE = [
 @pytest.mark.parametrize("inside", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_heads_cost_neither_the_process_nor_its_time(inside):
     text = f"---\n{inside}\n---\nbody"
-    started = time.process_time()
+    started = time.thread_time()
     parse(text)
     with suppress(FrontmatterBrokenError):
         set_fields(text, {"id": "x"})
-    assert time.process_time() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 # --- writing anew
