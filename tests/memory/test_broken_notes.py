@@ -202,7 +202,7 @@ def test_no_markup_makes_reading_a_note_slow(piece: str) -> None:
     for rel_path in ("note.md", "facts/a.md", "entities/a.md", "episodes/a.md"):
         started = time.thread_time()
         parse_note(rel_path, data)
-        assert time.thread_time() - started < 1.5, rel_path
+        assert time.thread_time() - started < 5.0, rel_path
 
 
 NAMES = [

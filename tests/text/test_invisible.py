@@ -231,4 +231,4 @@ def test_a_long_text_takes_no_long_time(part: str) -> None:
     started = time.thread_time()
     escaped(text)
     without_unseen(text)
-    assert time.thread_time() - started < 3.0
+    assert time.thread_time() - started < 10.0

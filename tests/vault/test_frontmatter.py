@@ -337,7 +337,7 @@ def test_hostile_heads_cost_neither_the_process_nor_its_time(inside):
     parse(text)
     with suppress(FrontmatterBrokenError):
         set_fields(text, {"id": "x"})
-    assert time.thread_time() - started < 1.0
+    assert time.thread_time() - started < 5.0
 
 
 # --- writing anew
