@@ -367,11 +367,13 @@ class Memory:
 
         return verify(self.indexer, self.whole_index())
 
-    def follow(self, report: Callable[[SyncReport], None], what: str = "quaid watch") -> Follower:
-        """Return what `quaid watch` runs: it keeps the index up to date until its `stop` is called."""
-        from quaid.sync.follow import Follower
+    def follow(self, report: Callable[[SyncReport], None], what: str | None = None) -> Follower:
+        """Return what `quaid watch` runs, or the command `what` beside its work: it keeps the index up to date until
+        its `stop` is called.
+        """
+        from quaid.sync.follow import WATCH, Follower
 
-        return Follower(self.indexer, self.settings.sync, report, self._tell, what)
+        return Follower(self.indexer, self.settings.sync, report, self._tell, what or WATCH)
 
     # -- wiring --------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,15 @@ import hashlib
 import json
 import re
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pytest
 
 DIMENSIONS = {"one": 48, "two": 80}
 
@@ -60,3 +66,13 @@ def embed(model: str, text: str) -> list[float]:
         digest = hashlib.sha256(f"{model} {word}".encode()).digest()
         vector[int.from_bytes(digest[:2]) % len(vector)] += 1 + digest[2] / 256
     return [float(number) for number in vector + 1e-6]
+
+
+def serve(cache: Path, monkeypatch: pytest.MonkeyPatch, model: str) -> Iterator[EmbeddingService]:
+    """Run a service that every vault of a test is set to use, with a cache of its own."""
+    running = EmbeddingService()
+    monkeypatch.setenv("QUAID_CACHE_DIR", str(cache))
+    for name, value in running.settings(model).items():
+        monkeypatch.setenv(name, value)
+    yield running
+    running.stop()

@@ -29,8 +29,7 @@ def growth(pattern: re.Pattern, text: Callable[[int], str], how: str) -> float:
         return math.inf
     if _seconds(pattern, text(SHORT), how) < NOTICED_S:
         return 0.0
-    short, long = (min(_seconds(pattern, text(size), how) for _ in range(2)) for size in (SHORT, LONG))
-    return long / short if long > NOTICED_S else 0.0
+    return _growth(lambda size: _seconds(pattern, text(size), how), NOTICED_S)
 
 
 def growth_of(work: Callable[[int], object]) -> float:
@@ -41,8 +40,12 @@ def growth_of(work: Callable[[int], object]) -> float:
         work(size)
         return time.thread_time() - began
 
+    return _growth(seconds, MARKED_S)
+
+
+def _growth(seconds: Callable[[int], float], noticed_s: float) -> float:
     short, long = (min(seconds(size) for _ in range(2)) for size in (SHORT, LONG))
-    return long / short if long > MARKED_S else 0.0
+    return long / short if long > noticed_s else 0.0
 
 
 def _seconds(pattern: re.Pattern, text: str, how: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quaid.cli.explanation import draw_evidence, list_left_out
 from quaid.cli.invocation import Invocation
@@ -32,10 +32,10 @@ def show_last(invocation: Invocation, session: str | None) -> None:
             invocation.say(why if is_off else f"No recall{whose} is known yet. Ask something: quaid recall QUERY")
             return
         hits = [_hit_of(memory, *given) for given in told.given]
-    shape = {**told._asdict(), "given": [{"id": hit.id, "text": hit.text, "score": hit.score, "evidence": hit.evidence}
-             for hit in hits], "left_out": [{"id": each, "score": score, "why": why} for each, score, why
-             in told.left_out]}  # fmt: skip
-    invocation.tell(lambda: _render(told, hits), **shape)
+    given = [{"id": hit.id, "text": hit.text, "score": hit.score, "evidence": hit.evidence} for hit in hits]
+    left_out = [{"id": each, "score": score, "why": why} for each, score, why in told.left_out]
+    shape = {**told._asdict(), "given": given, "left_out": left_out}
+    invocation.tell(lambda: _render(told, hits, left_out), **shape)
 
 
 def _hit_of(memory: Memory, hit_id: str, score: float, evidence: Mapping[str, float]) -> Hit:
@@ -48,12 +48,11 @@ def _hit_of(memory: Memory, hit_id: str, score: float, evidence: Mapping[str, fl
     return replace(hit, kind=view.document.kind, text=" ".join(view.text.split()), path=view.document.path)
 
 
-def _render(told: Reasons, hits: list[Hit]) -> str:
+def _render(told: Reasons, hits: list[Hit], left_out: list[dict[str, Any]]) -> str:
     best = max((1.0, *(hit.score for hit in hits)))
     heads = [
         f"{styled(f'{hit.score:.2f}', 'cyan')}  {clipped(f'{hit.id}: {hit.text}', line_width() - 6)}" for hit in hits
     ]
-    cut = [{"id": each, "score": score, "why": why} for each, score, why in told.left_out]
     asked = [moment(told.at), _DOORS.get(told.door, told.door), *([f"session {told.session}"] if told.session else [])]
     rows = {
         "when": ", ".join(asked),
@@ -67,5 +66,5 @@ def _render(told: Reasons, hits: list[Hit]) -> str:
         styled("Given", "bold") if hits else styled("Nothing was given", "bold"),
         *(f"{head}\n{draw_evidence(hit, best)}" for head, hit in zip(heads, hits, strict=True)),
         section("By themselves", ((hit.id, told.weighed[hit.id]) for hit in hits if hit.id in told.weighed)),
-        section("Left out", list_left_out({"cut": cut})),
+        section("Left out", list_left_out({"cut": left_out})),
     )

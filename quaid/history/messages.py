@@ -24,9 +24,9 @@ def render(message: Message) -> str:
     """Return the text for git, without secrets: subject of at most 72 characters, body, trailers as last paragraph."""
     subject = on_one_line(admit(message.subject).text)
     if len(subject) > SUBJECT_LENGTH:
-        cut = subject[:SUBJECT_LENGTH]
-        at_word = cut.rpartition(" ")[0] if len(cut.rpartition(" ")[0]) > SUBJECT_LENGTH // 2 else cut[:-1]
-        subject = at_word.rstrip(" ,;:.") + "…"
+        words = subject[:SUBJECT_LENGTH].rpartition(" ")[0]
+        shown = words if len(words) > SUBJECT_LENGTH // 2 else subject[: SUBJECT_LENGTH - 1]
+        subject = shown.rstrip(" ,;:.") + "…"
     trailers = "\n".join(f"{key}: {on_one_line(admit(value).text)}" for key, value in message.trailers)
     parts = (subject, re.sub(r"(?im)^(?=quaid-)", " ", escaped(admit(message.body).text.strip("\n"))), trailers)
     return "\n\n".join(part for part in parts if part) + "\n"

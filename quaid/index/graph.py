@@ -214,22 +214,40 @@ def entity_names(connection: apsw.Connection, within: str | None = None) -> list
     called by several words or spoken of; of these no name in lower case. Of these names only those that stand in the
     text `within`, where one is given.
     """
-    # From the few entities to their names, as most names are those of facts; from a text to what it names.
-    named = (
-        "(SELECT doc_id, kind FROM documents WHERE kind = 'entity' "
-        "UNION ALL SELECT doc_id, kind FROM documents WHERE kind = 'note') d CROSS JOIN names n USING (doc_id)"
-        if within is None
-        else "json_each(:spans) AS span CROSS JOIN names n ON n.name_key = span.value "
-        "CROSS JOIN documents d USING (doc_id)"
+    if within is None:
+        # From the few entities to their names: most names are those of facts.
+        return _list_names(
+            connection,
+            "(SELECT doc_id, kind FROM documents WHERE kind = 'entity' "
+            "UNION ALL SELECT doc_id, kind FROM documents WHERE kind = 'note') d CROSS JOIN names n USING (doc_id)",
+        )
+    found = _list_called(connection, {name_key(span) for span in list_spans(within, MAX_NAME)})
+    return [(name, note) for name, note in found if name in within]
+
+
+def note_of(connection: apsw.Connection, name: str) -> str:
+    """Return the note that is called `name`; the name itself where none is."""
+    return next((note for _, note in _list_called(connection, {name_key(name)})), name)
+
+
+def _list_called(connection: apsw.Connection, keys: Collection[str]) -> list[tuple[str, str]]:
+    """Return those of `entity_names` that have one of `keys`."""
+    return _list_names(
+        connection,
+        "json_each(:keys) AS wanted CROSS JOIN names n ON n.name_key = wanted.value "
+        "CROSS JOIN documents d USING (doc_id)",
+        keys,
     )
-    spans = list({name_key(span) for span in list_spans(within or "", MAX_NAME)})
+
+
+def _list_names(connection: apsw.Connection, named: str, keys: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Return what `entity_names` does, of the notes d and names n in `named`."""
     rows = connection.execute(
         f"SELECT n.name, first.name, d.kind FROM {named} "
         "JOIN names first ON first.doc_id = d.doc_id AND first.position = 0 "
-        "WHERE (:within IS NULL OR instr(:within, n.name) > 0) "
-        f"AND (d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF})) "
+        f"WHERE d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF}) "
         "ORDER BY d.kind, n.position, n.name",
-        {"within": within, "spans": json.dumps(spans)},
+        {"keys": json.dumps(list(keys))},
     )
     return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
 
@@ -274,12 +292,6 @@ def citing_chunks(
         {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
     )
     return [(str(row[0]), int(row[1]), int(row[2])) for row in rows]
-
-
-def note_of(connection: apsw.Connection, name: str) -> str:
-    """Return the note that is called `name`; the name itself where none is."""
-    key = name_key(name)
-    return next((note for called, note in entity_names(connection) if name_key(called) == key), name)
 
 
 def find_edge_fact(connection: apsw.Connection, edge: Edge) -> str | None:

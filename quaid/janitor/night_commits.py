@@ -60,6 +60,11 @@ class NightCommit:
         return [edit for edit in net.values() if edit.before != edit.after]
 
 
+def net_edits(commits: Sequence[NightCommit]) -> list[Edit]:
+    """Return what `commits` come to: one edit for each path."""
+    return NightCommit(tuple(decision for commit in commits for decision in commit.decisions)).edits
+
+
 def message_of(commit: NightCommit, run: str) -> Message:
     """The message of `commit`: the decision and why, or a line for each of several."""
     if commit.message is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from quaid.errors import LockedError, NoteChangedError
 from quaid.history.vault_history import History
 from quaid.janitor import questions
 from quaid.janitor.decision import Decision
-from quaid.janitor.night_commits import NightCommit, message_of, without_paths
+from quaid.janitor.night_commits import NightCommit, message_of, net_edits, without_paths
 from quaid.janitor.worktree import JANITOR, Worktree
 from quaid.model import Edit, Message
 from quaid.settings import GitSettings
@@ -55,10 +55,9 @@ def answers_message(answered: Sequence[Edit]) -> Message:
     return Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),))
 
 
-def moved_paths(root: Path, commits: Sequence[NightCommit]) -> set[str]:
-    """Return the paths of `commits` whose files the owner has changed since."""
-    net = NightCommit(tuple(decision for commit in commits for decision in commit.decisions)).edits
-    return {edit.rel_path for edit in net if files.read_note(root, edit.rel_path) != edit.before}
+def moved_paths(root: Path, edits: Iterable[Edit]) -> set[str]:
+    """Return the paths of `edits` whose files the owner has changed since."""
+    return {edit.rel_path for edit in edits if files.read_note(root, edit.rel_path) != edit.before}
 
 
 def replay(worktree: Worktree, commits: Sequence[NightCommit], base: str, run: str) -> None:
@@ -89,10 +88,10 @@ def merge_night(
     kept = list(commits)
     for _ in range(ATTEMPTS):
         with transaction.begin(root, history, git.wait_s):
-            net = NightCommit(tuple(decision for commit in kept for decision in commit.decisions)).edits
+            net = net_edits(kept)
             if not net:
                 return NightMerge(None, tuple(dropped))
-            moved = moved_paths(root, kept)
+            moved = moved_paths(root, net)
             if not moved:
                 change = transaction.VaultChange(
                     f"janitor {run}", tuple(net), message, author=JANITOR, merged=worktree.tip

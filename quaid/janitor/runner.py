@@ -24,6 +24,7 @@ from quaid.janitor.night_commits import (
     NightCommit,
     hold_back_approved,
     message_of,
+    net_edits,
     summary_of,
     trailers_of,
     without_paths,
@@ -384,7 +385,7 @@ class Runner:
 
     def _leave_out_moved(self) -> None:
         """Tell what a run would not merge: its notes have changes that are not committed."""
-        moved = night_merge.moved_paths(self._dependencies.root, self._commits)
+        moved = night_merge.moved_paths(self._dependencies.root, net_edits(self._commits))
         self._drop(without_paths(self._commits, moved)[1])
 
     def _drop(self, dropped: Sequence[Decision]) -> None:

@@ -76,14 +76,14 @@ def plan_undo(
             spans[path] = (spans.get(path, (logged.commit.id,))[0], logged.commit.id)
     edits: list[Edit] = []
     kept: dict[str, list[str]] = {}
-    for path in sorted(spans):
+    for path in sorted(path for path in spans if asks(path) or not is_byproduct(path)):
         first, last = spans[path]
         before, after = history.read_at(f"{first}^", path), history.read_at(last, path)
         now = files.read_note(root, path)
         wanted = now
-        if is_byproduct(path):
+        if asks(path):
             # Of what comes along with decisions only questions that nobody has answered go: counters go on.
-            wanted = before if asks(path) and before is None and now == after else now
+            wanted = before if before is None and now == after else now
         elif now in (before, after):
             wanted = before
         elif before is None or after is None or now is None:

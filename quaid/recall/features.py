@@ -136,7 +136,9 @@ class _Scorer:
         self._query = query
         self._named = _named_speakers(pool, query)
         self._is_for_summary = asks_for_summary(query.text)
-        self._said_by_named = 1.0 if self._named.isdisjoint(query.owner_keys) else _share_of_owner(query)
+        self._said_by_named = 1.0
+        if not self._named.isdisjoint(query.owner_keys):  # a summary is made of what both said
+            self._said_by_named = 0.0 if self._is_for_summary else _ASKS_BOTH if _asks_assistant(query) else 1.0
         self._best_turn: dict[int | None, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int | None, float] = {}
@@ -253,15 +255,6 @@ def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
     if named:
         return frozenset(named) if len(named) == 1 else frozenset()
     return frozenset(speaker for speaker in speakers if speaker in query.owner_keys)
-
-
-def _share_of_owner(query: Query) -> float:
-    """Return what `speaker` is for the owner's turns: nothing where the question wants a summary, as that is made of
-    what both said.
-    """
-    if asks_for_summary(query.text):
-        return 0.0
-    return _ASKS_BOTH if _asks_assistant(query) else 1.0
 
 
 def _asks_assistant(query: Query) -> bool:

@@ -285,7 +285,7 @@ def _unnamed(request: SearchRequest) -> str:
     connection, scope = request.connection, request.scope
     names = request.sources.kept.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
     named = names.intersection(request.query.words)
-    if not named or language(text) not in ENGLISH:
+    if not named or request.query.language not in ENGLISH:
         return text
     unnamed = re.sub(r"[^\W_]+", lambda word: ANYONE if name_key(word[0]) in named else word[0], text)
     return unnamed.replace(f"{ANYONE} {ANYONE}", ANYONE)

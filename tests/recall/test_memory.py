@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedding_service import EmbeddingService
+from embedding_service import EmbeddingService, serve
 from vaults import Vault, read_only_state
 
 from quaid import Memory
@@ -158,12 +158,7 @@ def test_disarming_can_be_switched_off(vault: Vault, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingService]:
-    running = EmbeddingService()
-    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
-    for name, value in running.settings("words").items():
-        monkeypatch.setenv(name, value)
-    yield running
-    running.stop()
+    yield from serve(tmp_path / "cache", monkeypatch, "words")
 
 
 def test_the_past_is_asked_by_both_channels_at_once(filled: Vault, service: EmbeddingService) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from embedding_service import EmbeddingService
+from embedding_service import EmbeddingService, serve
 from vaults import Vault
 
 from quaid.model import Hit
@@ -17,12 +17,7 @@ VECTORS_ALONE = "[recall.stages]\nkeyword = false\ncompany = false\nform = false
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddingService]:
     """The cosine of two texts is how many words they share."""
-    running = EmbeddingService()
-    monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
-    for name, value in running.settings("words").items():
-        monkeypatch.setenv(name, value)
-    yield running
-    running.stop()
+    yield from serve(tmp_path / "cache", monkeypatch, "words")
 
 
 def tell(vault: Vault, name: str, *said: str, head: str = "") -> None:

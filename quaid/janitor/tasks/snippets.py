@@ -184,7 +184,8 @@ def _asked_about(context: TaskContext, core: str, observations: Iterable[str]) -
     """Return those of `observations` that an open question is about."""
     keys = {_asked_key(core, observation): observation for observation in observations}
     asked = context.judgements.known(list(keys))
-    return {keys[key] for key, decision in asked.items() if context.is_asked(decision, ("fold",))}
+    waiting = {decision for decision in set(asked.values()) if context.is_asked(decision, ("fold",))}
+    return {keys[key] for key, decision in asked.items() if decision in waiting}
 
 
 def _asked_key(core: str, observation: str) -> str:
