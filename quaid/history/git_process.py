@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.history import repository as repositories
@@ -38,6 +42,14 @@ class GitCall:
     env: Mapping[str, str]
     accept: Sequence[int] = (0,)
     handles: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class TimeLimit:
+    """The seconds after which a git process is ended; `hear` is given what it says on stderr meanwhile."""
+
+    seconds: float
+    hear: Callable[[str], None] = lambda _: None
 
 
 class LockHeldError(Exception):
@@ -69,9 +81,17 @@ def run_once(call: GitCall, top: Path) -> tuple[int, bytes]:
 
 
 def execute(
-    args: Sequence[str], stdin: bytes, env: Mapping[str, str], handles: Sequence[int] = ()
+    args: Sequence[str],
+    stdin: bytes,
+    env: Mapping[str, str],
+    handles: Sequence[int] = (),
+    limit: TimeLimit | None = None,
 ) -> tuple[int, bytes, str]:
-    """Run git to its end: exit code, stdout, stderr."""
+    """Run git to its end: exit code, stdout, stderr.
+
+    Raises:
+        TimeoutError: it took longer than `limit`, and was ended.
+    """
     try:
         from git.cmd import Git
         from git.exc import GitCommandNotFound
@@ -88,15 +108,55 @@ def execute(
     command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
     try:
         process = Git().execute(
-            command, istream=subprocess.PIPE, as_process=True, env=dict(env), pass_fds=tuple(handles)
-        )
+            command, istream=subprocess.PIPE, as_process=True, env=dict(env), pass_fds=tuple(handles),
+            start_new_session=limit is not None,
+        )  # fmt: skip
     except GitCommandNotFound as error:
         raise GitMissingError from error
-    out, err = process.communicate(stdin)
+    out, err = process.communicate(stdin) if limit is None else _communicate_in_time(process, limit)
     stderr = err.decode("utf-8", "replace")
     if clean and process.returncode == 127 and stderr.startswith("env:"):
         raise GitMissingError
     return process.returncode, out, stderr
+
+
+def _communicate_in_time(process: Any, limit: TimeLimit) -> tuple[bytes, bytes]:
+    """Return stdout and stderr of a process that leads a session of its own: it has no terminal to ask at, and can be
+    ended with all that it has started.
+    """
+    said: list[bytes] = []
+    is_late = threading.Event()
+
+    def listen() -> None:
+        while part := process.stderr.read1(4096):
+            said.append(part)
+            limit.hear(part.decode("utf-8", "replace"))
+
+    def end() -> None:
+        is_late.set()
+        _kill_session(process.pid)
+
+    listener, clock = threading.Thread(target=listen, daemon=True), threading.Timer(limit.seconds, end)
+    clock.daemon = True
+    process.stdin.close()
+    listener.start()
+    clock.start()
+    try:
+        out: bytes = process.stdout.read()
+        process.wait()
+        listener.join(1.0)
+    finally:
+        clock.cancel()
+        if process.poll() is None:
+            _kill_session(process.pid)
+    if is_late.is_set():
+        raise TimeoutError
+    return out, b"".join(said)
+
+
+def _kill_session(leader: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:

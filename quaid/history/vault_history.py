@@ -5,7 +5,6 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, index_lock, plain_commit, private_git_dir, refusals
+from quaid.history import adoption, checkout, filters, identity, index_lock, plain_commit, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
 from quaid.history.git_output import parse_tree, split_items
@@ -31,6 +30,7 @@ from quaid.history.index_lock import IndexLock
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
+from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
 from quaid.history.source_repository import SourceRepository, open_repository
@@ -150,6 +150,23 @@ class History:
                 raise refusals.explain_refusal(error, self._repository.top) from error
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
+    def adopt(self, edits: Sequence[Edit], commit_id: str) -> Committed:
+        """Bring the branch to `commit_id`, made elsewhere, which has all that it has; `edits` are written already.
+        Raises NotAheadError, StagedWorkError, LockedError: nothing was moved.
+        """
+        self.wait_until_ready()
+        self.recover()
+        by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
+        with files.explaining(self._repository.top / ".git"):
+            if not self.has_adopted(commit_id):
+                place = self._run, self._repository, self.state().head
+                private_git_dir.adopt(*place, commit_id, by_path, self._settings.wait_s)
+        return Committed(commit_id)
+
+    def has_adopted(self, commit_id: str) -> bool:
+        """Return whether the branch has this commit."""
+        return adoption.has(self._run, "HEAD", commit_id)
+
     def recover(self) -> None:
         """Finish what a killed process left half done; `commit` does it first. Else the user's index
         would lag behind Quaid's commit, and undo it with the user's next one.
@@ -245,22 +262,18 @@ class History:
         return Revisions(self._run, self._repository)
 
     @property
+    def remotes(self) -> Remotes:
+        """The repositories that the history is exchanged with."""
+        return Remotes(self._run, self._repository)
+
+    @property
     def branches(self) -> Branches:
         """Work beside the owner's branch, and who wrote what."""
         return Branches(self._run, self._repository)
 
     def diff(self, commit_id: str) -> str:
-        """Return the changes of a commit in the vault as a patch; a merge's against its first parent.
-
-        Raises:
-            GitError: there is no such commit.
-        """
-        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--no-textconv"]
-        args.append("--encoding=UTF-8")
-        if self._repository.prefix:
-            args.append(f"--relative={self._repository.prefix}")
-        out = self._run("show a commit", "-c", "diff.noprefix=false", *args, self._resolve(commit_id) or commit_id)[1]
-        return out.decode("utf-8", "replace")
+        """Return the changes of a commit in the vault as a patch; a merge's against its first parent; or GitError."""
+        return self.revisions.show(self._resolve(commit_id) or commit_id)
 
     def find_removed(self, reference: str) -> tuple[str, str, bytes] | None:
         """The newest commit that removed the note called `reference`, by its trailer `Quaid-Fact`.
@@ -324,8 +337,8 @@ class History:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
                 (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
             is_plain = plain_commit.is_possible(stage, self._run_patiently)
-            identity = self._identity(author, may_sign=not is_plain)
-            made = self._create_commit(stage, message, identity, handle, is_plain=is_plain)
+            made_by = self._identity(author, may_sign=not is_plain)
+            made = self._create_commit(stage, message, made_by, handle, is_plain=is_plain)
             if made is None:
                 return Committed(None, left)
             subject, wait_s = render(message).partition("\n")[0], self._settings.wait_s
@@ -335,7 +348,7 @@ class History:
             return Committed(commit_id, left, refused, refusal)
 
     def _create_commit(
-        self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int, *, is_plain: bool
+        self, stage: Stage, message: Message, made_by: Mapping[str, str], handle: int, *, is_plain: bool
     ) -> str | None:
         """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
 
@@ -344,7 +357,7 @@ class History:
         still `base`; from there on git refuses if it moves. `handle` keeps the stage's folder in use while git runs.
         """
         text = render(message).encode("utf-8", "replace")
-        env = {**user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
+        env = {**user_locale(), **made_by, "GIT_EDITOR": guard_command(stage)}
         env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(self._repository.top)}
         settings = (
             # The message is committed byte for byte; a daemon or a collection begun here would outlive its folder.
@@ -357,7 +370,7 @@ class History:
             if is_plain:
                 if not IndexLock(stage.repository, stage.folder).take() or self._has_moved(stage):
                     raise _HeadMovedError
-                return plain_commit.create(stage, text, identity, handle, self._run_patiently)
+                return plain_commit.create(stage, text, made_by, handle, self._run_patiently)
             _, out = self._run_patiently(GitCall("commit", args, text, env, handles=(handle,)))
         except GitError as error:
             if is_refused_by_guard(stage) or self._has_moved(stage):
@@ -379,24 +392,11 @@ class History:
 
     def _identity(self, author: tuple[str, str] | None, *, may_sign: bool) -> dict[str, str]:
         ours = self._settings.name, self._settings.email
-        name, email = author or ours
-        identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
-        if author is not None and author == self.owner():
-            return identity | {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email}
-        # A signature is the committer's: a user who has git sign signs in their own name.
-        signs = may_sign and self._ask_config("--type=bool", "commit.gpgsign") == "true"
-        if not (signs and self._ask_config("user.email")):
-            identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
-        return identity
+        return identity.choose(self._run, ours, author, may_sign=may_sign)
 
     def owner(self) -> tuple[str, str] | None:
         """Return the name and e-mail address with which git commits by hand here; None where it has none."""
-        name = os.environ.get("GIT_AUTHOR_NAME") or self._ask_config("user.name")
-        email = os.environ.get("GIT_AUTHOR_EMAIL") or self._ask_config("user.email")
-        return (name, email) if name and email else None
-
-    def _ask_config(self, *key: str) -> str:
-        return self._run("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()
+        return identity.find_owner(self._run)
 
     def _ask_state(self, state: RepositoryState) -> RepositoryState:
         code, head = self._run("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
