@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from quaid.janitor.janitor import Janitor
     from quaid.llm import Models
     from quaid.recall.provenance import Provenance
+    from quaid.remotes.exchange import Exchange
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
 
@@ -121,6 +122,10 @@ class Memory:
         self.answers.close()
         if "documentation" in self.__dict__:
             self.documentation.close()
+        if self.settings.git.sync == "auto":
+            from quaid.remotes.background import leave_exchange
+
+            leave_exchange(self.root, self.settings)
 
     def __enter__(self) -> Self:
         return self
@@ -144,10 +149,7 @@ class Memory:
         """Return the memories that answer `query`, best first.
 
         `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` and `door` say in the
-        recall log who asked; with `keep` False nothing is logged.
-
-        Raises:
-            RevisionError: no such revision, or none that early.
+        recall log who asked; with `keep` False nothing is logged. RevisionError: no such revision, or none that early.
         """
         wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **_frozen(options)})
         answer = self.answers.ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
@@ -214,9 +216,7 @@ class Memory:
 
     def forget(self, reference: str) -> WriteResult:
         """Take a fact, an entity, an episode or one turn out of the memory. git keeps it; `restore` brings it back.
-
-        Raises:
-            NotOursError: the note is the owner's own.
+        Raises NotOursError: the note is the owner's own.
         """
         return self.writer.forget(reference)
 
@@ -226,9 +226,7 @@ class Memory:
 
     def configure(self, key: str, raw: str) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; `raw` is the value as typed in a shell.
-
-        Raises:
-            ConfigError: no such setting, or the value does not fit it.
+        Raises ConfigError: no such setting, or the value does not fit it.
         """
         value = parse_value(key, raw)
         self.problem = None if isinstance(self.problem, SettingError) else self.problem  # this may repair it
@@ -265,9 +263,7 @@ class Memory:
         self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
-
-        Raises:
-            BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
+        Raises BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
         """
         from quaid.capture.transcripts import read_conversations
 
@@ -310,10 +306,7 @@ class Memory:
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `AnalyzeOptions`.
-
-        Raises:
-            BadInputError: it cannot be read, or is a memory itself.
-            ModelError: no model answered.
+        Raises BadInputError: it cannot be read, or is a memory itself; ModelError: no model answered.
         """
         from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
@@ -324,9 +317,7 @@ class Memory:
 
     def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
         """Take in what another memory holds. `options` are the fields of `ImportOptions`.
-
-        Raises:
-            BadInputError: it is nothing that Quaid knows.
+        Raises BadInputError: it is nothing that Quaid knows.
         """
         from quaid.capture.importer import ImportOptions, import_from
 
@@ -416,13 +407,20 @@ class Memory:
         return Documentation(self.dependencies, lambda: self.writer, lambda: self.models, helpers, self._show)
 
     @property
+    def remotes(self) -> Exchange:
+        """The remotes that this vault is exchanged with."""
+        from quaid.remotes.exchange import Exchange
+
+        return Exchange(self.root, self.settings, lambda: self.git, self._catch_up, self._tell, self._show)
+
+    @property
     def janitor(self) -> Janitor:
         """The janitor of this vault."""
         from quaid.janitor.janitor import Janitor
 
         return Janitor(
             self.dependencies, self.writer, self.documentation, lambda: self.models, self.sync,
-            lambda root: Memory(root, self.settings), self._show,
+            lambda root: Memory(root, self.settings), self._show, self.remotes.hold_lease,
         )  # fmt: skip
 
     @property

@@ -143,7 +143,7 @@ def _communicate_in_time(process: Any, limit: TimeLimit) -> tuple[bytes, bytes]:
     clock.start()
     try:
         out: bytes = process.stdout.read()
-        process.wait()
+        process.proc.wait()  # GitPython's own raises where git fails
         listener.join(1.0)
     finally:
         clock.cancel()

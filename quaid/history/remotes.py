@@ -1,7 +1,7 @@
 """The repositories that a vault's history is exchanged with, as git knows them: their addresses, and the refs that say
 what they had when they were last asked.
 
-What is fetched goes to refs of Quaid's own first (`FETCHED`); git's own remote branch follows when it was looked at.
+What is fetched goes to refs of Quaid's own first (`FETCHED`); git's own remote branch follows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from quaid.history.staging import RunGit
 
 FETCHED = "refs/quaid/fetched"
 """What a remote had when it was last asked, looked at or not."""
+MERGED = "refs/quaid/merged"
+"""What of it the branch has."""
 BACKUPS = "refs/quaid/backup"
 LEASES = "refs/quaid/lease"
 """Here and on the other side: who does what only one machine does."""
@@ -67,6 +69,18 @@ class Remotes:
         self._run = run
         self._repository = repository
 
+    def check_whole(self) -> None:
+        """Refuse a vault that is a part of a larger repository: all of that would be exchanged.
+
+        Raises:
+            BadInputError: it is.
+        """
+        if self._repository.prefix:
+            raise BadInputError(
+                f"The vault is only a part of the repository {self._repository.top}, all of which would be sent. "
+                "Push and pull that with git."
+            )
+
     def list_all(self) -> list[Remote]:
         """Return the remotes of .git/config, by name."""
         return [self.read(name) for name in self._run("list the remotes", "remote")[1].decode().split()]
@@ -108,7 +122,7 @@ class Remotes:
         """
         if self._run("remove a remote", "remote", "remove", "--", name, accept=(0, 2, 128))[0]:
             raise BadInputError(f"There is no remote {name!r}. See them with: quaid remote list")
-        for ref in self._list_refs(f"{FETCHED}/{name}"):
+        for ref in (*self._list_refs(f"{FETCHED}/{name}"), *self._list_refs(f"{MERGED}/{name}")):
             self._run("forget a remote", "update-ref", "-d", ref)
 
     def fetch(self, line: Line, name: str, branch: str) -> str | None:
@@ -122,6 +136,7 @@ class Remotes:
         if not line.fetch([f"+refs/heads/{branch}:{place}/heads/{branch}", leases]):
             line.fetch([leases])
             self._run("forget a branch", "update-ref", "-d", f"{place}/heads/{branch}")
+            return None
         return self.fetched(name, branch)
 
     def push(self, line: Line, name: str, commit: str, branch: str) -> Pushed:
@@ -129,18 +144,23 @@ class Remotes:
         pushed = line.push(commit, f"refs/heads/{branch}")
         if pushed is Pushed.DONE:
             self._set(f"{FETCHED}/{name}/heads/{branch}", commit)
-            self.accept(name, branch, commit)
+            self.keep_merged(name, branch, commit)
         return pushed
 
     def fetched(self, name: str, branch: str) -> str | None:
-        """The commit that the remote's branch was at when it was last asked."""
-        return self._find(f"{FETCHED}/{name}/heads/{branch}")
+        """The commit that the remote's branch was at when it was last asked, by Quaid or else by its clone."""
+        return self._find(f"{FETCHED}/{name}/heads/{branch}") or self._find(f"refs/remotes/{name}/{branch}")
 
-    def accepted(self, name: str, branch: str) -> str | None:
-        """The newest commit of the remote's branch that was merged or pushed: what git shows as origin/main."""
-        return self._find(f"refs/remotes/{name}/{branch}")
+    def merged(self, name: str, branch: str) -> str | None:
+        """The newest commit of the remote's branch that was merged or pushed."""
+        return self._find(f"{MERGED}/{name}/heads/{branch}")
 
-    def accept(self, name: str, branch: str, commit: str) -> None:
+    def keep_merged(self, name: str, branch: str, commit: str) -> None:
+        """Remember that `commit` was merged or pushed; git's own remote branch follows."""
+        self._set(f"{MERGED}/{name}/heads/{branch}", commit)
+        self.show(name, branch, commit)
+
+    def show(self, name: str, branch: str, commit: str) -> None:
         """Have git's own remote branch be at `commit`."""
         self._set(f"refs/remotes/{name}/{branch}", commit)
 
@@ -149,6 +169,10 @@ class Remotes:
         out = self._run("count commits", "rev-list", "--left-right", "--count", f"{ours}...{theirs}", "--")[1]
         ahead, behind = out.decode().split()
         return Distance(int(ahead), int(behind))
+
+    def count(self, commit: str) -> int:
+        """Count the commits that `commit` was made from, itself among them."""
+        return int(self._run("count commits", "rev-list", "--count", commit, "--")[1])
 
     def is_ancestor(self, one: str, other: str) -> bool:
         """Return whether `other` has all that `one` has."""

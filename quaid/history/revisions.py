@@ -48,9 +48,10 @@ class TreeFile:
 class Revisions:
     """Looks at the history of the vault in `repository`, and changes nothing."""
 
-    def __init__(self, run: RunGit, repository: Repository) -> None:
+    def __init__(self, run: RunGit, repository: Repository, *, runs_filters: bool = False) -> None:
         self._run = run
         self._repository = repository
+        self._runs_filters = runs_filters
 
     def find(self, wanted: str) -> Point:
         """The commit that `wanted` names: anything git resolves, or the last one of a day or a moment.
@@ -92,7 +93,8 @@ class Revisions:
             yield from self._read_batch([file for file in batch if file not in odd] if odd else batch)
             for file in odd:
                 path = f"--path={self._repository.to_git(file.rel_path)}"
-                args = (*filters.without(self._filters), "cat-file", "--filters", path, file.blob)
+                unfiltered = () if self._runs_filters else filters.without(self._filters)
+                args = (*unfiltered, "cat-file", "--filters", path, file.blob)
                 yield file.rel_path, self._run("read a note", *args)[1]
 
     def show(self, commit_id: str) -> str:
@@ -119,7 +121,8 @@ class Revisions:
         # The size git prints is that of the blob, and a filter may change it: a random mark separates them.
         mark = secrets.token_hex(16).encode()
         lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
-        args = (*filters.without(self._filters), "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
+        unfiltered = () if self._runs_filters else filters.without(self._filters)
+        args = (*unfiltered, "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
         _, out = self._run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
         before, *parts = out.split(mark + b"\n")
         if before or len(parts) != len(files):

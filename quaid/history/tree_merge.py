@@ -7,15 +7,20 @@ been merged.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import GitError
+from quaid.history import identity
 from quaid.history.git_output import Version, join_items, parse_raw, parse_tree
 from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
+from quaid.history.messages import render
+from quaid.history.note_history import read_blobs
 from quaid.history.repository import Repository
+from quaid.history.revisions import Revisions, TreeFile
 from quaid.history.staging import NEW_FILE, RunGit
+from quaid.model import Message
 
 _TOO_OLD = "this git cannot merge without touching your files. Install git 2.38 or newer, or merge by hand: git merge"
 
@@ -98,17 +103,45 @@ class TreeMerges:
             self._run("change a tree", "update-index", "-z", "--index-info", stdin=join_items(lines), index=index)
             return self._run("write a tree", "write-tree", index=index)[1].decode().strip()
 
-    def tree_of(self, commit: str) -> str:
-        return self._run("read a commit", "rev-parse", f"{commit}^{{tree}}")[1].decode().strip()
-
-    def commit_tree(self, tree: str, parents: Sequence[str], text: str, identity: Mapping[str, str]) -> str:
-        """Make a commit; it is signed if the owner has git sign all of theirs. No branch moves."""
-        signs = self._run("read the configuration", "config", "--type=bool", "--get", "commit.gpgsign", accept=(0, 1))
+    def commit_tree(self, tree: str, parents: Sequence[str], message: Message, ours: tuple[str, str]) -> str:
+        """Make a commit by `ours` (name, e-mail), signed if the owner has git sign all of theirs. No branch moves."""
+        asked = self._run("read the configuration", "config", "--type=bool", "--get", "commit.gpgsign", accept=(0, 1))
+        signs = ["-S"] if asked[1].strip() == b"true" else []
         names = [word for parent in parents for word in ("-p", parent)]
-        options = ["-S"] if signs[1].strip() == b"true" else []
-        args = (*QUIET, "-c", "i18n.commitEncoding=UTF-8", "commit-tree", *options, *names, tree)
-        env = {**quiet_environment(self._repository.top), **identity}
-        return run_once(GitCall("merge", args, text.encode(), env), self._repository.top)[1].decode().strip()
+        env = {**quiet_environment(self._repository.top), **identity.choose(self._run, ours, None, may_sign=True)}
+        args = (*QUIET, "-c", "i18n.commitEncoding=UTF-8", "commit-tree", *signs, *names, tree)
+        call = GitCall("merge", args, render(message).encode("utf-8", "replace"), env)
+        return run_once(call, self._repository.top)[1].decode().strip()
+
+    def read(self, versions: Mapping[str, Version]) -> dict[str, bytes]:
+        """Return the bytes of each file, as a checkout by its owner would write it: through their filters."""
+        wanted = [TreeFile(path, int(version.mode, 8), version.blob) for path, version in versions.items()]
+        return dict(Revisions(self._run, self._repository, runs_filters=True).read_files(wanted))
+
+    def read_raw(self, tree: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Return what git keeps of those of `paths` that a tree has."""
+        listed = self._run("read a tree", "ls-tree", "-r", "-z", "--full-tree", tree, "--", *paths)[1]
+        blobs = {path: version.blob for path, version in parse_tree(listed)}
+        contents = self.read_blobs(blobs.values())
+        return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
+
+    def ignores_case(self) -> bool:
+        """Return whether the file system takes small and capital letters for the same."""
+        args = ("config", "--type=bool", "--get", "core.ignoreCase")
+        return self._run("read the configuration", *args, accept=(0, 1))[1].strip() == b"true"
+
+    def hooks_folder(self) -> str:
+        """Return the folder of the owner's hooks, if it is one of the work tree; else nothing."""
+        args = ("config", "--type=path", "--get", "core.hooksPath")
+        said = self._run_as_configured(*args).decode("utf-8", "surrogateescape").strip()
+        if not said:
+            return ""
+        top, folder = self._repository.top.resolve(), (self._repository.top / said).resolve()
+        return folder.relative_to(top).as_posix() if folder.is_relative_to(top) else ""
+
+    def read_blobs(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return what git keeps of each blob, by its id."""
+        return read_blobs(self._run, list(blobs))
 
     def sizes(self, blobs: Sequence[str]) -> dict[str, int]:
         """Return the bytes of each blob, without reading it."""
@@ -116,6 +149,10 @@ class TreeMerges:
         out = self._run("look at objects", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)[1]
         rows = (line.split(" ") for line in out.decode().splitlines())
         return {row[0]: int(row[1]) for row in rows if row[1].isdigit()}
+
+    def _run_as_configured(self, *args: str) -> bytes:
+        call = GitCall("read the configuration", args, b"", quiet_environment(self._repository.top), accept=(0, 1))
+        return run_once(call, self._repository.top)[1]
 
     def _store(self, data: bytes) -> str:
         args = ("hash-object", "-w", "--stdin", "--no-filters")
