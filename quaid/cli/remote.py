@@ -35,7 +35,7 @@ def run_remote(
         bool, typer.Option("--settings", help="add, trust: take its quaid.toml and hidden files too.")
     ] = False,
 ) -> None:
-    r"""Show or change the repositories that this vault is exchanged with. Nothing is sent to one that you have not named.
+    r"""Show or change the repositories that this vault is exchanged with. Nothing goes to one that you have not named.
 
     \b
     list           the remotes, how far apart they are, when they were asked

@@ -40,7 +40,7 @@ def protocol_of(address: str) -> str:
 
 def complete(address: str) -> str:
     """Return what was typed as an address that means the same everywhere: a folder as its whole path."""
-    if _SCHEME.match(address) or address.startswith("-") or "::" in address:
+    if not address or _SCHEME.match(address) or address.startswith("-") or "::" in address:
         return address
     folder = Path(address).expanduser()
     is_folder = address.startswith(("/", ".", "~")) or folder.is_dir()
