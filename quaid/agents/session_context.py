@@ -24,6 +24,7 @@ from quaid.place import state_folder
 from quaid.recall.core_room import CORE_SHARE, PREFACE, session_room, share_room
 from quaid.recall.visibility import read_core_notes, read_visible
 from quaid.redaction import admit
+from quaid.remotes.contact import list_reminders
 from quaid.sync.diff import compare
 from quaid.text.quoting import CLOSING, OPENING, neutralise
 from quaid.vault import files
@@ -59,13 +60,14 @@ class SessionContext:
     """`core` and `project`, the notes of the project at work, are (file, text); `projects` are one line each.
 
     `questions` are the titles of what waits in review/, `queued` counts conversations that could not be learned from
-    yet. `recent` is newest first.
+    yet, `remotes` are sentences about other machines' commits. `recent` is newest first.
     """
 
     core: tuple[tuple[str, str], ...] = ()
     projects: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     queued: int = 0
+    remotes: tuple[str, ...] = ()
     recent: tuple[RecentFact, ...] = ()
     project: tuple[tuple[str, str], ...] = ()
 
@@ -125,6 +127,7 @@ def read_context(
         projects=found.lines,
         project=found.notes,
         questions=tuple(_list_questions(root, owners, place)),
+        remotes=tuple(list_reminders(root)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
         recent=tuple(
             RecentFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
@@ -145,6 +148,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
     if context.queued:
         what = "conversation" if context.queued == 1 else "conversations"
         waiting.append(f"{context.queued} {what} could not be learned from yet")
+    waiting += context.remotes
     room = session_room(tokens)
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)

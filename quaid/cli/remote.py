@@ -150,7 +150,7 @@ def describe_distance(state: RemoteState) -> str:
     if state.ahead is None or state.behind is None:
         return "not known yet"
     parts = [f"{number:,} to {what}" for number, what in ((state.ahead, "push"), (state.behind, "pull")) if number]
-    return f"{' and '.join(parts)}" if parts else "nothing"
+    return " and ".join(parts) if parts else "nothing to push or pull"
 
 
 def _tell_conflicts(invocation: Invocation, pulled: Pulled) -> None:

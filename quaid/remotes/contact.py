@@ -29,10 +29,12 @@ class Contact:
     reached: str = ""
     offline_since: str = ""
     problem: str = ""
+    reminder: str = ""
+    """How far apart the two were then, where the owner wants to be told; else empty."""
 
-    def reached_at(self, now: datetime) -> Contact:
+    def reached_at(self, now: datetime, reminder: str = "") -> Contact:
         """Return it after the remote has answered."""
-        return Contact(_stamp(now), _stamp(now))
+        return Contact(_stamp(now), _stamp(now), reminder=reminder)
 
     def offline_at(self, now: datetime) -> Contact:
         """Return it after the remote has not answered."""
@@ -50,6 +52,14 @@ def read_contact(root: Path, name: str) -> Contact:
     if not isinstance(found, dict):
         return Contact()
     return Contact(**{key: str(found.get(key, "")) for key in asdict(Contact())})
+
+
+def list_reminders(root: Path) -> list[str]:
+    """Return a sentence for each remote about which its owner should do something; asks nobody."""
+    remotes = _read(root).get("remotes", {})
+    names = sorted(remotes) if isinstance(remotes, dict) else []
+    contacts = {name: read_contact(root, name) for name in names}
+    return [contact.problem or contact.reminder for contact in contacts.values() if contact.problem or contact.reminder]
 
 
 def write_contact(root: Path, name: str, contact: Contact | None) -> None:

@@ -13,7 +13,7 @@ from random import SystemRandom
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
 from quaid.history.network import Line, Progress, Pushed, RemoteRefusedError, RemoteUnreachableError
-from quaid.history.remotes import Remote, check_branch
+from quaid.history.remotes import Distance, Remote, check_branch
 from quaid.history.vault_history import History
 from quaid.local.locks import try_lock
 from quaid.place import state_folder
@@ -293,20 +293,32 @@ class Exchange:
         except QuaidError as error:
             write_contact(self._root, name, contact.failed_at(now, str(error)))
             raise
-        write_contact(self._root, name, contact.reached_at(now))
+        write_contact(self._root, name, contact.reached_at(now, self._remind(name)))
+
+    def _remind(self, name: str) -> str:
+        """How far apart a remote and the vault are, for an owner who wants to be asked; empty where they are not."""
+        distance = self._distance(name) if self._settings.git.sync == "ask" else None
+        if distance is None or not any(distance):
+            return ""
+        numbers = ((distance.behind, "pull"), (distance.ahead, "push"))
+        apart = [f"{number:,} commit{'s' * (number > 1)} to {what}" for number, what in numbers if number]
+        return f"{name}: {' and '.join(apart)}: quaid {'pull' if distance.behind else 'push'}"
+
+    def _distance(self, name: str) -> Distance | None:
+        history = self._history()
+        state = history.state()
+        theirs = history.remotes.fetched(name, state.branch) if state.branch else None
+        return history.remotes.distance(state.head, theirs) if state.head and theirs else None
 
     def _state_of(self, remote: Remote) -> RemoteState:
-        contact, history = read_contact(self._root, remote.name), self._history()
+        contact, distance = read_contact(self._root, remote.name), self._distance(remote.name)
         known = trusted.list_trusted(self._root).get(remote.name)
         try:
             trusted.check(self._root, remote)
             trust = "yes"
         except QuaidError:
             trust = "no" if known is None else "changed"
-        state = history.state()
-        theirs = history.remotes.fetched(remote.name, state.branch) if state.branch else None
-        distance = history.remotes.distance(state.head, theirs) if state.head and theirs else None
-        held = history.remotes.read_lease(leases.JANITOR, remote.name)
+        held = self._history().remotes.read_lease(leases.JANITOR, remote.name)
         lease = leases.parse_lease(held[1]) if held else None
         return RemoteState(
             remote.name,
