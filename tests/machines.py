@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 from vaults import OWNER, Vault, copy_vault, trust_vault
 
-from quaid.history.vault_history import History
-from quaid.remotes import trusted
-from quaid.settings import GitSettings
+from quaid.config import user_config_path
 
 KAYAK = "Maya bought a blue kayak"
 
@@ -23,25 +26,41 @@ def run_git(folder: Path, *args: str, stdin: bytes | None = None, env: dict[str,
 
 def make_machines(folder: Path, count: int = 2) -> list[Vault]:
     """Clones of one vault, each a machine of its own, beside the bare repository `remote.git`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    first = copy_vault(folder / "machine0")
-    run_git(folder, "init", "-q", "--bare", "-b", "main", "remote.git")
-    first.git("remote", "add", "origin", str(folder / "remote.git"))
-    first.git("push", "-q", "origin", "main")
-    machines = [first]
-    for number in range(1, count):
-        run_git(folder, "clone", "-q", "remote.git", f"machine{number}")
-        (folder / f"machine{number}" / ".git" / "hooks").rename(folder / f"hooks{number}")
-        machines.append(Vault(folder / f"machine{number}"))
-        trust_vault(machines[-1].root)
+    shutil.copytree(_template(count), folder, symlinks=True, dirs_exist_ok=True)
+    machines = [Vault(folder / f"machine{number}") for number in range(count)]
     for machine in machines:
-        trust_remote(machine)
+        trust_vault(machine.root)
+    trust_remotes(machines)
     return machines
 
 
-def trust_remote(vault: Vault, *, accepts_settings: bool = False) -> None:
-    remote = History(vault.root, GitSettings()).remotes.read("origin")
-    trusted.trust(vault.root, remote, accepts_settings=accepts_settings)
+@cache
+def _template(count: int) -> Path:
+    """What `make_machines` copies, made once: the remote lies beside its clones, so they find it wherever they are."""
+    folder = Path(mkdtemp(prefix="quaid-machines-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    first = copy_vault(folder / "machine0")
+    run_git(folder, "init", "-q", "--bare", "-b", "main", "remote.git")
+    first.git("remote", "add", "origin", "../remote.git")
+    first.git("push", "-q", "-u", "origin", "main")
+    for number in range(1, count):
+        run_git(folder, "clone", "-q", "remote.git", f"machine{number}")
+        run_git(folder / f"machine{number}", "remote", "set-url", "origin", "../remote.git")
+    for hooks in folder.glob("**/hooks"):
+        shutil.rmtree(hooks)
+    return folder
+
+
+def trust_remotes(machines: Sequence[Vault], *, accepts_settings: bool = False) -> None:
+    """What `quaid remote trust origin` does on each machine, without the care for a file that its user edits."""
+    path = user_config_path()
+    head = path.read_text(encoding="utf-8").partition("\n[trust.remotes.")[0].rstrip()
+    tables = [
+        f'[trust.remotes."{os.path.realpath(machine.root)}".origin]\naddress = "../remote.git"\nsteering = ""\n'
+        f"accepts_settings = {str(accepts_settings).lower()}\n"
+        for machine in machines
+    ]
+    path.write_text("\n\n".join([head, *tables]), encoding="utf-8")
 
 
 def push_tree(folder: Path, entries: Sequence[tuple[str, str, bytes]], message: str = "stranger") -> str:

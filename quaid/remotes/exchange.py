@@ -16,13 +16,13 @@ from quaid.history.network import Line, Progress, Pushed, RemoteRefusedError, Re
 from quaid.history.remotes import Distance, Remote, check_branch
 from quaid.history.vault_history import History
 from quaid.local.locks import try_lock
-from quaid.place import state_folder
 from quaid.remotes import lease as leases
 from quaid.remotes import pulling, trusted
 from quaid.remotes.contact import device, read_contact, write_contact
 from quaid.remotes.incoming import Allowance
 from quaid.remotes.pulling import Pulled, Source
 from quaid.settings import Settings
+from quaid.trust import make_state_folder
 
 ORIGIN = "origin"
 PUSH_ATTEMPTS = 8
@@ -151,7 +151,7 @@ class Exchange:
         """Do what `git.sync` says with each trusted remote, unless another process is at it. A remote that does not
         answer, and one that needs its owner, is remembered for `quaid status`.
         """
-        with try_lock(state_folder(self._root) / LOCK) as is_ours:
+        with try_lock(make_state_folder(self._root) / LOCK) as is_ours:
             for name in trusted.list_trusted(self._root) if is_ours else ():
                 with suppress(QuaidError):
                     self._exchange_with(name)

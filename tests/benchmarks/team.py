@@ -233,7 +233,9 @@ class Machine:
         number = self.chance.randrange(TALKS)
         self.heard[number] += 1
         tokens = [f"zqtalk{number}x{turn}y" for turn in range(self.heard[number])]
-        turns = [Turn("user", f"What about {token}?", BEGIN + timedelta(minutes=i)) for i, token in enumerate(tokens)]
+        turns = [
+            Turn("user", f"What about {token}?", at=BEGIN + timedelta(minutes=i)) for i, token in enumerate(tokens)
+        ]
         if self.attempt("converse", lambda memory: str(memory.extract(turns, session=f"talk{number}"))):
             self.journal.kept |= dict.fromkeys(tokens, "")
 

@@ -387,14 +387,14 @@ def test_a_remote_that_was_set_back_is_brought_on_again(pair, folder):
 
 def test_few_backups_are_kept(pair, monkeypatch):
     one, other = pair
-    monkeypatch.setattr("quaid.history.remotes.MAX_BACKUPS", 2)
-    for number in range(4):
+    monkeypatch.setattr("quaid.history.remotes.MAX_BACKUPS", 1)
+    for number in range(2):
         run_git(one.root, "commit", "-q", "--allow-empty", "-m", f"one {number}")
         run_git(other.root, "commit", "-q", "--allow-empty", "-m", f"other {number}")
         push(one)
         assert push(other).pulled[0].merged
         pull(one)
-    assert len(other.git("for-each-ref", "--format=%(refname)", BACKUPS).splitlines()) == 2
+    assert len(other.git("for-each-ref", "--format=%(refname)", BACKUPS).splitlines()) == 1
 
 
 # -- where notes go ------------------------------------------------------------------------------------------------
@@ -546,7 +546,7 @@ def test_an_exchange_is_due_after_a_write_and_after_a_while(pair, monkeypatch):
     with one.memory() as memory:
         memory.remotes.exchange()
         settings = memory.settings
-        now = datetime.now(UTC)
+        now = datetime.fromisoformat(memory.remotes.list_states()[0].reached)
         later, much_later = now + timedelta(seconds=30), now + timedelta(minutes=11)
         assert [background.is_due(one.root, settings, at) for at in (now, later, much_later)] == [False, False, True]
         memory.remember(KAYAK)

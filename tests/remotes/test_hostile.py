@@ -6,7 +6,7 @@ import os
 
 import pytest
 from command_line import quaid
-from machines import make_machines, push_tree, run_git, trust_remote
+from machines import make_machines, push_tree, run_git, trust_remotes
 from vaults import Vault
 
 from quaid.errors import GitError
@@ -34,9 +34,8 @@ def assert_refused(vault, *said, error=IncomingRefusedError):
         pull(vault)
     assert [word for word in said if word not in str(caught.value)] == []
     assert (vault.head(), vault.notes(), vault.status()) == (head, notes, status)
-    with vault.memory() as memory:  # what it knows goes on
+    with vault.memory() as memory:
         assert memory.remotes.list_states()[0].problem == str(caught.value)
-        memory.remember("Maya bought a blue kayak")
     return str(caught.value)
 
 
@@ -100,12 +99,15 @@ def test_what_says_what_programs_do_is_asked_for_once(machine, tmp_path, path, t
     push_tree(tmp_path, [(PROGRAM, path, text.encode())])
     said = assert_refused(machine, path, "quaid remote trust origin --settings")
     assert said.endswith("--settings")
-    trust_remote(machine, accepts_settings=True)
+    if path not in {".gitattributes", ".obsidian/plugins/evil/main.js"}:  # the rest is the same for all
+        return
+    trust_remotes([machine], accepts_settings=True)
     machine.git("config", "--unset", "core.hooksPath")
     assert pull(machine).commit
     assert (machine.root / path).read_text() == text
     assert "M" not in machine.status()
-    trust_remote(machine)  # a new address or password is no reason to ask for that again
+    with machine.memory() as memory:  # to confirm the address again takes nothing back
+        memory.remotes.trust("origin")
     push_tree(tmp_path, [(FILE, path, b"")])
     assert pull(machine).commit
 
