@@ -193,7 +193,7 @@ def fetch_candidates(
         f"WHERE chunk_id IN (SELECT value FROM json_each(:wanted)) {scope.and_chunks}",
         {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
-    return {row[0]: Candidate(*row) for row in rows}
+    return {row[0]: Candidate._make(row) for row in rows}
 
 
 def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[int]:
