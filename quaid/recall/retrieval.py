@@ -146,8 +146,8 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     beside: AbstractContextManager[None] = nullcontext()
     if stages.keyword or keyword_only:
         sources = request.sources
-        if keyword_only or sources.words.has(sources.second, query.words):
-            _search_words(request, views, retrieved)  # there is nothing to wait for
+        if keyword_only or sources.words.is_quick(sources.second, query.words):
+            _search_words(request, views, retrieved)  # a thread would take longer
         else:
             beside = _thread(lambda: _search_words(request, views, retrieved))
     with beside:
