@@ -7,11 +7,12 @@ from datetime import date, datetime
 
 from quaid.index import documents
 from quaid.index.documents import Candidate
-from quaid.model import Use
+from quaid.model import Use, name_key
 from quaid.recall import beam_search
 from quaid.recall.candidates import CandidateSet, hit_id, hit_kind
 from quaid.recall.intent import PROFILES, Intent, asks_for_list
 from quaid.recall.retrieval import Retrieved, SearchRequest
+from quaid.recall.talks import ROLES
 from quaid.text import endings
 
 HALF_LIFE_DAYS = 60.0
@@ -188,14 +189,16 @@ def cut(
 
 
 def _beside(ranked: Collection[Candidate], chunk_ids: Collection[int]) -> set[int]:
-    """Return the chunks of the turns before and after those of `chunk_ids`: one of several answers often shares nothing
-    with the question, which stands beside it.
+    """Return the chunks of what people said before and after the turns of `chunk_ids`: one of several answers often
+    shares nothing with the question, which stands beside it. A message to an assistant says what it is about.
     """
     turns = {(each.doc_id, each.turn) for each in ranked if each.turn is not None and each.chunk_id in chunk_ids}
     return {
         each.chunk_id
         for each in ranked
-        if each.turn is not None and not turns.isdisjoint({(each.doc_id, each.turn - 1), (each.doc_id, each.turn + 1)})
+        if each.turn is not None
+        and name_key(each.speaker or "user") not in ROLES
+        and not turns.isdisjoint({(each.doc_id, each.turn - 1), (each.doc_id, each.turn + 1)})
     }
 
 
