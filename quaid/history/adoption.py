@@ -51,7 +51,7 @@ def adopt(stage: Stage, commit_id: str, edits: Mapping[str, Edit], wait_s: float
         NotAheadError, StagedWorkError: nothing was moved.
         LockedError: somebody else has the index locked for longer than `wait_s` seconds.
     """
-    if stage.base is None or not has(stage.run, commit_id, stage.base):
+    if stage.base is None or not includes(stage.run, commit_id, stage.base):
         raise NotAheadError
     changes = list_changes(stage.run, stage.base, commit_id)
     (stage.folder / ADOPTED).write_text(commit_id, encoding="ascii")
@@ -76,12 +76,12 @@ def adopt(stage: Stage, commit_id: str, edits: Mapping[str, Edit], wait_s: float
 
 def finish(stage: Stage, lock: IndexLock, commit_id: str, wait_s: float) -> None:
     """Have the index follow a branch that was moved to `commit_id` by a process that was killed then."""
-    if stage.base is not None and has(stage.run, "HEAD", commit_id):
+    if stage.base is not None and includes(stage.run, "HEAD", commit_id):
         lock.wait(wait_s)
         update_users_index(stage, list_changes(stage.run, stage.base, commit_id), ())
 
 
-def has(run: RunGit, commit: str, older: str) -> bool:
+def includes(run: RunGit, commit: str, older: str) -> bool:
     """Return whether `commit` has `older` among what it was made from, or is it."""
     found = run("compare commits", "merge-base", "--is-ancestor", older, commit, accept=(0, 1, 128))
     return found[0] == 0

@@ -52,6 +52,10 @@ class TimeLimit:
     hear: Callable[[str], None] = lambda _: None
 
 
+RunCall = Callable[[GitCall], tuple[int, bytes]]
+"""Runs git and returns (exit code, stdout)."""
+
+
 class LockHeldError(Exception):
     """Another git process holds the lock file it names."""
 

@@ -7,7 +7,9 @@ import os
 from quaid.history.staging import RunGit
 
 
-def choose(run: RunGit, ours: tuple[str, str], author: tuple[str, str] | None, *, may_sign: bool) -> dict[str, str]:
+def choose_identity(
+    run: RunGit, ours: tuple[str, str], author: tuple[str, str] | None, *, may_sign: bool
+) -> dict[str, str]:
     """Return the environment with which git commits: as `author` (name, e-mail), by default as Quaid, `ours`."""
     name, email = author or ours
     identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}

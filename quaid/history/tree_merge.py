@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history import identity
 from quaid.history.git_output import Version, join_items, parse_raw, parse_tree
 from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
+from quaid.history.identity import choose_identity
 from quaid.history.messages import render
 from quaid.history.note_history import read_blobs
 from quaid.history.repository import Repository
@@ -108,7 +108,7 @@ class TreeMerges:
         asked = self._run("read the configuration", "config", "--type=bool", "--get", "commit.gpgsign", accept=(0, 1))
         signs = ["-S"] if asked[1].strip() == b"true" else []
         names = [word for parent in parents for word in ("-p", parent)]
-        env = {**quiet_environment(self._repository.top), **identity.choose(self._run, ours, None, may_sign=True)}
+        env = {**quiet_environment(self._repository.top), **choose_identity(self._run, ours, None, may_sign=True)}
         args = (*QUIET, "-c", "i18n.commitEncoding=UTF-8", "commit-tree", *signs, *names, tree)
         call = GitCall("merge", args, render(message).encode("utf-8", "replace"), env)
         return run_once(call, self._repository.top)[1].decode().strip()
