@@ -6,7 +6,7 @@ A fetched tree is data of somebody else's. It is looked at before anything of it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -44,13 +44,14 @@ class Allowance:
 class Surroundings:
     """The vault that the changes come into. `sizes` are bytes by blob. `paths` are those of the tree that it becomes,
     where the file system takes small and capital letters for the same, else none. `hooks` is the folder of git's hooks
-    in the work tree, empty where it is none. `notes` is how many there are, `count` and `share` the removal guard.
+    in the work tree, empty where it is none. `count_notes` counts those that there are; `count` and `share` are the
+    removal guard.
     """
 
     remote: str
     branch: str
     sizes: Mapping[str, int]
-    notes: int
+    count_notes: Callable[[], int]
     count: int
     share: float
     paths: Collection[str] = ()
@@ -76,9 +77,12 @@ def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowanc
             f"If you know who writes there, say so once for this remote: quaid remote trust {around.remote} --settings",
         )
     gone = list_removed_notes(changes)
-    if not allowed.removals and looks_like_accident(gone, around.notes, around.count, around.share):
+    if allowed.removals or len(gone) <= around.count:
+        return
+    notes = around.count_notes()
+    if looks_like_accident(gone, notes, around.count, around.share):
         raise IncomingRefusedError(
-            f"{around.remote} removes {len(gone):,} of {around.notes:,} notes",
+            f"{around.remote} removes {len(gone):,} of {notes:,} notes",
             "If that is right: quaid pull --accept-removals",
         )
 

@@ -19,7 +19,7 @@ from quaid.model import Edit, Message
 from quaid.remotes import incoming, settling
 from quaid.remotes.incoming import Allowance, Surroundings
 from quaid.settings import Settings
-from quaid.vault import files, layout, transaction
+from quaid.vault import files, layout, transaction, uncommitted
 from quaid.vault.layout import Layout
 
 ATTEMPTS = 5
@@ -102,6 +102,8 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
         )
     changes = trees.changes(ours, target)
     incoming.check(changes, _look_around(history, settings, source, changes, ours, target), allowed)
+    if _commit_travelling(root, history, changes):
+        raise NotAheadError
     edits = plan_edits(root, changes, *_read_both(history, changes))
     backup = history.remotes.back_up(ours, datetime.now(UTC)) if is_merge else ""
     change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {source.remote}"), adopted=target)
@@ -109,6 +111,17 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
     changed = tuple(change.path for change in changes if layout.is_note_path(change.path))
     removed = len(incoming.list_removed_notes(changes))
     return Pulled(done.id, commits, is_merge, changed, removed, conflicts, backup)
+
+
+def _commit_travelling(root: Path, history: History, changes: Sequence[TreeChange]) -> bool:
+    """Commit what Quaid has written and would commit with the next memory, if it is in the way; return whether it was:
+    a conversation that two machines heard is to be merged.
+    """
+    written = {edit.rel_path for each in uncommitted.list_travelling(root) for edit in each.change.edits}
+    in_the_way = sorted(written.intersection(change.path for change in changes))
+    if in_the_way:
+        uncommitted.commit_travelling(root, history, in_the_way[0])
+    return bool(in_the_way)
 
 
 def plan_edits(
@@ -164,12 +177,11 @@ def _look_around(
     history: History, settings: Settings, source: Source, changes: Sequence[TreeChange], ours: str, target: str
 ) -> Surroundings:
     trees, limits = history.branches.trees, settings.sync
-    is_note = layout.is_note_path
     return Surroundings(
         source.remote,
         source.branch,
         trees.sizes([change.new.blob for change in changes if change.new is not None]),
-        sum(map(is_note, history.list_tree(ours))),
+        lambda: sum(map(layout.is_note_path, history.list_tree(ours))),
         limits.removal_brake_count,
         limits.removal_brake_share,
         paths=tuple(history.list_tree(target)) if trees.ignores_case() else (),

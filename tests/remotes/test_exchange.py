@@ -16,6 +16,8 @@ from quaid.errors import BadInputError, GitError, LockedError
 from quaid.history.adoption import StagedWorkError
 from quaid.history.network import RemoteRefusedError, RemoteUnreachableError
 from quaid.history.remotes import BACKUPS, Remotes
+from quaid.history.vault_history import History
+from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.remotes import background, exchange, trusted
 from quaid.remotes.exchange import RewrittenError
@@ -23,7 +25,8 @@ from quaid.remotes.incoming import IncomingRefusedError
 from quaid.remotes.lease import JANITOR, LASTS, LeaseHeldError
 from quaid.remotes.pulling import OwnWorkError
 from quaid.remotes.trusted import RemoteChangedError, RemoteNotTrustedError
-from quaid.settings import Settings
+from quaid.settings import GitSettings, Settings
+from quaid.vault import transaction
 
 pytestmark = pytest.mark.usefixtures("calm")
 LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
@@ -242,6 +245,39 @@ def test_a_merge_of_the_owners_in_progress_is_waited_for(pair, monkeypatch):
     with pytest.raises(LockedError, match="A merge is in progress"):
         pull(other)
     (other.root / ".git" / "MERGE_HEAD").unlink()
+    assert pull(other).commits == 1
+
+
+def test_a_conversation_that_waits_for_the_next_commit_is_merged(pair):
+    one, other = pair
+    one.write("episodes/talk.md", "ours and theirs\n")
+    one.save()
+    push(one)
+    edit = Edit("episodes/talk.md", None, b"theirs alone\n")
+    with transaction.begin(other.root, History(other.root, GitSettings()), 1):
+        transaction.apply(
+            other.root,
+            transaction.VaultChange("talk", (edit,), Message("a talk"), travels=True),
+            History(other.root, GitSettings()),
+        )
+    assert pull(other).merged
+    assert other.status() == ""
+    text = (other.root / "episodes/talk.md").read_text()
+    assert "ours and theirs" in text
+    assert "theirs alone" in text
+
+
+def test_a_remote_is_reached_by_ssh_without_a_question(pair, folder, monkeypatch):
+    one, other = pair
+    (folder / "ssh").write_text('#!/bin/sh\n(: </dev/tty) 2>/dev/null && exit 9\nshift\neval "exec $1"\n')
+    (folder / "ssh").chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(folder / "ssh"))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
+    one.git("remote", "set-url", "origin", f"maya@host:{folder}/remote.git")
+    with one.memory() as memory:
+        assert memory.remotes.trust("origin").shown == f"maya@host:{folder}/remote.git"
+    remember(one, KAYAK)
+    assert push(one).commits == 1
     assert pull(other).commits == 1
 
 
