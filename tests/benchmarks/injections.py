@@ -8,7 +8,8 @@ flag as extraction writes them, and prompts in four groups: natural questions ab
 projects (`technical`), prompts that ask nothing but touch a memory (`task`), and everyday programming that has nothing
 to do with the vault (`unrelated`). Each question and task has the one fact that is wanted. Every prompt begins a session
 of its own. The thresholds of `quaid/agents/prompt_evidence.py` were chosen on the even rows of each group; `held out`
-are the odd ones.
+are the odd ones. `fresh` are prompts that nothing was chosen on: written before what they measure was changed, and
+measured once before and once after.
 
 *found* are the prompts that are given the fact that is wanted, *given* those that are given anything, *others* the
 memories a prompt besides the one that is wanted, *tokens* what goes before a prompt in the mean.
@@ -39,6 +40,7 @@ from quaid.recall.intent import is_technical
 from quaid.vault import files
 
 DATA = Path(__file__).with_suffix(".tsv")
+KINDS = ("prompt", "fresh")
 GROUPS = ("personal", "technical", "task", "unrelated")
 PROJECTS = frozenset({"larder", "tollgate"})
 OWNER = "Hanna"
@@ -121,7 +123,7 @@ def ask(root: Path, rows: Sequence[Row], keys: Mapping[str, str], provider: str)
     settings = replace(settings, owner_name=OWNER, embedding=replace(settings.embedding, provider=provider))
     with Memory(root, settings) as memory:
         memory.sync()
-        for number, row in enumerate(row for row in rows if row.kind == "prompt"):
+        for number, row in enumerate(row for row in rows if row.kind in KINDS):
             session = f"{provider}-{number}"
             told = build_prompt_context(root, memory.settings, memory.recall, row.text, session)
             found = recall_trail.read_last(state_folder(root), session)
@@ -144,8 +146,11 @@ def figures_of(answers: Sequence[Given]) -> Figures:
 def _cuts(answers: Sequence[Given]) -> Iterator[tuple[str, Sequence[Given]]]:
     for group in GROUPS:
         of_group = [each for each in answers if each.prompt.group == group]
-        yield group, of_group
-        yield f"{group}, held out", of_group[1::2]
+        known = [each for each in of_group if each.prompt.kind != "fresh"]
+        yield group, known
+        yield f"{group}, held out", known[1::2]
+        if fresh := [each for each in of_group if each.prompt.kind == "fresh"]:
+            yield f"{group}, fresh", fresh
 
 
 def _print(name: str, table: Mapping[str, Figures]) -> None:
@@ -162,7 +167,7 @@ def _print_wrong(answers: Sequence[Given]) -> None:
                 f"wanted {each.prompt.key} {each.why.get(each.prompt.key, 'not found')}; " if each.prompt.key else ""
             )
             given = ", ".join(f"{key} {each.why[key]}" for key in each.keys) or "nothing"
-            print(f"    {each.prompt.text[:60]!r}: {wanted}given {given}")
+            print(f"    {each.prompt.kind} {each.prompt.text[:60]!r}: {wanted}given {given}")
 
 
 def _arguments() -> argparse.Namespace:
