@@ -46,6 +46,7 @@ WHOLE_ANSWER = {
         project=None,
         edges=[],
     ),
+    "names": [],
     "snippets": {name: [] for name in CORE_FILES},
     "journal": dict.fromkeys(CORE_FILES, ""),
 }
