@@ -48,7 +48,7 @@ _DENIED = re.compile(
 _BEHIND = re.compile(r"^!\t\S+\t\[(?:rejected|remote rejected)\] \((.*)\)$", re.MULTILINE)
 _RACED = re.compile(r"fetch first|non-fast-forward|cannot lock ref|stale info|failed to update ref|incorrect old value")
 _NO_SUCH_REF = "couldn't find remote ref"
-_PERCENT = re.compile(r"(?:remote: )?(\w+ objects): +\d+% \((\d+)/(\d+)\)")
+_PERCENT = re.compile(r"(Counting objects|Receiving objects|Resolving deltas|Writing objects): +\d+% \((\d+)/(\d+)\)")
 _ADVICE = ("hint:", "remote: hint:")
 
 
