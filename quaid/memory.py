@@ -340,10 +340,10 @@ class Memory:
         """Bring the index up to date with the files and embed what is new."""
         return self.indexer.sync(options, self._progress)
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, only: frozenset[str] | None = None) -> None:
         """Index what was committed just now. That it cannot be is a remark: the next read tries again."""
         try:
-            self.sync()
+            self.sync(SyncOptions(only=only, trust_times=only is None))
         except NOT_INDEXED as error:
             said = f"What was written is committed, but not in the index yet: {error.reason}."
             self._say(f"{said} Set that right, then run: quaid sync")

@@ -74,14 +74,14 @@ class PushDone:
 
 
 class Exchange:
-    """Exchanges the history of the vault at `root` with its remotes. `catch_up` indexes what came."""
+    """Exchanges the history of the vault at `root` with its remotes. `catch_up` indexes the notes that came."""
 
     def __init__(
         self,
         root: Path,
         settings: Settings,
         history: Callable[[], History],
-        catch_up: Callable[[], object],
+        catch_up: Callable[[frozenset[str]], object],
         say: Callable[[str], None],
         progress: Progress,
     ) -> None:
@@ -193,7 +193,7 @@ class Exchange:
         pulled = pulling.pull(self._root, self._history(), self._settings, source, allowed, self._say)
         self._history().remotes.keep_merged(remote.name, branch, theirs)
         if pulled.commit:
-            self._catch_up()
+            self._catch_up(frozenset(pulled.changed))
         return pulled
 
     def _push(self, remote: Remote) -> PushDone:
