@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from quaid.errors import LockedError, QuaidError
 from quaid.local import locks
 from quaid.place import DOCS_FILE, state_folder
-from quaid.remotes.background import EXCHANGE
+from quaid.remotes import background
 from quaid.sync.background import MARKER
 
 
@@ -38,11 +39,12 @@ def run_embedding(root: Path) -> None:
 
 
 def run_exchange(root: Path) -> None:
-    """Do with the remotes of a vault what is due."""
+    """Do with the remotes of a vault what is due, and see to what is written in the moments after it."""
     from quaid.memory import Memory
 
     with Memory.open(root) as memory:
         memory.remotes.exchange()
+        time.sleep(background.PAUSE.total_seconds())
 
 
 def _forget(state: Path) -> None:
@@ -53,4 +55,4 @@ def _forget(state: Path) -> None:
 if __name__ == "__main__":
     os.chdir("/")  # the folder that it was started in may be removed or unmounted
     os.nice(10)
-    run_exchange(Path(sys.argv[1])) if sys.argv[2:] == [EXCHANGE] else run_embedding(Path(sys.argv[1]))
+    run_exchange(Path(sys.argv[1])) if sys.argv[2:] == [background.EXCHANGE] else run_embedding(Path(sys.argv[1]))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from machines import KAYAK, make_machines, run_git
 from vaults import trust_vault
 
+from quaid.cli.background import run_exchange
 from quaid.errors import BadInputError, GitError, LockedError
 from quaid.history.adoption import StagedWorkError
 from quaid.history.network import RemoteRefusedError, RemoteUnreachableError
@@ -596,12 +595,25 @@ def test_the_background_program_pulls_and_pushes(pair, monkeypatch):
     remember(one, KAYAK)
     push(one)
     remember(other, "Jon sold the harbour office in Lisbon")
-    environ = {**os.environ, "QUAID_GIT_SYNC": "auto"}
-    args = [sys.executable, "-m", "quaid.cli.background", str(other.root), "exchange"]
-    subprocess.run(args, check=True, env=environ, timeout=60)
+    monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
+    monkeypatch.setattr(background, "PAUSE", timedelta())
+    monkeypatch.setattr(background, "start_detached", lambda *_: pytest.fail("there is nothing left to do"))
+    run_exchange(other.root)
+    monkeypatch.setenv("QUAID_GIT_SYNC", "off")
     pull(one)
     assert one.head() == other.head()
     assert len(facts(one)) == 2
+
+
+def test_a_command_leaves_an_exchange_behind_when_one_is_due(pair, monkeypatch):
+    one, _ = pair
+    started = []
+    monkeypatch.setattr(background, "start_detached", lambda *given: started.append(given[:2]))
+    remember(one, KAYAK)
+    assert started == []
+    monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
+    remember(one, "Jon sold the harbour office in Lisbon")
+    assert started == [("quaid.cli.background", [str(one.root), "exchange"])]
 
 
 def test_ask_only_looks(pair, monkeypatch):
