@@ -12,6 +12,7 @@ from vaults import trust_vault
 
 from quaid.cli.background import run_exchange
 from quaid.errors import BadInputError, GitError, LockedError
+from quaid.history.addresses import complete, protocol_of
 from quaid.history.adoption import StagedWorkError
 from quaid.history.network import RemoteRefusedError, RemoteUnreachableError
 from quaid.history.remotes import BACKUPS, Remotes
@@ -445,39 +446,56 @@ def test_nothing_goes_to_a_remote_that_was_not_named(pair):
         assert memory.remotes.list_states()[0].trust == "no"
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("remote.origin.url", "/elsewhere.git"),
-        ("remote.origin.pushurl", "/elsewhere.git"),
-        ("url./elsewhere/.insteadOf", "/"),
-        ("url./elsewhere/.pushInsteadOf", "/"),
-        ("remote.origin.proxy", "http://elsewhere:1"),
-        ("remote.origin.uploadpack", "touch pwned; git-upload-pack"),
-        ("core.sshCommand", "sh -c 'touch pwned'"),
-        ("credential.helper", "!touch pwned"),
-        ("http.proxy", "http://elsewhere:1"),
-    ],
-)
-def test_a_remote_that_is_reached_otherwise_than_it_was_is_asked_for_again(pair, key, value):
+STEERING = {
+    "remote.origin.url": "/elsewhere.git",
+    "remote.origin.pushurl": "/elsewhere.git",
+    "url./elsewhere/.insteadOf": "../",
+    "url./elsewhere/.pushInsteadOf": "../",
+    "remote.origin.proxy": "http://elsewhere:1",
+    "remote.origin.uploadpack": "touch pwned; git-upload-pack",
+    "core.sshCommand": "sh -c 'touch pwned'",
+    "credential.helper": "!touch pwned",
+    "http.proxy": "http://elsewhere:1",
+}
+
+
+def test_a_remote_that_is_reached_otherwise_than_it_was_is_asked_for_again(pair):
     one, _ = pair
-    one.git("config", key, value)
-    for call in (push, pull):
+    config = one.root / ".git" / "config"
+    before = config.read_text()
+    remotes = History(one.root, GitSettings()).remotes
+    trusted.check(one.root, remotes.read("origin"))
+    for key, value in STEERING.items():
+        one.git("config", key, value)
         with pytest.raises(RemoteChangedError, match="confirm it with: quaid remote trust origin"):
+            trusted.check(one.root, remotes.read("origin"))
+        if key != list(STEERING)[-1]:
+            config.write_text(before)
+    for call in (push, pull):
+        with pytest.raises(RemoteChangedError):
             call(one)
     assert not (one.root / "pwned").exists()
     with one.memory() as memory:
         assert memory.remotes.list_states()[0].trust == "changed"
-    one.git("config", "--unset", key, "elsewhere|pwned|elsewhere:1|/")
+        memory.remotes.trust("origin")
+        assert memory.remotes.pull().commit is None
 
 
 @pytest.mark.parametrize("address", ["ext::sh -c 'touch pwned'", "-oProxyCommand=touch pwned", "git://host/x", "fd::17",
-                                     "transport::x", "ftp://host/x", "--upload-pack=touch", "host", ""])  # fmt: skip
-def test_only_plain_protocols_are_spoken(vault, address):
-    with vault.memory() as memory, pytest.raises(BadInputError, match="is not an address"):
-        memory.remotes.add(address)
-    assert vault.git("remote") == ""
-    assert not (vault.root / "pwned").exists()
+                                     "transport::x", "ftp://host/x", "--upload-pack=touch", "host", "", "a\nb:c"])  # fmt: skip
+def test_only_plain_protocols_are_spoken(address):
+    with pytest.raises(BadInputError, match="is not an address"):
+        protocol_of(complete(address))
+
+
+@pytest.mark.parametrize(
+    ("address", "protocol"),
+    [("https://host/x.git", "https"), ("ssh://maya@host:22/x", "ssh"), ("maya@host:x.git", "ssh"), ("host:x", "ssh"),
+     ("/srv/x.git", "file"), ("./x.git", "file"), ("~/x", "file"), ("http://host/x", "http"),
+     ("file:///srv/x", "file")],
+)  # fmt: skip
+def test_the_protocol_of_an_address(address, protocol):
+    assert protocol_of(complete(address)) == protocol
 
 
 def test_an_address_in_git_config_is_no_less_looked_at(pair):

@@ -10,6 +10,8 @@ from machines import make_machines, push_tree, run_git, trust_remotes
 from vaults import Vault
 
 from quaid.errors import GitError
+from quaid.history.git_output import Version
+from quaid.history.tree_merge import TreeChange
 from quaid.remotes import incoming
 from quaid.remotes.incoming import IncomingRefusedError
 from quaid.vault.layout import is_repository_path
@@ -39,27 +41,41 @@ def assert_refused(vault, *said, error=IncomingRefusedError):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["../escaped.md", "facts/../../escaped.md", "./here.md", ".git/hooks/post-commit", "a/.GIT/config", ".git./config",
-     "git~1/config", "x/.g\u200cit/config", "a//b.md"],
-)  # fmt: skip
+def refusal(path, mode=FILE, **around) -> str:
+    """Why a change of this path is not taken in; empty where it is."""
+    change = TreeChange(path, None, Version(mode, "b" * 40))
+    known = {"remote": "origin", "branch": "main", "sizes": {}, "count_notes": lambda: 1, "count": 10, "share": 0.2}
+    try:
+        incoming.check([change], incoming.Surroundings(**(known | around)), incoming.Allowance())
+    except IncomingRefusedError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("path", ["../escaped.md", "facts/../../escaped.md", "a/.GIT/config", ".git/hooks/post-commit"])
 def test_no_path_leads_out_of_the_vault_or_into_gits_own_files(machine, tmp_path, path):
     push_tree(tmp_path, [(FILE, path, b"#!/bin/sh\ntouch pwned\n")])
     assert_refused(machine, error=(IncomingRefusedError, GitError))
     assert not (tmp_path / "escaped.md").exists()
-    assert "pwned" not in (machine.root / ".git" / "config").read_text()
+    assert not (machine.root / ".git" / "hooks" / "post-commit").exists()
 
 
-@pytest.mark.parametrize("path", ["caf\udce9.md", "bell\x07.md", "new\nline.md", "x" * 300 + ".md"])
-def test_odd_names_are_not_taken_in(machine, tmp_path, path):
-    push_tree(tmp_path, [(FILE, path, b"x\n")])
+@pytest.mark.parametrize(
+    "path",
+    ["./here.md", "../x.md", ".git/x", ".git./config", "git~1/config", "x/.g\u200cit/config", "a//b.md", "/etc/passwd",
+     "caf\udce9.md", "bell\x07.md", "new\nline.md", "x" * 300 + ".md", ".GIT::$INDEX_ALLOCATION/x", ".git /x", "a\0b.md"],
+)  # fmt: skip
+def test_odd_names_are_not_taken_in(path):
+    assert "is not a path of a file in a vault" in refusal(path)
+
+
+def test_an_odd_name_in_a_tree_stops_the_pull(machine, tmp_path):
+    push_tree(tmp_path, [(FILE, "caf\udce9.md", b"x\n")])
     assert_refused(machine, "is not a path of a file in a vault")
 
 
-@pytest.mark.parametrize("target", [b"/etc/passwd", b"..", b"facts"])
-def test_links_are_not_made(machine, tmp_path, target):
-    push_tree(tmp_path, [(LINK, "facts/link.md", target)])
+def test_links_are_not_made(machine, tmp_path):
+    push_tree(tmp_path, [(LINK, "facts/link.md", b"/etc/passwd")])
     assert "git diff HEAD...origin/main" in assert_refused(machine, "facts/link.md", "is a symbolic link")
 
 
@@ -79,36 +95,36 @@ def test_other_repositories_are_not_fetched(machine, tmp_path):
     assert_refused(machine, "module", "is another repository")
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("quaid.toml", "[recall.stages]\nneutralise = false\n"),
-        (".gitattributes", "*.md filter=evil diff=evil merge=evil\n"),
-        ("facts/.gitattributes", "*.md filter=evil\n"),
-        (".gitignore", "*\n"),
-        (".gitmodules", '[submodule "x"]\npath = x\nurl = https://elsewhere/x\n'),
-        (".lfsconfig", "[lfs]\nurl = https://elsewhere\n"),
-        (".obsidian/plugins/evil/main.js", "evil()\n"),
-        (".claude/settings.json", "{}\n"),
-        (".quaid/config.toml", "x = 1\n"),
-        ("tools/hooks/pre-commit", "#!/bin/sh\ntouch pwned\n"),
-    ],
-)
-def test_what_says_what_programs_do_is_asked_for_once(machine, tmp_path, path, text):
+STEERING = [
+    "quaid.toml", ".gitattributes", "facts/.gitattributes", ".gitignore", ".gitmodules", ".lfsconfig", ".quaid/x.toml",
+    ".obsidian/plugins/evil/main.js", ".claude/settings.json", "tools/hooks/pre-commit",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", STEERING)
+def test_what_says_what_programs_do_is_asked_for(path):
+    assert refusal(path, hooks="tools/hooks").endswith("quaid remote trust origin --settings")
+
+
+@pytest.mark.parametrize("path", ["tools/hooks.md", "x/quaid.toml", "prompts/extract.md", "CLAUDE.md", "facts/a.md"])
+def test_ordinary_files_are_not(path):
+    assert refusal(path, hooks="tools/hooks") == ""
+
+
+def test_it_is_asked_for_once(machine, tmp_path):
     machine.git("config", "core.hooksPath", "tools/hooks")
-    push_tree(tmp_path, [(PROGRAM, path, text.encode())])
-    said = assert_refused(machine, path, "quaid remote trust origin --settings")
-    assert said.endswith("--settings")
-    if path not in {".gitattributes", ".obsidian/plugins/evil/main.js"}:  # the rest is the same for all
-        return
+    for path in STEERING:
+        push_tree(tmp_path, [(PROGRAM, path, b"# evil\n")])
+    said = assert_refused(machine, ".gitattributes", "and 7 more")
+    assert said.endswith("quaid remote trust origin --settings")
     trust_remotes([machine], accepts_settings=True)
     machine.git("config", "--unset", "core.hooksPath")
     assert pull(machine).commit
-    assert (machine.root / path).read_text() == text
+    assert {(machine.root / path).read_text() for path in STEERING} == {"# evil\n"}
     assert "M" not in machine.status()
     with machine.memory() as memory:  # to confirm the address again takes nothing back
         memory.remotes.trust("origin")
-    push_tree(tmp_path, [(FILE, path, b"")])
+    push_tree(tmp_path, [(FILE, ".obsidian/x", b"")])
     assert pull(machine).commit
 
 
