@@ -115,6 +115,12 @@ def list_known(connection: apsw.Connection, only: Collection[str] | None = None)
         yield row[0], KnownFile._make(row[1:])
 
 
+def list_stats(connection: apsw.Connection) -> Iterator[tuple[str, int, int, int, int, int]]:
+    """Yield path, size, times of modification and change, inode and time of reading of every file."""
+    rows: Iterator[Any] = connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")
+    return rows
+
+
 def list_projects(connection: apsw.Connection) -> dict[str, str | None]:
     """Return path -> project of every document."""
     rows = connection.execute("SELECT path, project FROM documents")
@@ -194,7 +200,7 @@ def fetch_candidates(
         f"WHERE chunk_id IN (SELECT value FROM json_each(:wanted)) {scope.and_chunks}",
         {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
-    return {row[0]: Candidate(*row) for row in rows}
+    return {row[0]: Candidate._make(row) for row in rows}
 
 
 def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[int]:
