@@ -381,15 +381,6 @@ def living_facts(
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]
 
 
-def list_latest_paths(connection: apsw.Connection, limit: int) -> list[str]:
-    """Return paths of the `limit` newest facts."""
-    rows = connection.execute(
-        "SELECT path FROM documents WHERE kind = 'fact' AND created IS NOT NULL ORDER BY created DESC, path LIMIT ?",
-        (limit,),
-    )
-    return [str(row[0]) for row in rows]
-
-
 def list_beginnings(
     connection: apsw.Connection, references: Collection[str], scope: Scope = EVERYTHING
 ) -> dict[str, str]:
