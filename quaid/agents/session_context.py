@@ -73,10 +73,10 @@ class SessionContext:
     projects: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     queued: int = 0
-    remotes: tuple[str, ...] = ()
     recent: tuple[ToldFact, ...] = ()
     project: tuple[tuple[str, str], ...] = ()
     preferences: tuple[ToldFact, ...] = ()
+    remotes: tuple[str, ...] = ()
 
 
 def build_session_context(

@@ -11,7 +11,7 @@ from quaid.errors import BadInputError
 PROTOCOLS = ("https", "ssh", "http", "file")
 """The protocols that are spoken. Others run a program that the address names, or let whoever is on the way write."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_SCP_LIKE = re.compile(r"(?:[\w.~+-]+@)?[\w.-]+:(?!:).+")
+_SCP_LIKE = re.compile(r"(?:[\w.~+-]+@)?\w[\w.-]*:(?!:).+")
 _USER = re.compile(r"^(https?://)[^/@]*@", re.IGNORECASE)
 _PASSWORD = re.compile(r"^(\w+://[^/@:]*):[^/@]*@")
 _ANY_PASSWORD = re.compile(r"(https?://)[^/@\s]{1,500}@")
