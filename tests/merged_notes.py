@@ -99,17 +99,18 @@ SORTS = {
 }
 
 
-LINES, SENTENCES_OF_LINES = ("add", "add", "remove"), ("add", "reword", "append")
+LINES, SENTENCES_OF_LINES = ("add", "add", "remove"), ("add", "append")
 
 
-def change(rng: Random, sort: Sort, text: str, kinds: Sequence[str] = (*LINES, *SENTENCES_OF_LINES)) -> str:
+def change(rng: Random, sort: Sort, text: str, kinds: Sequence[str] = (*LINES, "reword", "append")) -> str:
     """What one machine has made of a note since: a few changes of its head and its body, the latter of some `kinds`."""
     if not text:  # made on two machines, each on its own
         text = sort.make(rng)
+    before = text
     for _ in range(rng.randint(0, 3)):
         is_head = sort.has_head and rng.random() < 0.5
         head, mark, body = text.rpartition("\n---\n") if sort.has_head else ("", "", text)
-        text = f"{_change_head(rng, head)}{mark}{body}" if is_head else f"{head}{mark}{_change_body(rng, sort, body, kinds)}"
+        text = f"{_change_head(rng, head)}{mark}{body}" if is_head else f"{head}{mark}{_change_body(rng, sort, body, kinds, before)}"
     return text
 
 
@@ -137,7 +138,7 @@ def _change_head(rng: Random, head: str) -> str:
     return "\n".join(lines)
 
 
-def _change_body(rng: Random, sort: Sort, body: str, kinds: Sequence[str]) -> str:
+def _change_body(rng: Random, sort: Sort, body: str, kinds: Sequence[str], before: str) -> str:
     if sort.path.startswith("episodes/"):
         return _change_episode(rng, body)
     if "- [ ]" in body and rng.random() < 0.5:
@@ -146,7 +147,7 @@ def _change_body(rng: Random, sort: Sort, body: str, kinds: Sequence[str]) -> st
     places = [place for place, line in enumerate(lines) if line.strip() and not line.startswith(("#", "- ["))]
     kind = rng.choice(kinds)
     if kind == "add" or not places:
-        fresh = [line for line in sort.lines if line.removeprefix("- ") not in body]
+        fresh = [line for line in sort.lines if line.removeprefix("- ") not in body + before]
         lines.insert(rng.choice([*(place + 1 for place in places), max(len(lines) - 1, 0)]), rng.choice(fresh))
     elif kind == "remove":
         del lines[rng.choice(places)]
@@ -154,7 +155,7 @@ def _change_body(rng: Random, sort: Sort, body: str, kinds: Sequence[str]) -> st
         prose = [place for place in places if lines[place].endswith(".")]
         if prose:
             place = rng.choice(prose)
-            new = rng.choice([said for said in SENTENCES if said not in body])
+            new = rng.choice([said for said in SENTENCES if said not in body + before])
             said = re.split(r"(?<=\.) ", lines[place])
             kept = said if kind == "append" else said[1:]
             lead = "- " if said[0].startswith("- ") and kind == "reword" else ""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from quaid.vault.blocks import split_blocks
-from quaid.vault.episodes import FORGOTTEN, parse_turns
 from quaid.vault.merging.sequences import choose, merge_sequences
 
 _BOX = re.compile(r"(?<=\[)[xX](?=\][ \t])")
@@ -71,17 +71,18 @@ def merge_bodies(base: str, ours: str, theirs: str, *, newest_first: bool = Fals
     orders = [[section.key for section in side.sections[1:]][::step] for side in sides]
     order = [_FIRST, *merge_sequences(*orders, keep=said - {_FIRST})[::step]]
     units = [unit for key in order for unit in _with_heading(key, merged[key], by_key)]
-    return _render(units, choose(*(side.tail for side in sides)), {unit.key for unit in sides[0].units})
+    return _render(units, choose(*(side.tail for side in sides)), sides[0].units)
 
 
 def merge_turns(base: str, ours: str, theirs: str) -> str:
     """Return the turns of all sides, by their numbers; a turn that one has forgotten stays forgotten."""
     if ours in (theirs, base) or theirs == base:
         return choose(base, ours, theirs)
-    sides = [_split_turns(body) for body in (base, ours, theirs)]
+    sides, silent = zip(*(_split_turns(body) for body in (base, ours, theirs)), strict=True)
     units = _merge_equal(*(side.units for side in sides))
-    forgotten = {unit.key[0] for unit in units if unit.key[0] and _says_nothing(unit)}
-    left = [unit for unit in units if unit.key[0] not in forgotten or _says_nothing(unit)]
+    said_nothing = frozenset().union(*silent)
+    forgotten = {unit.key[0] for unit in units if unit.key in said_nothing and unit.key[0]}
+    left = [unit for unit in units if unit.key[0] not in forgotten or unit.key in said_nothing]
     return _render(left, choose(*(side.tail for side in sides)), ())
 
 
@@ -201,7 +202,10 @@ def _tail(lead: str, lines: Sequence[str]) -> str:
     return lead[:-1] if not lines[-1].strip() else ""
 
 
-def _split_turns(body: str) -> Body:
+def _split_turns(body: str) -> tuple[Body, frozenset[Key]]:
+    """The turns of an episode, and the keys of those that were forgotten."""
+    from quaid.vault.episodes import parse_turns
+
     body = f"\n{body}"
     turns = parse_turns(body)
     starts = [*(turn.start for turn in turns), len(body)]
@@ -211,27 +215,29 @@ def _split_turns(body: str) -> Body:
         text = written.rstrip()
         units.append(Unit((turn.number or 0, _fold(text)), text, lead))
         lead = written[len(text) :]
-    return Body((Section(_FIRST, tuple(units)),), lead)
+    silent = {unit.key for unit, turn in zip(units, turns, strict=True) if not turn.text}
+    return Body((Section(_FIRST, tuple(units)),), lead), frozenset(silent)
 
 
-def _render(units: Sequence[Unit], tail: str, before: Collection[Key]) -> str:
-    """The text of `units`. An item of a list that is not in `before` stands right behind the one before it, else behind
-    a blank line: on its side it may have been the first.
+def _render(units: Sequence[Unit], tail: str, base: Sequence[Unit]) -> str:
+    """The text of `units`. An item of a list stands as far from what is before it as in `base`: on another side it may
+    have been the first of its list. A new one stands right behind the item before it, or behind a blank line.
     """
+    items = [unit for unit in base if _ITEM.match(unit.text)]
+    firsts = {unit.key: unit.lead for unit in items} | {
+        unit.key: "" for before, unit in pairwise(base) if _ITEM.match(unit.text) and _ITEM.match(before.text)
+    }
+    followers = {unit.key: unit.lead for unit in items if not firsts[unit.key]}
     written: list[str] = []
     is_item = False
     for unit in units:
-        if (starts_item := _ITEM.match(unit.text) is not None) and unit.key not in before:
-            lead = "\n" if is_item or not written else "\n\n"
-        else:
-            lead = unit.lead
+        starts_item = _ITEM.match(unit.text) is not None
+        lead = unit.lead
+        if starts_item:
+            lead = followers.get(unit.key, "\n") if is_item else firsts.get(unit.key) or "\n" * min(2, 1 + len(written))
         written += [lead, unit.text]
         is_item = starts_item
     return "".join([*written, tail])[1:]
-
-
-def _says_nothing(unit: Unit) -> bool:
-    return FORGOTTEN in unit.text and not any(turn.text for turn in parse_turns(unit.text))
 
 
 def _line_key(text: str) -> Key:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from itertools import product
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from quaid.model import Kind
-from quaid.vault import frontmatter, ledger, markdown
+from quaid.vault import frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError
-from quaid.vault.layout import FOLDERS, Layout
 from quaid.vault.merging.bodies import list_sentences, merge_bodies, merge_turns
 from quaid.vault.merging.heads import merge_heads
 from quaid.vault.merging.sequences import choose
@@ -21,6 +19,14 @@ _OTHER = re.compile(r"^%%merged: [^\n]*%%[ \t]*\n?", re.MULTILINE)
 """A value that was not chosen; markdown shows it to nobody, git and an editor do."""
 _ALIKE = 0.4
 """The share of words that two statements about one thing have in common."""
+
+
+_JOURNAL = re.compile(r"(?:.*/)?journal/(?:archive/)?[^/]+\.md")
+_BY_NAME = re.compile(
+    r"(?:.*/)?snippets/[^/]+\.snippets\.md|(?:.*/)?review/[^/]+\.md|(?:.*/)?projects/[^/]+/PROJECT\.md"
+    r"|(?:SOUL|USER|MEMORY|AGENTS)\.md"
+)
+_Shape = Literal["fact", "note", "journal", "episode"]
 
 
 class _Text(NamedTuple):
@@ -39,6 +45,8 @@ def merge_note(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | No
     """
     if ours in (theirs, base) or theirs == base:
         return choose(base, ours, theirs)
+    if max(map(len, (base, ours, theirs))) > MAX_BYTES:
+        return None
     try:
         if path.endswith(".tsv"):
             return _merge_ledgers(ours, theirs, path)
@@ -53,37 +61,42 @@ def merge_note(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | No
 
 
 def _merge_texts(base: str, ours: str, theirs: str, path: str) -> str | None:
-    kinds = {_kind(path, text) for text in (base, ours, theirs) if text}
-    kind = kinds.pop() if len(kinds) == 1 else None
-    if kind is None:
+    shapes = {_shape_of(path, text) for text in (base, ours, theirs) if text}
+    shape = shapes.pop() if len(shapes) == 1 else None
+    if shape is None:
         return None
     starts = [frontmatter.body_start(text) for text in (base, ours, theirs)]
     bodies = [text[start:] for text, start in zip((base, ours, theirs), starts, strict=True)]
     kept = [set(_OTHER.findall(body)) for body in bodies]
     bodies = [_without_other(body) if other else body for body, other in zip(bodies, kept, strict=True)]
-    body = merge_turns(*bodies) if kind is Kind.EPISODE else merge_bodies(*bodies, newest_first=kind is Kind.JOURNAL)
-    disputed = _list_disputed(*bodies) if kind is Kind.FACT else []
+    body = merge_turns(*bodies) if shape == "episode" else merge_bodies(*bodies, newest_first=shape == "journal")
+    disputed = _list_disputed(*bodies) if shape == "fact" and bodies[1] != bodies[2] else []
     head = merge_heads(base, ours, theirs, {DISPUTED: disputed} if disputed else None)
     written = {line.rstrip() for line in (kept[0] & kept[1] & kept[2]) | (kept[1] - kept[0]) | (kept[2] - kept[0])}
     written |= {_render_other(name, value) for name, value in head.other}
     return head.text + (_with_other(body, sorted(written)) if written else body)
 
 
-def _kind(path: str, text: str) -> Kind | None:
-    """The kind of a note that is merged by its parts; None for any other file."""
-    if len(text) > MAX_BYTES or not path.endswith(".md") or markdown.has_conflict_markers(text):
+def _shape_of(path: str, text: str) -> _Shape | None:
+    """How a note is cut into parts; None for any other file, of which only the lines are known.
+
+    What a note is and to whom it belongs is for layout.py to say, which a merge has no time to import. A mistake here
+    costs nothing but form.
+    """
+    if not path.endswith(".md") or ("<<<<<<<" in text and ">>>>>>>" in text):
         return None
-    folders = path.split("/")[:-1]
-    place = Layout("/".join(folders[: next((i for i, name in enumerate(folders) if name in FOLDERS), 0)]))
     fields = frontmatter.parse(text).fields
-    kind = place.kind_of(path, fields)
-    is_document = kind is Kind.DOC and fields.get("type") != "source" and not path.endswith("/PROJECT.md")
-    return None if kind is Kind.NOTE or is_document else kind
+    if fields.get("type") == "episode" and "session" in fields:
+        return "episode"
+    if "id" in fields and "type" in fields:
+        return "fact" if "status" in fields or "confidence" in fields else "note"
+    return "journal" if _JOURNAL.fullmatch(path) else "note" if _BY_NAME.fullmatch(path) else None
 
 
 def _list_disputed(base: str, ours: str, theirs: str) -> list[str]:
     """Return the statements that one side made, with those of the other side that cannot be true beside them."""
     from quaid.claims import Reading, difference, is_about_others
+    from quaid.vault import markdown
 
     said = [dict.fromkeys(map(markdown.plain, list_sentences(body))) for body in (base, ours, theirs)]
     is_replaced = not said[0].keys() <= said[1].keys() | said[2].keys()
@@ -126,6 +139,8 @@ def _read(data: bytes) -> _Text:
 
 def _merge_ledgers(ours: bytes, theirs: bytes, path: str) -> bytes | None:
     """Of one device's two counters for a memory the later one holds all that the other knew."""
+    from quaid.vault import ledger
+
     sides = [ledger.parse_ledger(data) for data in (ours, theirs)]
     if any(side.broken for side in sides) or "usage" not in path.split("/"):
         return None
