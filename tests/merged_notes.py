@@ -54,7 +54,11 @@ def _entity(rng: Random) -> str:
 
 def _core(rng: Random) -> str:
     pool = _some(rng, SENTENCES, 9)
-    parts = [f"# About\n\n{' '.join(pool[:3])}\n", f"\n## Likes\n\n{_list(pool[3:6])}", f"\n## Work\n\n{_list(pool[6:])}"]
+    parts = [
+        f"# About\n\n{' '.join(pool[:3])}\n",
+        f"\n## Likes\n\n{_list(pool[3:6])}",
+        f"\n## Work\n\n{_list(pool[6:])}",
+    ]
     return "".join(parts[: rng.randint(1, 3)])
 
 
@@ -110,7 +114,11 @@ def change(rng: Random, sort: Sort, text: str, kinds: Sequence[str] = (*LINES, "
     for _ in range(rng.randint(0, 3)):
         is_head = sort.has_head and rng.random() < 0.5
         head, mark, body = text.rpartition("\n---\n") if sort.has_head else ("", "", text)
-        text = f"{_change_head(rng, head)}{mark}{body}" if is_head else f"{head}{mark}{_change_body(rng, sort, body, kinds, before)}"
+        text = (
+            f"{_change_head(rng, head)}{mark}{body}"
+            if is_head
+            else f"{head}{mark}{_change_body(rng, sort, body, kinds, before)}"
+        )
     return text
 
 
@@ -192,7 +200,9 @@ def find_lost(base: str, ours: str, theirs: str, merged: str) -> set[str]:
     turn that a side has forgotten is not one of them.
     """
     before, one, other, after = map(list_statements, (base, ours, theirs, merged))
-    forgotten = {number for text in (ours, theirs) for number in re.findall(r"\*\(forgotten\)\* \^t(\d+)$", text, re.MULTILINE)}
+    forgotten = {
+        number for text in (ours, theirs) for number in re.findall(r"\*\(forgotten\)\* \^t(\d+)$", text, re.MULTILINE)
+    }
     gone = {
         said
         for text in (base, ours, theirs)

@@ -1,4 +1,4 @@
-"""`quaid merge-driver`, which git calls. It imports what merging takes and nothing else: git waits for it, file by file."""
+"""`quaid merge-driver`, which git calls file by file, and waits for: it imports what merging takes and no more."""
 
 from __future__ import annotations
 

@@ -38,8 +38,9 @@ def _merge_parts(files: list[Path], path: str) -> bytes | None:
     """The merged file; None where its lines have to be compared."""
     if any(file.stat().st_size > MAX_BYTES for file in files):
         return None
+    base, ours, theirs = (file.read_bytes() for file in files)
     try:
-        return merge_note(*(file.read_bytes() for file in files), path)
+        return merge_note(base, ours, theirs, path)
     except Exception:  # noqa: BLE001 - whatever a file holds, git's own merge can do with it
         return None
 

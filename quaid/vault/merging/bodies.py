@@ -69,7 +69,7 @@ def merge_bodies(base: str, ours: str, theirs: str, *, newest_first: bool = Fals
     said = {key for key, units in merged.items() if any(unit.key != key for unit in units)}
     step = -1 if newest_first else 1  # the order of what both have added ascends
     orders = [[section.key for section in side.sections[1:]][::step] for side in sides]
-    order = [_FIRST, *merge_sequences(*orders, keep=said - {_FIRST})[::step]]
+    order = [_FIRST, *merge_sequences(orders[0], orders[1], orders[2], said - {_FIRST})[::step]]
     units = [unit for key in order for unit in _with_heading(key, merged[key], by_key)]
     return _render(units, choose(*(side.tail for side in sides)), sides[0].units)
 
@@ -107,7 +107,8 @@ def _merge_equal(
 ) -> list[Unit]:
     """Units by their keys alone. Those in `keep` one side has changed: they stay, though the other has removed them."""
     known = [{unit.key: unit for unit in reversed(side)} for side in (base, ours, theirs)]
-    order = merge_sequences(*([unit.key for unit in side] for side in (base, ours, theirs)), keep=keep)
+    orders = [[unit.key for unit in side] for side in (base, ours, theirs)]
+    order = merge_sequences(orders[0], orders[1], orders[2], keep)
     return [_merge_versions(*(side.get(key) for side in known)) for key in order]
 
 

@@ -16,7 +16,9 @@ _MOST = frozenset({"confidence", "extraction_confidence", "turn_count", "extract
 _EARLIEST = frozenset({"id", "created", "started"})
 """An id begins with the moment in which it was made."""
 _LATEST = frozenset({"ended", "updated", "modified", "analysed", "extracted", "last_access"})
-_LISTS = frozenset({"aliases", "about", "disputed", "documents", "facts", "former", "keywords", "speakers", "tags", "turns"})
+_LISTS = frozenset(
+    {"aliases", "about", "disputed", "documents", "facts", "former", "keywords", "speakers", "tags", "turns"}
+)
 _STATUSES = ("pending", "approved", "active", "", "superseded", "rejected", "archived", "deleted", "forgotten")
 """From the least to the greatest: nothing that was forgotten returns. Others stand where the empty one does."""
 _PRIVACIES = ("public", "shared", "private")
@@ -55,11 +57,11 @@ def merge_heads(base: str, ours: str, theirs: str, more: Mapping[str, Sequence[s
     """
     heads = [{key.name: key for key in frontmatter.split_keys(text)} for text in (base, ours, theirs)]
     keys = {name: _Versions(name, *(head.get(name) for head in heads)) for name in set().union(*heads)}
-    times = [_time_of(head, heads[0]) for head in heads[1:]]
     other: list[tuple[str, str]] = []
-    merged = {name: _merge_key(versions, heads, times, other) for name, versions in keys.items()}
+    merged = {name: _merge_key(versions, _order_sides(name, heads), other) for name, versions in keys.items()}
     there = {name: key for name, key in merged.items() if key is not None}
-    order = [name for name in merge_sequences(*(list(head) for head in heads), keep=there) if name in there]
+    names = [list(head) for head in heads]
+    order = [name for name in merge_sequences(names[0], names[1], names[2], there) if name in there]
     text = "".join(there[name].lines for name in order)
     fields = {name: there[name].value for name in order}
     for name, items in (more or {}).items():
@@ -72,27 +74,24 @@ def merge_heads(base: str, ours: str, theirs: str, more: Mapping[str, Sequence[s
     return MergedHead(whole, fields, tuple(sorted(other)))
 
 
-def _merge_key(
-    key: _Versions, heads: Sequence[Mapping[str, KeyLines]], times: Sequence[str], other: list[tuple[str, str]]
-) -> KeyLines | None:
+def _merge_key(key: _Versions, times: tuple[Any, Any], other: list[tuple[str, str]]) -> KeyLines | None:
+    """The key as it will be. `times` say which side counts more; a value that is lost goes into `other`."""
     base, ours, theirs = (None if version is None else version.value for version in key[1:])
-    if ours == base or theirs == base or ours == theirs:
+    if base in (ours, theirs) or ours == theirs:
         return _choose_lines(key, theirs if ours == base else ours)
     if ours is None or theirs is None:  # changed by one, removed by the other
         return key.ours or key.theirs
-    if key.name == _OF_READING:
-        ranks = [(_number(_value(head, "turn_count")), _text(head[key.name].value)) for head in heads[1:]]
-        return key.ours if ranks[0] >= ranks[1] else key.theirs
     if key.name in _LISTS or isinstance(ours, list) or isinstance(theirs, list):
         return _with_value(key, merge_sequences(*map(_as_list, (base, ours, theirs))))
     if key.name in _ADDED:
         return _with_value(key, _add(*map(_number, (base, ours, theirs))))
-    rank = _RANKS.get(key.name)
-    if rank is not None:
-        return key.ours if rank(ours) >= rank(theirs) else key.theirs
-    sides = sorted([(times[0], _text(ours), key.ours), (times[1], _text(theirs), key.theirs)], key=lambda side: side[:2])
-    other.append((key.name, sides[0][1]))
-    return sides[1][2]
+    rank = _RANKS.get(key.name, _text)
+    chosen, left = key.ours, key.theirs
+    if (times[0], rank(ours)) < (times[1], rank(theirs)):
+        chosen, left = left, chosen
+    if key.name not in _RANKS and left is not None:
+        other.append((key.name, _text(left.value)))
+    return chosen
 
 
 def _choose_lines(key: _Versions, value: Any) -> KeyLines | None:
@@ -126,6 +125,15 @@ def _add(base: float, ours: float, theirs: float) -> int:
     """`base` and what both have counted since; a count that one has lowered does not undo what the other counted."""
     grown = max(ours - base, 0) + max(theirs - base, 0)
     return int(base + grown if grown else min(ours, theirs))
+
+
+def _order_sides(name: str, heads: Sequence[Mapping[str, KeyLines]]) -> tuple[Any, Any]:
+    """What tells of two sides which one's value of a key counts more, before the value itself does."""
+    if name == _OF_READING:
+        return _number(_value(heads[1], "turn_count")), _number(_value(heads[2], "turn_count"))
+    if name in _RANKS:
+        return 0, 0
+    return _time_of(heads[1], heads[0]), _time_of(heads[2], heads[0])
 
 
 def _time_of(head: Mapping[str, KeyLines], base: Mapping[str, KeyLines]) -> str:
@@ -180,6 +188,7 @@ _RANKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(_MOST, lambda value: (_number(value), _text(value))),
     **dict.fromkeys(_EARLIEST, _before),
     **dict.fromkeys(_LATEST, _text),
+    _OF_READING: _text,
     "status": _place_in(_STATUSES),
     "privacy": _place_in(_PRIVACIES),
 }

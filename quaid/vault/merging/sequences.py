@@ -28,7 +28,7 @@ def merge_sequences(
     it, and siblings ascend. Such trees and lists are in one-to-one correspondence, so each side keeps its own order
     where it can, and the union of two trees (of two parents the greater one) does not depend on which came first.
     """
-    if not keep and (ours == theirs or theirs == base):
+    if not keep and theirs in (ours, base):
         return list(ours)
     if not keep and ours == base:
         return list(theirs)

@@ -51,7 +51,7 @@ def merge_note(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | No
         if path.endswith(".tsv"):
             return _merge_ledgers(ours, theirs, path)
         texts = [_read(data) for data in (base, ours, theirs)]
-        merged = _merge_texts(*(each.text for each in texts), path)
+        merged = _merge_texts(texts[0].text, texts[1].text, texts[2].text, path)
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
     if merged is None:
