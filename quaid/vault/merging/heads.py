@@ -85,7 +85,7 @@ def _merge_key(key: _Versions, times: tuple[Any, Any], other: list[tuple[str, st
         return _with_value(key, merge_sequences(*map(_as_list, (base, ours, theirs))))
     if key.name in _ADDED:
         return _with_value(key, _add(*map(_number, (base, ours, theirs))))
-    rank = _RANKS.get(key.name, _text)
+    rank: Callable[[Any], Any] = _RANKS.get(key.name, _text)
     chosen, left = key.ours, key.theirs
     if (times[0], rank(ours)) < (times[1], rank(theirs)):
         chosen, left = left, chosen
