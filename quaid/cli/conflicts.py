@@ -70,7 +70,10 @@ def run_conflicts(
         "conflicts": [{"path": conflict.path, "what": conflict.what} for conflict in left],
         "operation": operation,
     }
-    invocation.tell(lambda: _render(settled, left), **shape)
+    lines = [f"Settled: {path}" for path in settled]
+    if left:
+        lines += [count(len(left), "conflict"), columns([(one.path, one.what) for one in left])]
+    invocation.tell(lambda: "\n".join(lines) or "No note is in conflict.", **shape)
     if left and not settled:
         invocation.say(f"Settle one with: quaid conflicts --settle both {shlex.quote(left[0].path)}")
     elif operation in {"merge", "rebase", "cherry-pick", "revert"} and not any(conflict.left for conflict in left):
@@ -79,15 +82,14 @@ def run_conflicts(
 
 
 def _list_conflicts(memory: Memory) -> list[_Conflict]:
-    left = {one.path: one for one in unmerged.list_unmerged(memory.root)}
-    marked = set(documents.list_conflicts(memory.index()))
-    return [_Conflict(path, _describe(left.get(path)), left.get(path)) for path in sorted(left.keys() | marked)]
-
-
-def _describe(left: Unmerged | None) -> str:
-    if left is not None and left.is_removed:
-        return _REMOVED[left.ours is None]
-    return "changed on both sides" if left is None or left.base else "added on both sides"
+    """The notes that git has left, then those with marks that were committed."""
+    found = {}
+    for left in unmerged.list_unmerged(memory.root):
+        what = "changed on both sides" if left.base else "added on both sides"
+        found[left.path] = _Conflict(left.path, _REMOVED[left.ours is None] if left.is_removed else what, left)
+    for path in documents.list_conflicts(memory.index()):
+        found.setdefault(path, _Conflict(path, "changed on both sides", None))
+    return [found[path] for path in sorted(found)]
 
 
 def _meant(found: list[_Conflict], ref: str) -> list[_Conflict]:
@@ -121,10 +123,3 @@ def _choose(path: str, marked: bytes, base: bytes, side: Side) -> bytes:
         if merged is not None:
             return merged
     return markers.choose_side(marked, side)
-
-
-def _render(settled: list[str], left: list[_Conflict]) -> str:
-    lines = [f"Settled: {path}" for path in settled]
-    if left:
-        lines += [f"{count(len(left), 'conflict')}", columns([(one.path, one.what) for one in left])]
-    return "\n".join(lines) or "No note is in conflict."

@@ -48,7 +48,9 @@ def run_doctor(
         with invocation.open() as memory:
             if fetch_model(invocation, memory, force=True) is None:
                 embed(invocation, memory)
-    _set_up_merging(invocation, root)
+    with suppress(QuaidError, OSError), Memory.open(root) as memory:  # why it cannot be is a finding
+        for done in set_up_merging(memory):
+            invocation.say(done)
     findings = examine(root)
     if hooks:
         from quaid.agents.canary import check_hosts
@@ -63,13 +65,6 @@ def run_doctor(
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
     invocation.tell(lambda: render_findings(findings), **shape)
     return 0 if ok else 1
-
-
-def _set_up_merging(invocation: Invocation, root: Path) -> None:
-    """Repair what git needs to call Quaid; why it cannot be is a finding."""
-    with suppress(QuaidError, OSError), Memory.open(root) as memory:
-        for done in set_up_merging(memory):
-            invocation.say(done)
 
 
 def render_findings(findings: Sequence[Finding]) -> str:

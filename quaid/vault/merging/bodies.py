@@ -195,12 +195,9 @@ def _split_body(body: str) -> Body:
             sections[-1][1].append(Unit(key, text, lead))
             lead = "\n"
         place = last + 1
-    return Body(tuple(Section(key, tuple(units)) for key, units in sections), _tail(lead, lines))
-
-
-def _tail(lead: str, lines: Sequence[str]) -> str:
-    """What stands behind the last unit: one newline less than the next one would have before it."""
-    return lead[:-1] if not lines[-1].strip() else ""
+    return Body(
+        tuple(Section(key, tuple(units)) for key, units in sections), lead[:-1] if not lines[-1].strip() else ""
+    )
 
 
 def _split_turns(body: str) -> tuple[Body, frozenset[Key]]:

@@ -67,7 +67,7 @@ def merge_heads(base: str, ours: str, theirs: str, more: Mapping[str, Sequence[s
     for name, items in (more or {}).items():
         if not set(items) <= set(known := _as_list(fields.get(name))):
             fields[name] = sorted({*known, *items})
-            text = _without_marks(frontmatter.set_fields(f"---\n{text}---\n", {name: fields[name]}))
+            text = frontmatter.set_fields(f"---\n{text}---\n", {name: fields[name]})[4:-4]
     whole = f"---\n{text}---\n" if text else ""
     if dict(frontmatter.parse(whole).fields) != fields:
         raise frontmatter.FrontmatterBrokenError("its keys cannot be parted")
@@ -117,10 +117,6 @@ def _with_value(key: _Versions, value: Any) -> KeyLines:
     return made
 
 
-def _without_marks(head: str) -> str:
-    return head.removeprefix("---\n").removesuffix("---\n")
-
-
 def _add(base: float, ours: float, theirs: float) -> int:
     """`base` and what both have counted since; a count that one has lowered does not undo what the other counted."""
     grown = max(ours - base, 0) + max(theirs - base, 0)
@@ -164,14 +160,11 @@ def _as_list(value: Any) -> list[str]:
         return []
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
-    return [item if isinstance(item, str) else _linked(item) for item in value]
-
-
-def _linked(item: Any) -> str:
-    match item:
-        case [[str(name)]]:  # an unquoted [[Link]]
-            return f"[[{name}]]"
-    raise frontmatter.FrontmatterBrokenError("a list in it holds more than words")
+    # YAML takes an unquoted [[Link]] for a list in a list.
+    items = [f"[[{item[0][0]}]]" if isinstance(item, list) and item and item[0] else item for item in value]
+    if not all(isinstance(item, str) for item in items):
+        raise frontmatter.FrontmatterBrokenError("a list in it holds more than words")
+    return items
 
 
 def _before(value: Any) -> tuple[bool, list[int]]:

@@ -36,7 +36,7 @@ def merge_sequences(
     wanted = {item: max(_count(*(each[item] for each in counts)), int(item in keep)) for item in set().union(*counts)}
     numbered = [list(_number(items)) for items in (base, ours, theirs)]
     kept = [(item, number) for item, number in numbered[0] if number < wanted[item]]
-    return [item for item, _ in _place(kept, _Added(numbered[0], kept, numbered[1:]))]
+    return [item for item, _ in _Added(numbered[0], kept, numbered[1:]).put_behind(kept)]
 
 
 def _count(base: int, ours: int, theirs: int) -> int:
@@ -64,10 +64,10 @@ class _Added:
         self._anchors: dict[_Numbered, int] = {}
         for side in sides:
             self._read(side)
-        self.behind: dict[int | _Numbered, list[_Numbered]] = {}
+        self._behind: dict[int | _Numbered, list[_Numbered]] = {}
         for item in sorted(self._parents, reverse=True):  # a stack takes the last one first
             parent = self._parents[item]
-            self.behind.setdefault(self._anchors[item] if parent is None else parent, []).append(item)
+            self._behind.setdefault(self._anchors[item] if parent is None else parent, []).append(item)
 
     def _read(self, side: Sequence[_Numbered]) -> None:
         anchor, greater = -1, list[_Numbered]()
@@ -87,13 +87,13 @@ class _Added:
         if parent is None:
             self._anchors[item] = min(anchor, self._anchors.get(item, anchor))
 
-
-def _place(kept: Sequence[_Numbered], added: _Added) -> Iterator[_Numbered]:
-    for place in range(-1, len(kept)):
-        if place >= 0:
-            yield kept[place]
-        waiting = list(added.behind.get(place, ()))
-        while waiting:
-            item = waiting.pop()
-            yield item
-            waiting += added.behind.get(item, ())
+    def put_behind(self, kept: Sequence[_Numbered]) -> Iterator[_Numbered]:
+        """Yield the items of `kept`, each followed by those that belong behind it."""
+        for place in range(-1, len(kept)):
+            if place >= 0:
+                yield kept[place]
+            waiting = list(self._behind.get(place, ()))
+            while waiting:
+                item = waiting.pop()
+                yield item
+                waiting += self._behind.get(item, ())

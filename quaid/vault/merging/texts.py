@@ -68,13 +68,15 @@ def _merge_texts(base: str, ours: str, theirs: str, path: str) -> str | None:
     starts = [frontmatter.body_start(text) for text in (base, ours, theirs)]
     bodies = [text[start:] for text, start in zip((base, ours, theirs), starts, strict=True)]
     kept = [set(_OTHER.findall(body)) for body in bodies]
-    bodies = [_without_other(body) if other else body for body, other in zip(bodies, kept, strict=True)]
+    bodies = [f"{_OTHER.sub('', body).rstrip()}\n" if other else body for body, other in zip(bodies, kept, strict=True)]
     body = merge_turns(*bodies) if shape == "episode" else merge_bodies(*bodies, newest_first=shape == "journal")
     disputed = _list_disputed(*bodies) if shape == "fact" and bodies[1] != bodies[2] else []
     head = merge_heads(base, ours, theirs, {DISPUTED: disputed} if disputed else None)
     written = {line.rstrip() for line in (kept[0] & kept[1] & kept[2]) | (kept[1] - kept[0]) | (kept[2] - kept[0])}
-    written |= {_render_other(name, value) for name, value in head.other}
-    return head.text + (_with_other(body, sorted(written)) if written else body)
+    written |= {f"%%merged: {name}: {' '.join(value.split()).replace('%%', '% %')}%%" for name, value in head.other}
+    if not written:
+        return head.text + body
+    return head.text + "\n".join([*([body.rstrip(), ""] if body.strip() else []), *sorted(written), ""])
 
 
 def _shape_of(path: str, text: str) -> _Shape | None:
@@ -110,18 +112,6 @@ def _list_disputed(base: str, ours: str, theirs: str) -> list[str]:
         if (is_replaced or is_alike) and difference(one, other) and not is_about_others(one, other):
             disputed |= {one, other}
     return sorted(disputed)
-
-
-def _without_other(body: str) -> str:
-    return _OTHER.sub("", body).rstrip() + "\n"
-
-
-def _with_other(body: str, lines: list[str]) -> str:
-    return "\n".join([*([body.rstrip(), ""] if body.strip() else []), *lines, ""])
-
-
-def _render_other(name: str, value: str) -> str:
-    return f"%%merged: {name}: {' '.join(value.split()).replace('%%', '% %')}%%"
 
 
 def _read(data: bytes) -> _Text:
