@@ -94,6 +94,11 @@ def test_a_count_that_one_side_lowered_does_not_undo_what_the_other_counted() ->
     assert "confirmations: 1" in merged(*(note(f"confirmations: {n}\n") for n in (3, 1, 2)))
 
 
+def test_equal_counts_of_two_machines_are_two_counts() -> None:
+    ours, theirs = note("confirmations: 3\nturns: [b]\n"), note("confirmations: 3\nturns: [c]\n")
+    assert "confirmations: 4" in merged(note("confirmations: 2\n"), ours, theirs)
+
+
 def test_the_later_value_wins_and_the_other_stays_in_the_body() -> None:
     base = note("speaker: Maya\nupdated: 2026-11-01\n")
     ours = note("speaker: Zoe\nupdated: 2026-11-02\n")

@@ -77,7 +77,8 @@ def merge_heads(base: str, ours: str, theirs: str, more: Mapping[str, Sequence[s
 def _merge_key(key: _Versions, times: tuple[Any, Any], other: list[tuple[str, str]]) -> KeyLines | None:
     """The key as it will be. `times` say which side counts more; a value that is lost goes into `other`."""
     base, ours, theirs = (None if version is None else version.value for version in key[1:])
-    if base in (ours, theirs) or ours == theirs:
+    is_one_sided = base in (ours, theirs)
+    if is_one_sided or (ours == theirs and key.name not in _ADDED):
         return _choose_lines(key, theirs if ours == base else ours)
     if ours is None or theirs is None:  # changed by one, removed by the other
         return key.ours or key.theirs
