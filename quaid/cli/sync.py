@@ -9,7 +9,9 @@ import typer
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
-from quaid.janitor.settling import settle_merges
+from quaid.errors import QuaidError
+from quaid.history import unmerged
+from quaid.janitor.settling import Settled, settle_merges
 from quaid.sync.derived_index import SyncOptions, SyncReport
 
 
@@ -32,12 +34,17 @@ def run_sync(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
-        if memory.git.state().operation is None:
-            settled = settle_merges(memory.dependencies, memory.writer)
-            for kept, gone in settled.joined:
-                invocation.say(f"Two machines had made a note of one thing: {gone} is in {kept} now.")
-            for question in settled.questions:
-                invocation.say(f"What two machines have stated cannot both be true: see {question}")
+        try:
+            settled = (
+                Settled() if unmerged.operation(memory.root) else settle_merges(memory.dependencies, memory.writer)
+            )
+        except QuaidError as error:
+            settled = Settled()
+            invocation.say(f"What a merge has left could not be settled: {error}")
+        for kept, gone in settled.joined:
+            invocation.say(f"Two machines had made a note of one thing: {gone} is in {kept} now.")
+        for question in settled.questions:
+            invocation.say(f"What two machines have stated cannot both be true: see {question}")
         report = memory.sync(SyncOptions(trust_times=not full, accept_removals=accept_removals))
     tell_report(invocation, report)
 

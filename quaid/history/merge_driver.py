@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from quaid.errors import QuaidError
 from quaid.vault.merging.texts import MAX_BYTES, merge_note
 
 COMMAND = "merge-driver"
@@ -94,4 +95,7 @@ def set_up(root: Path) -> bool:
     if repository is None or is_set_up(root):
         return False
     settings = {"merge.quaid.name": "notes of Quaid, by their parts", KEY: command_line()}
-    return all(ask(repository, ["config", "--local", key, value])[0] == 0 for key, value in settings.items())
+    try:
+        return all(ask(repository, ["config", "--local", key, value])[0] == 0 for key, value in settings.items())
+    except QuaidError:
+        return False

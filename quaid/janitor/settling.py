@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
@@ -92,7 +93,7 @@ def settle_merges(dependencies: Dependencies, writer: Writer) -> Settled:
         LockedError: a merge is still in progress, or another writer does not end.
     """
     root, history = dependencies.root, dependencies.history()
-    head = history.state().head
+    head = history.state().head if history.find_repository(root) is not None else None
     mark = state_folder(root) / SETTLED_FILE
     known = mark.read_text("ascii", "replace").strip() if mark.is_file() else None
     if head is None or head == known:
@@ -111,7 +112,8 @@ def settle_merges(dependencies: Dependencies, writer: Writer) -> Settled:
 
     if merges:
         writer.write(f"settle {head}", plan)
-    write_private(mark, f"{history.state().head}\n")
+    with suppress(OSError):  # then it looks again
+        write_private(mark, f"{history.state().head}\n")
     return settled
 
 
