@@ -60,7 +60,10 @@ def run_conflicts(
     with invocation.open() as memory:
         found = _list_conflicts(memory)
         settled: list[str] = []
-        for conflict in _meant(found, ref) if ref is not None else ():
+        meant = [one for one in found if ref in {"all", one.path, note_name(one.path), one.path.rpartition("/")[2]}]
+        if ref not in {None, "all"} and not meant:
+            raise NoteNotFoundError(str(ref))
+        for conflict in meant:
             _settle(memory, conflict, next(side for side in markers.SIDES if side == settle))
             settled.append(conflict.path)
         left = [conflict for conflict in found if conflict.path not in settled]
@@ -90,13 +93,6 @@ def _list_conflicts(memory: Memory) -> list[_Conflict]:
     for path in documents.list_conflicts(memory.index()):
         found.setdefault(path, _Conflict(path, "changed on both sides", None))
     return [found[path] for path in sorted(found)]
-
-
-def _meant(found: list[_Conflict], ref: str) -> list[_Conflict]:
-    meant = [one for one in found if ref in {"all", one.path, note_name(one.path), one.path.rpartition("/")[2]}]
-    if not meant and ref != "all":
-        raise NoteNotFoundError(ref)
-    return meant
 
 
 def _settle(memory: Memory, conflict: _Conflict, side: Side) -> None:

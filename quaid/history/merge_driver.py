@@ -24,7 +24,11 @@ _DRIVER = re.compile(rf"^\s*driver = \"?(?P<program>.+?) (?:-P -m quaid )?{COMMA
 
 def merge_files(base: str, ours: str, theirs: str, marker_size: str, path: str) -> int:
     """Merge three files into `ours`; 0 when all is solved, 1 when it has conflict markers. `path` is only its name."""
-    merged = _merge_parts([Path(name) for name in (base, ours, theirs)], path)
+    files = [Path(name) for name in (base, ours, theirs)]
+    merged = None
+    if max(file.stat().st_size for file in files) <= MAX_BYTES:
+        with suppress(Exception):  # whatever a file holds, git's own merge can do with it
+            merged = merge_note(files[0].read_bytes(), files[1].read_bytes(), files[2].read_bytes(), path)
     if merged is None:
         labels = ("-L", "ours", "-L", "base", "-L", "theirs")
         command = ("git", "merge-file", *labels, f"--marker-size={marker_size}", "--", ours, base, theirs)
@@ -33,17 +37,6 @@ def merge_files(base: str, ours: str, theirs: str, marker_size: str, path: str) 
     draft.write_bytes(merged)
     draft.replace(ours)
     return 0
-
-
-def _merge_parts(files: list[Path], path: str) -> bytes | None:
-    """The merged file; None where its lines have to be compared."""
-    if any(file.stat().st_size > MAX_BYTES for file in files):
-        return None
-    base, ours, theirs = (file.read_bytes() for file in files)
-    try:
-        return merge_note(base, ours, theirs, path)
-    except Exception:  # noqa: BLE001 - whatever a file holds, git's own merge can do with it
-        return None
 
 
 def command_line() -> str:

@@ -45,17 +45,15 @@ def _read(repository: Repository, commit: str, ours: str, theirs: str) -> Merge 
     base = (_ask(repository, "merge-base", ours, theirs) or "").strip()
     if not base or base in (ours, theirs):  # a night of the janitor's
         return None
-    sides = [_list_changes(repository, base, side) for side in (ours, theirs)]
+    sides = []
+    for side in (ours, theirs):
+        told = _ask(repository, "diff-tree", "-r", "-z", "--no-renames", "--name-status", base, side) or ""
+        items = split_items(told.encode("utf-8", "surrogateescape"))
+        changes = zip(items[1::2], items[::2], strict=False)
+        sides.append({repository.to_vault(path): how for path, how in changes if repository.is_in_vault(path)})
     added = [{path for path, how in side.items() if how == "A"} for side in sides]
     both = sides[0].keys() & sides[1].keys()
     return Merge(commit, frozenset(added[0] - both), frozenset(added[1] - both), frozenset(both))
-
-
-def _list_changes(repository: Repository, base: str, side: str) -> dict[str, str]:
-    told = _ask(repository, "diff-tree", "-r", "-z", "--no-renames", "--name-status", base, side) or ""
-    items = split_items(told.encode("utf-8", "surrogateescape"))
-    changes = zip(items[1::2], items[::2], strict=False)
-    return {repository.to_vault(path): how for path, how in changes if repository.is_in_vault(path)}
 
 
 def _ask(repository: Repository, *args: str) -> str | None:

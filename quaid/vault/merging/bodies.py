@@ -187,7 +187,8 @@ def _split_body(body: str) -> Body:
         if not text.strip():
             lead += f"{text}\n"
         else:
-            key = _line_key(text)
+            # Case, white space and the tick in a box make no other line.
+            key = int(_ITEM.match(text) is not None), text if "\n" in text else _BOX.sub(" ", _fold(text))
             if place in heading_of:
                 seen[key] = seen.get(key, -1) + 1
                 key = (_HEADING + seen[key], key[1])
@@ -236,11 +237,6 @@ def _render(units: Sequence[Unit], tail: str, base: Sequence[Unit]) -> str:
         written += [lead, unit.text]
         is_item = starts_item
     return "".join([*written, tail])[1:]
-
-
-def _line_key(text: str) -> Key:
-    """Case, white space and the tick in a box make no other line."""
-    return int(_ITEM.match(text) is not None), text if "\n" in text else _BOX.sub(" ", _fold(text))
 
 
 def _fold(text: str) -> str:

@@ -85,7 +85,10 @@ def _merge_key(key: _Versions, times: tuple[Any, Any], other: list[tuple[str, st
     if key.name in _LISTS or isinstance(ours, list) or isinstance(theirs, list):
         return _with_value(key, merge_sequences(*map(_as_list, (base, ours, theirs))))
     if key.name in _ADDED:
-        return _with_value(key, _add(*map(_number, (base, ours, theirs))))
+        numbers = [_number(value) for value in (base, ours, theirs)]
+        grown = sum(max(number - numbers[0], 0) for number in numbers[1:])
+        # A count that one has lowered does not undo what the other has counted.
+        return _with_value(key, int(numbers[0] + grown if grown else min(numbers[1:])))
     rank: Callable[[Any], Any] = _RANKS.get(key.name, _text)
     chosen, left = key.ours, key.theirs
     if (times[0], rank(ours)) < (times[1], rank(theirs)):
@@ -116,12 +119,6 @@ def _with_value(key: _Versions, value: Any) -> KeyLines:
     changed = frontmatter.set_fields(f"---\n{lines}---\n", {key.name: value})
     (made,) = frontmatter.split_keys(changed)
     return made
-
-
-def _add(base: float, ours: float, theirs: float) -> int:
-    """`base` and what both have counted since; a count that one has lowered does not undo what the other counted."""
-    grown = max(ours - base, 0) + max(theirs - base, 0)
-    return int(base + grown if grown else min(ours, theirs))
 
 
 def _order_sides(name: str, heads: Sequence[Mapping[str, KeyLines]]) -> tuple[Any, Any]:
