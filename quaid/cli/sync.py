@@ -13,6 +13,7 @@ from quaid.errors import QuaidError
 from quaid.history import unmerged
 from quaid.janitor.settling import Settled, settle_merges
 from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.vault.layout import Layout
 
 
 def run_sync(
@@ -34,12 +35,14 @@ def run_sync(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
+        settled = Settled()
         try:
-            settled = (
-                Settled() if unmerged.operation(memory.root) else settle_merges(memory.dependencies, memory.writer)
-            )
+            if unmerged.operation(memory.root) is None:
+                settled = settle_merges(memory.dependencies, memory.writer)
+            else:
+                for path in unmerged.keep_forgotten(memory.root, Layout.of(memory.settings.vault)):
+                    invocation.say(f"{path} stays forgotten, though another machine has changed it.")
         except QuaidError as error:
-            settled = Settled()
             invocation.say(f"What a merge has left could not be settled: {error}")
         for kept, gone in settled.joined:
             invocation.say(f"Two machines had made a note of one thing: {gone} is in {kept} now.")
