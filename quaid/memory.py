@@ -409,9 +409,11 @@ class Memory:
     @property
     def remotes(self) -> Exchange:
         """The remotes that this vault is exchanged with."""
+        from quaid.janitor.settling import settle_merges
         from quaid.remotes.exchange import Exchange
 
-        return Exchange(self.root, self.settings, lambda: self.git, self._catch_up, self._tell, self._show)
+        later = (lambda: self.git), self._catch_up, (lambda: settle_merges(self.dependencies, self.writer))
+        return Exchange(self.root, self.settings, *later, self._tell, self._show)
 
     @property
     def janitor(self) -> Janitor:

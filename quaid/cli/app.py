@@ -55,6 +55,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "sync": CommandEntry("sync", "Bring the index up to date with the files."),
         "reindex": CommandEntry("sync", "Rebuild the index from the files."),
         "verify": CommandEntry("sync", "Check the index against the files."),
+        "conflicts": CommandEntry("conflicts", "List the notes that a merge could not solve, and settle them."),
     },
     "Machines": {
         "remote": CommandEntry("remote", "Show or change the repositories that this vault is exchanged with."),

@@ -155,4 +155,4 @@ def describe_distance(state: RemoteState) -> str:
 
 def _tell_conflicts(invocation: Invocation, pulled: Pulled) -> None:
     for path in pulled.conflicts:
-        invocation.say(f"{path} was changed on both sides in ways that could not be merged: it holds both, marked.")
+        invocation.say(f"{path} holds both sides, marked, as they could not be merged. Settle it with: quaid conflicts")

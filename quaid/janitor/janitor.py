@@ -18,6 +18,7 @@ from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
 from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunDependencies, Runner, RunOptions
+from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
 from quaid.janitor.undo import Undone, find_commits, plan_undo, undo_message
 from quaid.janitor.worktree import JANITOR
@@ -77,6 +78,7 @@ class Janitor:
         now = now or datetime.now(UTC)
         if not options.dry_run:
             self._hold_lease(datetime.now(UTC), take_over=options.take_over)
+            settle_merges(self._dependencies, self._writer)
         last = self._runs.last_success()
         began = Run(layout.new_id(now), now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)
         if not options.dry_run:

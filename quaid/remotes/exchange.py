@@ -74,7 +74,9 @@ class PushDone:
 
 
 class Exchange:
-    """Exchanges the history of the vault at `root` with its remotes. `catch_up` indexes the notes that came."""
+    """Exchanges the history of the vault at `root` with its remotes. `catch_up` indexes the notes that came, `settle`
+    settles what a merge left.
+    """
 
     def __init__(
         self,
@@ -82,6 +84,7 @@ class Exchange:
         settings: Settings,
         history: Callable[[], History],
         catch_up: Callable[[frozenset[str]], object],
+        settle: Callable[[], object],
         say: Callable[[str], None],
         progress: Progress,
     ) -> None:
@@ -89,6 +92,7 @@ class Exchange:
         self._settings = settings
         self._history = history
         self._catch_up = catch_up
+        self._settle = settle
         self._say = say
         self._progress = progress
 
@@ -194,6 +198,9 @@ class Exchange:
         self._history().remotes.keep_merged(remote.name, branch, theirs)
         if pulled.commit:
             self._catch_up(frozenset(pulled.changed))
+        if pulled.merged:
+            with suppress(LockedError):  # the janitor, or the next sync, does it
+                self._settle()
         return pulled
 
     def _push(self, remote: Remote) -> PushDone:
