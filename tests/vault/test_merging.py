@@ -148,6 +148,11 @@ def test_two_statements_that_cannot_both_be_true_are_both_kept_and_marked() -> N
     assert text.endswith(f"Maya was born on 14 April.\nMaya was born on 5 April.\n{edge}- [[Maya]] likes [[Tea]]\n")
 
 
+def test_a_sentence_that_both_wrote_otherwise_in_case_alone_is_one() -> None:
+    texts = (note(body=f"Maya sails. {said}\n") for said in ("Old.", "She Rows. New.", "She rows. Newer."))
+    assert "Maya sails. She rows. New. Newer.\n" in merged(*texts)
+
+
 def test_a_turn_that_one_side_forgot_stays_forgotten_and_one_that_was_restored_is_there() -> None:
     head = "type: episode\nsession: 2f1c9a\nturn_count: 1\n"
     path = "episodes/2026/11/20-1402-2f1c9a.md"

@@ -127,8 +127,11 @@ def _merge_sentences(base: str, ours: str, theirs: str) -> str:
     ends = [_lead_end(text) for text in (base, ours, theirs)]
     leads = [text[:end] for text, end in zip((base, ours, theirs), ends, strict=True)]
     said = [_sentences(text[end:]) for text, end in zip((base, ours, theirs), ends, strict=True)]
-    words = {key: text for side in reversed(said) for key, text in sorted(side, reverse=True)}
-    texts = [words[key] for key in merge_sequences(*([key for key, _ in side] for side in said))]
+    words = [dict(side) for side in said]
+    texts = []
+    for key in merge_sequences(*([key for key, _ in side] for side in said)):
+        before, one, other = (side.get(key, "") for side in words)
+        texts.append(choose(before, one or before or other, other or before or one))
     joined = "".join(text if text[-1] in _NO_SPACE else f"{text} " for text in texts)
     return choose(*leads) + joined.rstrip()
 
