@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import BadInputError, UnsavedWorkError
 from quaid.history.vault_history import History
 from quaid.janitor.vetoes import TASK
+from quaid.janitor.worktree import janitor_lock
 from quaid.model import Edit, Message
 from quaid.place import CONFIG_FILE
 from quaid.timeline.wording import MERGE
@@ -98,10 +99,11 @@ class MemoryBranches:
         Raises:
             BadInputError: there is none, it holds no vault, or commits would be left behind.
             UnsavedWorkError: something is not committed.
+            LockedError: a janitor is at work, or another writer.
         """
         self._check_alone()
         git, head = self._git, self.find(name)
-        with self._writing():
+        with janitor_lock(self._root), self._writing():
             if head.is_current:
                 return head
             if git.read_at(head.id, CONFIG_FILE) is None:

@@ -17,7 +17,8 @@ from vaults import Vault, assert_verified, copy_of, refused, texts, wait_for
 
 from quaid import Memory
 from quaid.cli.main import main
-from quaid.errors import BadInputError, UnsavedWorkError
+from quaid.errors import BadInputError, LockedError, UnsavedWorkError
+from quaid.janitor.worktree import janitor_lock
 from quaid.place import state_folder
 
 BIKE = "Maya rides a green bicycle"
@@ -168,6 +169,12 @@ def test_a_switch_refuses_while_something_is_not_committed(forked, what):
         memory.timeline.branches.switch("main")
     forked.git("stash", "pop", "-q")
     assert (forked.root / path).read_text() == "mine\n"
+
+
+def test_a_janitor_keeps_the_branch_that_it_began_on(forked):
+    with janitor_lock(forked.root), forked.memory() as memory:
+        refused(lambda: memory.timeline.branches.switch("experiment"), LockedError)
+    assert forked.git("branch", "--show-current") == "main"
 
 
 def test_a_conversation_that_waits_for_a_commit_stays_with_the_memory_that_heard_it(vault, tmp_path):
