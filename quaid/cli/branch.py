@@ -83,7 +83,7 @@ def list_branches(invocation: Invocation, memory: Memory) -> None:
     timeline, git = memory.timeline, memory.git.branches
     heads = timeline.branches.list()
     apart = [git.count_apart(head.id, "HEAD") for head in heads]
-    newest = [timeline.tell(head.id) for head in heads]
+    newest = timeline.tell(*(head.id for head in heads))
     rows = [
         (
             styled("*", "green") if head.is_current else " ",
@@ -107,7 +107,7 @@ def list_branches(invocation: Invocation, memory: Memory) -> None:
 def create(invocation: Invocation, memory: Memory, name: str, start: str) -> None:
     """Make a branch."""
     head = memory.timeline.branches.create(name, start)
-    what = memory.timeline.tell(head.id).what
+    what = memory.timeline.tell(head.id)[0].what
     told = titled(f"{styled('Made', 'green')}: the branch {name}", [("at", f"{short(head.id)}  {what}")])
     invocation.tell(lambda: told, **fields(head, "name", "id"))
     invocation.say(f"Use that memory with: quaid branch switch {name}")
@@ -117,7 +117,7 @@ def switch(invocation: Invocation, memory: Memory, name: str) -> None:
     """Use another branch from now on."""
     before = next((head.name for head in memory.timeline.branches.list() if head.is_current), None)
     head = memory.timeline.branches.switch(name)
-    what = memory.timeline.tell(head.id).what
+    what = memory.timeline.tell(head.id)[0].what
     told = titled(f"{styled('In use', 'green')}: the branch {name}", [("at", f"{short(head.id)}  {what}")])
     invocation.tell(lambda: told, **fields(head, "name", "id"), before=before)
     if before not in {None, name}:

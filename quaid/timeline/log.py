@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quaid.janitor.vetoes import RUN
@@ -27,6 +27,12 @@ class LogEntry:
     commit: Commit
     who: Who
     what: str
+
+
+def hide(commit: Commit) -> LogEntry:
+    """Return all that is told of a commit of nothing but what another owner keeps private."""
+    hidden = replace(commit, subject="", body="", trailers={}, files=())
+    return LogEntry(hidden, "other", "what another owner keeps private")
 
 
 def list_entries(list_commits: Callable[[int], list[Commit]], limit: int, *, fold: bool) -> list[list[Commit]]:

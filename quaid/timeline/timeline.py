@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture.writer import WritePlan, WriteResult
+from quaid.errors import GitError
 from quaid.history.branches import written_by_others
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
@@ -22,7 +24,6 @@ from quaid.timeline import log, states, undo
 from quaid.timeline.bisect import Turn, find_turn, is_found
 from quaid.timeline.branches import MemoryBranches
 from quaid.timeline.changes import MemoryChange, compare, list_blobs, list_spans, read_sides
-from quaid.timeline.log import LogEntry
 from quaid.timeline.states import AnswerChange, StateDiff
 from quaid.timeline.undo import Present, Undone, Versions
 from quaid.vault import files, notes
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from quaid.recall.answers import Answers
     from quaid.recall.evaluation import EvalQuestion
     from quaid.sync.embedding import Progress
+    from quaid.timeline.log import LogEntry
 
 
 class Timeline:
@@ -74,14 +76,13 @@ class Timeline:
         entries = log.list_entries(list_commits, limit, fold=not any(which.values()))
         return self._describe(git, entries)
 
-    def tell(self, commit_id: str) -> LogEntry:
-        """Return one commit in words; of one that is another owner's private matter not more than that."""
+    def tell(self, *commit_ids: str) -> list[LogEntry]:
+        """Return commits in words; of one that is another owner's private matter not more than that."""
         git = self._git
-        commits = [logged.commit for logged in git.branches.read_commits([commit_id])]
-        if seen := self._list_seen(commits):
-            return self._describe(git, [seen])[0]
-        hidden = replace(commits[0], subject="", body="", trailers={}, files=())
-        return LogEntry(hidden, "other", "what another owner keeps private")
+        commits = {logged.commit.id: logged.commit for logged in git.branches.read_commits(commit_ids)}
+        seen = self._list_seen(commits.values())
+        told = {entry.commit.id: entry for entry in self._describe(git, [[commit] for commit in seen])}
+        return [told.get(commit_id) or log.hide(commits[commit_id]) for commit_id in commit_ids]
 
     def _list_seen(self, commits: Iterable[Commit]) -> list[Commit]:
         """Those of `commits` that the one who asks may see."""
@@ -126,12 +127,11 @@ class Timeline:
 
         def plan() -> WritePlan:
             versions = self._read_versions(git, found)
-            edits, kept = undo.plan_undo(versions, self._present(git, found), is_night=undo.is_run(found))
-            if kept and not edits:
+            edits, stays = undo.plan_undo(versions, self._present(git, found), is_night=undo.is_run(found))
+            seen = [path for path in stays if self._may_see(path, files.read_note(self._root, path))]
+            kept = {path: stays[path] for path in seen}
+            if stays and not edits:
                 raise undo.refusal_of(git, kept, versions, found)
-            kept = {
-                path: lines for path, lines in kept.items() if self._may_see(path, files.read_note(self._root, path))
-            }
             changes = [asdict(change) for change in self._meaning_of(edits)]
             return WritePlan(
                 WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits),
@@ -143,8 +143,7 @@ class Timeline:
         if done.written.commit:
             self._catch_up()
         changes = tuple(MemoryChange(**change) for change in done.details["changes"])
-        written = done.written
-        return Undone(commits, written.commit, changes, done.details["kept"], written.left, written.hint)
+        return Undone(commits, done.written.commit, changes, done.details["kept"], done.written.left)
 
     def diff(self, span: str, now: datetime | None = None) -> StateDiff:
         """Return what the memory gained, lost and changed from one state to another: `A..B`, commits or days; without
@@ -208,14 +207,16 @@ class Timeline:
             return answers[commit_id]
 
         with self._answers.pasts().discarding():
-            hints = git.branches.find_touching(expected, newest.id) if len(commits) > 2 else ()
+            hints: list[str] = []
+            with suppress(GitError):  # a partial clone does not have all that commits changed
+                hints = git.branches.find_touching(expected, newest.id)
             turned = find_turn(commits, hints, has)
         if turned is None:
             return Turn(has(commits[-1]), len(answers), len(commits))
         logged = git.branches.read_commits([turned[0]])[0]
         spans = list_spans(logged)
         changes = compare(*read_sides(spans, git.branches.read_blobs(list_blobs(spans))), self._layout, self._may_see)
-        return Turn(turned[1], len(answers), len(commits), self.tell(turned[0]), tuple(changes))
+        return Turn(turned[1], len(answers), len(commits), self.tell(turned[0])[0], tuple(changes))
 
     def _ask(self, query: str, limit: int, commit_id: str | None) -> Recall:
         options = RecallOptions(limit=limit, depth="fast")

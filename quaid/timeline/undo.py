@@ -31,7 +31,7 @@ _FIRST_LOOK = 50
 class Undone:
     """The commits that an undo took back, newest first, and the commit that does; None where nothing was left to undo,
     or nothing was to be done yet. `changes` is what it does to the memory. `kept` is what was changed since and so
-    stays: paths, each with its lines. `left` are paths whose change is on disk and not committed, as `hint` says.
+    stays: paths, each with its lines. `left` are paths whose change is on disk and not committed.
     """
 
     commits: tuple[Commit, ...]
@@ -39,7 +39,6 @@ class Undone:
     changes: tuple[MemoryChange, ...] = ()
     kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     left: tuple[str, ...] = ()
-    hint: str | None = None
 
 
 class Versions(NamedTuple):
@@ -226,7 +225,12 @@ def undo_message(commits: Sequence[Commit]) -> Message:
 def refusal_of(
     history: History, kept: Mapping[str, Sequence[str]], versions: Mapping[str, Versions], undone: Sequence[VaultCommit]
 ) -> BadInputError:
-    """The refusal where all that is to be undone was changed since, with the next step."""
+    """The refusal where all that is to be undone was changed since, with the next step. `kept` is what may be seen."""
+    if not kept:
+        return BadInputError(
+            "What another owner keeps private was changed since: nothing was undone. Ask its owner, and see your own "
+            "changes with: quaid log"
+        )
     path, lines = next(iter(kept.items()))
     later = history.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD", path=path)
     by = f", first by {later[0].commit.id[:10]} ({later[0].commit.subject})" if later else ""

@@ -126,7 +126,7 @@ def test_what_another_owner_keeps_private_is_not_told(vault):
         assert "leg" not in str(memory.timeline.diff(f"{both}^..{both}"))
         vault.git("rm", "-q", "facts/secret.md")
         gone = vault.save("no more of it")
-        assert memory.timeline.tell(gone).what == "what another owner keeps private"
+        assert memory.timeline.tell(gone)[0].what == "what another owner keeps private"
 
 
 def test_a_large_commit_is_told_by_its_subject(vault, monkeypatch):
