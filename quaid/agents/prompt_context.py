@@ -135,7 +135,9 @@ def _choose(
     answering = [hit for hit in hits if not is_gated or evidence[hit.id].is_enough]
     known = [hit for hit in hits if given.has(hit.id, hit.text)]
     already = [hit for hit in answering if hit in known]
-    new = without_weaker([hit for hit in answering if hit not in known], already, evidence)
+    # What a session began with answered no prompt of it, so there is nothing that it would be the rest of.
+    before_prompts = [hit for hit in already if hit.id in given.ids]
+    new = without_weaker([hit for hit in answering if hit not in known], before_prompts, evidence)
     told = {hit.id for hit in (*already, *new)}
     chosen = [hit for hit in hits if hit in new or (hit not in known and not told.isdisjoint(hit.contradicts))]
     chosen = chosen[:MAX_HITS]

@@ -2,7 +2,8 @@
 
 A memory's score says how it compares with the others, and the best of what is beside the point is beside the point. So
 each is weighed alone, by the share of the prompt's words that it has and by its likeness to the prompt. A question
-within a longer prompt counts as if it had been asked alone.
+within a longer prompt counts as if it had been asked alone. Of an order to write, fix or run something, the verb tells
+nothing, and a single other word is often there by chance.
 """
 
 from __future__ import annotations
@@ -19,8 +20,22 @@ from quaid.text.words import find_words
 
 ENOUGH = 0.5
 """Found, as is the weight of the words, on half of the prompts of `tests/benchmarks/injections.py`."""
+FEWEST_ORDERED = 4
+"""An order is weighed as if it were of so many words at least: two must be there where words are all there is."""
 WEIGHT_OF_WORDS = 0.6
 """What all words of a prompt add to a likeness. Without vectors their share is all there is."""
+_ORDERS = frozenset(
+    """add adjust allow apply bump change check clean configure convert copy create debug delete deploy describe
+    document drop edit enable ensure explain extend extract find fix generate handle implement improve include insert
+    install investigate keep list look make merge mock move open optimise optimize parse port print profile put read
+    rebase refactor remove rename replace return revert review rewrite run scan set setup show sort split start stop
+    switch take test translate try turn undo update upgrade use validate work write
+    """.split()  # noqa: SIM905
+)
+"""Verbs that begin what English-speakers order an agent to do."""
+_BEFORE_AN_ORDER = frozenset(
+    "also and can could hey just let let's lets now ok okay please so then us we will would you".split()  # noqa: SIM905
+)
 _MIN_QUESTION = 2
 """Words of a question within a prompt: `did we ever do that?` asks nothing alone."""
 _SENTENCE_END = re.compile(r"(?<=[.?!:\n])\s+|(?<=[？。！])")  # noqa: RUF001
@@ -54,16 +69,16 @@ class AskedWords:
 
     def __init__(self, prompt: str) -> None:
         questions = (part for part in _SENTENCE_END.split(prompt) if part.rstrip().endswith(("?", "？")))  # noqa: RUF001
-        whole, *parts = map(_stems_of, (prompt, *questions))
-        self._asked = [whole, *(asked for asked in parts if len(asked) >= _MIN_QUESTION)] if whole else []
+        whole, *parts = map(_read, (prompt, *questions))
+        self._asked = [whole, *(part for part in parts if len(part.words) >= _MIN_QUESTION)] if whole.words else []
 
     def weigh(self, hit: Hit) -> Evidence:
         """Return what speaks for `hit` by itself."""
         said = stems(find_words(f"{hit.heading} {hit.speaker or ''} {hit.text}"))
-        found = [asked & said for asked in self._asked]
-        share = max((len(has) / len(asked) for has, asked in zip(found, self._asked, strict=True)), default=0.0)
+        share = max((len(asked.words & said) / asked.of for asked in self._asked), default=0.0)
+        found = frozenset[str]().union(*(asked.words & said for asked in self._asked))
         vector = hit.channels.get("vector")
-        return Evidence(frozenset().union(*found), share, None if vector is None else vector.score)
+        return Evidence(found, share, None if vector is None else vector.score)
 
 
 def without_weaker(new: Iterable[Hit], given: Iterable[Hit], evidence: Mapping[str, Evidence]) -> list[Hit]:
@@ -76,5 +91,17 @@ def without_weaker(new: Iterable[Hit], given: Iterable[Hit], evidence: Mapping[s
     return [hit for hit in new if evidence[hit.id].weight > best or not evidence[hit.id].words <= words]
 
 
-def _stems_of(text: str) -> frozenset[str]:
-    return stems(fulltext.terms(text, language(text)))
+class _Asked(NamedTuple):
+    """The stems of what a text asks, and of how many words they count as a share."""
+
+    words: frozenset[str]
+    of: int
+
+
+def _read(text: str) -> _Asked:
+    words = stems(fulltext.terms(text, language(text)))
+    verb = next((word for word in find_words(text) if word not in _BEFORE_AN_ORDER), "")
+    if verb not in _ORDERS:
+        return _Asked(words, len(words))
+    words = words - stems({verb, *_BEFORE_AN_ORDER}) or words
+    return _Asked(words, max(len(words), FEWEST_ORDERED))

@@ -1,4 +1,4 @@
-"""The context that the hook of a session injects: core notes, projects, what waits for the owner, recent facts.
+"""The context that a session's hook injects: core notes, preferences, projects, what waits for the owner, recent facts.
 
 `read_context` reads it from the vault and its index as they are, `render_context` makes a text of it that fits a number
 of tokens. Hooks put that text before a session, `quaid context` prints it.
@@ -11,13 +11,14 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.agents.core_excerpt import shorten_note
 from quaid.agents.project_context import read_projects
 from quaid.index import database, documents
-from quaid.index.facts import list_latest_facts
+from quaid.index.facts import list_first_paths, list_latest_facts, list_preferences
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.place import state_folder
@@ -36,6 +37,10 @@ RECENT_DAYS = 14
 MAX_RECENT = 40
 MIN_RECENT = 10
 """The number of newest facts that are shown, however old they are."""
+MAX_PREFERENCES = 15
+"""A wish of how work is done holds for every prompt, so it is told once, before the first."""
+PREFERENCE_SHARE = 0.25
+"""The share of the room that is left which preferences take at most."""
 MAX_LISTED = 5
 PROJECT_SHARE = 0.5
 """The share of what they leave for the notes of the project that the session works in."""
@@ -47,8 +52,8 @@ _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class RecentFact:
-    """A fact that was learned lately: its day (ISO) and its text."""
+class ToldFact:
+    """A fact as a session is told it: the day it was learned (ISO) and its text."""
 
     day: str
     text: str
@@ -59,15 +64,16 @@ class SessionContext:
     """`core` and `project`, the notes of the project at work, are (file, text); `projects` are one line each.
 
     `questions` are the titles of what waits in review/, `queued` counts conversations that could not be learned from
-    yet. `recent` is newest first.
+    yet. `recent` is newest first and has nothing that is among the `preferences`, the weightiest first.
     """
 
     core: tuple[tuple[str, str], ...] = ()
     projects: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     queued: int = 0
-    recent: tuple[RecentFact, ...] = ()
+    recent: tuple[ToldFact, ...] = ()
     project: tuple[tuple[str, str], ...] = ()
+    preferences: tuple[ToldFact, ...] = ()
 
 
 def build_session_context(
@@ -92,8 +98,8 @@ def build_session_context(
 
 
 def is_current(root: Path, place: Layout, index: apsw.Connection, now: datetime) -> bool:
-    """Return whether the index agrees with the files in what `read_context` takes from it: the newest facts, and all of
-    this month and the last. That looks at some files where a sweep looks at all.
+    """Return whether the index agrees with the files in what `read_context` takes from it: the newest facts, the first
+    preferences, and all of this month and the last. That looks at some files where a sweep looks at all.
     """
     if database.schema_version(index) != database.SCHEMA_VERSION:
         return False
@@ -101,7 +107,7 @@ def is_current(root: Path, place: Layout, index: apsw.Connection, now: datetime)
     facts = root / place.place("facts")
     folders = [facts / f"{day:%Y/%m}" for day in (now, last_month)]
     near = {path.relative_to(root).as_posix() for folder in folders for path in folder.glob("*.md")}
-    paths = near.union(documents.list_latest_paths(index, MAX_RECENT))
+    paths = near.union(list_first_paths(index, MAX_RECENT, MAX_PREFERENCES))
     return not compare(files.list_some(root, paths).notes, documents.list_known(index, paths))
 
 
@@ -117,8 +123,11 @@ def read_context(
     """Return what the vault at `root` has for one of `owners`; without an index, only what the files have."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
     newest: Sequence[tuple[str, str]] = ()
+    preferred: Sequence[tuple[str, str]] = ()
     if index is not None:
-        newest = list_latest_facts(index, visible_to(index, owners), MAX_RECENT, now.date().isoformat())
+        scope, today = visible_to(index, owners), now.date().isoformat()
+        preferred = list_preferences(index, scope, MAX_PREFERENCES, today)
+        newest = list_latest_facts(index, scope, MAX_RECENT, today)
     found = read_projects(root, place, cwd)
     return SessionContext(
         core=tuple(read_core_notes(root, owners, place)),
@@ -126,12 +135,17 @@ def read_context(
         project=found.notes,
         questions=tuple(_list_questions(root, owners, place)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
+        preferences=tuple(starmap(_tell, preferred)),
         recent=tuple(
-            RecentFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
+            _tell(created, text)
             for number, (created, text) in enumerate(newest)
-            if created >= since or number < MIN_RECENT
+            if (created >= since or number < MIN_RECENT) and (created, text) not in preferred
         ),
     )
+
+
+def _tell(created: str, text: str) -> ToldFact:
+    return ToldFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
 
 
 def render_context(context: SessionContext, tokens: int) -> str:
@@ -148,12 +162,15 @@ def render_context(context: SessionContext, tokens: int) -> str:
     room = session_room(tokens)
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)
+    if block := _render_list("Preferences", _tell_days(context.preferences), int(room * PREFERENCE_SHARE)):
+        blocks.append(block)
+        room -= len(block) + 2
     of_project = [*_render_notes(context.project, int(room * PROJECT_SHARE))]
     room -= sum(len(block) + 2 for block in of_project)
     for title, lines in (
         (PROJECTS, context.projects),
         ("Waiting for the owner", waiting),
-        ("Learned lately", [f"({recent.day}) {recent.text}" for recent in context.recent]),
+        ("Learned lately", _tell_days(context.recent)),
     ):
         block = _render_list(title, lines, room)
         if block:
@@ -163,6 +180,10 @@ def render_context(context: SessionContext, tokens: int) -> str:
             blocks += of_project
     text = "\n\n".join([f"{OPENING}\n{PREFACE}", *blocks, CLOSING]) if blocks else ""
     return admit(text).text
+
+
+def _tell_days(facts: Sequence[ToldFact]) -> list[str]:
+    return [f"({fact.day}) {fact.text}" for fact in facts]
 
 
 def _render_notes(notes: Sequence[tuple[str, str]], room: int) -> Iterator[str]:

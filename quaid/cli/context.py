@@ -14,7 +14,7 @@ def run_context(
     ctx: typer.Context,
     tokens: Annotated[int | None, typer.Option("--tokens", metavar="N", min=50, help="The maximum length.")] = None,
 ) -> None:
-    """Print what an agent should know before it starts: core notes, projects, open questions, what was learned lately.
+    """Print what an agent should know before it starts: core notes, preferences, projects, questions, recent facts.
 
     Hooks give the same text to the agents of connected programs.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from quaid.docs import chunks
 from quaid.docs.catalogue import Catalogue
+from quaid.embed.runtime import open_multiply
 from quaid.errors import QuaidError
 from quaid.index import database, passages
 from quaid.index.kept import KeptAnswers
@@ -87,7 +88,7 @@ class DocSearch:
         self._embedding = embedding
         self.path = state_folder(root) / DOCS_FILE
         self._readers = IndexReader(self.path), IndexReader(self.path)
-        self._matrix = VectorMatrix()
+        self._matrix = VectorMatrix(open_multiply)
         self._postings = Postings()
         self._kept = KeptAnswers()
 

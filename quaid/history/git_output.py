@@ -77,5 +77,10 @@ def parse_objects(out: bytes) -> dict[str, bytes]:
 
 def hash_blob(data: bytes, like: str) -> str:
     """The id of a blob of `data` as it is, no filter applied, in the hash that the id `like` is of."""
+    return hash_object("blob", data, like)
+
+
+def hash_object(kind: str, data: bytes, like: str) -> str:
+    """The id of an object of a kind, in the hash that the id `like` is of."""
     algorithm = hashlib.sha256 if len(like) == 64 else hashlib.sha1
-    return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
+    return algorithm(b"%s %d\0" % (kind.encode(), len(data)) + data).hexdigest()

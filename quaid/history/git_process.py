@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,10 @@ class GitCall:
     env: Mapping[str, str]
     accept: Sequence[int] = (0,)
     handles: Sequence[int] = ()
+
+
+RunCall = Callable[[GitCall], tuple[int, bytes]]
+"""Runs git and returns (exit code, stdout)."""
 
 
 class LockHeldError(Exception):

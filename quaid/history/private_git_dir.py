@@ -5,7 +5,8 @@ user's and ours, can end up with each other's message, and an editor the user ha
 runs in a folder of its own, which shares objects, refs, configuration and hooks as a linked worktree does.
 
 Killed between its commit and the update of the user's index, a process leaves the user with an index that would undo
-that commit with the next one. The folder it leaves behind proves the case: the tree of its index is the commit's.
+that commit with the next one. The folder it leaves behind proves the case: it names the commit, or the tree of its
+index is the commit's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from quaid.errors import GitError
 from quaid.history import index_lock
 from quaid.history.index_lock import PREFIX, IndexLock
 from quaid.history.repository import Repository
-from quaid.history.staging import BEGUN, RunGit, Stage, read_changes, update_users_index
+from quaid.history.staging import BEGUN, MADE, RunGit, Stage, read_changes, update_users_index
 from quaid.vault import files
 
 REF_LOCK_S = 2.0
@@ -140,8 +141,14 @@ def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
     words = out.decode().split()
     if code or len(words) < 3:
         return
-    stage.index.with_name("index.lock").unlink(missing_ok=True)
-    _, tree = stage.run("write a tree", "write-tree", index=stage.index)
-    if tree.decode().strip() == words[2]:
+    if _was_made(stage, words[1], words[2]):
         lock.wait(wait_s)
         update_users_index(stage, read_changes(stage.run, words[1])[1], ())
+
+
+def _was_made(stage: Stage, commit_id: str, tree: str) -> bool:
+    """Return whether a commit with this tree is the one that was made in a folder."""
+    if noted := files.read_note(stage.folder, MADE):
+        return noted.decode("ascii", "replace").strip() == commit_id
+    stage.index.with_name("index.lock").unlink(missing_ok=True)
+    return stage.run("write a tree", "write-tree", index=stage.index)[1].decode().strip() == tree

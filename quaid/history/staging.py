@@ -12,7 +12,7 @@ import shlex
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -29,9 +29,14 @@ from quaid.vault import files
 NEW_FILE = "100644"
 EXECUTABLE = "100755"
 BEGUN = "index.begun"
+MADE = "made"
 _GUARD_REFUSED = "guard-refused"
 MAX_ARGUMENTS = 200
 """More paths than this are looked up by listing everything: a command line has an end."""
+
+
+Changes = Mapping[str, tuple[Version | None, Version | None]]
+"""What a commit changed: path to (old, new)."""
 
 
 class RunGit(Protocol):
@@ -70,12 +75,8 @@ class Skip(Enum):
 
 @dataclass(frozen=True)
 class CommitPlan:
-    """`parts` make the commit; the paths in `left` stay uncommitted, those in `ignored` by the rule that it names.
+    """`parts` make the commit; the paths in `left` stay uncommitted, those in `ignored` by the rule that it names."""
 
-    `is_clean` says that the user has staged nothing.
-    """
-
-    is_clean: bool
     parts: list[CommitPart] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     ignored: dict[str, str] = field(default_factory=dict)
@@ -108,17 +109,13 @@ class Stage:
             self._check_not_nested(path)
         staged = self._list_staged()
         entries = list_entries(self.run, list(edits), self.index)
-        linked = {
-            path
-            for path in edits
-            if any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
-        }
-        ignored = self._find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
+        linked = set(filter(self._is_linked, edits))
+        ignored = self.find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
         if self.base is None:
             self.run("begin an index", "read-tree", "--empty", index=self.index)
         elif staged or not self.index.exists():
             self.run("read HEAD", "read-tree", "--reset", self.base, index=self.index)
-        plan = CommitPlan(is_clean=not staged and self.begun.exists(), ignored=ignored)
+        plan = CommitPlan(ignored=ignored)
         for path, edit in edits.items():
             entry = entries.get(path)
             head = staged.get(path, entry.version if entry and self.base else None)
@@ -129,15 +126,13 @@ class Stage:
                 plan.left.append(path)
         return plan
 
-    def fill(self, parts: Iterable[CommitPart]) -> bool:
-        """Put the parts into the private index; return whether all were read from disk, so that git knows the files."""
-        parts = list(parts)
+    def fill(self, parts: Sequence[CommitPart]) -> None:
+        """Put the parts into the private index, from disk where they are there, so that git knows the files."""
         on_disk = [part for part in parts if part.blob is None and self.is_on_disk(part)]
         self.put_from_disk([part.path for part in on_disk], self.index)
         # Looked at again, because somebody may have saved over a note while git was reading it.
         read = {part.path for part in on_disk if self.is_on_disk(part)}
         self.put_versions({part.path: self._get_version(part) for part in parts if part.path not in read}, self.index)
-        return len(read) == len(parts)
 
     def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
         """Make an index have these files as on disk, or not at all where there is no file."""
@@ -244,7 +239,7 @@ class Stage:
         _, out = self.run("compare the index with HEAD", "diff-index", *args, index=self.index)
         return {path: old for path, old, _ in parse_raw(out)}
 
-    def _find_ignored(self, paths: Sequence[str]) -> dict[str, str]:
+    def find_ignored(self, paths: Sequence[str]) -> dict[str, str]:
         """Return for each ignored path the rule that ignores it."""
         if not paths:
             return {}
@@ -253,6 +248,17 @@ class Stage:
         fields = out.decode("utf-8", "surrogateescape").split("\0")
         rules = zip(*(iter(fields),) * 4, strict=False)
         return {path: f"{rule!r} in {file}" for file, _, rule, path in rules if not rule.startswith("!")}
+
+    def is_ordinary(self, path: str) -> bool:
+        """Return True if no link is on the way to a file, and no other repository around it."""
+        return not self._is_linked(path) and not any((parent / ".git").exists() for parent in self._list_parents(path))
+
+    def note_made(self, commit_id: str) -> None:
+        """Write down the commit that HEAD is about to have, for whoever finishes it after a kill."""
+        (self.folder / MADE).write_text(f"{commit_id}\n", encoding="ascii")
+
+    def _is_linked(self, path: str) -> bool:
+        return any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
 
     def _check_not_nested(self, path: str) -> None:
         for parent in self._list_parents(path):
@@ -286,26 +292,38 @@ def is_refused_by_guard(stage: Stage) -> bool:
     return (stage.folder / _GUARD_REFUSED).exists()
 
 
-def finish_commit(
-    stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float, *, is_users_next: bool = False
-) -> str | None:
+def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float) -> str | None:
     """Make HEAD and the user's index know of the commit `made`, or take it back and raise.
 
-    The lock of the index, taken before the commit, is waited for should somebody have removed it since. With
-    `is_users_next`, `made` is its full id, and the private index differs from the user's of the beginning by nothing
-    but the commit: it takes its place, if that is still there. Returns the full id, None when a detached HEAD is
-    somewhere else by now.
+    Returns the full id, None when a detached HEAD is somewhere else by now.
     """
-    commit_id, changes = (made, {}) if is_users_next else read_changes(stage.run, made)
+    commit_id, changes = read_changes(stage.run, made)
     # The commit was made with a private HEAD. If that names a branch, the branch has moved and the user's HEAD with
     # it, all but its reflog; a detached one has yet to move.
     is_detached = not (stage.folder / "HEAD").read_bytes().startswith(b"ref:")
     if is_detached and not _move_head(stage, commit_id, stage.base or commit_id, subject):
         return None
+    follow_commit(stage, commit_id, changes, parts, wait_s)
+    if not is_detached:
+        # Last, with the lock still ours: a git of the user's that has read the old index finds it locked, and gives up.
+        _move_head(stage, commit_id, commit_id, subject)
+    return commit_id
+
+
+def follow_commit(
+    stage: Stage, commit_id: str, changes: Changes | None, parts: Sequence[CommitPart], wait_s: float
+) -> None:
+    """Make the user's index follow the commit that HEAD is at, or take it back and raise.
+
+    The lock of the index, taken before the commit, is waited for should somebody have removed it since. Without
+    `changes` the private index differs from the user's of the beginning by nothing but the commit: it takes its place,
+    if that is still there.
+    """
     try:
         IndexLock(stage.repository, stage.folder).wait(wait_s)
-        is_next = is_users_next and _is_as_begun(stage)
-        update_users_index(stage, None if is_next else changes or read_changes(stage.run, made)[1], parts)
+        if changes is None and not _is_as_begun(stage):
+            changes = read_changes(stage.run, commit_id)[1]
+        update_users_index(stage, changes, parts)
     except BaseException:
         # An index that lags behind HEAD would undo the commit with the user's next one. Seconds old and known to
         # nobody, it goes, unless somebody has built on it already.
@@ -313,13 +331,9 @@ def finish_commit(
         args = ("update-ref", "-m", "quaid: the index was locked, commit taken back", *target)
         if stage.run("take back a commit", *args, accept=(0, 1, 128))[0] == 0:
             raise
-    if not is_detached:
-        # Last, with the lock still ours: a git of the user's that has read the old index finds it locked, and gives up.
-        _move_head(stage, commit_id, commit_id, subject)
-    return commit_id
 
 
-def read_changes(run: RunGit, commit: str) -> tuple[str, dict[str, tuple[Version | None, Version | None]]]:
+def read_changes(run: RunGit, commit: str) -> tuple[str, Changes]:
     """A commit's full id, and what it changed: path to (old, new); of a merge, against its first parent."""
     shape = ("--root", "-m", "-r", "-z", "--no-renames", "--no-abbrev", "--format=%H")
     commit_id, _, out = run("read a commit", "diff-tree", *shape, f"{commit}^{{commit}}")[1].partition(b"\0")
@@ -342,9 +356,7 @@ def list_entries(run: RunGit, paths: Sequence[str], index: Path | None = None) -
     return entries
 
 
-def update_users_index(
-    stage: Stage, changes: Mapping[str, tuple[Version | None, Version | None]] | None, parts: Sequence[CommitPart]
-) -> None:
+def update_users_index(stage: Stage, changes: Changes | None, parts: Sequence[CommitPart]) -> None:
     """Make the user's own index follow a commit's `changes`, path to (old, new); what they staged stays staged. With
     None the private index is what theirs is to be.
 

@@ -6,14 +6,13 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, index_lock, plain_commit, private_git_dir, refusals
+from quaid.history import checkout, filters, full_commit, index_lock, plain_commit, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.branches import Branches
 from quaid.history.git_output import parse_tree, split_items
@@ -25,16 +24,16 @@ from quaid.history.git_process import (
     explain,
     quiet_environment,
     run_once,
-    user_locale,
 )
 from quaid.history.index_lock import IndexLock
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
+from quaid.history.plain_commit import PlainPlan
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
 from quaid.history.source_repository import SourceRepository, open_repository
-from quaid.history.staging import Stage, finish_commit, guard_command, is_refused_by_guard
+from quaid.history.staging import Stage, finish_commit, follow_commit, is_refused_by_guard
 from quaid.model import Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, intent_log
@@ -45,8 +44,6 @@ ATTEMPTS = 10
 """The number of times HEAD may move under a commit before Quaid gives up."""
 HASTY_ATTEMPTS = 3
 """So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
-
-_COMMIT_MADE = re.compile(r"^\[\S++.*? ([0-9a-f]{4,64})\] ")
 
 
 class History:
@@ -314,60 +311,59 @@ class History:
             if not is_hasty:
                 IndexLock(self._repository, folder).wait(self._settings.wait_s)
             stage = Stage(self._run, self._repository, folder, base)
+            if merged is None and (simple := plain_commit.plan(stage, edits, self._run_patiently)) is not None:
+                return Committed(self._commit_plainly(stage, simple, message, author, handle))
             plan = stage.plan(edits)
             left = tuple(self._repository.to_vault(path) for path in plan.left)
             refused = tuple(map(self._repository.to_vault, plan.ignored))
             refusal = refusals.explain_ignored(plan.ignored.values())
             if not plan.parts:
                 return Committed(None, left, refused, refusal)
-            is_next = stage.fill(plan.parts) and plan.is_clean
+            stage.fill(plan.parts)
             if merged is not None:
                 (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
                 (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
-            is_plain = plain_commit.is_possible(stage, self._run_patiently)
-            identity = self._identity(author, may_sign=not is_plain)
-            made = self._create_commit(stage, message, identity, handle, is_plain=is_plain)
+            made = self._commit_fully(stage, message, author, handle)
             if made is None:
                 return Committed(None, left)
             subject, wait_s = render(message).partition("\n")[0], self._settings.wait_s
-            commit_id = finish_commit(stage, made, plan.parts, subject, wait_s, is_users_next=is_plain and is_next)
+            commit_id = finish_commit(stage, made, plan.parts, subject, wait_s)
             if commit_id is None:
                 raise _HeadMovedError
             return Committed(commit_id, left, refused, refusal)
 
-    def _create_commit(
-        self, stage: Stage, message: Message, identity: Mapping[str, str], handle: int, *, is_plain: bool
+    def _commit_plainly(
+        self, stage: Stage, planned: PlainPlan, message: Message, author: tuple[str, str] | None, handle: int
     ) -> str | None:
-        """Commit what the stage holds; the id may be short, and is None when there was nothing to commit.
-
-        Where hooks, signing or a merge take part, by `git commit`. It takes for parent whatever HEAD is when it starts,
-        and our tree is built on `base`. So the editor, which runs later, locks the user's index and checks that HEAD is
-        still `base`; from there on git refuses if it moves. `handle` keeps the stage's folder in use while git runs.
-        """
-        text = render(message).encode("utf-8", "replace")
-        env = {**user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
-        env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(self._repository.top)}
-        settings = (
-            # The message is committed byte for byte; a daemon or a collection begun here would outlive its folder.
-            *("commit.template=", "core.commentChar=#", "i18n.commitEncoding=UTF-8"),
-            *("core.fsmonitor=false", "maintenance.auto=false"),
-        )
-        config = [word for setting in settings for word in ("-c", setting)]
-        args = [*config, "commit", "--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-"]
+        """Commit without `git commit`; the id is None when there was nothing to commit."""
+        text, identity = _encode(message), self._identity(author, may_sign=False)
+        made = plain_commit.create(stage, planned, text, identity, self._run_patiently)
+        if made is None:
+            return None
+        if not IndexLock(stage.repository, stage.folder).take() or self._has_moved(stage):
+            raise _HeadMovedError
         try:
-            if is_plain:
-                if not IndexLock(stage.repository, stage.folder).take() or self._has_moved(stage):
-                    raise _HeadMovedError
-                return plain_commit.create(stage, text, identity, handle, self._run_patiently)
-            _, out = self._run_patiently(GitCall("commit", args, text, env, handles=(handle,)))
+            subject = text.decode().partition("\n")[0]
+            plain_commit.move_branch(stage, made, subject, identity, handle, self._run_patiently)
+        except GitError as error:
+            if self._has_moved(stage):
+                raise _HeadMovedError from error
+            raise
+        follow_commit(stage, made, None, planned.parts, self._settings.wait_s)
+        return made
+
+    def _commit_fully(self, stage: Stage, message: Message, author: tuple[str, str] | None, handle: int) -> str | None:
+        """Commit by `git commit` and return the id, which may be short; None when there was nothing to commit."""
+        text, identity = _encode(message), self._identity(author, may_sign=True)
+        try:
+            made = full_commit.create(stage, text, identity, handle, self._run_patiently)
         except GitError as error:
             if is_refused_by_guard(stage) or self._has_moved(stage):
                 raise _HeadMovedError from error
             if not stage.is_empty():
                 raise
             return None
-        found = _COMMIT_MADE.match(out.decode("utf-8", "replace"))
-        return found[1] if found else repositories.read_state(replace(self._repository, git_dir=stage.folder)).head
+        return made or repositories.read_state(replace(self._repository, git_dir=stage.folder)).head
 
     def _has_moved(self, stage: Stage) -> bool:
         state = self.state()
@@ -443,6 +439,10 @@ class History:
                 if time.monotonic() >= until:
                     raise LockedError(*repositories.describe_lock(error)) from None
             time.sleep(repositories.POLL_S)
+
+
+def _encode(message: Message) -> bytes:
+    return render(message).encode("utf-8", "replace")
 
 
 class _HeadMovedError(Exception):

@@ -14,7 +14,7 @@ import apsw
 from quaid.index.scope import restrict_to
 from quaid.sqlite import BUSY_MS, Database, Format, check_application, connect, open_database, stamp, transaction
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 SHARED_ATTEMPTS = 3
 _FORMAT = Format(0x51754964, SCHEMA_VERSION, is_derived=True)
 _WRITERS = ("synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY")

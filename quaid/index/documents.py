@@ -114,6 +114,14 @@ def list_known(connection: apsw.Connection, only: Collection[str] | None = None)
     return {row[0]: KnownFile(*row[1:]) for row in rows}
 
 
+def list_stats(connection: apsw.Connection) -> list[tuple[str, int, int, int, int, int]]:
+    """Return path, size, times of modification and change, inode and time of reading of every file."""
+    rows: list[Any] = connection.execute(
+        "SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents"
+    ).fetchall()
+    return rows
+
+
 def list_projects(connection: apsw.Connection) -> dict[str, str | None]:
     """Return path -> project of every document."""
     rows = connection.execute("SELECT path, project FROM documents")
@@ -193,7 +201,7 @@ def fetch_candidates(
         f"WHERE chunk_id IN (SELECT value FROM json_each(:wanted)) {scope.and_chunks}",
         {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
-    return {row[0]: Candidate(*row) for row in rows}
+    return {row[0]: Candidate._make(row) for row in rows}
 
 
 def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[int]:
@@ -372,15 +380,6 @@ def living_facts(
         (json.dumps(list(chunk_ids)), owner),
     )
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]
-
-
-def list_latest_paths(connection: apsw.Connection, limit: int) -> list[str]:
-    """Return paths of the `limit` newest facts."""
-    rows = connection.execute(
-        "SELECT path FROM documents WHERE kind = 'fact' AND created IS NOT NULL ORDER BY created DESC, path LIMIT ?",
-        (limit,),
-    )
-    return [str(row[0]) for row in rows]
 
 
 def list_beginnings(

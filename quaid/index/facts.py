@@ -13,7 +13,7 @@ from quaid.index.scope import Scope
 from quaid.text import endings
 
 _SPARE = 3
-"""For each of the newest facts this many are looked at, as some of them are over."""
+"""For each fact that is listed this many are looked at, as some of them are over."""
 
 
 class LivingFact(NamedTuple):
@@ -81,17 +81,44 @@ class _DatedFact(NamedTuple):
     text: str
 
 
+_NEWEST = "created DESC, path"
+_WEIGHTIEST = f"pinned DESC, verified DESC, confirmations DESC, {_NEWEST}"
+_HAS_A_DAY = "kind = 'fact' AND created IS NOT NULL"
+_IS_PREFERENCE = f"{_HAS_A_DAY} AND type = 'preference'"
+
+
 def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
     """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first. A
     text has behind it since when it is true: what was told last need not be what began last.
     """
+    return _list_holding(connection, scope, limit, today, _HAS_A_DAY, _NEWEST)
+
+
+def list_preferences(connection: apsw.Connection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
+    """Return the same of preferences: first what is pinned or verified, then what was confirmed most often."""
+    return _list_holding(connection, scope, limit, today, _IS_PREFERENCE, _WEIGHTIEST)
+
+
+def list_first_paths(connection: apsw.Connection, latest: int, preferences: int) -> list[str]:
+    """Return the paths of the `latest` newest facts and of as many first preferences, of whatever scope."""
     rows = connection.execute(
-        # The newest first, their texts then: asked at once, SQLite fetches the text of every fact.
-        "SELECT newest.created, type, durability, valid_from, valid_until, c.text FROM ("
-        "SELECT doc_id, created, path, type, durability, valid_from, valid_until FROM documents d WHERE kind = 'fact' "
-        f"AND created IS NOT NULL AND superseded_by IS NULL {scope.and_documents} "
-        "ORDER BY created DESC, path LIMIT :limit) newest "
-        "JOIN chunks c ON c.doc_id = newest.doc_id AND c.ordinal = 0 ORDER BY newest.created DESC, newest.path",
+        f"SELECT * FROM (SELECT path FROM documents WHERE {_HAS_A_DAY} ORDER BY {_NEWEST} LIMIT ?) UNION "
+        f"SELECT * FROM (SELECT path FROM documents WHERE {_IS_PREFERENCE} ORDER BY {_WEIGHTIEST} LIMIT ?)",
+        (latest, preferences),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def _list_holding(
+    connection: apsw.Connection, scope: Scope, limit: int, today: str, which: str, order: str
+) -> list[tuple[str, str]]:
+    rows = connection.execute(
+        # Which they are first, their texts then: asked at once, SQLite fetches the text of every fact.
+        "SELECT first.created, type, durability, valid_from, valid_until, c.text FROM ("
+        "SELECT doc_id, created, path, type, durability, valid_from, valid_until, pinned, verified, confirmations "
+        f"FROM documents d WHERE {which} AND superseded_by IS NULL {scope.and_documents} "
+        f"ORDER BY {order} LIMIT :limit) first "
+        f"JOIN chunks c ON c.doc_id = first.doc_id AND c.ordinal = 0 ORDER BY {order}",
         {"limit": limit * _SPARE, **scope.values},
     )
     holding = (fact for fact in map(_DatedFact._make, rows) if not endings.is_over(fact, today))

@@ -39,6 +39,11 @@ class Postings:
         """Return whether `search` can answer without asking SQLite."""
         return self._asked > 0 and self._moment.is_of(connection) and all(word in self._kept for word in words)
 
+    def is_quick(self, connection: apsw.Connection, words: Sequence[str]) -> bool:
+        """Return whether `search` takes no longer than a thread to start: it asks SQLite nothing, or little."""
+        is_small = 0 < self._total <= fulltext.MANY and self._moment.is_of(connection)
+        return is_small or self.has(connection, words)
+
     def search(
         self, connection: apsw.Connection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.config import own_names, person_of
+from quaid.embed.runtime import open_multiply
 from quaid.errors import (
     UNWRITABLE,
     DiskFailedError,
@@ -76,7 +77,7 @@ class Answers:
         self._path = state_folder(root) / INDEX_FILE
         self._second = IndexReader(self._path)
         self._visible = IndexReader(self._path, self.owners)
-        self.matrix = VectorMatrix()
+        self.matrix = VectorMatrix(open_multiply)
         self._postings = Postings()
         self._kept = KeptAnswers()
         self._records: RecallRecords | None = None

@@ -42,6 +42,8 @@ _RARE = frozenset({"graph", "dated", "phrase", "tells_when"})
 """Features that most questions give no occasion for: they come on top of the mean."""
 AMONG_PEOPLE = frozenset({"session_words", "length", "asks", "answers"})
 """Features that tell something in a talk among people, and count as far as it is one."""
+_OF_SUPPORT = ("beside", "session_best", "cited", "session_fact")
+"""Features that are what a note says for itself where it cites nothing."""
 _FULL_LENGTH = math.log(60)
 """A turn of sixty words or more says as much as one can."""
 _MANY_PIECES = math.log(30)
@@ -108,7 +110,7 @@ def score_pool(pool: Pool, query: Query, shares: Mapping[str, float]) -> tuple[d
         if talk := pool.talks.get(candidate.doc_id):
             _weigh_as_talk(row, talk.among_people, more)
         score = max(0.0, sum([shares.get(name, 0.0) * value for name, value in row.items()]))
-        if tells_of_owner(candidate, query):
+        if query.owner_keys and tells_of_owner(candidate, query):
             score = max(score, min(1.0, score * (OF_OWNER if query.is_about_owner else OF_OWNERS_OWN)))
         scores[chunk_id] = score
     return scores, features
@@ -176,6 +178,8 @@ class _Scorer:
         """Return whether a candidate is by or about the person whom the question names, the owner where it says
         `my`.
         """
+        if not self._named and not self._query.owner_keys:
+            return False
         if tells_of_owner(candidate, self._query):
             return True
         if speaker := candidate.speaker or candidate.doc_speaker:
@@ -199,11 +203,13 @@ class _Scorer:
 
     def _score_note(self, features: Features, candidate: Candidate) -> None:
         """Score a note, or a fact, by itself, and by the turns it cites where those say more."""
-        pool = self._pool
-        own = pool.own(candidate.chunk_id)
+        pool, own = self._pool, features["own"]
         cited = [chunk_id for chunk_id in pool.cites.get(candidate.chunk_id, ()) if chunk_id in pool.candidates]
-        episode = pool.candidates[cited[0]].doc_id if cited else None
-        features["beside"] = max((pool.own(chunk_id) for chunk_id in cited), default=own)
+        if not cited:
+            features.update(dict.fromkeys(_OF_SUPPORT, own))
+            return
+        episode = pool.candidates[cited[0]].doc_id
+        features["beside"] = max(map(pool.own, cited))
         features["session_best"] = self._best_turn.get(episode, own)
         features["cited"] = own
         features["session_fact"] = self._best_fact.get(episode, own)

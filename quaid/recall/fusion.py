@@ -47,7 +47,9 @@ def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_wei
         return dict(vector)
     of_words = 1.0 - vector_weight
     fused = {chunk_id: of_words * score for chunk_id, score in keyword.items()}
-    return fused | {i: vector_weight * score + of_words * keyword.get(i, 0.0) for i, score in vector.items()}
+    for chunk_id, score in vector.items():
+        fused[chunk_id] = vector_weight * score + fused.get(chunk_id, 0.0)
+    return fused
 
 
 def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]], k: int) -> dict[int, float]:

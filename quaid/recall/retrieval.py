@@ -32,6 +32,8 @@ from quaid.text.words import find_words
 
 if TYPE_CHECKING:
     import apsw
+    import numpy as np
+    import numpy.typing as npt
 
     from quaid.index.matrix import VectorMatrix
 
@@ -63,6 +65,15 @@ class Sources:
     vectors: VectorMatrix
     words: Postings = field(default_factory=Postings)
     kept: KeptAnswers = field(default_factory=KeptAnswers)
+
+    def sample(self, row: EmbedderRow) -> npt.NDArray[np.float32]:
+        """Return the vectors of some chunks, which stand for all. Ask after `vectors.search`."""
+        connection = self.connection
+
+        def read() -> npt.NDArray[np.float32]:
+            return self.vectors.vectors(connection, row, vectors.list_sample(connection, row, SAMPLE))[1]
+
+        return self.kept.of(connection, ("sample", row.table, self.vectors.is_loaded), read)
 
 
 @dataclass(slots=True)
@@ -135,8 +146,8 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     beside: AbstractContextManager[None] = nullcontext()
     if stages.keyword or keyword_only:
         sources = request.sources
-        if keyword_only or sources.words.has(sources.second, query.words):
-            _search_words(request, views, retrieved)  # there is nothing to wait for
+        if keyword_only or sources.words.is_quick(sources.second, query.words):
+            _search_words(request, views, retrieved)  # a thread would take longer
         else:
             beside = _thread(lambda: _search_words(request, views, retrieved))
     with beside:
@@ -190,14 +201,9 @@ def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[in
     cosines |= dict(retrieved.rankings.get("vector", ()))
     best = retrieved.rankings.get("keyword", ())[:MAX_COMPLETED]
     others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
-    connection = sources.connection
-    kept, name = sources.kept.of, ("sample", row.table)
-    sample = () if more else kept(connection, name, lambda: vectors.list_sample(connection, row, SAMPLE))
-    computed = sources.vectors.cosines(connection, row, embedded, {*others, *sample})
-    cosines |= {chunk_id: computed[chunk_id] for chunk_id in others if chunk_id in computed}
-    if sample:
-        known = {**computed, **cosines}
-        retrieved.unlike = min((known[chunk_id] for chunk_id in sample if chunk_id in known), default=0.0)
+    cosines |= sources.vectors.cosines(sources.connection, row, embedded, others)
+    if not more:
+        retrieved.unlike = min((sources.sample(row) @ embedded).tolist(), default=0.0)
 
 
 def search_statement(request: SearchRequest, statement: str, retrieved: Retrieved) -> None:

@@ -7,11 +7,12 @@ from datetime import date, datetime
 
 from quaid.index import documents
 from quaid.index.documents import Candidate
-from quaid.model import Use
+from quaid.model import Use, name_key
 from quaid.recall import beam_search
 from quaid.recall.candidates import CandidateSet, hit_id, hit_kind
-from quaid.recall.intent import PROFILES, Intent
+from quaid.recall.intent import PROFILES, Intent, asks_for_list
 from quaid.recall.retrieval import Retrieved, SearchRequest
+from quaid.recall.talks import ROLES
 from quaid.text import endings
 
 HALF_LIFE_DAYS = 60.0
@@ -29,6 +30,9 @@ TECHNICAL = 0.9
 """The part of its score that a technical memory keeps where the question is not about work."""
 EXACT = 1.0
 """The score of a note that is called as the question."""
+OF_A_LIST = 0.8
+"""The part of `cut_share` that is enough for a turn where several things are asked for: they were told on several days,
+and some have fewer facts and turns around them that speak for them."""
 MAX_CUT_SHOWN = 20
 """The maximum of left-out candidates that the trace names."""
 
@@ -162,21 +166,40 @@ def cut(
     called: Collection[int] = (),
 ) -> list[Candidate]:
     """Return the relevant ones of `ranked`: found for a reason, and not too far behind the best that is not `called` as
-    the question.
+    the question. Where several things are asked for, less is enough for a turn.
     """
     matched = {chunk_id for chunk_id, _ in retrieved.rankings.get("keyword", ())}
     with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, retrieved, matched)}
+    is_for_list = asks_for_list(request.query.text)
+    if is_for_list and request.settings.stages.company:
+        with_reason |= _beside(ranked, with_reason)
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason.difference(called)), 0.0)
+    least = best * request.settings.cut_share
+    least_of_turns = least * (OF_A_LIST if is_for_list else 1)
     kept = []
     for candidate in ranked:
         score = scores[candidate.chunk_id]
         has_reason = candidate.chunk_id in with_reason
-        if has_reason and score >= request.settings.cut_share * best:
+        if has_reason and score >= (least if candidate.turn is None else least_of_turns):
             kept.append(candidate)
         elif len(request.trace.cut) < MAX_CUT_SHOWN:
             why = "far behind the best" if has_reason else "neither a word, a name nor the meaning of the question"
             request.trace.leave_out(hit_id(candidate), score, why)
     return kept
+
+
+def _beside(ranked: Collection[Candidate], chunk_ids: Collection[int]) -> set[int]:
+    """Return the chunks of what people said before and after the turns of `chunk_ids`: one of several answers often
+    shares nothing with the question, which stands beside it. A message to an assistant says what it is about.
+    """
+    turns = {(each.doc_id, each.turn) for each in ranked if each.turn is not None and each.chunk_id in chunk_ids}
+    return {
+        each.chunk_id
+        for each in ranked
+        if each.turn is not None
+        and name_key(each.speaker or "user") not in ROLES
+        and not turns.isdisjoint({(each.doc_id, each.turn - 1), (each.doc_id, each.turn + 1)})
+    }
 
 
 def reason(candidate: Candidate, retrieved: Retrieved, matched: Collection[int]) -> str:

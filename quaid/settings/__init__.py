@@ -312,7 +312,7 @@ class HookSettings:
     """Quaid's hooks in the programs that agents run in."""
 
     context: bool = True
-    """A session begins with the core notes, recent facts and open questions for the owner."""
+    """A session begins with the core notes, preferences, recent facts and open questions for the owner."""
     context_tokens: Count = 1_500
     recall: Literal["auto", "on", "off"] = "auto"
     """Memories are added to a prompt: `on` all that are found, `auto` only those that have enough to do with it."""

@@ -37,6 +37,21 @@ def compare(listed: Mapping[str, FileStat], known: Mapping[str, KnownFile], *, t
     return Diff(tuple(added), tuple(suspects), tuple(removed))
 
 
+def is_same(listed: Mapping[str, FileStat], stats: Collection[tuple[str, int, int, int, int, int]]) -> bool:
+    """Return whether `compare` finds nothing, in half its time: path, size, times of modification and change, inode and
+    time of reading of each known file.
+    """
+    if len(listed) != len(stats):
+        return False
+    find = listed.get
+    for path, size, mtime_ns, ctime_ns, inode, read_ns in stats:
+        if find(path) != (size, mtime_ns, ctime_ns, inode):
+            return False
+        if max(mtime_ns, ctime_ns) + _COARSE_TICK_NS >= read_ns and not _is_old(mtime_ns, ctime_ns, read_ns):
+            return False
+    return True
+
+
 def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[str, str]:
     """Return old path -> new path where content (or id) is equal. Both maps are path -> what identifies it."""
     by_identity = {identity: path for path, identity in sorted(removed.items(), reverse=True)}
@@ -54,9 +69,12 @@ def looks_like_accident(removed: Collection[str], known: int, count: int, share:
 
 
 def _is_unchanged(stat: FileStat, row: KnownFile) -> bool:
-    if stat != row[:4]:  # size, mtime, ctime, inode
-        return False
+    return stat == row[:4] and _is_old(stat.mtime_ns, stat.ctime_ns, row.read_ns)  # size, mtime, ctime, inode
+
+
+def _is_old(mtime_ns: int, ctime_ns: int, read_ns: int) -> bool:
+    """Return whether a file was last written so long before it was read that a later write would show."""
     # A time of modification after the reading was set by hand and says nothing about when; the change time cannot be.
-    newest = stat.ctime_ns if stat.mtime_ns > row.read_ns else max(stat.mtime_ns, stat.ctime_ns)
+    newest = ctime_ns if mtime_ns > read_ns else max(mtime_ns, ctime_ns)
     tick = _COARSE_TICK_NS if newest % 1_000_000_000 == 0 else _TICK_NS
-    return newest + tick < row.read_ns
+    return newest + tick < read_ns

@@ -41,7 +41,7 @@ class Indexer(DerivedIndex):
         if database.schema_version(reader) != database.SCHEMA_VERSION or not self.is_made_with(reader):
             return False
         listed = self.list_files(None)
-        if diff.compare(listed.notes, documents.list_known(reader)):
+        if not diff.is_same(listed.notes, documents.list_stats(reader)):
             return False
         return listed.passed_over == documents.list_passed_over(reader)
 

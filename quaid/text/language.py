@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from functools import cache
+from functools import cache, lru_cache
 
 from quaid.text.stop_words import known_languages, stop_words
 
@@ -60,6 +60,7 @@ ENGLISH = frozenset({"en", None})
 """The languages of a text that may be English."""
 
 
+@lru_cache(maxsize=256)
 def language(text: str) -> str | None:
     """Return the language that most of `text` is in, as an ISO 639-1 code; None where nothing tells.
 

@@ -108,7 +108,7 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
 
 
 def _commit(root: Path, change: VaultChange, history: History) -> Committed:
-    if change.travels:
+    if change.travels and not _touches_committed(change, history):
         uncommitted.keep(root, change, "")
         return Committed(None)
     own = tuple(edit.rel_path for edit in change.edits)
@@ -127,6 +127,13 @@ def _commit(root: Path, change: VaultChange, history: History) -> Committed:
         kept = uncommitted.keep_left(root, change, committed.left, committed.refused, committed.refusal)
         return replace(committed, left=tuple(path for path in committed.left if path in own), refusal=kept)
     return committed
+
+
+def _touches_committed(change: VaultChange, history: History) -> bool:
+    """Return whether git has a file of `change`. Such a file cannot wait for the next commit: `git pull --rebase`
+    refuses while it differs from the last one.
+    """
+    return any(history.read_at("HEAD", edit.rel_path) is not None for edit in change.edits)
 
 
 def _recover(root: Path, history: History) -> VaultChange | None:

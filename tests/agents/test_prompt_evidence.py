@@ -24,6 +24,9 @@ def hit(text, likeness=None, **more):
         ("Когда день рождения Анны?", "День рождения Анны двенадцатого мая.", None),
         ("Before I go on with the parser of the imports: what is my boss called? I put her into the list.",
          "The boss is called Priya.", None),
+        ("add the new strings to the ARB files", "Larder is translated into Polish with ARB files.", None),
+        ("ok, now write the commit message please", "Hanna wants each commit message in the imperative.", None),
+        ("what do we run migrations with?", "The migrations of tollgate are run with goose.", None),
     ],
 )  # fmt: skip
 def test_what_the_prompt_asks_is_enough(prompt, text, likeness):
@@ -36,6 +39,9 @@ def test_what_the_prompt_asks_is_enough(prompt, text, likeness):
         ("make the header sticky", "tollgate answers 429 with a Retry-After header.", 0.17),
         ("why is my regex greedy", "Hanna's bicycle was stolen.", 0.16),
         ("please run the linter and fix all warnings", "Larder warns three days before.", None),
+        ("run the tests", "The load tests of tollgate run every night.", None),
+        ("can you write a Dockerfile for this", "Hanna writes the failing test first.", None),
+        ("write unit tests for the parser", "Hanna writes the failing test first.", 0.3),
         ("sort the list, did we ever do that? no", "They ever dance.", None),
     ],
 )

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from quaid.agents.session_context import (
+    MAX_PREFERENCES,
     PROJECTS,
-    RecentFact,
     SessionContext,
+    ToldFact,
     read_context,
     render_context,
 )
@@ -23,12 +24,13 @@ from quaid.settings import HookSettings
 from quaid.vault.layout import Layout
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-FACT = "---\nid: 01{name}\ntype: fact\nstatus: active\nowner: {owner}\nprivacy: {privacy}\ncreated: {day}T10:00:00Z\n{more}---\n{text}\n"
+FACT = "---\nid: 01{name}\ntype: {type}\nstatus: active\nowner: {owner}\nprivacy: {privacy}\ncreated: {day}T10:00:00Z\n{more}---\n{text}\n"
 QUESTION = '---\ntype: review\ntask: review\nkind: reject\nkey: 0123456789abcdef\n---\n# reject "The café had a sign"\n\nWhy.\n\n- [{yes}] Yes, do it\n- [ ] No, and do not ask again\n'
 
 
-def fact(vault, name, text, day="2026-11-20", owner="default", privacy="shared", more=""):
-    vault.write(f"facts/{name}.md", FACT.format(name=name, text=text, day=day, owner=owner, privacy=privacy, more=more))
+def fact(vault, name, text, day="2026-11-20", owner="default", privacy="shared", **fields):
+    fields = {"more": "", "type": "fact"} | fields
+    vault.write(f"facts/{name}.md", FACT.format(name=name, text=text, day=day, owner=owner, privacy=privacy, **fields))
 
 
 def told(vault, owners=frozenset({"default"})):
@@ -79,6 +81,32 @@ def test_a_memory_at_rest_tells_its_newest_facts(vault):
     assert [recent.day for recent in told(vault).recent] == [f"2025-01-{day:02}" for day in range(30, 20, -1)]
 
 
+def test_preferences_are_told_however_old_the_weightiest_first_and_once(vault):
+    for number in range(MAX_PREFERENCES):
+        day, more = f"2026-02-{number + 1:02}", "pinned: true\n" if number == 3 else ""
+        fact(vault, f"p{number:02}", f"Maya wants glaze {number}.", day, more=more, type="preference")
+    fact(
+        vault, "test", "Maya wants the failing test first.", "2025-01-01", more="confirmations: 2\n", type="preference"
+    )
+    fact(vault, "new", "Maya wants short commits.", "2026-11-20", type="preference")
+    fact(vault, "over", "Maya wants a holiday.", more="valid_until: 2026-01-01\n", type="preference")
+    context = told(vault)
+    told_first = [each.text for each in context.preferences[:4]]
+    assert told_first == ["Maya wants glaze 3.", "Maya wants the failing test first.", "Maya wants short commits.",
+                          f"Maya wants glaze {MAX_PREFERENCES - 1}."]  # fmt: skip
+    assert len(context.preferences) == MAX_PREFERENCES
+    lines = render_context(context, 1_500).splitlines()
+    assert lines[lines.index("## Preferences") + 2] == "- (2025-01-01) Maya wants the failing test first."
+    assert lines.count("- (2026-11-20) Maya wants short commits.") == 1
+
+
+def test_preferences_leave_room_for_what_was_learned_lately():
+    many = tuple(ToldFact("2026-11-20", f"Maya wants glaze number {number}.") for number in range(MAX_PREFERENCES))
+    text = render_context(SessionContext(preferences=many, recent=(ToldFact("2026-11-20", "Maya moved."),)), 200)
+    assert "glaze number 0" in text
+    assert "Maya moved." in text
+
+
 def test_what_another_keeps_private_is_not_told(vault):
     fact(vault, "tom", "Tom has a secret kiln.", owner="tom", privacy="private")
     fact(vault, "all", "Tom has a public kiln.", owner="tom")
@@ -98,7 +126,7 @@ def test_nothing_in_it_acts_on_its_reader(vault):
 @pytest.mark.parametrize("tokens", [50, 100, 300, 1_500])
 def test_it_fits_however_much_there_is(tokens):
     core = tuple((f"{name}.md", "\n".join([f"{name} says a lot."] * 400)) for name in ("SOUL", "USER", "MEMORY"))
-    recent = tuple(RecentFact("2026-11-20", f"Fact number {number} is told.") for number in range(40))
+    recent = tuple(ToldFact("2026-11-20", f"Fact number {number} is told.") for number in range(40))
     text = render_context(SessionContext(core, ("kiln",), ("a question",) * 9, 3, recent), tokens)
     assert len(text) <= tokens * CHARACTERS_PER_TOKEN
     if tokens >= 300:

@@ -3,14 +3,15 @@
     python tests/benchmarks/injections.py                     # with vectors, then by words alone
     python tests/benchmarks/injections.py --verbose --json result.json
 
-`injections.tsv` has the facts of one vault, of somebody's life and work and of two software projects, with project and
-flag as extraction writes them, and prompts in four groups: natural questions about the first (`personal`) and about the
+`injections.tsv` has the facts of one vault, of somebody's life and work and of two software projects, with category,
+project and flag as extraction writes them, and prompts in four groups: natural questions about the first (`personal`) and about the
 projects (`technical`), prompts that ask nothing but touch a memory (`task`), and everyday programming that has nothing
 to do with the vault (`unrelated`). Each question and task has the one fact that is wanted. Every prompt begins a session
-of its own. The thresholds of `quaid/agents/prompt_evidence.py` were chosen on the even rows of each group; `held out`
-are the odd ones.
+of its own, which was told the preferences when it began, as sessions are, and nothing else. The thresholds of `quaid/agents/prompt_evidence.py` were chosen on the even rows of each group; `held out`
+are the odd ones. `fresh` are prompts that nothing was chosen on: written before what they measure was changed, and
+measured once before and once after.
 
-*found* are the prompts that are given the fact that is wanted, *given* those that are given anything, *others* the
+*found* are the prompts that have the fact that is wanted, *begun* those that had it from the beginning, *given* those that are given anything, *others* the
 memories a prompt besides the one that is wanted, *tokens* what goes before a prompt in the mean.
 """
 
@@ -30,15 +31,19 @@ from machine import describe_machine
 
 from quaid import Memory
 from quaid.agents.prompt_context import build_prompt_context
+from quaid.agents.session_context import SessionContext, read_context, render_context
 from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.config import load_settings
-from quaid.local import recall_trail
+from quaid.local import recall_trail, sessions
 from quaid.place import state_folder
 from quaid.recall.cutoff import tokens
 from quaid.recall.intent import is_technical
 from quaid.vault import files
+from quaid.vault.layout import Layout
 
 DATA = Path(__file__).with_suffix(".tsv")
+FACTS = ("fact", "preference")
+KINDS = ("prompt", "fresh")
 GROUPS = ("personal", "technical", "task", "unrelated")
 PROJECTS = frozenset({"larder", "tollgate"})
 OWNER = "Hanna"
@@ -60,6 +65,7 @@ class Given:
 
     prompt: Row
     keys: tuple[str, ...]
+    begun: bool
     tokens: int
     why: Mapping[str, str]
 
@@ -70,6 +76,7 @@ class Figures:
 
     prompts: int
     found: int
+    begun: int
     given: int
     others: float
     tokens: float
@@ -77,7 +84,7 @@ class Figures:
 
 def main() -> None:
     options = _arguments()
-    rows = read_rows()
+    rows = [row for row in read_rows() if not (options.known and row.kind == "fresh")]
     result: dict[str, dict[str, Figures]] = {}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "vault"
@@ -105,10 +112,10 @@ def make_vault(root: Path, rows: Sequence[Row]) -> dict[str, str]:
     Memory.create(root)[0].close()
     keys = {}
     for row in rows:
-        if row.kind == "fact":
+        if row.kind in FACTS:
             project = row.group if row.group in PROJECTS else None
             is_flagged = project is not None and is_technical(row.text)
-            details = FactDetails(project=project, technical=is_flagged)
+            details = FactDetails(type=row.kind, project=project, technical=is_flagged)
             fact_id, edit = plan_fact(row.text, details, datetime.now(UTC))
             files.write_note(root, edit.rel_path, edit.before, edit.after)
             keys[fact_id] = row.key
@@ -121,20 +128,28 @@ def ask(root: Path, rows: Sequence[Row], keys: Mapping[str, str], provider: str)
     settings = replace(settings, owner_name=OWNER, embedding=replace(settings.embedding, provider=provider))
     with Memory(root, settings) as memory:
         memory.sync()
-        for number, row in enumerate(row for row in rows if row.kind == "prompt"):
+        begun = read_context(
+            root, memory.whole_index(), frozenset({"default"}), datetime.now(UTC), place=Layout.of(settings.vault)
+        )
+        told_first = render_context(SessionContext(preferences=begun.preferences), settings.hooks.context_tokens)
+        first = {row.key for row in rows if row.kind in FACTS and f" {row.text}\n" in told_first}
+        print(f"{len(first)} preferences, {tokens(told_first)} tokens a session")
+        for number, row in enumerate(row for row in rows if row.kind in KINDS):
             session = f"{provider}-{number}"
+            sessions.begin(state_folder(root), session, told_first)
             told = build_prompt_context(root, memory.settings, memory.recall, row.text, session)
             found = recall_trail.read_last(state_folder(root), session)
             shown = [hit for hit, *_ in found.given] if found else []
             said = {hit: why for hit, _, why in found.left_out} | {**found.weighed} if found else {}
             why = {keys.get(hit, hit): each for hit, each in said.items()}
-            yield Given(row, tuple(keys.get(hit, hit) for hit in shown), tokens(told.text), why)
+            yield Given(row, tuple(keys.get(hit, hit) for hit in shown), row.key in first, tokens(told.text), why)
 
 
 def figures_of(answers: Sequence[Given]) -> Figures:
     return Figures(
         prompts=len(answers),
-        found=sum(each.prompt.key in each.keys for each in answers if each.prompt.key),
+        found=sum(each.begun or each.prompt.key in each.keys for each in answers if each.prompt.key),
+        begun=sum(each.begun for each in answers),
         given=sum(bool(each.keys) for each in answers),
         others=round(statistics.fmean(sum(key != each.prompt.key for key in each.keys) for each in answers), 2),
         tokens=round(statistics.fmean(each.tokens for each in answers), 1),
@@ -144,30 +159,34 @@ def figures_of(answers: Sequence[Given]) -> Figures:
 def _cuts(answers: Sequence[Given]) -> Iterator[tuple[str, Sequence[Given]]]:
     for group in GROUPS:
         of_group = [each for each in answers if each.prompt.group == group]
-        yield group, of_group
-        yield f"{group}, held out", of_group[1::2]
+        known = [each for each in of_group if each.prompt.kind != "fresh"]
+        yield group, known
+        yield f"{group}, held out", known[1::2]
+        if fresh := [each for each in of_group if each.prompt.kind == "fresh"]:
+            yield f"{group}, fresh", fresh
 
 
 def _print(name: str, table: Mapping[str, Figures]) -> None:
-    print(f"{name:22}{'prompts':>9}{'found':>9}{'given':>9}{'others':>9}{'tokens':>9}")
+    print(f"{name:22}{'prompts':>9}{'found':>9}{'begun':>9}{'given':>9}{'others':>9}{'tokens':>9}")
     for title, row in table.items():
         found = "" if title.startswith("unrelated") else row.found
-        print(f"  {title:20}{row.prompts:>9}{found:>9}{row.given:>9}{row.others:>9.2f}{row.tokens:>9.1f}")
+        print(f"  {title:20}{row.prompts:>9}{found:>9}{row.begun:>9}{row.given:>9}{row.others:>9.2f}{row.tokens:>9.1f}")
 
 
 def _print_wrong(answers: Sequence[Given]) -> None:
     for each in answers:
-        if each.prompt.key not in each.keys if each.prompt.key else each.keys:
+        if each.prompt.key not in each.keys and not each.begun if each.prompt.key else each.keys:
             wanted = (
                 f"wanted {each.prompt.key} {each.why.get(each.prompt.key, 'not found')}; " if each.prompt.key else ""
             )
             given = ", ".join(f"{key} {each.why[key]}" for key in each.keys) or "nothing"
-            print(f"    {each.prompt.text[:60]!r}: {wanted}given {given}")
+            print(f"    {each.prompt.kind} {each.prompt.text[:60]!r}: {wanted}given {given}")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--verbose", action="store_true", help="print each prompt that was answered wrong")
+    parser.add_argument("--known", action="store_true", help="leave out the fresh prompts")
     parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 

@@ -35,6 +35,19 @@ def material(*said, earlier=()):
         ["run the tests", "All 42 pass."],
         ["continue", "Done.", "ok, thanks"],
         ["🎉"],
+        ["Good morning!", "Good morning!"],
+        ["Thank you very much, see you tomorrow"],
+        ["Guten Morgen", "Guten Morgen!", "mach bitte weiter", "Gern.", "vielen Dank, bis morgen"],
+        ["merci beaucoup", "Je vous en prie."],
+        ["Bonsoir ! Ça va ?"],
+        ["Buenos dias", "Hola.", "muchísimas gracias"],
+        ["Bom dia!", "Bom dia.", "muito obrigada, até amanhã"],
+        ["Buongiorno", "Ciao.", "grazie mille, a domani"],
+        ["早上好", "早上好！", "非常感谢，辛苦了"],
+        ["おはようございます", "おはようございます。", "ありがとうございました、お疲れ様でした"],
+        ["좋은 아침이에요", "안녕하세요.", "정말 감사합니다, 내일 봐요"],
+        ["Доброе утро!", "Здравствуйте!", "Большое спасибо, до завтра"],
+        ["صباح الخير", "صباح النور", "شكراً جزيلاً، مع السلامة"],
     ],
 )
 def test_greetings_thanks_and_a_command_state_nothing(said):
@@ -45,6 +58,20 @@ def test_greetings_thanks_and_a_command_state_nothing(said):
     "said",
     [
         ["hi, I am Maya"],
+        ["good morning, I moved to Berlin"],
+        ["thanks a lot, Tom liked the cake"],
+        ["Guten Abend, ich bin jetzt Vegetarier"],
+        ["bis morgen ziehe ich um"],
+        ["merci beaucoup, Marie est guérie"],
+        ["buenas noches, mañana vuelo a Lima"],
+        ["bom dia, mudei para o Porto"],
+        ["grazie mille, il cane sta meglio"],
+        ["早上好，我搬到柏林了"],
+        ["おはようございます、引っ越しました"],
+        ["좋은 아침, 저는 베를린으로 이사했어요"],
+        ["доброе утро, я переехала в Берлин"],
+        ["صباح الخير، انتقلت إلى برلين"],
+        ["hi", "How was your morning?", "good morning"],
         ["/remember I hate tea"],
         ["go ahead", "x" * (MAX_ANSWERED + 1)],
         ["hi", "Do you eat fish?", "no"],
@@ -123,6 +150,29 @@ def test_what_a_model_finds_nothing_in_is_no_commit_either(service, vault, tmp_p
         assert (done.commit, done.waiting, done.problem) == (None, False, None)
         memory.extract(talk)
     assert (len(service.requests), commits(vault)) == (1, [])
+
+
+def test_an_episode_that_git_has_is_committed_as_it_grows_so_that_a_rebase_goes_through(service, vault, tmp_path):
+    talk, said = tmp_path / "talk.jsonl", ["We adopted a quokka.", "Congratulations!"]
+    service.answers["s9"] = facts_of("Maya adopted a quokka.")
+    vault.git("init", "-q", "--bare", str(tmp_path / "remote"))
+    with vault.memory() as memory:
+        memory.extract(write_talk(talk, *said, session="s9"))
+        branch = vault.git("branch", "--show-current")
+        vault.git("push", "-q", "-u", str(tmp_path / "remote"), branch)
+        other = copy_vault(tmp_path / "other")
+        other.git("fetch", "-q", str(tmp_path / "remote"), branch)
+        other.git("reset", "-q", "--hard", "FETCH_HEAD")
+        other.write("elsewhere.md", "Written on another machine.\n")
+        other.save("elsewhere")
+        other.git("push", "-q", str(tmp_path / "remote"), f"HEAD:{branch}")
+        done = memory.extract(write_talk(talk, *said, "thanks", session="s9"))
+        untracked = memory.extract(write_talk(tmp_path / "hi.jsonl", "hi", session="s10"))
+        assert (done.facts, done.commit is None, untracked.commit) == ((), False, None)
+        vault.git("pull", "-q", "--rebase", str(tmp_path / "remote"), branch)
+        assert "thanks" in head_of(vault, done.path)
+    assert commits(vault)[-3:] == ["extract: 1 fact from session s9", "elsewhere", "keep: 1 turn of session s9"]
+    assert vault.status() == f"?? {untracked.path}"
 
 
 def test_facts_that_are_known_are_said_again(service, vault, tmp_path):

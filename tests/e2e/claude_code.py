@@ -56,6 +56,8 @@ class ClaudeCode:
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",
             "ENABLE_TOOL_SEARCH": "false",
+            "MCP_CONNECTION_NONBLOCKING": "false",  # on a busy machine the first prompt came before the tools
+            "MCP_CONNECT_TIMEOUT_MS": f"{LIMIT_S * 1000:.0f}",
             "ANTHROPIC_BASE_URL": api.url,
             "ANTHROPIC_API_KEY": "sk-test",
             **environ,

@@ -52,9 +52,11 @@ def test_a_missing_git_is_said_so_by_the_first_call_of_a_process(vault):
         "fatal: sha1 file '.git/index.lock' write error. Out of diskspace",
     ],
 )
-@pytest.mark.parametrize("command", ["update-index", "write-tree", "commit-tree", "update-ref", "commit", "diff-index"])
+@pytest.mark.parametrize(
+    "command", ["update-index", "cat-file", "hash-object", "commit-tree", "update-ref", "commit", "diff-index"]
+)
 def test_a_full_disk_is_said_so_and_changes_nothing(vault, monkeypatch, tmp_path, command, words):
-    if command == "commit":  # which takes part where a hook is the user's
+    if command in ("commit", "diff-index"):  # which take part where a hook is the user's
         vault.hook("post-commit", "true")
     edit = vault.edit("facts/b.md", NOTE)
     before, index = vault.head(), vault.index()
@@ -116,8 +118,11 @@ def test_killed_before_the_commit_only_a_private_folder_is_left(vault):
     vault.assert_sound()
 
 
+@pytest.mark.parametrize("has_hook", [False, True])
 @pytest.mark.parametrize("branch", [["-q", "main"], ["-q", "--detach"]])
-def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, branch):
+def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, branch, has_hook):
+    if has_hook:
+        vault.hook("pre-commit", "true")
     vault.run("checkout", *branch)
     vault.write("other.md", theirs())
     vault.run("add", "other.md")
@@ -127,6 +132,21 @@ def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, 
     assert b"index.lock" in vault.run("commit", "-m", "would undo it", check=False).stderr
     vault.history.recover()
     assert vault.status() == "M  other.md\n"
+    vault.assert_sound()
+
+
+@pytest.mark.parametrize("step", ["create", "move_branch", "follow_commit"])
+def test_killed_at_each_step_and_run_again_the_answer_is_the_same(vault, step):
+    vault.write("staged.md", theirs())
+    vault.run("add", "staged.md")
+    target = "module.follow_commit" if step == "follow_commit" else f"module.plain_commit.{step}"
+    kill(vault, "vault_history", target)
+    vault.history.recover()
+    vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY)
+    assert vault.show("HEAD:facts/a.md") == ours()
+    assert vault.git("rev-list", "--count", "HEAD").strip() == "3"
+    assert vault.status() == "A  staged.md\n"
+    assert vault.strays() == []
     vault.assert_sound()
 
 
@@ -249,6 +269,7 @@ def test_a_hostile_private_folder_unlocks_nothing_outside(vault, tmp_path, monke
 
 
 def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
+    vault.hook("pre-commit", "true")
     kill(vault, "staging", "module.update_users_index")
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     (stray / "index").write_bytes(b"no index")

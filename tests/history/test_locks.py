@@ -77,7 +77,10 @@ def test_nobody_commits_between_our_commit_and_the_index_that_follows_it(vault, 
     vault.assert_sound()
 
 
-def test_a_commit_of_the_user_in_the_middle_of_ours_is_built_upon(vault, monkeypatch):
+@pytest.mark.parametrize("has_hook", [False, True])
+def test_a_commit_of_the_user_in_the_middle_of_ours_is_built_upon(vault, monkeypatch, has_hook):
+    if has_hook:
+        vault.hook("post-commit", "true")
     fill = staging.Stage.fill
     moves = iter([True])
 
@@ -107,7 +110,10 @@ def test_a_commit_made_while_our_hook_runs_is_built_upon(vault):
     assert vault.status() == ""
 
 
-def test_a_branch_switched_to_in_the_middle_of_a_commit_gets_it(vault, monkeypatch):
+@pytest.mark.parametrize("has_hook", [False, True])
+def test_a_branch_switched_to_in_the_middle_of_a_commit_gets_it(vault, monkeypatch, has_hook):
+    if has_hook:
+        vault.hook("post-commit", "true")
     fill = staging.Stage.fill
     moves = iter([["-b", "side"], ["--detach"]])
 

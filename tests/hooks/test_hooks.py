@@ -89,6 +89,19 @@ class TestSessionStart:
         (home.root / f"facts/{day}/new.md").unlink()
         assert "Maya bought" not in call("session-start", source="startup")
 
+    def test_a_preference_of_long_ago_is_not_behind_its_file_either(self, call, home):
+        told = "---\nid: 01old\ntype: preference\nstatus: active\ncreated: 2024-01-02T10:00:00Z\n---\nMaya wants {}.\n"
+        for number in range(40):
+            fact = f"---\nid: 01n{number}\ntype: fact\nstatus: active\ncreated: 2026-01-02T10:00:00Z\n---\nPot {number} is sold.\n"
+            home.write(f"facts/2026/01/n{number}.md", fact)
+        for wish in ("matt glazes", "bright glazes"):
+            home.write("facts/2024/01/old.md", told.format(wish))
+            with home.memory() as memory:
+                memory.sync()
+            assert f"Maya wants {wish}." in call("session-start", source="startup")
+        home.write("facts/2024/01/old.md", told.format("no glaze"))
+        assert "Maya wants no glaze." in call("session-start", source="startup")
+
     @pytest.mark.parametrize("source", ["resume", "fork"])
     def test_what_a_session_has_already_is_not_told_again(self, call, source):
         assert call("session-start", source=source) == ""
@@ -126,6 +139,13 @@ class TestPrompt:
         assert told["systemMessage"].startswith("Quaid recalled 1 memor") if "systemMessage" in told else True
         assert call("user-prompt-submit", prompt="What milk does Maya take in her coffee?") == ""
         assert "oat milk" in call("user-prompt-submit", prompt="Maya's milk in her coffee?", session_id="s2")
+
+    def test_what_a_session_began_with_takes_no_other_answer_away(self, call, home):
+        home.write_fact("tea", "Maya takes green tea after lunch.")
+        sessions.begin(state(home), "s1", "- (2026-11-20) Maya takes oat milk in her coffee.")
+        told = call("user-prompt-submit", prompt="What does Maya take, tea or coffee with milk?")
+        assert "green tea" in told
+        assert "oat milk" not in told
 
     @pytest.mark.parametrize(
         "prompt",
@@ -203,7 +223,7 @@ class TestPrompt:
             prompt = "rename the pictures of milk"
             assert build_prompt_context(home.root, settings, lambda *_, **__: found, prompt, "s1").text == ""
         told = recall_trail.read_last(state(home), "s1")
-        why = "little to do with the prompt: 0.33 (words 0.33), under 0.5"
+        why = "little to do with the prompt: 0.25 (words 0.25), under 0.5"
         assert (told.given, told.left_out) == ((), (("a", 0.4, why), ("b", 0.1, "far")))
 
     @pytest.mark.parametrize(("keep", "is_line"), [("text", True), ("hashes", True), ("off", False)])

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from vaults import dump
 
+from quaid.embed.runtime import load_onnxruntime, open_multiply
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import database, documents, fulltext, graph, references, vectors
+from quaid.index import matrix as index_matrix
 from quaid.index.documents import KnownFile
 from quaid.index.matrix import VectorMatrix
 from quaid.index.reader import IndexReader
@@ -366,7 +368,13 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
 
 
 @pytest.mark.parametrize("spread", [1.0, 0.01])
-def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(tmp_path, spread):
+@pytest.mark.parametrize("by", [open_multiply, lambda: None])
+@pytest.mark.parametrize("rows_of", [0, 10_000])
+def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
+    tmp_path, monkeypatch, spread, by, rows_of
+):
+    load_onnxruntime()
+    monkeypatch.setattr(index_matrix, "ROWS_OF", rows_of)
     random_numbers = np.random.default_rng(3)
     writer, _ = database.connect_writer(tmp_path / "index.db")
     for n in range(1_500):
@@ -376,7 +384,7 @@ def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(t
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     waiting = vectors.list_pending(writer, 2_000)
     vectors.insert(writer, row, [(i, key, each.tobytes()) for (i, key, _), each in zip(waiting, made, strict=True)])
-    matrix = VectorMatrix()
+    matrix = VectorMatrix(by)
     for asked in made[:20] + 0.1 * spread * made[20:40]:
         query = asked / np.linalg.norm(asked)
         cosines = dict(zip((i for i, _, _ in waiting), (made @ query).tolist(), strict=True))

@@ -77,6 +77,16 @@ def test_kept_words_are_read_again_when_the_index_changes(tmp_path) -> None:  # 
     writer.close()
 
 
+def test_a_small_index_is_asked_without_a_thread(index: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    postings = warmed()
+    assert not postings.is_quick(index, ("tea",))
+    postings.search(index, ("oat",), 5)
+    assert postings.is_quick(index, ("tea",))
+    monkeypatch.setattr(fulltext, "MANY", 3)
+    assert not postings.is_quick(index, ("tea",))
+    assert postings.is_quick(index, ("oat",))
+
+
 def test_words_asked_for_longest_ago_make_room(index: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quaid.index.postings.MAX_KEPT", 60)
     postings = warmed()

@@ -184,6 +184,35 @@ def test_what_is_beside_the_point_is_not_shown_and_said_so(index):
     assert "facts/d.md" in paths(ask(index, "Maya takes oat milk in her coffee", ByWords(), everything()))
 
 
+def test_where_several_things_are_asked_for_a_turn_counts_by_what_stands_beside_it():
+    said = [
+        ("Jon", "Which dances did you learn?"),
+        ("Maya", "Rumba and tango."),
+        ("Jon", "Splendid."),
+        ("Maya", "A bus."),
+    ]
+    body = "\n\n".join(f"**{who}**: {text} ^t{number}" for number, (who, text) in enumerate(said, 1))
+    index = make_index({"episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
+    settings = RecallSettings(cut_share=0.2)
+    assert ids(ask(index, "Did anybody learn dances?", settings=settings)) == {"a#t1"}
+    assert ids(ask(index, "Which dances did anybody learn?", settings=settings)) == {"a#t1", "a#t2"}
+    alone = replace(settings, stages=replace(settings.stages, company=False))
+    assert ids(ask(index, "Which dances did anybody learn?", settings=alone)) == {"a#t1"}
+    index.close()
+
+
+def test_of_a_list_a_turn_may_be_further_behind_the_best_than_a_note():
+    turns = "\n\n".join(f"**Maya**: {text} ^t{n}" for n, text in enumerate(("the rumba is a dance", "a dance"), 1))
+    index = make_index({
+        "episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{turns}\n",
+        "facts/one.md": "---\nid: one\n---\nMaya dances the rumba\n",
+        "facts/two.md": "---\nid: two\n---\nMaya saw one dance of many\n",
+    })  # fmt: skip
+    settings = RecallSettings(cut_share=0.45)  # the second turn has 0.38 of the best score, the second fact 0.42
+    assert ids(ask(index, "which rumba dance", settings=settings)) == {"one", "a#t1", "a#t2"}
+    index.close()
+
+
 def test_what_is_left_out_is_noted_once(index):
     answer = ask(index, "cow milk Mayo")
     cut = [entry["id"] for entry in answer.trace["cut"]]

@@ -49,9 +49,11 @@ const MEMORY_TOOLS: readonly Tool[] = [
     description:
       "Store one lasting statement about the user, their people, things or decisions, in a whole sentence with names " +
       "instead of pronouns. USE WHEN the user asks you to remember something, or says something that will matter in " +
-      "later conversations. SKIP WHEN it matters only now, or is general knowledge: conversations are learned from anyway.",
+      "later conversations. SKIP WHEN it matters only now, or is general knowledge: conversations are learned from anyway. " +
+      'When they correct or change a fact ("we moved from Linear to Jira"), give the old one as `replaces`.',
     properties: {
       text: { type: "string", minLength: 1, maxLength: 4_000, description: "One statement of at least three words." },
+      replaces: { type: "string", maxLength: 4_000, description: "The id or the words of the fact that is no longer true with it." },
       type: { type: "string", enum: FACT_TYPES, description: "What it is; fact, where nothing else fits." },
       source: { type: "string", enum: ["user", "assistant"], description: "user: they said it; assistant: you concluded it." },
       keywords: { type: "array", items: { type: "string" }, maxItems: 20, description: "Further words to find it by." },
@@ -63,6 +65,7 @@ const MEMORY_TOOLS: readonly Tool[] = [
         ...option("type", params["type"]),
         ...option("source", params["source"]),
         ...options("keywords", params["keywords"]),
+        ...option("replaces", params["replaces"]),
         ...session,
         "-",
       ],

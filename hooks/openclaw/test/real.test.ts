@@ -24,7 +24,19 @@ test("a statement is stored, found, read and forgotten", { skip, timeout: 60_000
   assert.match(await host.use("memory_note", { text: "-call Maya" }), /^Noted/);
   assert.match(await host.use("memory_forget", { ref: id }), /^forgotten/);
   await assert.rejects(host.use("memory_forget", { ref: "--no-such" }), /No note is called '--no-such'/);
-  await assert.rejects(host.use("memory_recall", { query: "milk", dateFrom: "soonish" }), /is no date/);
+  await assert.rejects(host.use("memory_recall", { query: "milk", dateFrom: "soonish" }), /is not a date/);
+});
+
+test("a statement replaces the one it makes untrue", { skip, timeout: 60_000 }, async (t) => {
+  const ground = new Ground(t);
+  const vault = join(ground.folder, "vault");
+  execFileSync(QUAID ?? "", ["init", vault, "--no-fetch", "-q"]);
+  const host = new Host(ground, { command: QUAID, vault });
+  const stored = await host.use("memory_store", { text: "We track our work in Linear" });
+  const id = /\(id (\w+)\)/.exec(stored)?.[1] ?? "";
+  await host.use("memory_store", { text: "We track our work in Jira", replaces: "We track our work in Linear" });
+  assert.match(await host.use("memory_read", { ref: id }), /^\[superseded\]/);
+  await assert.rejects(host.use("memory_store", { text: "We meet at nine", replaces: "We meet on the moon" }), /We meet on the moon/);
 });
 
 test("a project is made, its documents are found, read and listed", { skip, timeout: 60_000 }, async (t) => {

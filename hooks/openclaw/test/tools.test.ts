@@ -75,6 +75,14 @@ test("a statement goes to Quaid on stdin, whatever it looks like", async (t) => 
   assert.equal(said, "created: --pinned is a flag (id 01k)\nNot kept, as it is secret: password.\na hint");
 });
 
+test("what a statement makes untrue is named by its id or its words", async (t) => {
+  const ground = new Ground(t);
+  ground.reply({ remember: { out: { v: 1, outcome: "superseded", id: "01k", text: "We track our work in Jira" } } });
+  const said = await new Host(ground).use("memory_store", { text: "We track our work in Jira", replaces: "--in Linear" });
+  assert.deepEqual(ground.calls()[0]?.args, ["--json", "remember", "--replaces=--in Linear", `--session=${SESSION}`, "-"]);
+  assert.match(said, /^superseded: We track our work in Jira/);
+});
+
 test("no argument becomes an option", async (t) => {
   const ground = new Ground(t);
   const host = new Host(ground);
