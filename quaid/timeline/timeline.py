@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -233,13 +233,13 @@ class Timeline:
         return {path: Versions(before.get(path), after.get(path)) for path in spans}
 
     def _present(self, git: History, undone: list[VaultCommit]) -> Present:
-        since: list[frozenset[str]] = []
+        @cache
+        def list_edited() -> frozenset[str]:
+            later = git.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD")
+            return written_by_others(later, {JANITOR[1]}) | set(git.uncommitted())
 
-        def is_only_tidied(path: str, data: bytes) -> bool:
-            if not since:
-                later = git.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD")
-                since.append(written_by_others(later, {JANITOR[1]}))
-            return path not in since[0] and git.read_at("HEAD", path) == data
+        def is_only_tidied(path: str) -> bool:
+            return path not in list_edited()
 
         return Present(lambda path: files.read_note(self._root, path), self._find_moved, is_only_tidied)
 

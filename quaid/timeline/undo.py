@@ -14,7 +14,7 @@ from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks, is_byproduct, trailer
 from quaid.model import Commit, Edit, Message
 from quaid.place import CONFIG_FILE
 from quaid.timeline.changes import Span, list_spans
-from quaid.timeline.wording import UNDO
+from quaid.timeline.wording import PULL, UNDO
 from quaid.vault import frontmatter
 from quaid.vault.uncommitted import TRAVELLED
 
@@ -55,7 +55,7 @@ class Present(NamedTuple):
 
     read: Callable[[str], bytes | None]
     find_moved: Callable[[str, bytes], str | None]
-    is_only_tidied: Callable[[str, bytes], bool]
+    is_only_tidied: Callable[[str], bool]
 
 
 def find_commits(history: History, reference: str) -> list[VaultCommit]:
@@ -93,7 +93,8 @@ def unknown(reference: str) -> BadInputError:
 
 
 def find_last(history: History, own: Collection[str]) -> str:
-    """Return the newest commit of Quaid's on this branch that undoes nothing and is not undone yet.
+    """Return the newest commit of Quaid's on this branch that undoes nothing, brings nothing from another machine, and
+    is not undone yet.
 
     Raises:
         BadInputError: there is none.
@@ -103,7 +104,7 @@ def find_last(history: History, own: Collection[str]) -> str:
         found = history.log(limit=asked, own_line=True)
         undone: set[str] = set()
         for commit in (commit for commit in found if commit.email in own and commit.files):
-            if commit.id in undone:
+            if commit.id in undone or PULL in commit.trailers.get(TASK, ()):
                 continue
             if REVERTS in commit.trailers:
                 undone.update(commit.trailers[REVERTS])
@@ -201,7 +202,7 @@ def _plan_note(path: str, version: Versions, now: Present) -> tuple[Edit, list[s
         return Edit(path, current, current), []
     if before is None:
         # What a review has made of a note is nothing without the note; that it was said again, or edited, is.
-        is_lost = _confirmations(after) == _confirmations(current) and now.is_only_tidied(path, current)
+        is_lost = _confirmations(after) == _confirmations(current) and now.is_only_tidied(path)
         return (Edit(path, current, None), None) if is_lost else (Edit(path, current, current), [])
     wanted, lines = revert_change(before, after, current)
     said = [line.decode(errors="replace").strip() for line in lines]

@@ -16,7 +16,7 @@ MAX_NAMED = 2
 """So many facts or notes of a commit are named; more are counted."""
 MAX_QUOTED = 60
 """Characters of a statement that a line quotes."""
-NIGHT, UNDO, MERGE, IMPORT = "janitor", "undo", "merge", "import"
+NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
 _TYPED = {"review", "config", UNDO, MERGE}
 """Tasks that are the owner's own word: no agent is offered them."""
 _DONE = {"link": "linked", "config": "set", "undo": "took back:", "merge": "merged", "janitor": "night:"} | {

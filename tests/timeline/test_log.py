@@ -7,8 +7,10 @@ import json
 import pytest
 from janitor_nights import approve, decide, remember, rewriting, tidying
 from timelines import HOME, MILK
+from vaults import refused
 
 from quaid.cli.main import main
+from quaid.errors import BadInputError
 from quaid.model import Commit
 from quaid.timeline import log, wording
 
@@ -127,6 +129,7 @@ def test_what_another_owner_keeps_private_is_not_told(vault):
         vault.git("rm", "-q", "facts/secret.md")
         gone = vault.save("no more of it")
         assert memory.timeline.tell(gone)[0].what == "what another owner keeps private"
+        refused(lambda: memory.timeline.undo(gone, anybodys=True), BadInputError)
 
 
 def test_a_large_commit_is_told_by_its_subject(vault, monkeypatch):

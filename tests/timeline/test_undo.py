@@ -161,6 +161,13 @@ def test_the_last_change_is_undone_and_then_the_one_before(vault):
         assert [(change.how, change.text) for change in again.changes] == [("learned", "Ana plays the cello in town")]
 
 
+def test_a_night_is_a_change_like_any_other_to_the_last_one(vault, tmp_path, monkeypatch):
+    has_a_night(vault, tmp_path, monkeypatch)
+    with vault.memory() as memory:
+        assert len(memory.timeline.undo().commits) == 2
+        assert [commit.subject for commit in memory.timeline.undo().commits] == ["remember: Tom sails at night"]
+
+
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(vault):
     with vault.memory() as memory:
         commit = memory.forget(MILK).commit
