@@ -48,8 +48,8 @@ def _list_rows(change: MemoryChange) -> Iterator[str]:
         text = render_words(change.was, change.text)
     yield f"  {styled(mark, _STYLES.get(mark, 'yellow'))} {text}"
     told = [*(() if change.by is None else (f"replaced by {change.by}",)), *change.details]
-    if change.kind in {Kind.REVIEW, "file"} or change.how in {"superseded", "restored"}:
-        told = told[:1] if change.by else told
+    if change.how in {"superseded", "restored"}:  # which says it
+        told = [sentence for sentence in told if not sentence.startswith(("superseded_by ", "valid_until "))]
     yield from (f"      {clipped(sentence, line_width() - 6)}" for sentence in told)
 
 

@@ -19,8 +19,8 @@ MAX_QUOTED = 60
 NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
 _TYPED = {"review", "config", UNDO, MERGE}
 """Tasks that are the owner's own word: no agent is offered them."""
-_DONE = {"link": "linked", "config": "set", "undo": "took back:", "merge": "merged", "janitor": "night:"} | {
-    "init": "made", "review": "answered:"
+_DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"} | {
+    "review": "answered:"
 }  # fmt: skip
 """What stands before the colon of a subject that says it best itself -> the word for having done it."""
 _OF_TURNS = {"forget": "forgot", "restore": "restored"}
@@ -54,8 +54,11 @@ def tell(commits: Sequence[Commit], changes: Sequence[MemoryChange], who: Who) -
     is_by_hand = who in {"owner", "other"} and not task and what != "config"
     if RUN in commit.trailers and task != NIGHT:  # its merge is gone, by a rebase
         return f"night: {said}" + (f" and {len(commits) - 1} more" if len(commits) > 1 else "")
+    if task == UNDO:
+        meant = said.removeprefix("undo ").removeprefix("undo: ")
+        return f"{'brought back' if said.startswith('undo: ') else 'took back'}: {meant}"
     if what in _DONE and said and not is_by_hand:
-        return f"{_DONE[UNDO if task == UNDO else what]} {said.removeprefix('undo ')}"
+        return f"{_DONE[what]} {said}"
     if what in _OF_TURNS and all(change.kind == Kind.EPISODE for change in changes):
         return f"{_OF_TURNS[what]} {said}"
     if what == "restore":
