@@ -213,7 +213,7 @@ class Memory:
         return self.writer.link(Edge(subject, relation, target))
 
     def forget(self, reference: str) -> WriteResult:
-        """Take a fact, an entity, an episode or one turn out; git keeps it. NotOursError: the note is the owner's own."""
+        """Take a fact, an entity, an episode or one turn out; git keeps it. NotOursError: the note is its owner's."""
         return self.writer.forget(reference)
 
     def restore(self, reference: str) -> WriteResult:
