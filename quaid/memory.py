@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from quaid.remotes.exchange import Exchange
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
+    from quaid.timeline.timeline import Timeline
 
 
 class Memory:
@@ -93,11 +94,8 @@ class Memory:
     ) -> tuple[Self, Created]:
         """Make `path` a vault, Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
 
-        `owner_names` are the name of the owner, who gets a note, and other names of the same person.
-
-        Raises:
-            VaultExistsError: it is one already.
-            BadInputError: `folder` cannot hold Quaid's notes, or the first of `owner_names` means any owner.
+        `owner_names` are the name of the owner, who gets a note, and other names of the same person. VaultExistsError:
+        it is one already; BadInputError: `folder` cannot hold notes, or the first of `owner_names` means any owner.
         """
         from quaid.capture.owner_note import plan_vault
         from quaid.history.creation import fill_vault
@@ -215,9 +213,7 @@ class Memory:
         return self.writer.link(Edge(subject, relation, target))
 
     def forget(self, reference: str) -> WriteResult:
-        """Take a fact, an entity, an episode or one turn out of the memory. git keeps it; `restore` brings it back.
-        Raises NotOursError: the note is the owner's own.
-        """
+        """Take a fact, an entity, an episode or one turn out; git keeps it. NotOursError: the note is its owner's."""
         return self.writer.forget(reference)
 
     def restore(self, reference: str) -> WriteResult:
@@ -225,9 +221,7 @@ class Memory:
         return self.writer.restore(reference)
 
     def configure(self, key: str, raw: str) -> WriteResult:
-        """Set one key of quaid.toml, or of the user's own config; `raw` is the value as typed in a shell.
-        Raises ConfigError: no such setting, or the value does not fit it.
-        """
+        """Set one key of quaid.toml or of the user's own config, as typed in a shell. ConfigError: it does not fit."""
         value = parse_value(key, raw)
         self.problem = None if isinstance(self.problem, SettingError) else self.problem  # this may repair it
         return self.writer.configure(key, value)
@@ -246,9 +240,7 @@ class Memory:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
         `how` are the fields of `ExtractOptions`. That a model could not be asked is a `problem` of the result.
-
-        Raises:
-            BadInputError: it is not a transcript Quaid knows, or holds several conversations.
+        BadInputError: it is not a transcript Quaid knows, or holds several conversations.
         """
         from quaid.capture.transcripts import read_conversations
 
@@ -263,7 +255,7 @@ class Memory:
         self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
-        Raises BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
+        BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
         """
         from quaid.capture.transcripts import read_conversations
 
@@ -306,7 +298,7 @@ class Memory:
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `AnalyzeOptions`.
-        Raises BadInputError: it cannot be read, or is a memory itself; ModelError: no model answered.
+        BadInputError: it cannot be read, or is a memory itself; ModelError: no model answered.
         """
         from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
@@ -316,8 +308,8 @@ class Memory:
         return done
 
     def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
-        """Take in what another memory holds. `options` are the fields of `ImportOptions`.
-        Raises BadInputError: it is nothing that Quaid knows.
+        """Take in what another memory holds. `options` are the fields of `ImportOptions`. BadInputError: it is nothing
+        that Quaid knows.
         """
         from quaid.capture.importer import ImportOptions, import_from
 
@@ -424,6 +416,13 @@ class Memory:
             self.dependencies, self.writer, self.documentation, lambda: self.models, self.sync,
             lambda root: Memory(root, self.settings), self._show, self.remotes.hold_lease,
         )  # fmt: skip
+
+    @property
+    def timeline(self) -> Timeline:
+        """The history of this vault: what changed and what it meant, undo, branches."""
+        from quaid.timeline.timeline import Timeline
+
+        return Timeline(self.dependencies, lambda: self.writer, self.answers, self._catch_up, self._show)
 
     @property
     def dependencies(self) -> Dependencies:

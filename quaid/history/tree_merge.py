@@ -116,7 +116,7 @@ class TreeMerges:
     def read(self, versions: Mapping[str, Version]) -> dict[str, bytes]:
         """Return the bytes of each file, as a checkout by its owner would write it: through their filters."""
         wanted = [TreeFile(path, int(version.mode, 8), version.blob) for path, version in versions.items()]
-        return dict(Revisions(self._run, self._repository, runs_filters=True).read_files(wanted))
+        return dict(Revisions(self._run, self._repository).read_files(wanted, filtered=True))
 
     def read_raw(self, tree: str, paths: Sequence[str]) -> dict[str, bytes]:
         """Return what git keeps of those of `paths` that a tree has."""

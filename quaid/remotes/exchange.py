@@ -45,6 +45,19 @@ class RewrittenError(QuaidError):
         )
 
 
+class RewrittenHereError(QuaidError):
+    """The owner's own branch is another one than it was."""
+
+    code = "rewritten_here"
+
+    def __init__(self, remote: str, branch: str) -> None:
+        super().__init__(
+            f"Your branch no longer has what {remote} was given (it was purged, reset or rebased): nothing was pulled "
+            f"or pushed, as a merge would bring that back. If it is to come back: git merge {remote}/{branch}. "
+            "If not, put your history in the place of the old one there with git."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteState:
     """A remote as the last call left it. `trust` is yes, no or changed; `ahead` and `behind` count commits, None where
@@ -135,8 +148,8 @@ class Exchange:
 
         Raises:
             RemoteNotTrustedError, RemoteChangedError: nobody was asked.
-            RemoteUnreachableError, RemoteRefusedError, RewrittenError, IncomingRefusedError, OwnWorkError,
-            StagedWorkError, LockedError, GitError: nothing was changed.
+            RemoteUnreachableError, RemoteRefusedError, RewrittenError, RewrittenHereError, IncomingRefusedError,
+            OwnWorkError, StagedWorkError, LockedError, GitError: nothing was changed.
         """
         remote = self._find(name)
         with self._recording(remote.name):
@@ -182,6 +195,8 @@ class Exchange:
         known = history.remotes.merged(remote.name, branch)
         if theirs is None:
             return branch, None
+        if known and not history.has_adopted(known):
+            raise RewrittenHereError(remote.name, branch)
         if known and not history.has_adopted(theirs) and not history.remotes.is_ancestor(known, theirs):
             raise RewrittenError(remote.name, known, theirs)
         history.remotes.show(remote.name, branch, theirs)

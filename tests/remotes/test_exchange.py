@@ -20,7 +20,7 @@ from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.remotes import background, exchange, trusted
-from quaid.remotes.exchange import RewrittenError
+from quaid.remotes.exchange import RewrittenError, RewrittenHereError
 from quaid.remotes.incoming import IncomingRefusedError
 from quaid.remotes.lease import JANITOR, LASTS, LeaseHeldError
 from quaid.remotes.pulling import OwnWorkError
@@ -410,6 +410,20 @@ def test_a_history_that_was_rewritten_is_not_merged(pair, folder):
         push(other)
     assert other.head() == head
     assert run_git(bare, "rev-parse", "main") == new
+
+
+def test_what_was_taken_out_of_the_own_history_is_not_merged_back(pair):
+    one, _ = pair
+    remember(one, KAYAK)
+    push(one)
+    run_git(one.root, "reset", "-q", "--hard", "HEAD~1")
+    head = one.head()
+    for call in (pull, push):
+        with pytest.raises(RewrittenHereError, match="git merge origin/main"):
+            call(one)
+    assert one.head() == head
+    run_git(one.root, "merge", "-q", "origin/main")
+    assert push(one).commits == 0
 
 
 def test_a_remote_that_was_set_back_is_brought_on_again(pair, folder):
