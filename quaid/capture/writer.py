@@ -29,6 +29,7 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
+from quaid.history import merge_driver
 from quaid.history.merge import merge_lines
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
@@ -204,6 +205,7 @@ class Writer:
         if not (self._root / CONFIG_FILE).exists():
             raise VaultNotFoundError(self._root)
         history = dependencies.history()
+        merge_driver.set_up(self._root)  # the first write in a clone that was made with git
         with transaction.begin(self._root, history, dependencies.settings.git.wait_s, dependencies.say) as finished:
             if finished is not None and finished.key == key:
                 return WritePlan.from_answer(finished.answer)

@@ -62,6 +62,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "sync": CommandEntry("sync", "Bring the index up to date with the files."),
         "reindex": CommandEntry("sync", "Rebuild the index from the files."),
         "verify": CommandEntry("sync", "Check the index against the files."),
+        "conflicts": CommandEntry("conflicts", "List the notes that a merge could not solve, and settle them."),
     },
     "Tidy": {
         "janitor": CommandEntry("janitor", "Review and merge facts; every decision is a commit that you can undo."),

@@ -18,6 +18,7 @@ from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
 from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunDependencies, Runner, RunOptions
+from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
 from quaid.janitor.worktree import JANITOR
 from quaid.local.health import HealthLog
@@ -69,6 +70,8 @@ class Janitor:
             LockedError, JanitorStoppedError: nothing was done.
         """
         now = now or datetime.now(UTC)
+        if not options.dry_run:
+            settle_merges(self._dependencies, self._writer)
         last = self._runs.last_success()
         began = Run(layout.new_id(now), now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)
         if not options.dry_run:
