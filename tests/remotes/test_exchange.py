@@ -360,6 +360,19 @@ def test_a_picture_that_both_changed_is_kept_twice(pair):
     assert other.notes() == one.notes()
 
 
+def test_what_two_machines_state_against_each_other_is_asked_about(pair):
+    one, other = pair
+    for machine, place in ((one, "Lisbon"), (other, "Berlin")):
+        with machine.memory() as memory:
+            memory.link("Maya", "lives_in", place)
+            memory.remember(f"Maya lives in {place}")
+    push(one)
+    push(other)
+    assert [path for path in other.notes() if path.startswith("review/conflict")]
+    pull(one)
+    assert one.head() == other.head()
+
+
 # -- too many removals, another history ----------------------------------------------------------------------------
 
 
