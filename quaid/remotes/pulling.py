@@ -94,7 +94,7 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
     target = theirs
     if is_merge:
         merge = trees.merge(ours, theirs)
-        tree, conflicts = _settle(history, merge, Layout.of(settings.vault))
+        tree, conflicts = _settle(history, merge, (ours, theirs), Layout.of(settings.vault))
         trailers = (("Quaid-Task", "pull"), *(("Quaid-Conflict", path) for path in conflicts))
         subject = f"merge: {commits} commit{'s' * (commits != 1)} of {source.remote}"
         target = trees.commit_tree(
@@ -154,16 +154,31 @@ def plan_edits(
     return tuple(edits)
 
 
-def _settle(history: History, merge: TreeMerge, place: Layout) -> tuple[str, tuple[str, ...]]:
+def _settle(history: History, merge: TreeMerge, sides: tuple[str, str], place: Layout) -> tuple[str, tuple[str, ...]]:
     """The tree of a merge with what git leaves open decided, and the notes in which markers are left."""
     if not merge.unmerged:
         return merge.tree, ()
     trees = history.branches.trees
-    sides = (side for each in merge.unmerged for side in (each.base, each.ours, each.theirs) if side)
-    contents = trees.read_blobs({side.blob for side in sides})
+    versions = (one for each in merge.unmerged for one in (each.base, each.ours, each.theirs) if one)
+    contents = trees.read_blobs({version.blob for version in versions})
     merged = trees.read_raw(merge.tree, [each.path for each in merge.unmerged])
-    settled = settling.settle(merge.unmerged, contents, merged, place)
+    settled = settling.settle(merge.unmerged, contents, merged, _read_added(history, merge, sides), place)
     return trees.with_files(merge.tree, settled), settling.list_conflicts(merge.unmerged, merged)
+
+
+def _read_added(history: History, merge: TreeMerge, sides: tuple[str, str]) -> dict[str, bytes]:
+    """The notes of a merge that only one of its two commits has; none where no file was removed on one side only."""
+    if all(each.ours and each.theirs for each in merge.unmerged):
+        return {}
+    trees = history.branches.trees
+    added = {
+        change.path: change.new.blob
+        for side in sides
+        for change in trees.changes(side, merge.tree)
+        if change.old is None and change.new is not None and layout.is_note_path(change.path)
+    }
+    contents = trees.read_blobs(set(added.values()))
+    return {path: contents[blob] for path, blob in added.items() if blob in contents}
 
 
 def _read_both(history: History, changes: Sequence[TreeChange]) -> tuple[dict[str, bytes], dict[str, bytes]]:

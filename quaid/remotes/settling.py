@@ -1,7 +1,8 @@
 """What becomes of a file that one machine removed or renamed and another changed. Pure.
 
 git leaves such files to a person. Here what was forgotten stays forgotten, what the owner wrote stays, and what was
-added to a collection is kept.
+added to a collection is kept. A note that was renamed and rewritten, which git takes for removed, gets what the other
+machine wrote.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from quaid.history.tree_merge import Unmerged
 from quaid.model import Kind
 from quaid.vault import frontmatter
 from quaid.vault.layout import Layout
+from quaid.vault.merging.texts import merge_note
 
 _COLLECTIONS = (Kind.SNIPPET, Kind.JOURNAL)
 _MARK = b"<<<<<<< "
@@ -25,15 +27,25 @@ Settled = dict[str, bytes | None]
 """Path -> what the file becomes, None for no file."""
 
 
-def settle(unmerged: Sequence[Unmerged], contents: Contents, merged: Contents, place: Layout) -> Settled:
-    """Return the files that are not to be as the merge left them. `merged` is what it made of each path."""
+def settle(
+    unmerged: Sequence[Unmerged], contents: Contents, merged: Contents, added: Contents, place: Layout
+) -> Settled:
+    """Return the files that are not to be as the merge left them. `merged` is what it made of each path, `added` what
+    it has of the paths that only one side has.
+    """
+    by_path = sorted(added.items(), reverse=True)
+    ids = {note_id: path for path, data in by_path if path not in merged and (note_id := read_id(data))}
     settled: Settled = {}
     for each in unmerged:
         if each.ours and each.theirs:
             settled |= _keep_both(each, contents, merged)
         elif each.base and (each.ours or each.theirs):
-            settled |= _settle_removed(each, contents, place)
-    return settled | _settle_renamed_twice(unmerged, contents)
+            renamed = ids.get(read_id(contents.get(each.base.blob, b"")) or "")
+            if renamed:
+                settled |= _merge_renamed(each, contents, settled.get(renamed) or added[renamed], renamed)
+            else:
+                settled |= _settle_removed(each, contents, place)
+    return settled | _settle_renamed_twice(unmerged, merged)
 
 
 def list_conflicts(unmerged: Sequence[Unmerged], merged: Contents) -> tuple[str, ...]:
@@ -71,16 +83,32 @@ def _settle_removed(each: Unmerged, contents: Contents, place: Layout) -> Settle
     return {each.path: None}
 
 
-def _settle_renamed_twice(unmerged: Sequence[Unmerged], contents: Contents) -> Settled:
-    """Both sides gave a note another name: of its two files the one that sorts first stays."""
+def _merge_renamed(each: Unmerged, contents: Contents, now: bytes, renamed: str) -> Settled:
+    """The note has another name, and a text that git does not recognise, on the side that seems to have removed it.
+    Where its two versions cannot be merged, both stay.
+    """
+    base, side = each.base, each.ours or each.theirs
+    if base is None or side is None:
+        return {}
+    merged = merge_note(contents.get(base.blob, b""), now, contents.get(side.blob, b""), renamed)
+    return {} if merged is None else {renamed: merged, each.path: None}
+
+
+def _settle_renamed_twice(unmerged: Sequence[Unmerged], merged: Contents) -> Settled:
+    """Both sides gave a note another name: of its two files, which git makes equal, the one that sorts first stays."""
     named: dict[str, list[str]] = {}
     for each in unmerged:
-        sides = [side for side in (each.ours, each.theirs) if side]
-        if each.base is None and len(sides) == 1:
-            note_id = _read_head(contents.get(sides[0].blob, b"")).get("id")
-            if isinstance(note_id, str):
-                named.setdefault(note_id, []).append(each.path)
-    return {path: None for paths in named.values() for path in sorted(paths)[1:]}
+        data = merged.get(each.path)
+        if each.base is None and bool(each.ours) != bool(each.theirs) and data and (note_id := read_id(data)):
+            named.setdefault(note_id, []).append(each.path)
+    groups = (sorted(paths) for paths in named.values())
+    return {path: None for first, *others in groups for path in others if merged[path] == merged[first]}
+
+
+def read_id(data: bytes) -> str | None:
+    """Return the id that a note has in its head, if there is one."""
+    found = _read_head(data).get("id")
+    return found if isinstance(found, str) else None
 
 
 def _read_head(data: bytes) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -52,6 +53,7 @@ SHARED = tuple(f"Everybody knows that the {thing} opens at nine" for thing in ("
 PEOPLE = ("Maya Chen", "Jon Ortiz", "Ana Weber", "Noor Haddad")
 NOTES = 4
 TALKS = 6
+TOKEN = re.compile(r"\bzq\d+x\d+y\d+")
 BEGIN = datetime(2026, 11, 20, 14, tzinfo=UTC)
 OWNER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "commit.gpgsign=false")
 
@@ -215,7 +217,8 @@ class Machine:
     def forget(self) -> None:
         if path := self.choose("facts"):
             note_id = id_of(path)
-            self.journal.perhaps.add(note_id)
+            # A statement that two machines disputed has become a fact of its own.
+            self.journal.perhaps |= {note_id, *TOKEN.findall(path.read_text())}
             if self.attempt("forget", lambda memory: memory.forget(note_id).outcome) == "forgotten":
                 self.journal.forgotten.add(note_id)
 
@@ -362,7 +365,7 @@ def check(root: Path, whole: Journal) -> Iterator[str]:
     texts = {path: path.read_text(errors="replace") for path in root.rglob("*.md") if ".git" not in path.parts}
     everything = "\n".join(texts.values())
     for token, note_id in whole.kept.items():
-        if token not in everything and note_id not in whole.perhaps:
+        if token not in everything and whole.perhaps.isdisjoint({token, note_id}):
             yield f"{token} of {note_id or 'a note'} is lost"
     there = {id_of(path) for path in texts if "facts" in path.parts}
     yield from (f"{note_id} was forgotten and is back" for note_id in whole.forgotten & there)

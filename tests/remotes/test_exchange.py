@@ -347,6 +347,28 @@ def test_a_note_that_both_renamed_is_one(pair):
     assert facts(one) == facts(other) == {"facts/a.md"}
 
 
+@pytest.mark.parametrize("is_rewritten", [False, True], ids=["edited", "rewritten"])
+@pytest.mark.parametrize("name", ["facts/b.md", None], ids=["both renamed", "one renamed"])
+def test_a_note_that_was_renamed_keeps_what_both_have_written_in_it(pair, name, is_rewritten):
+    one, other = pair
+    path = remember(one, KAYAK).path
+    push(one)
+    pull(other)
+    more = "".join(f"In week {week} it was seen on another lake.\n" for week in range(40 if is_rewritten else 1))
+    for machine, to, text in ((one, "facts/a.md", f"{more}It has a hull.\n"), (other, name, "It has two seats.\n")):
+        written = machine.root / path
+        machine.write(path, f"{written.read_text().rstrip()}\n\n{text}")
+        written.rename(machine.root / (to or path))
+        machine.save()
+        push(machine)
+    pull(one)
+    (kept,) = facts(one)
+    assert "It has a hull." in one.notes()[kept].decode()
+    assert "It has two seats." in one.notes()[kept].decode()
+    pull(other)
+    assert one.notes() == other.notes()
+
+
 def test_a_picture_that_both_changed_is_kept_twice(pair):
     one, other = pair
     for machine, data in ((one, b"\0one"), (other, b"\0two")):
