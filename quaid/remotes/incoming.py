@@ -137,8 +137,13 @@ def _find_clash(changes: Iterable[TreeChange], paths: Collection[str]) -> list[s
 
 
 def _steers(path: str, hooks: str) -> bool:
-    """Return whether a file says what programs do: settings of Quaid, of git, of editors, and git's hooks."""
-    is_hidden = any(part.startswith(".") for part in path.split("/"))
+    """Return whether a file says what programs do: settings of Quaid, of git, of editors, and git's hooks. The hidden
+    file of a killed write, which its owner has committed, says nothing.
+    """
+    *folders, name = path.split("/")
+    is_hidden = any(part.startswith(".") for part in folders) or (
+        name.startswith(".") and not layout.is_temporary_name(name)
+    )
     return is_hidden or path == CONFIG_FILE or bool(hooks and path.startswith(f"{hooks}/"))
 
 

@@ -27,6 +27,7 @@ from quaid.remotes.pulling import OwnWorkError
 from quaid.remotes.trusted import RemoteChangedError, RemoteNotTrustedError
 from quaid.settings import GitSettings, Settings
 from quaid.vault import transaction
+from quaid.vault.layout import temporary_name
 
 pytestmark = pytest.mark.usefixtures("calm")
 LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
@@ -367,6 +368,15 @@ def test_a_note_that_was_renamed_keeps_what_both_have_written_in_it(pair, name, 
     assert "It has two seats." in one.notes()[kept].decode()
     pull(other)
     assert one.notes() == other.notes()
+
+
+def test_what_a_killed_write_left_and_its_owner_committed_stops_nobody(pair):
+    one, other = pair
+    one.write(f"facts/{temporary_name('a.md')}", b"half a fa")
+    one.git("add", "--force", "--all")
+    one.save()
+    push(one)
+    assert pull(other).commits == 1
 
 
 def test_a_picture_that_both_changed_is_kept_twice(pair):
