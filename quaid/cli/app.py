@@ -76,6 +76,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "stats": CommandEntry("stats", "Show what the memory is made of, in numbers."),
         "log": CommandEntry("log", "Show what changed, commit by commit."),
         "why": CommandEntry("why", "Show where a memory comes from and how it has changed."),
+        "audit": CommandEntry("audit", "Show where the memories came from, and which rest on little."),
         "eval": CommandEntry("eval", "Replay questions and count the answers that are found, gained and lost."),
         "config": CommandEntry("config", "Show or change settings."),
         "help": CommandEntry("about", "Explain a command."),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.index import database
 from quaid.index.reader import IndexReader
@@ -29,7 +30,6 @@ from quaid.vault import files, transaction
 if TYPE_CHECKING:
     import apsw
 
-JANITOR = ("Quaid Janitor", "janitor@localhost")
 WORKTREES = "worktrees"
 
 
