@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -104,21 +104,20 @@ _INSERT_CHUNK = (
 )
 
 
-def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, KnownFile]:
-    """Return what the index knows of every file, or of the paths in `only`."""
+def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> Iterator[tuple[str, KnownFile]]:
+    """Yield what the index knows of every file, or of the paths in `only`: (path, file)."""
     where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
     rows = connection.execute(
         f"SELECT path, size, mtime_ns, ctime_ns, inode, read_ns, content_hash FROM documents {where}",
         () if only is None else (json.dumps(list(only)),),
     )
-    return {row[0]: KnownFile(*row[1:]) for row in rows}
+    for row in rows:
+        yield row[0], KnownFile._make(row[1:])
 
 
-def list_stats(connection: apsw.Connection) -> list[tuple[str, int, int, int, int, int]]:
-    """Return path, size, times of modification and change, inode and time of reading of every file."""
-    rows: list[Any] = connection.execute(
-        "SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents"
-    ).fetchall()
+def list_stats(connection: apsw.Connection) -> Iterator[tuple[str, int, int, int, int, int]]:
+    """Yield path, size, times of modification and change, inode and time of reading of every file."""
+    rows: Iterator[Any] = connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")
     return rows
 
 

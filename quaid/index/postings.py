@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MAX_KEPT = 3_000_000
-"""Chunks of all words that are kept, at 16 bytes each; the words that were asked for longest ago go first."""
+MAX_KEPT, KEPT_SHARE = 3_000_000, 8
+"""Chunks of all words that are kept, at 16 bytes each, or so many times the chunks of a very large index; the words
+that were asked for longest ago go first."""
 
 
 class Postings:
@@ -93,7 +94,7 @@ class Postings:
         ids, scores = fulltext.list_matches(connection, fulltext.match_any([word]))
         kept = self._kept[word] = np.array(ids, np.int64), np.array(scores, np.float64)
         self._size += len(ids)
-        while self._size > MAX_KEPT and len(self._kept) > 1:
+        while self._size > max(MAX_KEPT, KEPT_SHARE * self._total) and len(self._kept) > 1:
             self._size -= len(self._kept.popitem(last=False)[1][0])
         return kept
 

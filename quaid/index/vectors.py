@@ -92,6 +92,11 @@ def list_pending(connection: apsw.Connection, limit: int) -> list[tuple[int, str
     return _with_text(connection, where, limit)
 
 
+def list_pending_keys(connection: apsw.Connection) -> list[str]:
+    """Return the text keys of all chunks without a vector."""
+    return [str(row[0]) for row in connection.execute("SELECT text_key FROM chunks WHERE embedded <> 'ready'")]
+
+
 def _with_text(connection: apsw.Connection, where: str, limit: int) -> list[tuple[int, str, str]]:
     text = "CASE context WHEN '' THEN text ELSE context || ': ' || text END"
     rows = connection.execute(f"SELECT chunk_id, text_key, {text} FROM chunks {where}", (limit,))

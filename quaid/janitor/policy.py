@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quaid.history.authorship import JANITOR, Authors
-from quaid.history.branches import made_by_hand, written_by_hand
+from quaid.history.branches import made_by, written_by
 from quaid.janitor.decision import CONFLICT
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_byproduct, read_vetoes
@@ -52,8 +52,8 @@ class Policy:
         self._report = report
         self._log = log
         self._authors = Authors(settings.git.email)
-        self._by_hand = written_by_hand(log, self._authors)
-        self._made_by_hand = made_by_hand(log, self._authors)
+        self._by_hand = written_by(log, self._authors.is_by_hand)
+        self._made_by_hand = made_by(log, self._authors.is_by_hand)
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
         self.vetoes = read_vetoes(log, {settings.git.email, JANITOR[1]}, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}

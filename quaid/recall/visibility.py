@@ -38,7 +38,7 @@ def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> b
 def visible_paths(paths: Iterable[str], whole: apsw.Connection, seen: apsw.Connection) -> list[str]:
     """Return `paths` without the notes that are in the whole index and not in what its owner sees of it."""
     wanted = list(paths)
-    hidden = documents.list_known(whole, wanted).keys() - documents.list_known(seen, wanted).keys()
+    hidden = dict(documents.list_known(whole, wanted)).keys() - dict(documents.list_known(seen, wanted))
     return [path for path in wanted if path not in hidden]
 
 
@@ -73,7 +73,7 @@ class VisibleCommits:
     def _files(self, commit: Commit) -> tuple[str, ...]:
         visible = visible_paths(commit.files, self._whole, self._seen)
         # Of notes that are gone: those that somebody else kept private when the commit left or removed them.
-        gone = set(commit.files) - documents.list_known(self._whole, commit.files).keys()
+        gone = set(commit.files) - dict(documents.list_known(self._whole, commit.files)).keys()
         gone = {path for path in gone if layout.is_note_path(path)}
         hidden: set[str] = set()
         revisions = self._history.revisions

@@ -153,37 +153,41 @@ class DerivedIndex(ABC):
         )  # fmt: skip
 
     def _sync_words(self, connection: apsw.Connection, options: SyncOptions, progress: Progress) -> SyncReport:
-        written: dict[str, str] = {}  # key -> content hash
+        written: list[str] = []
+        hashes: dict[str, str] = {}  # of new files, where others are gone: one may be the other under a new name
         problems: dict[str, tuple[str, ...]] = {}
         redacted: dict[str, tuple[str, ...]] = {}
         with transaction(connection):
             rebuilt = self._clear(connection, options)
-            known = documents.list_known(connection, options.only)
             listed = self.list_files(options.only)
+            known = documents.list_known(connection, options.only)
             found = diff.compare(listed.notes, known, trust_times=options.trust_times)
             if not options.accept_removals:
-                self.check_removals(found.removed, documents.count(connection))
+                self.check_removals(tuple(found.removed), documents.count(connection))
             for key in found.removed:
                 documents.remove_document(connection, key)
             outdated = self.list_outdated(connection)
             to_read = [*found.added, *sorted({*found.suspects, *outdated})]
             for done, key in enumerate(to_read):
                 progress(f"Reading {self.noun}", done, len(to_read))
-                old = None if key in outdated else known.get(key)
-                if (new := self._replace(connection, key, listed.notes[key], old)) is None:
+                old_hash = None if key in outdated else found.suspects.get(key)
+                if (new := self._replace(connection, key, listed.notes[key], old_hash)) is None:
                     continue
-                written[key], parsed = new
+                content_hash, parsed = new
+                written.append(key)
+                if found.removed and done < len(found.added):
+                    hashes[key] = content_hash
                 if odd := parsed.note.problems[: -1 if parsed.redacted else None]:  # the last one tells of the secrets
                     problems[key] = odd
                 if parsed.redacted:
                     redacted[key] = parsed.redacted
             progress(f"Reading {self.noun}", len(to_read), len(to_read))
             documents.replace_passed_over(connection, listed.passed_over, options.only)
-        added = {key: content_hash for key, content_hash in written.items() if key not in known}
-        renamed = diff.pair_renames(added, {key: known[key].content_hash for key in found.removed})
+        renamed = diff.pair_renames(hashes, found.removed)
+        is_new, new_names = set(found.added), set(renamed.values())
         return SyncReport(
-            added=tuple(key for key in added if key not in renamed.values()),
-            modified=tuple(key for key in written if key in known),
+            added=tuple(key for key in written if key in is_new and key not in new_names),
+            modified=tuple(key for key in written if key not in is_new),
             renamed=tuple(renamed.items()),
             removed=tuple(key for key in found.removed if key not in renamed),
             total=documents.count(connection),
@@ -204,7 +208,7 @@ class DerivedIndex(ABC):
         return f"the settings for {self.noun} have changed" if is_outdated else None
 
     def _replace(
-        self, connection: apsw.Connection, key: str, stat: FileStat, old: KnownFile | None
+        self, connection: apsw.Connection, key: str, stat: FileStat, old_hash: str | None
     ) -> tuple[str, ParsedDoc] | None:
         """Index a file again; return its content hash and what is indexed, None if it is unchanged or gone."""
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
@@ -214,7 +218,7 @@ class DerivedIndex(ABC):
         if data is None:  # gone, or swapped for a link, since the listing: the next sync sees it
             return None
         row = KnownFile(*stat, read_ns, notes.content_hash(data))
-        if old is not None and old.content_hash == row.content_hash:
+        if row.content_hash == old_hash:
             documents.touch(connection, key, row)
             return None
         parsed = self.parse_file(key, data)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from quaid.index.documents import KnownFile
 from quaid.vault.files import FileStat
@@ -15,41 +15,51 @@ _COARSE_TICK_NS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Paths, sorted. `suspects` may have changed: only their content can tell."""
+    """Paths, sorted; those that the index knows with the content hash it has. `suspects` may have changed: only their
+    content can tell.
+    """
 
     added: tuple[str, ...] = ()
-    suspects: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    suspects: Mapping[str, str] = field(default_factory=dict)
+    removed: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.added or self.suspects or self.removed)
 
 
-def compare(listed: Mapping[str, FileStat], known: Mapping[str, KnownFile], *, trust_times: bool = True) -> Diff:
-    """Return what must be read and what is gone. Without `trust_times` every known file is a suspect."""
-    added = sorted(listed.keys() - known.keys())
-    removed = sorted(known.keys() - listed.keys())
-    suspects = sorted(
-        path
-        for path, stat in listed.items()
-        if (row := known.get(path)) is not None and not (trust_times and _is_unchanged(stat, row))
-    )
-    return Diff(tuple(added), tuple(suspects), tuple(removed))
+def compare(
+    listed: Mapping[str, FileStat], known: Iterable[tuple[str, KnownFile]], *, trust_times: bool = True
+) -> Diff:
+    """Return what must be read and what is gone. Without `trust_times` every known file is a suspect.
+
+    What is known is gone through once and not kept: beside the listing of a million files it would be another 600 MB.
+    """
+    added = set(listed)
+    suspects: dict[str, str] = {}
+    removed: dict[str, str] = {}
+    for path, row in known:
+        stat = listed.get(path)
+        if stat is None:
+            removed[path] = row.content_hash
+            continue
+        added.discard(path)
+        if not (trust_times and _is_unchanged(stat, row)):
+            suspects[path] = row.content_hash
+    return Diff(tuple(sorted(added)), dict(sorted(suspects.items())), dict(sorted(removed.items())))
 
 
-def is_same(listed: Mapping[str, FileStat], stats: Collection[tuple[str, int, int, int, int, int]]) -> bool:
+def is_same(listed: Mapping[str, FileStat], stats: Iterable[tuple[str, int, int, int, int, int]]) -> bool:
     """Return whether `compare` finds nothing, in half its time: path, size, times of modification and change, inode and
     time of reading of each known file.
     """
-    if len(listed) != len(stats):
-        return False
-    find = listed.get
+    find, unseen = listed.get, len(listed)
     for path, size, mtime_ns, ctime_ns, inode, read_ns in stats:
         if find(path) != (size, mtime_ns, ctime_ns, inode):
             return False
         if max(mtime_ns, ctime_ns) + _COARSE_TICK_NS >= read_ns and not _is_old(mtime_ns, ctime_ns, read_ns):
             return False
-    return True
+        unseen -= 1
+    return not unseen
 
 
 def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[str, str]:

@@ -173,7 +173,7 @@ class Embedding:
         if quick is None or waiting <= MANY or vectors.list_embedders(connection):
             return
         fingerprint = self.fingerprint()
-        keys = [key for _, key, _ in vectors.list_pending(connection, waiting)] if fingerprint else []
+        keys = vectors.list_pending_keys(connection) if fingerprint else []
         if fingerprint is None or waiting - self._cache.count(fingerprint, keys) > MANY:
             self._row(connection, quick)
 

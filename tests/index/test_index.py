@@ -179,10 +179,12 @@ def test_the_manifest_tells_contents_and_paths_apart(index):
 
 def test_what_a_file_looked_like_is_remembered(index):
     put(index, "facts/a.md", "one two three")
-    assert documents.list_known(index) == {"facts/a.md": KnownFile(13, 1, 2, 3, 4, content_hash(b"one two three"))}
+    assert dict(documents.list_known(index)) == {
+        "facts/a.md": KnownFile(13, 1, 2, 3, 4, content_hash(b"one two three"))
+    }
     documents.touch(index, "facts/a.md", KnownFile(13, 9, 8, 7, 6, "ignored"))
-    assert documents.list_known(index)["facts/a.md"] == KnownFile(13, 9, 8, 7, 6, content_hash(b"one two three"))
-    assert documents.list_known(index, ["facts/b.md"]) == {}
+    assert dict(documents.list_known(index))["facts/a.md"] == KnownFile(13, 9, 8, 7, 6, content_hash(b"one two three"))
+    assert list(documents.list_known(index, ["facts/b.md"])) == []
 
 
 def test_passed_over_files_are_replaced_as_a_whole_or_by_path(index):
@@ -577,7 +579,7 @@ def test_a_transaction_that_fails_leaves_the_old_state(index):
 
     with pytest.raises(KeyboardInterrupt):
         fail_half_way()
-    assert list(documents.list_known(index)) == ["facts/a.md"]
+    assert [path for path, _ in documents.list_known(index)] == ["facts/a.md"]
     assert database.find_inconsistencies(index) == []
 
 

@@ -87,12 +87,16 @@ def test_a_small_index_is_asked_without_a_thread(index: apsw.Connection, monkeyp
     assert postings.is_quick(index, ("oat",))
 
 
-def test_words_asked_for_longest_ago_make_room(index: apsw.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("share", [0, 8])
+def test_words_asked_for_longest_ago_make_room_that_grows_with_the_index(
+    index: apsw.Connection, monkeypatch: pytest.MonkeyPatch, share: int
+) -> None:
     monkeypatch.setattr("quaid.index.postings.MAX_KEPT", 60)
+    monkeypatch.setattr("quaid.index.postings.KEPT_SHARE", share)
     postings = warmed()
     for word in ("oat", "milk", "tea"):
         postings.search(index, (word,), 5)
-    assert not postings.has(index, ("oat",)), postings._size
+    assert postings.has(index, ("oat",)) is bool(share), postings._size
     assert postings.has(index, ("tea",))
     assert postings._size == sum(len(ids) for ids, _ in postings._kept.values())
 

@@ -247,7 +247,7 @@ def test_temporary_files_and_conflict_copies_are_never_notes(watched: Watched) -
     watched.vault.write("garden.md", "The roses are real.\n")
     watched.wait_until("garden.md", "real")
     connection = database.connect_reader(state_folder(watched.vault.root) / "index.db")
-    known = set(documents.list_known(connection))
+    known = {path for path, _ in documents.list_known(connection)}
     problems = dict(documents.list_problems(connection))
     connection.close()
     assert known == {"AGENTS.md", "MEMORY.md", "SOUL.md", "USER.md", "garden.md"}
