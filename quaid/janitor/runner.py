@@ -131,7 +131,9 @@ class Runner:
             with open_worktree(root, report.run, base, settings, dependencies.embedding) as worktree:
                 report.notes = documents.count(worktree.index())
                 if not self._options.accept_removals:
-                    removal_guard.check_size(report.notes, dependencies.notes_before)
+                    removal_guard.check_size(
+                        report.notes + len(history.revisions.list_left_out()), dependencies.notes_before
+                    )
                 if is_dry_run and (answered := night_merge.list_uncommitted_answers(root, history)):
                     worktree.commit(answered, night_merge.answers_message(answered))
                 self._prepare(worktree)
