@@ -33,8 +33,8 @@ _HEADER = """\
 # offline = true               # nothing leaves this machine
 
 """
-_USERS_TABLES = ("models", "embedding", "notifications")
-_USERS_KEYS = ("offline", "resident", "git.sync")
+_USERS_TABLES = ("models", "embedding", "notifications", "audit")
+_USERS_KEYS = ("offline", "resident", "git.addresses", "git.sign", "git.sync")
 _NOT_SETTINGS = ("trust",)
 """Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(

@@ -175,8 +175,8 @@ class Memory:
 
         def explained() -> Provenance:
             index, seen = self.index(), self.answers.visible_commits().of
-            email, names = self.settings.git.email, self.answers.helpers().owner_names
-            return explain(view_note(index, reference), index, self.git, self.root, email, seen, names)
+            git, names = self.settings.git, self.answers.helpers().owner_names
+            return explain(view_note(index, reference), index, self.git, self.root, git, seen, names)
 
         return self.answers.ask(explained)
 

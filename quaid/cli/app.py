@@ -88,6 +88,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "doctor": CommandEntry("doctor", "Check everything Quaid needs on this machine."),
         "stats": CommandEntry("stats", "Show what the memory is made of, in numbers."),
         "why": CommandEntry("why", "Show where a memory comes from and how it has changed."),
+        "audit": CommandEntry("audit", "Show where the memories came from, and which rest on little."),
         "eval": CommandEntry("eval", "Replay questions and count the answers that are found, gained and lost."),
         "config": CommandEntry("config", "Show or change settings."),
         "help": CommandEntry("about", "Explain a command."),

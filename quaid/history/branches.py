@@ -6,17 +6,19 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError
+from quaid.history.authorship import Authors, LineOrigin
 from quaid.history.git_output import split_items
 from quaid.history.messages import LOG_FORMAT, build_commit
 from quaid.history.note_history import RAW, FileChange, read_blobs, read_log
 from quaid.history.repository import Repository
+from quaid.history.signatures import find_signed
 from quaid.history.staging import RunGit
 from quaid.history.tree_merge import TreeMerges
 from quaid.model import Commit
@@ -24,11 +26,14 @@ from quaid.model import Commit
 
 @dataclass(frozen=True, slots=True)
 class VaultCommit:
-    """A commit with what it changed in the vault, nothing for a merge. `written` is its committer date."""
+    """A commit with what it changed in the vault, nothing for a merge. `written` is its committer date, `committer` an
+    e-mail address.
+    """
 
     commit: Commit
     written: datetime
     changes: tuple[FileChange, ...]
+    committer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +47,17 @@ class BranchHead:
     place: str
 
 
-def written_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> frozenset[str]:
-    """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has touched."""
-    return frozenset(change.path for logged in log if logged.commit.email not in own for change in logged.changes)
+def written_by(log: Iterable[VaultCommit], is_meant: Callable[[str], bool]) -> frozenset[str]:
+    """Paths in the vault that a commit has touched whose author's e-mail address `is_meant`."""
+    return frozenset(change.path for logged in log if is_meant(logged.commit.email) for change in logged.changes)
 
 
-def made_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> frozenset[str]:
-    """Paths in the vault that a commit of somebody else than the e-mail addresses `own` has brought."""
+def made_by(log: Iterable[VaultCommit], is_meant: Callable[[str], bool]) -> frozenset[str]:
+    """Paths in the vault that a commit has brought whose author's e-mail address `is_meant`."""
     return frozenset(
         change.path
         for logged in log
-        if logged.commit.email not in own
+        if is_meant(logged.commit.email)
         for change in logged.changes
         if change.befores[0] is None
     )
@@ -163,12 +168,13 @@ class Branches:
         """
         inside = self._repository.is_in_vault
         files = [self._repository.to_git(path)] if path else []
-        shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct")
+        shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct %ce")
         return [
             VaultCommit(
                 build_commit(fields[:6], self._repository, [change.path for change in changes]),
-                datetime.fromtimestamp(int(fields[6]), UTC),
+                datetime.fromtimestamp(int(fields[6].partition(" ")[0]), UTC),
                 tuple(self._in_vault(change) for change in changes if inside(change.path)),
+                fields[6].partition(" ")[2],
             )
             for fields, changes in read_log(self._run, *shape, *(which or ("HEAD",)), "--", *files)
         ]
@@ -225,17 +231,31 @@ class Branches:
             code, merged = self._run("merge a note", "merge-file", *options, *map(str, paths), accept=range(256))
         return merged if code == 0 else None
 
-    def human_lines(self, rel_path: str, revision: str, own: Collection[str]) -> frozenset[int]:
-        """Numbers, from 1, of the lines of a file at `revision` that somebody else than `own` touched last."""
+    def blame(self, rel_path: str, revision: str) -> tuple[LineOrigin, ...]:
+        """Return for each line of a file at `revision` who touched it last; none where there is no such file."""
         path = self._repository.to_git(rel_path)
         code, out = self._run(
             "ask who wrote a note", "blame", "--no-textconv", "--line-porcelain", revision, "--", path, accept=(0, 128)
         )
-        lines: set[int] = set()
-        number = 0
+        lines: list[LineOrigin] = []
+        told: dict[str, str] = {}
+        # Only "\n" ends a line of git's, and a tab begins the line that it tells of.
         for line in out.decode("utf-8", "replace").split("\n") if code == 0 else ():
-            if re.match(r"[0-9a-f]{40,64} \d+ \d+", line):
-                number = int(line.split(" ")[2])
-            elif line.startswith("author-mail ") and line.removeprefix("author-mail ").strip("<>") not in own:
-                lines.add(number)
-        return frozenset(lines)
+            if line.startswith("\t"):
+                email = told["author-mail"].removeprefix("<").removesuffix(">")
+                lines.append(LineOrigin(told["commit"], told["author"], email, told["summary"]))
+            elif re.match(r"[0-9a-f]{40,64} \d+ \d+", line):
+                told = {"commit": line.split(" ")[0], "author": "", "author-mail": "", "summary": ""}
+            else:
+                key, _, value = line.partition(" ")
+                told[key] = value
+        return tuple(lines)
+
+    def find_signed(self, commit_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of these commits that somebody has signed whom the user's own git config trusts."""
+        return find_signed(self._run, commit_ids)
+
+    def human_lines(self, rel_path: str, revision: str, authors: Authors) -> frozenset[int]:
+        """Return the numbers, from 1, of the lines of a file at `revision` that a person touched last."""
+        lines = enumerate(self.blame(rel_path, revision), 1)
+        return frozenset(number for number, line in lines if authors.is_by_hand(line.email))

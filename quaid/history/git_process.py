@@ -29,6 +29,7 @@ QUIET = (
 are the filters of files that it reads or writes (filters.py), and programs that turn files into text (`--no-textconv`).
 """
 _DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
+_LEFT_OUT = re.compile(r"lazy fetching disabled|from promisor remote")
 _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
 
 
@@ -58,6 +59,14 @@ RunCall = Callable[[GitCall], tuple[int, bytes]]
 
 class LockHeldError(Exception):
     """Another git process holds the lock file it names."""
+
+
+class LeftOutError(GitError):
+    """A partial clone has left out what git was to read, and Quaid fetches nothing unasked."""
+
+    def __init__(self, doing: str) -> None:
+        step = "Fetch all of them with: git fetch --refetch --no-filter"
+        super().__init__(doing, f"this partial clone has left out old versions. {step}")
 
 
 def quiet_environment(top: Path) -> dict[str, str]:
@@ -170,6 +179,8 @@ def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tupl
 
 
 def explain(doing: str, stderr: str, top: Path) -> QuaidError:
+    if _LEFT_OUT.search(stderr):
+        return LeftOutError(doing)
     return DiskFullError(top) if _DISK_FULL.search(stderr) else GitError(doing, stderr)
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from quaid.errors import GitError, RevisionError
 from quaid.history import filters
-from quaid.history.git_output import SUBMODULE, Version, parse_raw, parse_tree
+from quaid.history.git_output import SUBMODULE, Version, parse_raw, parse_tree, split_items
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
 
@@ -69,6 +69,15 @@ class Revisions:
         seconds, tree = self._run("read a revision", *show)[1].decode().split()
         when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
         return Point(commit_id, when, self._find_folder(wanted, commit_id) if self._repository.prefix else tree)
+
+    def list_left_out(self) -> set[str]:
+        """Return the notes that a sparse checkout leaves out: git has them, and they are not to be on disk."""
+        if not (self._repository.git_dir / "info/sparse-checkout").exists():
+            return set()
+        args = ("ls-files", "-t", "-z", "--", self._repository.prefix or ".")
+        lines = split_items(self._run("read the index", *args)[1])
+        hidden = (line[2:] for line in lines if line.startswith("S ") and line.endswith(".md"))
+        return {self._repository.to_vault(path) for path in hidden}
 
     def list_files(self, commit_id: str) -> list[TreeFile]:
         """Every file of the vault at a commit, links included, in git's order."""

@@ -295,10 +295,10 @@ class History:
         return resolve(self._run, commit_id) is not None
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
-        """Return those of these paths, gone from disk, that HEAD has; all of them before the first commit."""
+        """Return those of these paths, gone from disk, that a checkout of HEAD would have; before the first one all."""
         if self.state().head is None:
             return set(rel_paths)
-        return set(rel_paths) & self.list_tree("HEAD").keys()
+        return (set(rel_paths) & self.list_tree("HEAD").keys()) - self.revisions.list_left_out()
 
     def uncommitted(self) -> list[str]:
         """Paths of the notes (*.md) that are untracked or differ from HEAD, in order."""

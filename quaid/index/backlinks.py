@@ -14,8 +14,10 @@ import apsw
 
 from quaid.index import documents
 from quaid.index.documents import Document
-from quaid.model import name_key
+from quaid.model import name_key, note_name
 
+ASSISTANT = "Assistant"
+"""The speaker of what an agent said, where it has no name of its own."""
 MAX_STEPS = 20
 """The length to which a chain of replaced facts is followed."""
 
@@ -35,6 +37,24 @@ def list_citations(connection: apsw.Connection, doc_id: int) -> list[tuple[str, 
     """Return (episode's note name, turn) of every turn the document cites, found or not, in order."""
     rows = connection.execute("SELECT DISTINCT episode, turn FROM citations WHERE doc_id = ? ORDER BY 1, 2", (doc_id,))
     return [(str(episode), int(turn)) for episode, turn in rows]
+
+
+def all_citations(connection: apsw.Connection) -> dict[int, set[tuple[str, int]]]:
+    """Return (episode's note name, turn) of every turn that each document cites, by doc_id."""
+    cited: dict[int, set[tuple[str, int]]] = {}
+    for doc_id, episode, turn in connection.execute("SELECT doc_id, episode, turn FROM citations"):
+        cited.setdefault(doc_id, set()).add((episode, turn))
+    return cited
+
+
+def turns_of_people(connection: apsw.Connection) -> set[tuple[str, int]]:
+    """Return (episode's note name, turn) of every turn that somebody else than the assistant has said."""
+    rows = connection.execute(
+        "SELECT DISTINCT path, turn FROM chunks JOIN documents USING (doc_id) "
+        "WHERE kind = 'episode' AND turn IS NOT NULL AND coalesce(chunks.speaker, '') <> ?",
+        (ASSISTANT,),
+    )
+    return {(note_name(path), turn) for path, turn in rows}
 
 
 def find_episode(connection: apsw.Connection, name: str) -> Document | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
+from quaid.history.authorship import JANITOR
 from quaid.janitor import cleanup, questions
 from quaid.janitor.decision import WaitingDecisions
 from quaid.janitor.gate import Gate, WorktreeMemory, list_questions
@@ -20,7 +21,6 @@ from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunDependencies, Runner, RunOptions
 from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
-from quaid.janitor.worktree import JANITOR
 from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs

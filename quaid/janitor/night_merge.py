@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import LockedError, NoteChangedError
+from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.janitor import questions
 from quaid.janitor.decision import Decision
 from quaid.janitor.night_commits import NightCommit, message_of, net_edits, without_paths
-from quaid.janitor.worktree import JANITOR, Worktree
+from quaid.janitor.worktree import Worktree
 from quaid.model import Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, transaction

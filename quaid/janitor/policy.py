@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quaid.history.branches import made_by_others, written_by_others
+from quaid.history.authorship import JANITOR, Authors
+from quaid.history.branches import made_by, written_by
 from quaid.janitor.decision import CONFLICT
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_byproduct, read_vetoes
-from quaid.janitor.worktree import JANITOR
 from quaid.model import Edit, Kind, Note
 from quaid.vault import notes
 from quaid.vault.layout import Layout
@@ -50,12 +50,12 @@ class Policy:
         self._branches = history.branches
         self._base = base
         self._report = report
-        self._own = {settings.git.email, JANITOR[1]}
         self._log = log
-        self._by_others = written_by_others(log, self._own)
-        self._made_by_others = made_by_others(log, self._own)
+        self._authors = Authors(settings.git.email)
+        self._by_hand = written_by(log, self._authors.is_by_hand)
+        self._made_by_hand = made_by(log, self._authors.is_by_hand)
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
-        self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
+        self.vetoes = read_vetoes(log, {settings.git.email, JANITOR[1]}, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}
         self.consents: set[str] = set()
 
@@ -105,13 +105,13 @@ class Policy:
         """Return whether an edit undoes what a person changed in a fact that Quaid made. Words that Quaid has written
         there before are not the person's: they took a change back.
         """
-        if self._read_fact(edit) is None or edit.rel_path in self._made_by_others:
+        if self._read_fact(edit) is None or edit.rel_path in self._made_by_hand:
             return False
         lines = self._human_lines(edit)
         own = {
             change.after
             for logged in (self._log if lines else ())
-            if logged.commit.email in self._own
+            if not self._authors.is_by_hand(logged.commit.email)
             for change in logged.changes
             if change.path == edit.rel_path and change.after
         }
@@ -119,12 +119,12 @@ class Policy:
 
     def _human_lines(self, edit: Edit) -> set[bytes]:
         """The lines of a person that an edit changes or takes: all of them, where another fact replaces this one."""
-        if edit.before is None or edit.rel_path not in self._by_others or is_byproduct(edit.rel_path):
+        if edit.before is None or edit.rel_path not in self._by_hand or is_byproduct(edit.rel_path):
             return set()
         from difflib import SequenceMatcher
 
         before, after = edit.before.splitlines(), (edit.after or b"").splitlines()
-        human = {number - 1 for number in self._branches.human_lines(edit.rel_path, self._base, self._own)}
+        human = {number - 1 for number in self._branches.human_lines(edit.rel_path, self._base, self._authors)}
         if any(line.startswith(_REPLACED) for line in after) and not any(line.startswith(_REPLACED) for line in before):
             after = []
         changed = {

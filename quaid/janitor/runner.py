@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import NoteChangedError, QuaidError, UsageError
+from quaid.history.authorship import Authors
 from quaid.history.branches import last_written
+from quaid.history.signatures import Ranking
 from quaid.index import documents
 from quaid.index.facts import list_living
 from quaid.janitor import night_merge, questions, removal_guard
@@ -37,6 +39,7 @@ from quaid.janitor.task_table import TASKS, Task
 from quaid.janitor.vetoes import VETO
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
 from quaid.model import Edit, Message
+from quaid.recall.origins import hosts_of, list_doubts
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.vault import transaction
@@ -102,6 +105,8 @@ class Runner:
         self._commits: list[NightCommit] = []
         self._gate: Gate | None = None
         self._written: Mapping[str, datetime] = {}
+        self._doubts: Mapping[str, str] = {}
+        self._outranks: Callable[[str, str], bool] = lambda _, __: False
 
     def run(self) -> RunReport:
         """Do what the tasks decide, and merge it.
@@ -128,7 +133,9 @@ class Runner:
             with open_worktree(root, report.run, base, settings, dependencies.embedding) as worktree:
                 report.notes = documents.count(worktree.index())
                 if not self._options.accept_removals:
-                    removal_guard.check_size(report.notes, dependencies.notes_before)
+                    removal_guard.check_size(
+                        report.notes + len(history.revisions.list_left_out()), dependencies.notes_before
+                    )
                 if is_dry_run and (answered := night_merge.list_uncommitted_answers(root, history)):
                     worktree.commit(answered, night_merge.answers_message(answered))
                 self._prepare(worktree)
@@ -150,6 +157,10 @@ class Runner:
         history = self._dependencies.history
         log = history.branches.log()
         self._written = last_written(log)
+        authors = Authors.of(self._settings.git, history.owner())
+        hosts, quota = hosts_of(worktree.index()), self._settings.audit.facts_per_day
+        self._doubts = list_doubts(log, authors, hosts, Layout.of(self._settings.vault), quota)
+        self._outranks = Ranking(history, authors, worktree.base, self._settings.git.sign == "auto").outranks
         self._policy = Policy(self._settings, history, log, worktree.base, self._report)
         if history.boundary:
             self._report.remarks.append(
@@ -289,6 +300,8 @@ class Runner:
             gaps=dependencies.books.gaps(MAX_GAPS)[0],
             ledger=lambda: dependencies.books.plan_fold(worktree.read),
             written=self._written,
+            doubts=self._doubts,
+            outranks=self._outranks,
             stale_docs=dependencies.documents.stale,
             grown_docs=lambda: dependencies.documents.grown(self._now),
             remark=self._report.remarks.append,

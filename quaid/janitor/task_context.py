@@ -53,7 +53,8 @@ class TaskContext:
     `answered` are the questions between two facts that the owner has answered with a choice.
     `gaps` are the questions asked in vain, newest first. `ledger` plans this device's recall counters. `written` is
     when a commit last changed each file. `stale_docs` and `grown_docs` look at the documents of projects. `remark`
-    puts a sentence into the run's report.
+    puts a sentence into the run's report. `doubts` says of facts, by path, why their owner is asked before they count.
+    `outranks` tells whether the first of two facts must not give way to the second unless its owner says so.
     """
 
     settings: Settings
@@ -73,6 +74,8 @@ class TaskContext:
     stale_docs: Callable[[], Sequence[StaleDoc]] = tuple
     grown_docs: Callable[[], Sequence[GrownDoc]] = tuple
     remark: Callable[[str], None] = lambda _: None
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    outranks: Callable[[str, str], bool] = lambda _, __: False
     progress: Callable[[str, int, int], None] | None = None
 
     @property

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError
+from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.index import database
 from quaid.index.reader import IndexReader
@@ -30,7 +31,6 @@ from quaid.vault import files, transaction
 if TYPE_CHECKING:
     import apsw
 
-JANITOR = ("Quaid Janitor", "janitor@localhost")
 WORKTREES = "worktrees"
 LOCK_FILE = "janitor.lock"
 

@@ -12,23 +12,26 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
+from quaid.history.authorship import Authors
 from quaid.index import backlinks, graph
 from quaid.index.backlinks import Related
 from quaid.model import Commit, Kind
-from quaid.recall.hits import SOURCES, whose_word
+from quaid.recall.hits import OTHER_PERSON, SOURCES, whose_word
 from quaid.vault import differences, files
 from quaid.vault.uncommitted import list_travelling
 
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.history.authorship import Who
     from quaid.history.note_history import Revision
     from quaid.history.vault_history import History
     from quaid.index.documents import Document
     from quaid.index.views import NoteView
+    from quaid.settings import GitSettings
 
 HUMAN, QUAID, JANITOR = "human", "Quaid", "Quaid Janitor"
-JANITOR_EMAIL = "janitor@localhost"
+_BY: dict[Who, str] = {"owner": HUMAN, "other": HUMAN, "agent": QUAID, "import": QUAID, "janitor": JANITOR}
 UNSEEN = "only how it is written"
 """A change that no reader of the note would notice: quotes, comments, empty lines."""
 MAX_BESIDE = 160
@@ -116,17 +119,19 @@ class _Life:
     edits: list[NoteChange] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     is_known: bool = True
+    others: tuple[str, ...] = ()
+    """The people besides the owner whose words the note has, by the lines of its last commit."""
 
 
 def explain(
-    view: NoteView, index: apsw.Connection, history: History, root: Path, own_email: str, seen: Seen = list,
+    view: NoteView, index: apsw.Connection, history: History, root: Path, settings: GitSettings, seen: Seen = list,
     owner_names: Collection[str] = (),
 ) -> Provenance:  # fmt: skip
-    """Put together why `view` is believed; `own_email` is the address Quaid commits under, `seen` gives those of some
-    commits that may be shown, `owner_names` are those of the one who asks.
+    """Put together why `view` is believed; `settings` are those of the history, `seen` gives those of some commits that
+    may be shown, `owner_names` are those of the one who asks.
     """
     document = view.document
-    life = _read_life(view, history, root, own_email, seen)
+    life = _read_life(view, history, root, settings, seen)
     citations = backlinks.list_citations(index, document.doc_id)
     turns, remarks = _cited_turns(index, view, citations)
     facts = backlinks.facts_from(index, document, view.turn) if document.kind == Kind.EPISODE else []
@@ -140,6 +145,8 @@ def explain(
             is_stated = life.created.commit and life.created.commit.subject.startswith("remember: ")
             origin = "Stated directly with quaid remember" if is_stated else "Written by Quaid"
         remarks.append(f"{origin}; it cites no turn.")
+    if life.others:
+        remarks.append(f"Not all of it is its owner's word: lines of it were written by {', '.join(life.others)}.")
     return Provenance(
         view,
         _source(document, life, graph.with_aliases(index, owner_names)),
@@ -214,14 +221,16 @@ def _sessions(index: apsw.Connection, view: NoteView, citations: Sequence[tuple[
 # -- who wrote it ----------------------------------------------------------------------------------------------------
 
 
-def _read_life(view: NoteView, history: History, root: Path, own_email: str, seen: Seen) -> _Life:
+def _read_life(view: NoteView, history: History, root: Path, settings: GitSettings, seen: Seen) -> _Life:
     document = view.document
     try:
         revisions = history.note_history(document.path, None if document.id == document.path else document.id)
         boundary = history.boundary
+        authors = Authors.of(settings, history.owner())
+        others = _list_others(document, revisions, history, authors)
     except QuaidError as error:
         return _Life(remarks=[f"The history could not be read: {error}"], is_known=False)
-    life = _Life(edits=list(_changes(view, reversed(revisions), own_email, seen)))
+    life = _Life(edits=list(_changes(view, reversed(revisions), authors, seen)), others=others)
     first = life.edits[0].commit if life.edits else None
     if first and first.id in boundary:
         life.edits.pop(0)  # where a clone ends, every note looks new
@@ -239,7 +248,7 @@ def _read_life(view: NoteView, history: History, root: Path, own_email: str, see
     return life
 
 
-def _changes(view: NoteView, revisions: Iterable[Revision], own_email: str, seen: Seen) -> Iterator[NoteChange]:
+def _changes(view: NoteView, revisions: Iterable[Revision], authors: Authors, seen: Seen) -> Iterator[NoteChange]:
     """Yield the committed changes, oldest first, without merges that only brought together what is told already."""
     kind, turn = Kind(view.document.kind), view.turn
     for revision in revisions:
@@ -253,7 +262,7 @@ def _changes(view: NoteView, revisions: Iterable[Revision], own_email: str, seen
         elif not changes and (turn is not None or len(revision.befores) > 1):
             continue
         for commit in seen([revision.commit]):
-            yield NoteChange(_author_class(revision, own_email), tuple(changes) or (UNSEEN,), commit)
+            yield NoteChange(_BY[authors.name(commit.email, commit.subject)], tuple(changes) or (UNSEEN,), commit)
 
 
 def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[NoteChange]:
@@ -274,20 +283,25 @@ def _travelling(root: Path) -> dict[str, bytes | None]:
     return {edit.rel_path: edit.after for each in list_travelling(root) for edit in each.change.edits}
 
 
-def _author_class(revision: Revision, own_email: str) -> str:
-    commit = revision.commit
-    emails = {commit.email, revision.committer}
-    if JANITOR_EMAIL in emails or "Quaid-Run" in commit.trailers:
-        return JANITOR
-    is_ours = own_email in emails or any(name.startswith("Quaid-") for name in commit.trailers)
-    return QUAID if is_ours else HUMAN
+def _list_others(
+    document: Document, revisions: Sequence[Revision], history: History, authors: Authors
+) -> tuple[str, ...]:
+    """Return the names of those besides the owner who wrote a line of a fact that stands in it still."""
+    written = [(revision.commit.email, revision.commit.subject) for revision in revisions]
+    if document.kind != Kind.FACT or not any(authors.name(*each) == "other" for each in written):
+        return ()  # git is asked for lines only where it matters
+    lines = history.branches.blame(revisions[0].path, "HEAD")
+    return tuple(dict.fromkeys(line.author for line in lines if authors.name(line.email, line.subject) == "other"))
 
 
 def _source(document: Document, life: _Life, owner_keys: Collection[str]) -> str | None:
-    """Return who stands behind a statement: what its frontmatter says, else who wrote the note."""
+    """Return who stands behind a statement: what its frontmatter says, else who wrote the note. A field makes nobody's
+    word the owner's: where another person wrote the note, or a part of it, it is theirs.
+    """
     if document.kind == Kind.EPISODE:
         return None
-    if document.source is not None:
-        return whose_word(document.source, document.speaker, owner_keys) if document.source in SOURCES else None
     is_by_hand = life.created.by == HUMAN if life.created else life.is_known and not life.edits
-    return "owner" if is_by_hand else None
+    said = "owner" if is_by_hand else None
+    if document.source is not None:
+        said = whose_word(document.source, document.speaker, owner_keys) if document.source in SOURCES else None
+    return OTHER_PERSON if said == "owner" and life.others else said

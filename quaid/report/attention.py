@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from quaid.errors import SettingError
@@ -74,7 +74,21 @@ def list_attention(
         Attention(f"{note} is longer than a session has room for: {over:,} characters of it are left out", step)
         for note, over, step in list_long_core_notes(memory)
     ]
-    return (*found, *_background_attention(memory))
+    return (*found, *_list_over_quota(memory), *_background_attention(memory))
+
+
+def _list_over_quota(memory: Memory) -> list[Attention]:
+    """What agents brought today and yesterday beyond what one may bring in a day."""
+    if not memory.settings.audit.facts_per_day:
+        return []
+    from quaid.report.audit import list_over_quota_since
+
+    yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    limit = memory.settings.audit.facts_per_day
+    return [
+        Attention(f"{source} brought {_count(facts, 'fact')} on {day}, of {limit:,}", f"quaid audit --source {source}")
+        for source, day, facts in list_over_quota_since(memory, yesterday)
+    ]
 
 
 def _list_refused(memory: Memory) -> list[Attention]:

@@ -240,6 +240,10 @@ class GitSettings:
     sync_minutes: Positive = 10
     timeout_s: Duration = 120.0
     """A remote that does not answer, or is not done, in this time counts as offline."""
+    addresses: str = ""
+    """The e-mail addresses under which you commit by hand besides git's user.email, with commas between them."""
+    sign: Literal["off", "auto"] = "auto"
+    """`auto`: where your own git config signs commits, what you have signed gives way to nothing unsigned unasked."""
 
 
 Policy = Literal["auto", "ask", "off"]
@@ -315,6 +319,16 @@ class NotificationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """How much of one source is usual."""
+
+    facts_per_day: Count = 0
+    """The facts that one agent may bring in a day; with more, all of that day are asked about. 0 is no limit."""
+    flood: Amount = 6.0
+    """A day is a flood when it has more facts than the median of the source's days and this many times their spread."""
+
+
+@dataclass(frozen=True, slots=True)
 class HookSettings:
     """Quaid's hooks in the programs that agents run in."""
 
@@ -382,5 +396,6 @@ class Settings:
     janitor: JanitorSettings = field(default_factory=JanitorSettings)
     systems: SystemSettings = field(default_factory=SystemSettings)
     notifications: NotificationSettings = field(default_factory=NotificationSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     hooks: HookSettings = field(default_factory=HookSettings)
     docs: DocsSettings = field(default_factory=DocsSettings)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from quaid.history.authorship import Authors, Who
 from quaid.janitor.vetoes import RUN
 from quaid.model import Commit
 from quaid.timeline.changes import MaySee, compare, list_blobs, list_spans, read_sides
-from quaid.timeline.wording import Who, name_author, tell
+from quaid.timeline.wording import name_author, tell
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
@@ -59,14 +60,11 @@ def describe(
     entries: Sequence[Sequence[Commit]],
     logged: Iterable[VaultCommit],
     read_blobs: Blobs,
-    own: Collection[str],
-    owner: str | None,
+    authors: Authors,
     place: Layout,
     may_see: MaySee,
 ) -> list[LogEntry]:
-    """Return the entries in words. `logged` are their first commits with what these changed, `own` and `owner` as
-    for `name_author`.
-    """
+    """Return the entries in words. `logged` are their first commits with what these changed."""
     files = {entry[0].id: set(entry[0].files) for entry in entries}
     spans = {
         one.commit.id: {path: span for path, span in list_spans(one).items() if path in files[one.commit.id]}
@@ -76,7 +74,7 @@ def describe(
     blobs = read_blobs(list_blobs(*spans.values()))
     told = []
     for entry in entries:
-        who = name_author(entry[0], own, owner)
+        who = name_author(entry[0], authors)
         changes = compare(*read_sides(spans.get(entry[0].id, {}), blobs), place, may_see)
         told.append(LogEntry(entry[0], who, tell(entry, changes, who)))
     return told

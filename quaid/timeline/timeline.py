@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.capture.writer import WritePlan, WriteResult
 from quaid.errors import GitError
-from quaid.history.branches import written_by_others
+from quaid.history.authorship import JANITOR, Authors
+from quaid.history.branches import written_by
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
-from quaid.janitor.worktree import JANITOR
 from quaid.model import Commit, Edit, Recall
 from quaid.recall.evaluation import list_meant
 from quaid.recall.options import RecallOptions
@@ -55,6 +55,7 @@ class Timeline:
         self._root = dependencies.root
         self._layout = Layout.of(dependencies.settings.vault)
         self._own = {dependencies.settings.git.email, JANITOR[1]}
+        self._git_settings = dependencies.settings.git
         self._writer = writer
         self._answers = answers
         self._catch_up = catch_up
@@ -90,13 +91,11 @@ class Timeline:
         return self._answers.visible_commits().of(commits)
 
     def _describe(self, git: History, entries: list[list[Commit]]) -> list[LogEntry]:
-        owner = git.owner()
         return log.describe(
             entries,
             git.branches.read_commits(entry[0].id for entry in entries),
             git.branches.read_blobs,
-            self._own,
-            owner[1] if owner else None,
+            Authors.of(self._git_settings, git.owner()),
             self._layout,
             self._may_see,
         )
@@ -236,7 +235,7 @@ class Timeline:
         @cache
         def list_edited() -> frozenset[str]:
             later = git.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD")
-            return written_by_others(later, {JANITOR[1]}) | set(git.uncommitted())
+            return written_by(later, lambda email: email != JANITOR[1]) | set(git.uncommitted())
 
         def is_only_tidied(path: str) -> bool:
             return path not in list_edited()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
 
+from quaid.history.authorship import Authors, Who
 from quaid.janitor.vetoes import RUN, TASK
-from quaid.janitor.worktree import JANITOR
 from quaid.model import Commit, Kind, note_name
 from quaid.timeline.changes import MemoryChange
 
-Who = Literal["owner", "agent", "janitor", "import", "other"]
 MAX_NAMED = 2
 """So many facts or notes of a commit are named; more are counted."""
 MAX_QUOTED = 60
@@ -32,18 +30,17 @@ _OF_EPISODES = {"added": "kept", "changed": "kept more of", "moved": "moved", "r
 _OF_QUESTIONS = {"added": "asked", "changed": "answered", "moved": "moved", "removed": "closed"}
 
 
-def name_author(commit: Commit, own: Collection[str], owner: str | None) -> Who:
-    """Return who made a commit: `own` are Quaid's e-mail addresses, `owner` is the one with which git commits by hand
-    here, None where it is not known.
-    """
+def name_author(commit: Commit, authors: Authors) -> Who:
+    """Return whose doing a commit is: what Quaid committed at the owner's own word is theirs."""
     task = next(iter(commit.trailers.get(TASK, ())), "")
-    if commit.email not in own:
-        return "owner" if owner in {None, commit.email} else "other"
+    who = authors.name(commit.email, commit.subject)
+    if who in {"owner", "other"}:
+        return who
     if task in _TYPED or commit.subject.startswith("config: "):
         return "owner"
-    if task == IMPORT or commit.subject.startswith("import: "):
+    if task == IMPORT:
         return "import"
-    return "janitor" if commit.email == JANITOR[1] or RUN in commit.trailers else "agent"
+    return "janitor" if RUN in commit.trailers else who
 
 
 def tell(commits: Sequence[Commit], changes: Sequence[MemoryChange], who: Who) -> str:

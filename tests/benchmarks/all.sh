@@ -23,6 +23,8 @@ measure hooks hooks.py --keep "$vaults"
 measure servers servers.py --keep "$vaults"
 measure night night.py --keep "$vaults"
 measure as-of as_of.py --keep "$vaults"
+measure repository repository.py
+measure repository-audit repository.py --notes 10000 --commits 2000 --audit
 measure projects projects.py --repo "$vaults/quaid-projects"
 for facts in none observation extraction; do
     measure "locomo-$facts" locomo.py --facts "$facts" --keep "$vaults"

@@ -11,6 +11,7 @@ from vaults import refused
 
 from quaid.cli.main import main
 from quaid.errors import BadInputError
+from quaid.history.authorship import Authors
 from quaid.model import Commit
 from quaid.timeline import log, wording
 
@@ -114,7 +115,7 @@ def test_a_log_goes_on_asking_until_it_has_as_many_lines_as_are_wanted():
 )
 def test_who_made_a_commit(email, owner, trailers, subject, who):
     commit = Commit("a", "", "Somebody", email, subject, "", trailers)
-    assert wording.name_author(commit, {"q@x", "janitor@localhost"}, owner) == who
+    assert wording.name_author(commit, Authors("q@x", [owner] if owner else [])) == who
 
 
 def test_what_another_owner_keeps_private_is_not_told(vault):

@@ -55,6 +55,8 @@ def plan(context: TaskContext) -> Iterator[Decision]:
             why=why,
             facts=(document.id,),
             is_minor=True,
+            always_asks=document.path in context.doubts,
+            detail=context.doubts.get(document.path, ""),
         )
 
 

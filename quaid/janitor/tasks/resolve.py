@@ -31,6 +31,7 @@ from quaid.vault.frontmatter import FrontmatterBrokenError
 TASK = "resolve"
 MAX_RESOLVED = 60
 """Conflicts in one run; the others wait for the next."""
+_SIGNED = "You have signed one of the two, and not the other."
 _SHOWN, _TITLE = 300, 60
 """The characters of a fact beside its box, and in the title."""
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -150,6 +151,8 @@ def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolut
 
 def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
     """None when the judgement does not say what to change, or that is to stay as it is."""
+    if _is_outranked(context, pair, judgement):
+        return None
     if judgement.keep == "merge":
         claim = join(MergeGroup.of(pair.a), MergeGroup.of(pair.b), judgement)
         decision = merge_decision(context, TASK, claim) if claim is not None else None
@@ -173,7 +176,8 @@ def _ask_owner(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resol
         return None
     choices = tuple((fact.path, quote(fact.text, _SHOWN)[1:-1]) for fact in both)
     subject = f"which is true: {quote(pair.a.text, _TITLE)} or {quote(pair.b.text, _TITLE)}?"
-    decision = _decision(pair, judgement, CONFLICT, (), subject, "")
+    detail = _SIGNED if _is_outranked(context, pair, judgement) else ""
+    decision = _decision(pair, judgement, CONFLICT, (), subject, detail)
     why = clean_reason(judgement.reason, "They cannot both be true, and nothing says which is.")
     return _Resolution(replace(decision, why=why, choices=choices, always_asks=True))
 
@@ -255,6 +259,13 @@ def _decision(
 
 def _replacing(dropped: LivingFact, kept: LivingFact) -> str:
     return f'replace "{shortened(dropped.text)}" with "{shortened(kept.text)}"'
+
+
+def _is_outranked(context: TaskContext, pair: Pair, judgement: Judgement) -> bool:
+    """Return whether a fact that its owner has signed would give way to one that they have not."""
+    kept, dropped = (fact.path for fact in _kept_first(pair, judgement))
+    ways = {"a": [(dropped, kept)], "b": [(dropped, kept)], "merge": [(dropped, kept), (kept, dropped)]}
+    return any(context.outranks(*way) for way in ways.get(judgement.keep, ()))
 
 
 def _kept_first(pair: Pair, judgement: Judgement) -> tuple[LivingFact, LivingFact]:

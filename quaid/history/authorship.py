@@ -1,0 +1,55 @@
+"""Who wrote a commit, and so a line: the owner, somebody else, an agent through Quaid, the janitor, an import.
+
+The commit decides, never a field of a note, which anybody can write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal, NamedTuple
+
+from quaid.settings import GitSettings
+
+Who = Literal["owner", "other", "agent", "janitor", "import"]
+JANITOR = ("Quaid Janitor", "janitor@localhost")
+"""Name and e-mail address under which nights are committed."""
+_IMPORTS = ("import: ", "analyze: ")
+
+
+class LineOrigin(NamedTuple):
+    """The commit that touched a line last: its id, its author's name and e-mail address, its subject."""
+
+    commit: str
+    author: str
+    email: str
+    subject: str
+
+
+class Authors:
+    """Tells commits apart by the e-mail address of their author.
+
+    `own` is the address that Quaid commits under, `owner` are those with which the owner commits by hand; where none is
+    known, whoever commits by hand is the owner.
+    """
+
+    def __init__(self, own: str, owner: Collection[str] = ()) -> None:
+        self._own = frozenset({own, JANITOR[1]})
+        self._owner = frozenset(address.casefold() for address in owner if address)
+
+    @classmethod
+    def of(cls, settings: GitSettings, owner: tuple[str, str] | None) -> Authors:
+        """The authors of a vault whose `owner` commits by hand under this (name, e-mail)."""
+        more = (address.strip() for address in settings.addresses.split(","))
+        return cls(settings.email, (*([owner[1]] if owner else []), *more) if owner or settings.addresses else ())
+
+    def is_by_hand(self, email: str) -> bool:
+        """Return whether a person made the commit, not Quaid."""
+        return email not in self._own
+
+    def name(self, email: str, subject: str) -> Who:
+        """Return who wrote what a commit with this author and subject brought."""
+        if self.is_by_hand(email):
+            return "other" if self._owner and email.casefold() not in self._owner else "owner"
+        if email == JANITOR[1]:
+            return "janitor"
+        return "import" if subject.startswith(_IMPORTS) else "agent"
