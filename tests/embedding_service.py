@@ -7,11 +7,12 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from loopback import LoopbackServer
 
 if TYPE_CHECKING:
     import pytest
@@ -45,7 +46,7 @@ class EmbeddingService:
             def log_message(self, *_: object) -> None:
                 """Silence."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = LoopbackServer(Handler, port)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 

@@ -15,11 +15,12 @@ import zipfile
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from embed_tiny import HIDDEN, write_tiny_model
+from loopback import LoopbackServer
 
 from quaid.embed import download, fetch_weights, open_embedder, weights
 from quaid.errors import WeightsMissingError
@@ -58,7 +59,7 @@ class Hub:
             def log_message(self, *args):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = LoopbackServer(Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
@@ -406,7 +407,7 @@ class Index:
             def log_message(self, *args):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = LoopbackServer(Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/simple/"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 

@@ -7,9 +7,10 @@ import os
 import stat
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from loopback import LoopbackServer
 from vaults import wait_for
 
 from quaid.local import notifications
@@ -74,7 +75,7 @@ def hook():
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = LoopbackServer(Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}/s3cret", posted, answer
     server.shutdown()
