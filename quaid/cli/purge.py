@@ -32,7 +32,8 @@ def run_purge(
     ctx: typer.Context,
     ref: Annotated[str | None, typer.Argument(metavar="[REF]", help="The note to purge, in all its versions.")] = None,
     text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="Purge this text wherever it stands; - reads it from stdin.")
+        str | None,
+        typer.Option("--text", metavar="TEXT", help="Purge this text wherever it stands; - reads it from stdin."),
     ] = None,
     regex: Annotated[bool, typer.Option("--regex", help="TEXT is a regular expression.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and change nothing.")] = False,
@@ -83,13 +84,15 @@ def _what_is_asked(memory: Memory, ref: str | None, text: str | None, *, is_rege
     if text is not None:
         text = sys.stdin.read().strip("\r\n") if text == "-" else text
         return purging.join(purging.find_text(memory, text, is_regex=is_regex), interrupted)
-    assert ref is not None  # noqa: S101 - one of the two is given
+    assert ref is not None
     return purging.join(purging.find_note(memory, ref), interrupted)
 
 
 def _agrees(invocation: Invocation, plan: Plan, asked: Asked) -> bool:
     if not can_answer(invocation):
-        raise UsageError("A purge cannot be undone, so it asks. See what would go with --dry-run, and agree with --yes.")
+        raise UsageError(
+            "A purge cannot be undone, so it asks. See what would go with --dry-run, and agree with --yes."
+        )
     for line in _render_plan(plan, asked):
         invocation.say(line)
     return bool(not plan.obstacles and typer.confirm("Purge it? This cannot be undone", default=False, err=True))

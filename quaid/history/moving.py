@@ -20,6 +20,8 @@ from quaid.history.rewriting import Rewritten, Rules, translate_ids
 REMOTES = "refs/remotes/"
 _DELETED = ("FETCH_HEAD", "COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "gitk.cache")
 _KEPT = {"index", "packed-refs"}
+_STANDSTILL = re.compile(rb"(?m)^([0-9a-f]{40,64}) \1 [^\t\n]*\t?\n")
+"""What the reflog says of a branch that moved to its new commit: both are one now."""
 _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 
 
@@ -134,7 +136,7 @@ def clean_git_dir(
         if path.name in _DELETED or "logs/refs/remotes" in path.as_posix():
             path.unlink()
         elif (new := translate_ids(cleaned, rewritten.commits)) != data:
-            _overwrite(path, new)
+            _overwrite(path, _STANDSTILL.sub(b"", new) if "logs" in path.parts else new)
     return held
 
 
@@ -170,7 +172,9 @@ def list_versions(repository: Repository, path: str) -> list[str]:
     """The ids of all that the file at `path`, as git knows it, has ever held."""
     args = ("log", "--all", "--reflog", "-m", "--format=", "--raw", "--no-abbrev", "--no-renames", "-z")
     items = split_items(_run(repository, "read the history of a note", *args, "--", path))
-    return sorted({part for item in items if item.startswith(":") for part in item.split(" ")[2:4] if set(part) != {"0"}})
+    return sorted(
+        {part for item in items if item.startswith(":") for part in item.split(" ")[2:4] if set(part) != {"0"}}
+    )
 
 
 def _files_beside_objects(common: Path) -> Iterator[Path]:

@@ -125,6 +125,7 @@ class _Importer:
         self._process, self._reader, self._rules, self._found = process, reader, rules, found
         self._paths = _BadPaths(reader, rules, found)
         self._mark = 0
+        self._marks: dict[str, bytes] = {}
         self.rewritten = Rewritten()
 
     def import_files(self) -> None:
@@ -132,7 +133,7 @@ class _Importer:
             self.rewritten.files[old] = None
             if data is not None:
                 self._say(b"blob\nmark :%d\n" % self._next_mark() + _data(data))
-                self.rewritten.files[old] = self._ask_mark()
+                self.rewritten.files[old] = self._ask_mark(old)
 
     def import_commit(self, commit: GitObject) -> None:
         head, _, message = commit.data.partition(b"\n\n")
@@ -150,14 +151,15 @@ class _Importer:
             self._say(b"".join(change(line) + b"\n" for line in lines if line.startswith(name)))
         self._say(_data(self._with_new_ids(change(message))))
         for number, parent in enumerate(parents):
-            self._say(b"%s %s\n" % (b"merge" if number else b"from", self._new(parent).encode()))
+            self._say(b"%s %s\n" % (b"merge" if number else b"from", self._marks.get(parent, parent.encode())))
         self._say(b"M 040000 %s \n" % tree.encode())
         for move in moves:
             self._say(b"D %s\n" % _quoted(move.path))
         for move in moves:
             if (blob := self.rewritten.files.get(move.blob, move.blob)) is not None:
-                self._say(b"M %s %s %s\n" % (move.mode, blob.encode(), _quoted(self._rules.change_path(move.path))))
-        self.rewritten.commits[commit.id] = self._ask_mark()
+                named = self._marks.get(move.blob, blob.encode())
+                self._say(b"M %s %s %s\n" % (move.mode, named, _quoted(self._rules.change_path(move.path))))
+        self.rewritten.commits[commit.id] = self._ask_mark(commit.id)
 
     def finish(self) -> None:
         self._say(b"done\n")
@@ -171,14 +173,13 @@ class _Importer:
         new = self.rewritten.commits.get(said.decode())
         return said if new is None else new.encode()
 
-    def _new(self, commit_id: str) -> str:
-        return self.rewritten.commits.get(commit_id, commit_id)
-
     def _next_mark(self) -> int:
         self._mark += 1
         return self._mark
 
-    def _ask_mark(self) -> str:
+    def _ask_mark(self, old: str) -> str:
+        """Return the id of what was made last, in the place of `old`; only by its mark does fast-import find it."""
+        self._marks[old] = b":%d" % self._mark
         self._say(b"get-mark :%d\n" % self._mark)
         self._process.stdin.flush()
         answer = self._process.stdout.readline().strip()

@@ -31,10 +31,18 @@ def hold_alone(root: Path, state: Path) -> Iterator[None]:
     """
     with ExitStack() as stack:
         _stop_resident(root, stack)
-        for name, what in ((JANITOR_LOCK, "The janitor"), (EXTRACTION_LOCK, "An extraction"), (EMBEDDING_LOCK, "Embedding")):
+        for name, what in (
+            (JANITOR_LOCK, "The janitor"),
+            (EXTRACTION_LOCK, "An extraction"),
+            (EMBEDDING_LOCK, "Embedding"),
+        ):
             if not stack.enter_context(try_lock(state / name)):
                 raise LockedError(f"{what} is at work in {root}", "Try again when it has ended.")
-        if (watcher := find_watcher(state, datetime.now(UTC))) and watcher.is_alive(datetime.now(UTC)) and watcher.pid != os.getpid():
+        if (
+            (watcher := find_watcher(state, datetime.now(UTC)))
+            and watcher.is_alive(datetime.now(UTC))
+            and watcher.pid != os.getpid()
+        ):
             raise LockedError(f"Process {watcher.pid} ({watcher.what}) follows {root}", _AGAIN)
         if (pid := _find_process(state)) is not None:
             raise LockedError(f"Process {pid} has the index or local.db of {root} open", _AGAIN)
@@ -58,7 +66,9 @@ def _stop_resident(root: Path, stack: ExitStack) -> None:
             return
         attempt.close()
         if time.monotonic() >= until:
-            raise LockedError(f"A process of Quaid answers for {root}", "End your agents, or wait a minute; then try again.")
+            raise LockedError(
+                f"A process of Quaid answers for {root}", "End your agents, or wait a minute; then try again."
+            )
         time.sleep(0.1)
 
 

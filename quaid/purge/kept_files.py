@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -15,6 +16,9 @@ from quaid.place import AS_OF_DIR, DOCS_FILE, INDEX_FILE, LOCAL_FILE, write_priv
 from quaid.purge.rules import PurgeRules
 from quaid.purge.wording import Wording
 from quaid.sqlite import transaction
+
+if TYPE_CHECKING:
+    from apsw import SQLiteValue
 
 _MADE_AGAIN = ("model_answers", "project_notes", "doc_checks")
 """Tables of local.db whose rows go whole: half an answer is none."""
@@ -87,11 +91,13 @@ def list_tables(connection: apsw.Connection) -> list[str]:
 
 
 def _clean_local(path: Path, wording: Wording) -> None:
-    def holds(value: object) -> bool:
+    def holds(*values: SQLiteValue) -> SQLiteValue:
+        value = values[0]
         data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
         return isinstance(data, bytes) and wording.is_in(data)
 
-    def cleaned(value: apsw.SQLiteValue) -> apsw.SQLiteValue:
+    def cleaned(*values: SQLiteValue) -> SQLiteValue:
+        value = values[0]
         if isinstance(value, str):
             return wording.replace(value.encode("utf-8", "surrogatepass")).decode("utf-8", "replace")
         return wording.replace(value) if isinstance(value, bytes) else value

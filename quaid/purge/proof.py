@@ -53,7 +53,7 @@ def _find_places(
         proof.objects += 1
         if not proof.objects % 1000:
             tick(proof.objects)
-        if item.kind == "blob" and rules.change_file(item.data) != item.data or rules.wording.is_in(item.data):
+        if (item.kind == "blob" and rules.change_file(item.data) != item.data) or rules.wording.is_in(item.data):
             yield f"{item.kind} {item.id}"
     for folder in (*folders, repository.common_dir):
         for path in iterate_files(folder, (".git", "objects")):
@@ -85,7 +85,9 @@ def _find_phrases(connection: apsw.Connection, rules: PurgeRules) -> Iterator[st
         for text in rules.wording.texts:
             phrase = '"' + text.replace('"', '""').replace("\0", " ") + '"'
             try:
-                if connection.execute(f'SELECT rowid FROM "{name}" WHERE "{name}" MATCH ? LIMIT 1', (phrase,)).fetchone():
+                if connection.execute(
+                    f'SELECT rowid FROM "{name}" WHERE "{name}" MATCH ? LIMIT 1', (phrase,)
+                ).fetchone():
                     yield str(name)
             except apsw.SQLError:  # a text without a word is in no full-text index
                 continue

@@ -32,7 +32,9 @@ def planted(vault: Vault) -> Vault:
     """A vault that holds the secret wherever a vault can hold something."""
     with vault.memory() as memory:
         memory.remember(KEPT)
-    vault.write("episodes/2026/11/20-1402-2f1c9a.md", _note("episode", f"## user\n\nThe password is {SECRET}, and more."))
+    vault.write(
+        "episodes/2026/11/20-1402-2f1c9a.md", _note("episode", f"## user\n\nThe password is {SECRET}, and more.")
+    )
     vault.write("journal/2026-11-20.md", f"# Journal\n\n- Told of {SECRET}\n")
     vault.write("review/question.md", f"---\ntype: review\ntitle: {SECRET} or not\n---\nWhich one? {SECRET}\n")
     vault.write_fact("secret", f"Maya logs in with {SECRET} every day")
@@ -75,11 +77,17 @@ def _plant_state(vault: Vault) -> None:
     state = state_folder(vault.root)
     with vault.memory() as memory:
         memory.recall(f"what was {SECRET} again")  # recall log, index, words
-    ModelRecords(state / LOCAL_FILE).keep_answer("key", '{"said": "%s"}' % SECRET, "2026-11-20")
+    ModelRecords(state / LOCAL_FILE).put("key", SECRET, "2026-11-20", "2026-01-01")
     with closing(apsw.Connection(str(state / LOCAL_FILE))) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS planted (a TEXT, b BLOB)")
         connection.execute("INSERT INTO planted VALUES (?, ?)", (f"x {SECRET}", SECRET.encode()))
-    for name in ("queue/one.json", "quarantine/two.json", "trail/s.jsonl", "log/worker.log", "unfinished/x/change.json"):
+    for name in (
+        "queue/one.json",
+        "quarantine/two.json",
+        "trail/s.jsonl",
+        "log/worker.log",
+        "unfinished/x/change.json",
+    ):
         vault.write_state(name, f'{{"text": "{SECRET}"}}\n')
     shutil.copy(state / "index.db", state / "index.db.damaged")
     vault.write_state("as-of/abc.db", f"old {SECRET}")
@@ -131,11 +139,14 @@ def test_nothing_holds_a_purged_text_and_nothing_else_is_lost(planted: Vault) ->
     assert (planted.root / "MEMORY.md").read_text() == "Only in the working tree: [purged]. Keep this sentence.\n"
     assert len(planted.git("stash", "list").splitlines()) == 2
     assert planted.git("show", "stash@{1}:USER.md") == "first [purged]"
-    assert "M  AGENTS.md" in planted.status() and " M MEMORY.md" in planted.status()
+    assert "M  AGENTS.md" in planted.status()
+    assert " M MEMORY.md" in planted.status()
     assert planted.git("log", "--format=%H", "--reverse").splitlines()[:2] == before[:2]
     assert len(planted.git("log", "--format=%H").splitlines()) == len(before)
     assert planted.git("for-each-ref", "--format=%(refname)", "refs/remotes") == ""
-    assert planted.git("show", "told^{commit}:review/question.md").startswith('---\ntype: review\ntitle: "[purged] or not"')
+    assert planted.git("show", "told^{commit}:review/question.md").startswith(
+        '---\ntype: review\ntitle: "[purged] or not"'
+    )
     assert not (planted.root / "facts/secret.md").exists()
     assert "The password is [purged], and more." in (planted.root / "episodes/2026/11/20-1402-2f1c9a.md").read_text()
     planted.git("-C", str(planted.root.parent / "elsewhere"), "diff", "--exit-code", "HEAD")
@@ -169,8 +180,10 @@ def test_killed_before_any_step_it_is_completed_by_the_next_run(
     vault.git("stash", "push", "-q", "-m", f"one {SECRET}")
     if (child := os.fork()) == 0:
         monkeypatch.setattr(module, step, lambda *_, **__: os._exit(9))
-        _purge(vault)
-        os._exit(0)
+        try:
+            _purge(vault)
+        finally:
+            os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert (state_folder(vault.root) / purging.MARK_FILE).exists()
     assert SECRET not in (state_folder(vault.root) / purging.MARK_FILE).read_text()
@@ -195,12 +208,18 @@ def test_a_fact_that_was_forgotten_is_purged_by_its_name_and_so_is_what_others_s
 def test_a_killed_purge_of_a_note_is_completed_without_its_name(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     with vault.memory() as memory:
         told = memory.remember("Maya hides the spare key under the third stone")
-        if (child := os.fork()) == 0:
-            monkeypatch.setattr(moving, "prune", lambda *_: os._exit(9))
-            purging.purge(memory, purging.find_note(memory, told.id))
-        os.waitpid(child, 0)
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(moving, "prune", lambda *_: os._exit(9))
+        try:
+            with vault.memory() as memory:
+                purging.purge(memory, purging.find_note(memory, told.id))
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    with vault.memory() as memory:
         asked = purging.find_interrupted(memory)
-        assert asked is not None and asked.texts
+        assert asked is not None
+        assert asked.texts
         assert purging.purge(memory, asked)[1].holds
     assert "spare" not in vault.git("log", "--all", "--name-only", "-p")
 
@@ -221,7 +240,8 @@ def test_a_look_changes_nothing_and_names_the_owners_work_first(planted: Vault) 
     assert plan.notes == ("facts/secret.md",)
     assert plan.uncommitted == ("AGENTS.md", "MEMORY.md")
     assert plan.remotes == (("origin", "https://example.org/maya/vault.git"),)
-    assert plan.commits and not plan.obstacles
+    assert plan.commits
+    assert not plan.obstacles
     assert (planted.notes(), planted.head()) == (notes, head)
 
 
@@ -256,7 +276,9 @@ def test_it_refuses_where_it_could_not_be_complete(vault: Vault, tmp_path: Path)
 def test_signed_commits_lose_their_signatures_only_when_they_may(vault: Vault) -> None:
     vault.write_fact("secret", f"Maya logs in with {SECRET}")
     vault.save()
-    raw = vault.run("cat-file", "commit", "HEAD").stdout.replace(b"\n\n", b"\ngpgsig -----BEGIN\n abc\n -----END\n\n", 1)
+    raw = vault.run("cat-file", "commit", "HEAD").stdout.replace(
+        b"\n\n", b"\ngpgsig -----BEGIN\n abc\n -----END\n\n", 1
+    )
     (vault.root.parent / "raw").write_bytes(raw)
     vault.git("update-ref", "HEAD", vault.git("hash-object", "-t", "commit", "-w", str(vault.root.parent / "raw")))
     assert "--drop-signatures" in str(refused(lambda: _purge(vault), PurgeRefusedError))
