@@ -103,7 +103,8 @@ def _render_plan(plan: Plan, asked: Asked) -> list[str]:
         *[f"{path} has work that is not committed and holds the text" for path in plan.uncommitted],
         f"Notes that go: {len(plan.notes):,}{_names(plan.notes)}",
         f"Files in which [purged] stands for it: {len(plan.changed):,}{_names(plan.changed)}",
-        f"History: {plan.blobs:,} old files and {plan.messages:,} messages hold it; {plan.commits:,} commits are made again",
+        f"History: {plan.blobs:,} old files and {plan.messages:,} messages hold it",
+        f"Commits that are made again: {plan.commits:,}",
         *([f"{plan.signed:,} of them are signed and lose that: --drop-signatures"] if plan.signed else []),
         f"Texts looked for: {len(asked.texts):,}, in each encoding",
         *_render_elsewhere(plan),
@@ -118,15 +119,15 @@ def _names(paths: tuple[str, ...]) -> str:
 def _render_elsewhere(plan: Plan) -> list[str]:
     """What this purge does not reach."""
     return [
-        *[f"{name} ({url}) may hold it still. There: git push --force {name} --all" for name, url in plan.remotes],
+        *[f"{name} ({url}) may hold it still: make it anew and push, see docs/purge.md" for name, url in plan.remotes],
         *[f"{clone} is a clone that may hold it still. There: quaid purge --vault {clone} …" for clone in plan.clones],
     ]
 
 
 def _render_done(plan: Plan, proof: Proof) -> list[str]:
     return [
-        f"Purged: {plan.commits:,} commits made again, {len(plan.notes):,} notes gone, {len(plan.changed):,} files changed",
-        f"Proved: none of {proof.objects:,} objects, {proof.files:,} files and {proof.rows:,} values in tables holds it",
+        f"Purged: {plan.commits:,} commits made again, {len(plan.notes):,} notes gone, {len(plan.changed):,} changed",
+        f"Proved: none of {proof.objects:,} objects, {proof.files:,} files and {proof.rows:,} values of tables has it",
         *_render_elsewhere(plan),
     ]
 

@@ -1,27 +1,17 @@
-"""The files of a work tree and of a state folder without a text: what can be made again is deleted, the rest changed."""
+"""The files of a work tree and of a state folder without a text: what can be made again is deleted."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import apsw
-
-from quaid.local.database import open_local
+from quaid.local.rows import clean_rows
 from quaid.place import AS_OF_DIR, DOCS_FILE, INDEX_FILE, LOCAL_FILE, write_private
 from quaid.purge.rules import PurgeRules
 from quaid.purge.wording import Wording
-from quaid.sqlite import transaction
 
-if TYPE_CHECKING:
-    from apsw import SQLiteValue
-
-_MADE_AGAIN = ("model_answers", "project_notes", "doc_checks")
-"""Tables of local.db whose rows go whole: half an answer is none."""
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -59,7 +49,7 @@ def clean_state(state: Path, wording: Wording) -> None:
         for path in state.glob(f"{name}*"):
             path.unlink()
     if (state / LOCAL_FILE).exists():
-        _clean_local(state / LOCAL_FILE, wording)
+        clean_rows(state / LOCAL_FILE, wording.is_in, wording.replace)
     for path in iterate_files(state):
         if path.name.startswith((LOCAL_FILE, "cache.db")) and not path.name.endswith((".damaged", ".tmp")):
             continue
@@ -71,54 +61,6 @@ def clean_state(state: Path, wording: Wording) -> None:
             write_private(path, changed)
         if wording.is_in(os.fsencode(path.name)):
             path.unlink(missing_ok=True)
-
-
-def iterate_rows(connection: apsw.Connection) -> Iterator[tuple[str, bytes]]:
-    """Yield (table, value) for each text and blob in a database, those that full-text search keeps for itself too."""
-    for table in list_tables(connection):
-        for row in connection.execute(f'SELECT * FROM "{table}"'):
-            for value in row:
-                if isinstance(value, str):
-                    yield table, value.encode("utf-8", "surrogatepass")
-                elif isinstance(value, bytes):
-                    yield table, value
-
-
-def list_tables(connection: apsw.Connection) -> list[str]:
-    """The tables that hold rows of their own, by name."""
-    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-    return [str(name).replace('"', '""') for (name,) in connection.execute(query)]
-
-
-def _clean_local(path: Path, wording: Wording) -> None:
-    def holds(*values: SQLiteValue) -> SQLiteValue:
-        value = values[0]
-        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-        return isinstance(data, bytes) and wording.is_in(data)
-
-    def cleaned(*values: SQLiteValue) -> SQLiteValue:
-        value = values[0]
-        if isinstance(value, str):
-            return wording.replace(value.encode("utf-8", "surrogatepass")).decode("utf-8", "replace")
-        return wording.replace(value) if isinstance(value, bytes) else value
-
-    with closing(open_local(path)) as connection:
-        connection.create_scalar_function("holds", holds, 1, deterministic=True)
-        connection.create_scalar_function("cleaned", cleaned, 1, deterministic=True)
-        with transaction(connection):
-            for table in list_tables(connection):
-                for column in [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]:
-                    whole = f'DELETE FROM "{table}"'
-                    part = f'UPDATE OR REPLACE "{table}" SET "{column}" = cleaned("{column}")'
-                    connection.execute(f'{whole if table in _MADE_AGAIN else part} WHERE holds("{column}")')
-        compact(connection)
-
-
-def compact(connection: apsw.Connection) -> None:
-    """Write a database anew, so that no page of it holds what was deleted, and empty its write-ahead log."""
-    connection.execute("PRAGMA secure_delete = ON")
-    connection.execute("VACUUM")
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _overwrite(path: Path, data: bytes) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import apsw
-
-from quaid.errors import GitError
 from quaid.history.objects import iterate_objects
 from quaid.history.repository import Repository
-from quaid.purge.kept_files import iterate_files, iterate_rows
+from quaid.local.rows import find_phrases, iterate_values
+from quaid.purge.kept_files import iterate_files
 from quaid.purge.rules import PurgeRules
 
 _SQLITE = b"SQLite format 3\0"
@@ -39,7 +36,7 @@ def prove(
     """Read all objects of git, the files beside them, the files of `folders` and the rows of every database there.
 
     Raises:
-        GitError: an object cannot be read.
+        GitError, DiskFailedError: an object, or a database, cannot be read.
     """
     proof = Proof()
     proof.places = tuple(_find_places(repository, folders, rules, tick, proof))
@@ -67,27 +64,8 @@ def _find_places(
 
 def _find_tables(path: Path, rules: PurgeRules, proof: Proof) -> Iterator[str]:
     """The tables of a database, full-text search's own among them, that hold the text in a row."""
-    try:
-        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-            for table, value in iterate_rows(connection):
-                proof.rows += 1
-                if rules.wording.is_in(value):
-                    yield table
-            yield from _find_phrases(connection, rules)
-    except apsw.Error as error:
-        raise GitError("finish the proof", f"{path} cannot be read ({error})") from error
-
-
-def _find_phrases(connection: apsw.Connection, rules: PurgeRules) -> Iterator[str]:
-    """The full-text indexes that find one of the texts: what they keep of words is packed, so they are asked."""
-    query = "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%USING fts5 %'"
-    for (name,) in list(connection.execute(query)):
-        for text in rules.wording.texts:
-            phrase = '"' + text.replace('"', '""').replace("\0", " ") + '"'
-            try:
-                if connection.execute(
-                    f'SELECT rowid FROM "{name}" WHERE "{name}" MATCH ? LIMIT 1', (phrase,)
-                ).fetchone():
-                    yield str(name)
-            except apsw.SQLError:  # a text without a word is in no full-text index
-                continue
+    for table, value in iterate_values(path):
+        proof.rows += 1
+        if rules.wording.is_in(value):
+            yield table
+    yield from find_phrases(path, rules.wording.texts)

@@ -21,10 +21,11 @@ from quaid.history.objects import reading
 from quaid.history.repository import Repository, find_repository
 from quaid.history.rewriting import Survey
 from quaid.janitor.worktree import WORKTREES, clear_worktrees
+from quaid.local.rows import compact
 from quaid.memory import Memory
 from quaid.place import CACHE_FILE, DOCS_FILE, INDEX_FILE, state_folder, write_private
 from quaid.purge.holders import hold_alone
-from quaid.purge.kept_files import clean_state, clean_tree, compact, iterate_files
+from quaid.purge.kept_files import clean_state, clean_tree, iterate_files
 from quaid.purge.proof import Proof, prove
 from quaid.purge.rules import PurgeRules, list_texts
 from quaid.purge.wording import MIN_CHARS, Wording
@@ -225,7 +226,6 @@ def _make_index_again(memory: Memory) -> None:
     """Index the notes as they are now, and keep only the vectors of what they say."""
     from quaid.embed.cache import EmbeddingCache
     from quaid.index import database, documents, vectors
-    from quaid.sqlite import connect
 
     state = state_folder(memory.root)
     with Memory(memory.root, memory.settings) as again:
@@ -240,10 +240,7 @@ def _make_index_again(memory: Memory) -> None:
             fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
     with EmbeddingCache(state / CACHE_FILE) as cache:
         cache.prune(fingerprints, keys, 0)
-    import apsw
-
-    with closing(connect(state / CACHE_FILE, apsw.SQLITE_OPEN_READWRITE)) as connection:
-        compact(connection)
+    compact(state / CACHE_FILE)
 
 
 def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> Iterator[str]:
