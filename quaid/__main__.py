@@ -22,6 +22,10 @@ def run() -> NoReturn:
     """The entry point of the `quaid` script."""
     remove_working_folder()
     arguments = sys.argv[1:]
+    if arguments[:1] == ["merge-driver"]:
+        from quaid.cli.merge_driver import main as merge
+
+        os._exit(merge(arguments[1:]))
     asked = call.of_this_process(arguments)
     answer = asked.ask() if asked else None
     if answer is not None:

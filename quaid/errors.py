@@ -194,6 +194,19 @@ class UncommittedError(QuaidError):
         )
 
 
+class UnsavedWorkError(QuaidError):
+    """Files that no branch has would end up in another memory, or be lost."""
+
+    code = "unsaved"
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
+        super().__init__(
+            f"{paths[0]}{more} is not committed yet: nothing was changed. Commit it, or put it aside with: "
+            "git stash push -u"
+        )
+
+
 class FactTooShortError(QuaidError):
     code = "too_short"
 

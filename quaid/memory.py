@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from quaid.recall.provenance import Provenance
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
+    from quaid.timeline.timeline import Timeline
 
 
 class Memory:
@@ -144,10 +145,7 @@ class Memory:
         """Return the memories that answer `query`, best first.
 
         `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` and `door` say in the
-        recall log who asked; with `keep` False nothing is logged.
-
-        Raises:
-            RevisionError: no such revision, or none that early.
+        recall log who asked; with `keep` False nothing is logged. RevisionError: no such revision, or none that early.
         """
         wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **_frozen(options)})
         answer = self.answers.ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
@@ -214,9 +212,7 @@ class Memory:
 
     def forget(self, reference: str) -> WriteResult:
         """Take a fact, an entity, an episode or one turn out of the memory. git keeps it; `restore` brings it back.
-
-        Raises:
-            NotOursError: the note is the owner's own.
+        NotOursError: the note is the owner's own.
         """
         return self.writer.forget(reference)
 
@@ -226,9 +222,7 @@ class Memory:
 
     def configure(self, key: str, raw: str) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; `raw` is the value as typed in a shell.
-
-        Raises:
-            ConfigError: no such setting, or the value does not fit it.
+        ConfigError: no such setting, or the value does not fit it.
         """
         value = parse_value(key, raw)
         self.problem = None if isinstance(self.problem, SettingError) else self.problem  # this may repair it
@@ -323,10 +317,8 @@ class Memory:
         return done
 
     def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
-        """Take in what another memory holds. `options` are the fields of `ImportOptions`.
-
-        Raises:
-            BadInputError: it is nothing that Quaid knows.
+        """Take in what another memory holds. `options` are the fields of `ImportOptions`. BadInputError: it is nothing
+        that Quaid knows.
         """
         from quaid.capture.importer import ImportOptions, import_from
 
@@ -424,6 +416,13 @@ class Memory:
             self.dependencies, self.writer, self.documentation, lambda: self.models, self.sync,
             lambda root: Memory(root, self.settings), self._show,
         )  # fmt: skip
+
+    @property
+    def timeline(self) -> Timeline:
+        """The history of this vault: what changed and what it meant, undo, branches."""
+        from quaid.timeline.timeline import Timeline
+
+        return Timeline(self.dependencies, lambda: self.writer, self.answers, self._catch_up, self._show)
 
     @property
     def dependencies(self) -> Dependencies:

@@ -31,7 +31,7 @@ ROOM = 6_000_000_000
 
 
 LONG = (
-    "vault/test_crash.py", "janitor/test_night.py", "capture/test_extraction_killed.py", "capture/test_extraction_trouble.py", "memory/test_broken_notes.py", "sync/test_watch.py",
+    "vault/test_crash.py", "janitor/test_night.py", "timeline/test_undo.py", "capture/test_extraction_killed.py", "capture/test_extraction_trouble.py", "memory/test_broken_notes.py", "sync/test_watch.py",
     "sync/test_processes.py", "history/test_locks.py", "history/test_crash.py", "history/test_staging.py", "janitor/test_docs.py", "memory/test_memory.py", "capture/test_extraction.py",
     "janitor/test_runner.py", "llm/test_wire.py", "sync/test_index_equals_rebuild.py", "mcp/test_stdio.py",
     "cli/test_cli_projects.py", "agents/test_install_canary.py", "embed/test_weights.py", "janitor/test_vetoes.py",

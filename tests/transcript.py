@@ -32,10 +32,11 @@ def placeholders(today: str) -> list[tuple[str, str]]:
     return [
         (r"\b[0-9a-f]{64}\b", "<sha256>"),
         (r"\b[0-9a-f]{40}\b", "<commit>"),
-        (r"(commit +|, at )[0-9a-f]{10}", r"\1<commit>"),
+        (r"(commit +|, at |  at  )[0-9a-f]{10}", r"\1<commit>"),
         (r"(?m)^( *)[0-9a-f]{10}(?=  )", r"\1<commit>"),
         (r"01[0-9a-hjkmnp-tv-z]{24}", "<id>"),
         (r"-[0-9a-hjkmnp-tv-z]{5}\.md", "-<tail>.md"),
+        (r"(replaced by \S+|superseded_by set to \[\[\S+|\"by\": \"\S+)-[0-9a-hjkmnp-tv-z]{5}\b", r"\1-<tail>"),
         (rf"episodes/{day}-\d{{4}}", "episodes/<minute>"),
         (r"(?<=facts/)\d{4}/\d\d", "<month>"),
         (rf"{today}[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?", "<time>"),

@@ -280,7 +280,8 @@ def _message(imported: ImportResult) -> Message:
         lines.append(f"Left out: {reasons}.")
     for place, secrets in list(imported.redacted.items())[:SHOWN]:
         lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
-    return Message(f"import: {phrase_counts(imported.counts)} from {imported.format}", "\n".join(lines))
+    subject = f"import: {phrase_counts(imported.counts)} from {imported.format}"
+    return Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
 
 
 def phrase_counts(counts: Mapping[str, int]) -> str:

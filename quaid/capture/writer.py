@@ -29,6 +29,7 @@ from quaid.errors import (
     UncommittedError,
     VaultNotFoundError,
 )
+from quaid.history import merge_driver
 from quaid.history.merge import merge_lines
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
@@ -204,6 +205,7 @@ class Writer:
         if not (self._root / CONFIG_FILE).exists():
             raise VaultNotFoundError(self._root)
         history = dependencies.history()
+        merge_driver.set_up(self._root)  # the first write in a clone that was made with git
         with transaction.begin(self._root, history, dependencies.settings.git.wait_s, dependencies.say) as finished:
             if finished is not None and finished.key == key:
                 return WritePlan.from_answer(finished.answer)
@@ -275,7 +277,7 @@ class Writer:
             return WritePlan(WriteResult(said_in, said_in, "known", said))
         path = planned.edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
         written = WriteResult(path, path, "linked" if planned.edits else "known", said, created=planned.created)
-        return WritePlan(written, planned.edits, Message(f"link: {said}"))
+        return WritePlan(written, planned.edits, Message(f"link: {said}", trailers=(("Quaid-Task", "link"),)))
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -390,7 +392,7 @@ class Writer:
             return WritePlan(WriteResult(key, CONFIG_FILE, "unchanged", said))
         changed = (edit, *edits) if edit.after != edit.before else edits
         written = WriteResult(key, CONFIG_FILE, "set", said, created=created)
-        return WritePlan(written, changed, Message(f"config: {said}"))
+        return WritePlan(written, changed, Message(f"config: {said}", trailers=(("Quaid-Task", "config"),)))
 
     def _plan_owner(self, name: str) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
         """The edits that give the owner `name` a note, and the names of new ones; none where a note is called so."""

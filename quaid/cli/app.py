@@ -51,11 +51,19 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "link": CommandEntry("notes", "Connect two things in the graph."),
         "note": CommandEntry("notes", "Queue a line for the next conversation."),
     },
+    "Look back": {
+        "log": CommandEntry("log", "Show what changed and what it meant, commit by commit."),
+        "diff": CommandEntry("diff", "Compare the memory at two commits or days: facts, and answers."),
+        "undo": CommandEntry("undo", "Take back a change that Quaid made, and keep what came after."),
+        "bisect": CommandEntry("bisect", "Find the commit at which an answer was lost or gained."),
+        "branch": CommandEntry("branch", "Keep a memory beside this one, compare and merge them."),
+    },
     "Index": {
         "watch": CommandEntry("watch", "Follow changes of the files until stopped."),
         "sync": CommandEntry("sync", "Bring the index up to date with the files."),
         "reindex": CommandEntry("sync", "Rebuild the index from the files."),
         "verify": CommandEntry("sync", "Check the index against the files."),
+        "conflicts": CommandEntry("conflicts", "List the notes that a merge could not solve, and settle them."),
     },
     "Tidy": {
         "janitor": CommandEntry("janitor", "Review and merge facts; every decision is a commit that you can undo."),
@@ -75,7 +83,6 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "status": CommandEntry("status", "Show how the vault is, and what needs attention."),
         "doctor": CommandEntry("doctor", "Check everything Quaid needs on this machine."),
         "stats": CommandEntry("stats", "Show what the memory is made of, in numbers."),
-        "log": CommandEntry("log", "Show what changed, commit by commit."),
         "why": CommandEntry("why", "Show where a memory comes from and how it has changed."),
         "eval": CommandEntry("eval", "Replay questions and count the answers that are found, gained and lost."),
         "config": CommandEntry("config", "Show or change settings."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +14,10 @@ from quaid import Memory
 from quaid.cli.init import embed, fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
+from quaid.errors import QuaidError
 from quaid.model import Finding, Recall
 from quaid.report.doctor import examine
+from quaid.report.merging import set_up_merging
 from quaid.trust import locate_vault
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -51,6 +54,9 @@ def run_doctor(
         with invocation.open() as memory:
             if fetch_model(invocation, memory, force=True) is None:
                 embed(invocation, memory)
+    with suppress(QuaidError, OSError), Memory.open(root) as memory:  # why it cannot be is a finding
+        for done in set_up_merging(memory):
+            invocation.say(done)
     findings = examine(root)
     if hooks:
         from quaid.agents.canary import check_hosts

@@ -23,6 +23,7 @@ from quaid.cli.terminal import (
     styled,
     titled,
 )
+from quaid.cli.undo import tell_undone
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def run_janitor(
         elif action == "show":
             show_commits(invocation, memory, reference or "")
         elif action == "undo":
-            undo(invocation, memory.janitor, reference or "")
+            tell_undone(invocation, memory.timeline.undo(reference or ""))
         else:
             answer_questions(invocation, memory.janitor, reference or "", _ANSWERS[answer or action])
     return 0
@@ -189,7 +190,7 @@ def list_runs(invocation: Invocation, janitor: Janitor, limit: int) -> None:
 
 def show_commits(invocation: Invocation, memory: Memory, reference: str) -> None:
     """Show what a run or a commit did, with its changes."""
-    commits = memory.janitor.commits_of(reference)
+    commits = memory.timeline.commits_of(reference)
     diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
     invocation.tell(
         lambda: paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
@@ -217,22 +218,6 @@ def answer_questions(invocation: Invocation, janitor: Janitor, reference: str, a
     rows = [(clipped(question.title, line_width()),) for question in meant]
     invocation.tell(lambda: titled(head, rows), answer=answer, questions=[question.rel_path for question in meant])
     invocation.say("The next run carries it out: quaid janitor run")
-
-
-def undo(invocation: Invocation, janitor: Janitor, reference: str) -> None:
-    """Take back a run or one commit."""
-    undone = janitor.undo(reference)
-    head = f"{styled('Undone', 'green')}: {count(len(undone.commits), 'commit')}"
-    subjects = (f"  {commit.subject}" for commit in undone.commits[:MAX_SHOWN])
-    told = "Nothing was changed: it is undone already, or has only asked and counted"
-    if undone.commit:
-        told = lines(head, *subjects, f"  commit  {short(undone.commit)}")
-    kept = [(path, line) for path, changed in undone.kept.items() for line in changed or ("the whole note",)]
-    commits = [commit.id for commit in undone.commits]
-    invocation.tell(
-        lambda: lines(told, section("Changed since, so it stays", kept)),
-        commits=commits, commit=undone.commit, kept=undone.kept, left=undone.left,
-    )  # fmt: skip
 
 
 def change_schedule(invocation: Invocation, memory: Memory, at: str | None, *, dry_run: bool) -> None:

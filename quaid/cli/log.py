@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,9 @@ from quaid.cli.dates import parse_option_moment
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import moment, one_line, short, styled
 from quaid.errors import NoteNotFoundError
-from quaid.model import Commit
+
+if TYPE_CHECKING:
+    from quaid.timeline.log import LogEntry
 
 
 def run_log(
@@ -30,7 +32,9 @@ def run_log(
     ] = None,
     stat: Annotated[bool, typer.Option("--stat", help="List the files of each commit.")] = False,
 ) -> None:
-    """Show what changed, newest first, one commit a line. Times are in UTC.
+    """Show who changed what and what it meant, newest first, a night of the janitor's as one line. Times are in UTC.
+
+    With --author, --fact or --session each decision of a night is a line of its own.
 
     Examples:
       quaid log -n 5 --stat
@@ -45,20 +49,26 @@ def run_log(
             with suppress(NoteNotFoundError):  # what was forgotten is meant by its whole id
                 fact = memory.get(fact).document.id
             trailer = ("Quaid-Fact", fact)
-        commits = memory.answers.log(limit, author=author, grep_trailer=trailer, since=after and after.isoformat())
+        entries = memory.timeline.log(
+            limit, author=author, grep_trailer=trailer, since=after.isoformat() if after else None
+        )
         if fact and session:
-            commits = [commit for commit in commits if session in commit.trailers.get("Quaid-Session", ())]
-    invocation.tell(lambda: render_commits(commits, stat=stat), commits=[asdict(commit) for commit in commits])
-    if not commits:
+            entries = [entry for entry in entries if session in entry.commit.trailers.get("Quaid-Session", ())]
+    invocation.tell(
+        lambda: render_entries(entries, stat=stat),
+        commits=[{**asdict(entry.commit), "who": entry.who, "what": entry.what} for entry in entries],
+    )
+    if not entries:
         invocation.say("No commit fits.")
 
 
-def render_commits(commits: Sequence[Commit], *, stat: bool) -> str:
+def render_entries(entries: Sequence[LogEntry], *, stat: bool) -> str:
     """One line a commit, with `stat` also its files."""
-    authors = max((len(commit.author) for commit in commits), default=0)
+    named = [entry.commit.author if entry.who == "other" else entry.who for entry in entries]
+    width = max(map(len, named), default=0)
     lines = []
-    for commit in commits:
-        head = f"{styled(short(commit.id), 'yellow')}  {moment(commit.when)}  {commit.author:{authors}}"
-        lines.append(f"{head}  {one_line(commit.subject)}")
-        lines += [f"            {path}" for path in commit.files] if stat else []
+    for name, entry in zip(named, entries, strict=True):
+        head = f"{styled(short(entry.commit.id), 'yellow')}  {moment(entry.commit.when)}  {name:{width}}"
+        lines.append(f"{head}  {one_line(entry.what)}")
+        lines += [f"            {path}" for path in entry.commit.files] if stat else []
     return "\n".join(lines)

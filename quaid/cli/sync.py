@@ -9,7 +9,11 @@ import typer
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
+from quaid.errors import QuaidError
+from quaid.history import unmerged
+from quaid.janitor.settling import Settled, settle_merges
 from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.vault.layout import Layout
 
 
 def run_sync(
@@ -31,6 +35,19 @@ def run_sync(
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
+        settled = Settled()
+        try:
+            if unmerged.operation(memory.root) is None:
+                settled = settle_merges(memory.dependencies, memory.writer)
+            else:
+                for path in unmerged.keep_forgotten(memory.root, Layout.of(memory.settings.vault)):
+                    invocation.say(f"{path} stays forgotten, though another machine has changed it.")
+        except QuaidError as error:
+            invocation.say(f"What a merge has left could not be settled: {error}")
+        for kept, gone in settled.joined:
+            invocation.say(f"Two machines had made a note of one thing: {gone} is in {kept} now.")
+        for question in settled.questions:
+            invocation.say(f"What two machines have stated cannot both be true: see {question}")
         report = memory.sync(SyncOptions(trust_times=not full, accept_removals=accept_removals))
     tell_report(invocation, report)
 

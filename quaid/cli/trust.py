@@ -13,6 +13,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import styled
 from quaid.config import ignored_settings
 from quaid.errors import BadInputError, UsageError
+from quaid.history import merge_driver
 from quaid.history.creation import clone_vault
 from quaid.place import CONFIG_FILE
 
@@ -76,6 +77,7 @@ def run_trust(
 
 def _trust(invocation: Invocation, root: Path, said: str) -> None:
     is_new = trust.trust(root)
+    merge_driver.set_up(root)
     for remark in ignored_settings(root):
         invocation.say(remark)
     _tell(invocation, root, *(("trusted", said) if is_new else ("known", "Trusted already")))

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError
+from quaid.history.git_output import split_items
 from quaid.history.messages import LOG_FORMAT, build_commit
 from quaid.history.note_history import RAW, FileChange, read_blobs, read_log
 from quaid.history.repository import Repository
@@ -27,6 +28,17 @@ class VaultCommit:
     commit: Commit
     written: datetime
     changes: tuple[FileChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchHead:
+    """A branch and its newest commit, made `when`. `place` is the work tree that has it checked out, empty for none."""
+
+    name: str
+    id: str
+    when: datetime
+    is_current: bool
+    place: str
 
 
 def written_by_others(log: Iterable[VaultCommit], own: Collection[str]) -> frozenset[str]:
@@ -72,12 +84,71 @@ class Branches:
         with suppress(GitError):
             self._run("forget worktrees", "worktree", "prune")
 
+    def list_heads(self) -> list[BranchHead]:
+        """Return the owner's branches by name."""
+        fields = ("refname:lstrip=2", "objectname", "committerdate:unix", "HEAD", "worktreepath")
+        shape = f"--format={'%00'.join(f'%({field})' for field in fields)}%00"
+        out = self._run("list the branches", "for-each-ref", shape, "refs/heads")[1]
+        items = out.decode("utf-8", "surrogateescape").split("\0")
+        rows = zip(*(iter(items[:-1]),) * len(fields), strict=True)
+        return [
+            BranchHead(
+                name.removeprefix("\n"), commit_id, datetime.fromtimestamp(int(seconds), UTC), mark == "*", place
+            )
+            for name, commit_id, seconds, mark, place in rows
+        ]
+
+    def is_name(self, name: str) -> bool:
+        """Return whether git takes `name` for a branch."""
+        args = ("check-ref-format", "--branch", name)
+        return not name.startswith("-") and self._run("check a name", *args, accept=(0, 1, 128))[0] == 0
+
+    def create(self, name: str, commit_id: str) -> None:
+        """Make a branch. GitError: there is one of that name."""
+        self._run("make a branch", "branch", "--no-track", name, commit_id)
+
+    def switch(self, name: str) -> None:
+        """Check a branch out. GitError: a file that git does not have would be overwritten."""
+        self._run("switch to a branch", "switch", "--quiet", "--no-guess", "--no-overwrite-ignore", name)
+
+    def delete(self, head: BranchHead, backup: str) -> None:
+        """Delete a branch that is where `head` says, and keep what it held as the ref `backup`."""
+        lines = f"create {backup} {head.id}\ndelete refs/heads/{head.name} {head.id}\n"
+        self._run("delete a branch", "update-ref", "--stdin", stdin=lines.encode("utf-8", "surrogateescape"))
+
+    def count_apart(self, one: str, other: str) -> tuple[int, int]:
+        """Return how many commits only `one` has, and how many only `other`."""
+        args = ("rev-list", "--left-right", "--count", f"{one}...{other}", "--")
+        first, second = self._run("compare two branches", *args)[1].split()
+        return int(first), int(second)
+
+    def list_unsaved(self) -> list[str]:
+        """Return what no commit has: files that differ from HEAD, and notes that are untracked, as git knows them."""
+        args = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
+        lines = split_items(self._run("look for changes", *args)[1])
+        return [line[3:] for line in lines if not line.startswith("??") or line.endswith(".md")]
+
+    def merge_here(self, commit_id: str) -> tuple[str, list[str]]:
+        """Merge a commit into this work tree, which nobody else uses, without a commit: the id of the tree that comes
+        of it, and the files in which the two collide. Merge drivers that are configured take part.
+        """
+        # Nothing is committed here, but git asks who would.
+        identity = ("-c", "user.name=Quaid", "-c", "user.email=quaid@localhost")
+        settings = ("-c", "rerere.enabled=false", "-c", "merge.autoStash=false", "-c", "merge.conflictStyle=merge")
+        args = (*identity, *settings, "merge", "--quiet", "--no-commit", "--no-ff", "--no-verify-signatures", commit_id)
+        self._run("merge a branch", *args, accept=(0, 1))
+        unmerged = self._run("look for conflicts", "diff-files", "--name-only", "--diff-filter=U", "-z")[1]
+        if collided := list(dict.fromkeys(split_items(unmerged))):
+            return "", collided
+        return self._run("read the merge", "write-tree")[1].decode().strip(), []
+
     def reset(self, commit_id: str) -> None:
         """Set this work tree to `commit_id`; changes that are not committed are lost."""
         self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
 
-    def log(self) -> list[VaultCommit]:
-        """Every commit of the branch with what it changed in the vault, parents before children.
+    def log(self, *which: str, path: str = "") -> list[VaultCommit]:
+        """Every commit of the branch, or those that the options `which` of git log choose and that changed `path`, with
+        what it changed in the vault, parents before children.
 
         A file that is only moved is a change whose `source` is where it was.
 
@@ -85,6 +156,7 @@ class Branches:
             GitError: git refused, or there is no commit yet.
         """
         inside = self._repository.is_in_vault
+        files = [self._repository.to_git(path)] if path else []
         shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct")
         return [
             VaultCommit(
@@ -92,8 +164,36 @@ class Branches:
                 datetime.fromtimestamp(int(fields[6]), UTC),
                 tuple(self._in_vault(change) for change in changes if inside(change.path)),
             )
-            for fields, changes in read_log(self._run, *shape, "HEAD", "--")
+            for fields, changes in read_log(self._run, *shape, *(which or ("HEAD",)), "--", *files)
         ]
+
+    def read_commits(self, commit_ids: Iterable[str]) -> list[VaultCommit]:
+        """Return these commits; the changes of a merge are what it brought to its first parent."""
+        wanted = list(commit_ids)
+        return self.log("--no-walk", "-m", "--first-parent", *wanted) if wanted else []
+
+    def has(self, commit_id: str, branch: str = "HEAD") -> bool:
+        """Return whether a branch has got the commit."""
+        args = ("merge-base", "--is-ancestor", commit_id, branch)
+        return self._run("look for a commit", *args, accept=(0, 1))[0] == 0
+
+    def list_path(self, last: str, first: str | None = None) -> list[str]:
+        """Return the ids of the commits from `first` (or the first of all) to `last` along first parents that changed
+        the vault, and of these two in any case, oldest first.
+        """
+        span = [last, f"^{first}"] if first else [last]
+        inside = [self._repository.prefix] if self._repository.prefix else []
+        args = ("rev-list", "--first-parent", "--reverse", *span, "--", *inside)
+        ids = self._run("read the history", *args)[1].decode().split()
+        return list(dict.fromkeys([*([first] if first else []), *ids, last]))
+
+    def find_touching(self, text: str, last: str) -> list[str]:
+        """Return the ids of the commits up to `last` that changed how often the vault's files hold `text`, newest
+        first.
+        """
+        inside = [self._repository.prefix] if self._repository.prefix else []
+        args = ("log", "--first-parent", "-m", "--no-textconv", "--format=%H", f"-S{text}", last, "--", *inside)
+        return list(dict.fromkeys(self._run("look for a text", *args)[1].decode().split()))
 
     def _in_vault(self, change: FileChange) -> FileChange:
         source = change.source

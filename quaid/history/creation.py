@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid import trust
+from quaid.history import merge_driver
 from quaid.history.git_process import execute, explain
 from quaid.model import Message
 from quaid.vault import transaction
@@ -37,6 +38,7 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
     trust.begin_state(root)
     made_repository = history.find_repository(root) is None
     history.create_repository()
+    merge_driver.set_up(root)
     with transaction.begin(root, history, wait_s, say):
         committed = transaction.apply(
             root, transaction.VaultChange("init", plan.edits, Message("init: a vault for Quaid")), history

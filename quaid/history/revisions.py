@@ -12,7 +12,7 @@ from functools import cached_property
 
 from quaid.errors import GitError, RevisionError
 from quaid.history import filters
-from quaid.history.git_output import SUBMODULE, parse_tree
+from quaid.history.git_output import SUBMODULE, Version, parse_raw, parse_tree
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
 
@@ -75,24 +75,41 @@ class Revisions:
         prefix = [self._repository.prefix] if self._repository.prefix else []
         args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
         listed = parse_tree(self._run("list a revision", *args)[1])
-        return [
-            TreeFile(self._repository.to_vault(path), int(version.mode, 8), version.blob)
-            for path, version in listed
-            if version.mode != SUBMODULE
-        ]
+        found = (self._file(path, version) for path, version in listed)
+        return [file for file in found if file is not None]
 
-    def read_files(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
-        """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
-        no filter is run.
+    def compare(self, before: str | None, after: str) -> Iterator[tuple[TreeFile | None, TreeFile | None]]:
+        """(old, new) of each file of the vault in which two commits differ, None where one has none. Without a commit
+        `before` all are new.
         """
+        if before is None:
+            yield from ((None, file) for file in self.list_files(after))
+            return
+        args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
+        prefix = ["--", self._repository.prefix] if self._repository.prefix else []
+        for path, *versions in parse_raw(self._run("compare two revisions", *args, *prefix)[1]):
+            old, new = (self._file(path, version) for version in versions)
+            if old or new:
+                yield old, new
+
+    def _file(self, path: str, version: Version | None) -> TreeFile | None:
+        if version is None or version.mode == SUBMODULE:
+            return None
+        return TreeFile(self._repository.to_vault(path), int(version.mode, 8), version.blob)
+
+    def read_files(self, files: Sequence[TreeFile], *, filtered: bool = False) -> Iterator[tuple[str, bytes]]:
+        """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
+        no filter is run: only who writes them again wants them `filtered`.
+        """
+        unfiltered = () if filtered else tuple(filters.without(self._filters))
         for start in range(0, len(files), BATCH):
             batch = files[start : start + BATCH]
             # One line is one file in what git is asked.
             odd = [file for file in batch if "\n" in file.rel_path]
-            yield from self._read_batch([file for file in batch if file not in odd] if odd else batch)
+            yield from self._read_batch([file for file in batch if file not in odd] if odd else batch, unfiltered)
             for file in odd:
                 path = f"--path={self._repository.to_git(file.rel_path)}"
-                args = (*filters.without(self._filters), "cat-file", "--filters", path, file.blob)
+                args = (*unfiltered, "cat-file", "--filters", path, file.blob)
                 yield file.rel_path, self._run("read a note", *args)[1]
 
     def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
@@ -104,13 +121,13 @@ class Revisions:
     def _filters(self) -> Sequence[str]:
         return filters.list_configured(self._run)
 
-    def _read_batch(self, files: Sequence[TreeFile]) -> Iterator[tuple[str, bytes]]:
+    def _read_batch(self, files: Sequence[TreeFile], unfiltered: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         if not files:
             return
         # The size git prints is that of the blob, and a filter may change it: a random mark separates them.
         mark = secrets.token_hex(16).encode()
         lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
-        args = (*filters.without(self._filters), "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
+        args = (*unfiltered, "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
         _, out = self._run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
         before, *parts = out.split(mark + b"\n")
         if before or len(parts) != len(files):

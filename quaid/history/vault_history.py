@@ -174,6 +174,7 @@ class History:
         grep_trailer: tuple[str, str] | None = None,
         since: str | None = None,
         author: str | None = None,
+        own_line: bool = False,
     ) -> list[Commit]:
         """The newest `limit` commits that touch the vault, newest first; times are in UTC.
 
@@ -183,12 +184,13 @@ class History:
             grep_trailer: only commits with this (key, value) among their trailers.
             since: only commits after this date, in any form git reads.
             author: only commits whose author's name or e-mail contains this.
+            own_line: only commits that this branch did not get by a merge.
 
         Raises:
             GitError: git refused, for example a repository it does not trust.
         """
         options = ["-m", "--no-renames", *([f"--since={since}"] if since else [])]
-        options += [f"--author={escape(author)}"] if author else []
+        options += [*([f"--author={escape(author)}"] if author else []), *(["--first-parent"] if own_line else [])]
         if grep_trailer is None:
             return self._log([f"-n{limit}", *options], paths)
         grep_trailer = grep_trailer[0], on_one_line(grep_trailer[1])
@@ -277,8 +279,7 @@ class History:
 
     def has_commit(self, commit_id: str) -> bool:
         """Return True if git has this commit (it may have pruned it)."""
-        args = ("cat-file", "-e", f"{commit_id}^{{commit}}")
-        return self._run("look for a commit", *args, accept=(0, 1, 128))[0] == 0
+        return resolve(self._run, commit_id) is not None
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
         """Return those of these paths, gone from disk, that HEAD has; all of them before the first commit."""

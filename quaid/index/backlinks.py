@@ -102,6 +102,25 @@ def links_to(connection: apsw.Connection, document: Document) -> list[Related]:
     return _related(connection, f"doc_id IN ({linking}) AND doc_id <> ?2", (keys, document.doc_id))
 
 
+def list_linking(connection: apsw.Connection, name: str) -> list[str]:
+    """Return the paths of the notes that link to, or cite, the note called `name`, whether or not it is there."""
+    rows = connection.execute(
+        "SELECT path FROM documents WHERE doc_id IN (SELECT doc_id FROM links WHERE target_key = ?1 "
+        "UNION SELECT doc_id FROM citations WHERE lower(episode) = ?1) ORDER BY path",
+        (name_key(name),),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def list_paths(connection: apsw.Connection, paths: Iterable[str]) -> list[tuple[int, str]]:
+    """Return (doc_id, path) of those of `paths` that are in the index."""
+    rows = connection.execute(
+        "SELECT doc_id, path FROM documents WHERE path IN (SELECT value FROM json_each(?)) ORDER BY path",
+        (json.dumps(list(paths)),),
+    )
+    return [(int(row[0]), str(row[1])) for row in rows]
+
+
 def replaced_by(connection: apsw.Connection, document: Document) -> list[Related]:
     """Return what took the document's place, then what took the place of that."""
     found: list[Document] = []

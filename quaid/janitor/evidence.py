@@ -14,11 +14,12 @@ from quaid.local.runs import evidence_key
 if TYPE_CHECKING:
     from quaid.index.facts import LivingFact
     from quaid.janitor.task_context import TaskContext
+    from quaid.model import Note
 
 
-def fact_evidence(fact: LivingFact) -> str:
+def fact_evidence(fact: LivingFact | Note) -> str:
     """The evidence of a judgement of a fact: what it says and when it holds, not what each run changes."""
-    return "\n".join([fact.id, fact.text_hash, fact.valid_from or "", fact.valid_until or ""])
+    return "\n".join([fact.id, fact.text_hash or "", fact.valid_from or "", fact.valid_until or ""])
 
 
 def days_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:

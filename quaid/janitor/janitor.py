@@ -1,4 +1,4 @@
-"""The janitor of a vault: the façade of this room. It wires a run, and writes what the owner answers and undoes."""
+"""The janitor of a vault: the façade of this room. It wires a run, and writes what the owner answers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
 from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunDependencies, Runner, RunOptions
+from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
-from quaid.janitor.undo import Undone, find_commits, plan_undo, undo_message
 from quaid.janitor.worktree import JANITOR
 from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs
-from quaid.model import Commit, Committed, Edit, Message, note_name
+from quaid.model import Committed, Edit, Message, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
 from quaid.sync.derived_index import SyncOptions
@@ -33,7 +33,6 @@ from quaid.vault import layout, transaction
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies, Writer
     from quaid.docs.documentation import Documentation
-    from quaid.history.branches import VaultCommit
     from quaid.llm import Models
     from quaid.sync.derived_index import SyncReport
     from quaid.sync.embedding import Progress
@@ -71,6 +70,8 @@ class Janitor:
             LockedError, JanitorStoppedError: nothing was done.
         """
         now = now or datetime.now(UTC)
+        if not options.dry_run:
+            settle_merges(self._dependencies, self._writer)
         last = self._runs.last_success()
         began = Run(layout.new_id(now), now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)
         if not options.dry_run:
@@ -120,31 +121,6 @@ class Janitor:
     def runs(self, limit: int) -> list[Run]:
         """The last runs, newest first."""
         return self._runs.list(limit)
-
-    def commits_of(self, reference: str) -> list[Commit]:
-        """The commits of a run, or one commit of the janitor's, newest first.
-
-        Raises:
-            BadInputError: there is no such run or commit.
-        """
-        found = find_commits(self._dependencies.history(), self._log(), reference)
-        return [logged.commit for logged in reversed(found)]
-
-    def undo(self, reference: str) -> Undone:
-        """Take back a run or one of its commits but for what was changed since; the same is not proposed again.
-
-        Raises:
-            BadInputError: there is no such thing, or all of it was changed since: nothing was done.
-        """
-        history, log = self._dependencies.history(), self._log()
-        undone = find_commits(history, log, reference)
-        changes, kept = plan_undo(self._root, history, undone, log, reference)
-        commits = tuple(logged.commit for logged in reversed(undone))
-        if not changes:
-            return Undone(commits, None, kept)
-        key = f"undo {' '.join(commit.id for commit in commits)}"
-        committed = self._apply(key, changes, undo_message(commits))
-        return Undone(commits, committed.id, kept, committed.left)
 
     # -- a run ---------------------------------------------------------------------------------------------------
 
@@ -234,10 +210,6 @@ class Janitor:
 
     def _deliver(self, text: str, feature: Feature = "janitor") -> list[str]:
         return deliver(self._root, self._settings.notifications, feature, text)
-
-    def _log(self) -> list[VaultCommit]:
-        git = self._dependencies.history()
-        return git.branches.log() if git.state().head else []
 
     def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Committed:
         history, wait_s = self._dependencies.history(), self._settings.git.wait_s

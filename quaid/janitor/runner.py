@@ -7,14 +7,13 @@ what still fits the owner's files.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import LockedError, NoteChangedError, QuaidError, UsageError
+from quaid.errors import NoteChangedError, QuaidError, UsageError
 from quaid.history.branches import last_written
 from quaid.index import documents
 from quaid.index.facts import list_living
@@ -36,9 +35,8 @@ from quaid.janitor.run_report import RunReport
 from quaid.janitor.task_context import Judgements, TaskContext, Veto
 from quaid.janitor.task_table import TASKS, Task
 from quaid.janitor.vetoes import VETO
-from quaid.janitor.worktree import Worktree, clear_worktrees, open_worktree
+from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
 from quaid.model import Edit, Message
-from quaid.place import state_folder
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding, Progress
 from quaid.vault import transaction
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.recall.records import RecallRecords
 
-LOCK_FILE = "janitor.lock"
 MAX_GAPS = 100
 _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
@@ -119,7 +116,7 @@ class Runner:
         if unknown:
             raise UsageError(f"There is no task {unknown[0]!r}. Tasks are: {', '.join(task.name for task in TASKS)}.")
         tasks = [task for task in TASKS if not names or task.name in names]
-        with self._alone():
+        with janitor_lock(self._dependencies.root):
             clear_worktrees(root, history)
             history.wait_until_ready(dependencies.say)
             if not is_dry_run:
@@ -146,17 +143,6 @@ class Runner:
         return report
 
     # -- before the tasks ----------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        from filelock import FileLock, Timeout
-
-        path = state_folder(self._dependencies.root) / LOCK_FILE
-        try:
-            with FileLock(path, timeout=0, mode=0o600):
-                yield
-        except Timeout as error:
-            raise LockedError("Another janitor is at work in this vault") from error
 
     def _prepare(self, worktree: Worktree) -> None:
         history = self._dependencies.history

@@ -36,7 +36,12 @@ ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 def is_byproduct(rel_path: str) -> bool:
     """Return whether a file only comes along with decisions: a question, or this device's counters."""
-    return asks(rel_path) or _COUNTERS.fullmatch(rel_path) is not None
+    return asks(rel_path) or is_counter(rel_path)
+
+
+def is_counter(rel_path: str) -> bool:
+    """Return whether a file counts the recalls of one device."""
+    return _COUNTERS.fullmatch(rel_path) is not None
 
 
 def asks(rel_path: str) -> bool:

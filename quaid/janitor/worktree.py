@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.errors import LockedError
 from quaid.history.vault_history import History
 from quaid.index import database
 from quaid.index.reader import IndexReader
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 JANITOR = ("Quaid Janitor", "janitor@localhost")
 WORKTREES = "worktrees"
+LOCK_FILE = "janitor.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,22 @@ class Worktree:
     def tip(self) -> str:
         """The newest commit."""
         return self.history.state().head or self.base
+
+
+@contextmanager
+def janitor_lock(root: Path) -> Iterator[None]:
+    """Let no janitor begin in the vault at `root`, which needs the branch that it began on.
+
+    Raises:
+        LockedError: one is at work.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(make_state_folder(root) / LOCK_FILE, timeout=0, mode=0o600):
+            yield
+    except Timeout as error:
+        raise LockedError("A janitor is at work in this vault") from error
 
 
 @contextmanager

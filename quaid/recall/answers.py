@@ -253,12 +253,16 @@ class Answers:
         if self._records is not None:
             self._records.close()
 
-    def _answer_of_past(self, query: str, options: RecallOptions, as_of: str, progress: Progress | None) -> Recall:
+    def pasts(self) -> PastIndexes:
+        """Return the indexes of the past."""
         if self._past is None:
             from quaid.sync.as_of import PastIndexes
 
             self._past = PastIndexes(self._root, self._settings, self._embedding, self._git)
-        past = self._past.open(as_of, progress)
+        return self._past
+
+    def _answer_of_past(self, query: str, options: RecallOptions, as_of: str, progress: Progress | None) -> Recall:
+        past = self.pasts().open(as_of, progress)
         reader = IndexReader(past.path)
         connection = reader.open()
         if connection is None:

@@ -31,6 +31,7 @@ from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
 from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_notes
 from quaid.report.language import STEP, propose_model
+from quaid.report.merging import check_merging
 from quaid.report.outbound import describe_outbound, list_outbound
 from quaid.resident.listener import find_listening, why_nobody_can_listen
 from quaid.sync.follow import find_watcher
@@ -397,6 +398,7 @@ def check_disk(memory: Memory) -> Outcome:
 CHECKS: dict[str, Callable[[Memory], Outcome]] = {
     "repository": check_repository,
     "git lock": check_git_lock,
+    "merging": check_merging,
     "state": check_state,
     "writes": check_writes,
     "index": check_index,

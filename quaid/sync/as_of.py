@@ -89,6 +89,16 @@ class PastIndexes:
             self._known[past.commit] = past
         return past
 
+    @contextmanager
+    def discarding(self) -> Iterator[None]:
+        """Inside, those that have to be made are not kept for another question: at the end they are gone."""
+        kept = set(self._folder.glob("*.db"))
+        try:
+            yield
+        finally:
+            for path in set(self._folder.glob("*.db")) - kept:
+                path.unlink(missing_ok=True)
+
     def _path(self, point: Point) -> Path:
         """Named after all that decides what is in it."""
         import hashlib

@@ -59,6 +59,14 @@ class Head:
     problems: tuple[str, ...] = ()
 
 
+class KeyLines(NamedTuple):
+    """A key of a head, what it says, and the lines that say it, comments and blank lines behind it among them."""
+
+    name: str
+    value: Any
+    lines: str
+
+
 class _Place(NamedTuple):
     """The offsets of a head without its `---` lines, and of the body behind it."""
 
@@ -125,6 +133,30 @@ def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
     for key, value in changes.items():
         text = _set_field(text, key, value)
     return text
+
+
+def split_keys(text: str) -> list[KeyLines]:
+    """The keys of a note's head in their order; none where it has no head. Joined, their lines are the head.
+
+    Raises:
+        FrontmatterBrokenError: the head is not plain YAML, says a key twice, or cannot be cut between its lines.
+    """
+    place = _split(text)
+    if place is None and _OPEN.match(text):
+        raise FrontmatterBrokenError("the frontmatter is never closed with ---")
+    head = text[place.start : place.end] if place else ""
+    try:
+        node = _compose(head)
+        pairs = _pairs(node)
+    except yaml.YAMLError as error:
+        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_explain(error)}") from error
+    marks = [key.start_mark for key, _ in node.value] if node is not None and not node.flow_style else []
+    starts = [mark.index - mark.column for mark in marks]
+    is_cut = all(not head[start : mark.index].strip() for start, mark in zip(starts, marks, strict=True))
+    if not is_cut or len({*starts, *dict(pairs)}) != 2 * len(pairs) or bool(head.strip()) != bool(starts):
+        raise FrontmatterBrokenError("the frontmatter is not a list of keys, each in lines of its own")
+    cuts = [0, *starts[1:], len(head)]
+    return [KeyLines(name, value, head[slice(*cuts[i : i + 2])]) for i, (name, value) in enumerate(pairs)]
 
 
 def render(fields: Mapping[str, Value | None]) -> str:

@@ -94,10 +94,11 @@ def forget(changes: Iterable[UncommittedChange]) -> None:
         each.path.unlink(missing_ok=True)
 
 
-def commit_travelling(root: Path, history: History, rel_path: str) -> None:
-    """Commit what travels if `rel_path` is part of it; the caller holds the vault's lock."""
+def commit_travelling(root: Path, history: History, rel_path: str | None = None) -> None:
+    """Commit what travels, if `rel_path` is part of it where one is given; the caller holds the vault's lock."""
     travelling = list_travelling(root)
-    if any(edit.rel_path == rel_path for each in travelling for edit in each.change.edits):
+    paths = {edit.rel_path for each in travelling for edit in each.change.edits}
+    if paths and (rel_path is None or rel_path in paths):
         change = join(root, replace(travelling[0].change, edits=()), travelling)
         history.commit(change.edits, change.message)
         forget(travelling)

@@ -228,7 +228,7 @@ def test_undo_of_a_commit_leaves_what_only_came_along(service, vault, thanks):
     with vault.memory() as memory:
         episode = memory.extract(thanks).path
         fact = memory.remember("Maya plays the flute")
-        memory.janitor.undo(fact.commit)
+        memory.timeline.undo(fact.commit)
         assert (vault.root / episode).exists()
         assert not (vault.root / fact.path).exists()
 

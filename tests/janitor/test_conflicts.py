@@ -112,7 +112,7 @@ def test_neither_is_true_and_both_go_and_come_back(asking):
     report = asking.night()
     assert not list((asking.root / "facts").glob("*.md"))
     with asking.memory() as memory:
-        memory.janitor.undo(report.run)
+        memory.timeline.undo(report.run)
     assert body_of(asking, "facts/breakfast.md") == BREAKFAST
     report = asking.night()
     assert (report.done, report.asked) == ([], [])

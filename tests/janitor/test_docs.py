@@ -293,7 +293,7 @@ class TestADocumentInTheVault:
 
         calls = len(model.asked)
         with vault.memory() as memory:
-            memory.janitor.undo(report.run)
+            memory.timeline.undo(report.run)
         assert note.read_bytes() == before
         report = night(*STALENESS)
         assert (report.asked, report.done, questions(vault)) == ([], [], [])

@@ -181,7 +181,7 @@ def test_what_is_undone_is_not_written_again(telling):
     telling.service.answers["edges"] = stating({"Ben settled in Oslo.": [("Ben", "lives_in", "Oslo")]})
     report = telling.night()
     with telling.memory() as memory:
-        memory.janitor.undo(report.run)
+        memory.timeline.undo(report.run)
     assert body_of(telling, "facts/one.md") == "Ben settled in Oslo."
     telling.night()
     assert body_of(telling, "facts/one.md") == "Ben settled in Oslo."

@@ -162,7 +162,7 @@ def test_each_commit_is_undone_alone_and_the_rest_and_later_edits_stay(judged, t
             note.write_text(note.read_text() + "\nThe owner's own line.\n")
         vault.save("mine")
         for commit, changed in touched.items():
-            assert memory.janitor.undo(commit).commit
+            assert memory.timeline.undo(commit).commit
             assert edited[commit].read_text().endswith("The owner's own line.\n")
             untouched = {path: data for path, data in untouched.items() if path not in changed}
         memory.sync()
@@ -274,6 +274,6 @@ def test_no_model_harms_the_memory(few, env, tmp_path, name):
     if vault.head() == head:
         return
     with vault.memory() as memory:
-        memory.janitor.undo(report.run)
+        memory.timeline.undo(report.run)
     asked = {path for path in vault.notes() if path.startswith("review/")}
     assert {path: data for path, data in vault.notes().items() if path not in asked} == before

@@ -90,7 +90,7 @@ def test_what_the_owner_undoes_is_not_done_again(vault, tidy, how):
     night = tidy(*plans)
     if how == "undo":
         with vault.memory() as memory:
-            undone = memory.janitor.undo(night.run)
+            undone = memory.timeline.undo(night.run)
         assert len(undone.commits) == 2
     elif how == "git revert":
         vault.git("revert", "--no-edit", "HEAD^2~1", "HEAD^2")
@@ -108,7 +108,7 @@ def test_one_decision_is_undone_alone_and_later_edits_of_the_owner_stay(vault, t
     note.write_text(note.read_text() + "\nAsk her about it.\n")
     vault.git("commit", "-qam", "mine")
     with vault.memory() as memory:
-        memory.janitor.undo(vault.git("rev-parse", "HEAD^1^2~1"))
+        memory.timeline.undo(vault.git("rev-parse", "HEAD^1^2~1"))
         assert memory.verify().ok
     assert "every day" not in note.read_text()
     assert "Ask her about it." in note.read_text()
@@ -415,7 +415,7 @@ def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkey
     assert "every day" in (inner.root / one).read_text()
     assert work.git("status", "--porcelain", "-uall").splitlines() == ["M code.py", "?? notes/memory/facts/walrus.md"]
     with inner.memory() as memory:
-        assert memory.janitor.undo(report.run).commit
+        assert memory.timeline.undo(report.run).commit
     assert tidying(inner, monkeypatch)(rewriting(one, "Maya drinks oat milk every day")).vetoed == 1
 
 

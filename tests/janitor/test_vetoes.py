@@ -25,7 +25,7 @@ def two_rewrites(vault):
 
 def undo(vault, reference):
     with vault.memory() as memory:
-        done = memory.janitor.undo(reference)
+        done = memory.timeline.undo(reference)
         assert_verified(memory)
     return done
 
@@ -271,7 +271,7 @@ def test_a_night_whose_lines_a_later_one_has_changed_says_which_to_undo_first(va
     first = tidy(rewriting(one, "Maya drinks oat milk every day"))
     second = tidy(rewriting(one, "Maya drinks tea", evidence="2"))
     with vault.memory() as memory, pytest.raises(BadInputError, match=f"rewrite {one[:20]}.*Undo that first"):
-        memory.janitor.undo(first.run)
+        memory.timeline.undo(first.run)
     undo(vault, second.run)
     undo(vault, first.run)
     assert (vault.root / one).read_bytes() == before
@@ -294,8 +294,8 @@ def test_a_line_that_was_changed_since_stays_and_is_named(vault, tidy, what):
     note.write_text(note.read_text().replace("read book 20", "read the twentieth book"))
     vault.save("mine")
     with vault.memory() as memory:
-        reference = night.run if what == "the night" else memory.janitor.commits_of(night.run)[0].id
-        undone = memory.janitor.undo(reference)
+        reference = night.run if what == "the night" else memory.timeline.commits_of(night.run)[0].id
+        undone = memory.timeline.undo(reference)
     assert undone.kept == {core: ["- Maya has read the twentieth book"]}
     assert note.read_bytes() == before[core] + b"- Maya has read the twentieth book\n"
     assert (vault.root / fact).read_bytes() == before[fact]
@@ -318,7 +318,7 @@ def test_one_decision_of_an_older_night_is_undone_alone(vault, tidy):
     tidy(rewriting(three, "Ana sails at dawn"))
     rebase(vault)
     with vault.memory() as memory:
-        (meant,) = [commit for commit in memory.janitor.commits_of(night.run) if "task1" in commit.subject]
+        (meant,) = [commit for commit in memory.timeline.commits_of(night.run) if "task1" in commit.subject]
     undo(vault, meant.id)
     assert "every day" in (vault.root / one).read_text()
     assert "old clocks" in (vault.root / two).read_text()

@@ -82,7 +82,7 @@ def test_a_question_is_data_too(service):
 
 def test_more_and_longer_candidates_than_can_be_judged_are_cut(service):
     service.value = judged(*[3] * MAX_JUDGED)
-    judgement = judge(service, ["y" * 5_000] * 30)
+    judgement = judge(service, ["y" * 5_000] * 30, budget_s=60)
     assert sorted(judgement.grades) == list(range(MAX_JUDGED))
     _, memories = given_to(service)
     assert [len(memory["text"]) for memory in memories] == [MAX_CHARACTERS] * MAX_JUDGED

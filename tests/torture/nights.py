@@ -196,10 +196,10 @@ class Year:
         run = self.chance.choice(self._runs)
         with self.vault.memory() as memory:
             try:
-                commits = memory.janitor.commits_of(run)
+                commits = memory.timeline.commits_of(run)
                 reference = run if self.chance.random() < 0.5 else self.chance.choice(commits).id
                 before = self.vault.notes()
-                memory.janitor.undo(reference)
+                memory.timeline.undo(reference)
             except BadInputError:
                 self.counts["undo refused"] += 1
                 return

@@ -1,0 +1,94 @@
+"""The merge driver that git calls for a file which both sides have changed, and the line of git's config that names it.
+
+In a clone where Quaid is not installed, or fails, git merges the text, as it does everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from quaid.errors import QuaidError
+from quaid.vault.merging.texts import MAX_BYTES, merge_note
+
+COMMAND = "merge-driver"
+KEY = "merge.quaid.driver"
+ATTRIBUTE = "merge=quaid"
+"""What .gitattributes says of the files that the driver is called for."""
+_FILES = "%O %A %B %L %P"
+_DRIVER = re.compile(rf"^\s*driver = \"?(?P<program>.+?) (?:-P -m quaid )?{COMMAND} ", re.MULTILINE)
+
+
+def merge_files(base: str, ours: str, theirs: str, marker_size: str, path: str) -> int:
+    """Merge three files into `ours`; 0 when all is solved, 1 when it has conflict markers. `path` is only its name."""
+    files = [Path(name) for name in (base, ours, theirs)]
+    merged = None
+    if max(file.stat().st_size for file in files) <= MAX_BYTES:
+        with suppress(Exception):  # whatever a file holds, git's own merge can do with it
+            merged = merge_note(files[0].read_bytes(), files[1].read_bytes(), files[2].read_bytes(), path)
+    if merged is None:
+        labels = ("-L", "ours", "-L", "base", "-L", "theirs")
+        command = ("git", "merge-file", *labels, f"--marker-size={marker_size}", "--", ours, base, theirs)
+        return int(os.spawnvp(os.P_WAIT, command[0], command) != 0)  # noqa: S606
+    draft = Path(f"{ours}.quaid")
+    draft.write_bytes(merged)
+    draft.replace(ours)
+    return 0
+
+
+def command_line() -> str:
+    """Return the command that git is to run: `quaid`, or the one of this installation where PATH has none. Where it is
+    gone or fails, git's own merge of the text takes its place.
+    """
+    import shlex
+    import shutil
+
+    script = Path(sys.executable).with_name("quaid")
+    if shutil.which("quaid"):
+        program = "quaid"
+    elif os.access(script, os.X_OK):
+        program = shlex.quote(str(script))
+    else:
+        program = f"{shlex.quote(sys.executable)} -P -m quaid"
+    merge = f"{program} {COMMAND} {_FILES}".replace("%", "\0", program.count("%")).replace("\0", "%%")
+    return f"{merge} || {{ test $? -gt 1 && git merge-file --marker-size=%L %A %O %B; }}"
+
+
+def is_set_up(root: Path) -> bool:
+    """Return whether git calls the driver in the repository of the vault at `root`, and finds it. Starts no process."""
+    import shlex
+    import shutil
+
+    from quaid.history.repository import find_repository
+
+    repository = find_repository(root)
+    if repository is None:
+        return False
+    with suppress(OSError):
+        config = (repository.common_dir / "config").read_text("utf-8", "replace")
+        found = _DRIVER.search(config[config.find('[merge "quaid"]') :]) if '[merge "quaid"]' in config else None
+        if found:
+            with suppress(ValueError):
+                return shutil.which(shlex.split(found["program"].replace('\\"', '"'))[0]) is not None
+    return False
+
+
+def set_up(root: Path) -> bool:
+    """Have git call the driver in the repository of the vault at `root`; whether it does so only from now on.
+
+    A repository that takes no change is left as it is: git merges the text there.
+    """
+    from quaid.history.git_process import ask
+    from quaid.history.repository import find_repository
+
+    repository = find_repository(root)
+    if repository is None or is_set_up(root):
+        return False
+    settings = {"merge.quaid.name": "notes of Quaid, by their parts", KEY: command_line()}
+    try:
+        return all(ask(repository, ["config", "--local", key, value])[0] == 0 for key, value in settings.items())
+    except QuaidError:
+        return False

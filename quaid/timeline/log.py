@@ -1,0 +1,82 @@
+"""`quaid log`: commits with what they meant, a night as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from quaid.janitor.vetoes import RUN
+from quaid.model import Commit
+from quaid.timeline.changes import MaySee, compare, list_blobs, list_spans, read_sides
+from quaid.timeline.wording import Who, name_author, tell
+
+if TYPE_CHECKING:
+    from quaid.history.branches import VaultCommit
+    from quaid.vault.layout import Layout
+
+MAX_READ = 300
+"""Files of one commit that are read to tell what it meant; of the others its subject tells."""
+Blobs = Callable[[Iterable[str]], Mapping[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A commit, who made it, and what it meant."""
+
+    commit: Commit
+    who: Who
+    what: str
+
+
+def hide(commit: Commit) -> LogEntry:
+    """Return all that is told of a commit of nothing but what another owner keeps private."""
+    hidden = replace(commit, subject="", body="", trailers={}, files=())
+    return LogEntry(hidden, "other", "what another owner keeps private")
+
+
+def list_entries(list_commits: Callable[[int], list[Commit]], limit: int, *, fold: bool) -> list[list[Commit]]:
+    """Return the newest `limit` entries, each as its commits; with `fold` all of a night are one, its merge first.
+    `list_commits` gives the newest so many commits.
+    """
+    asked = limit
+    while True:
+        found = list_commits(asked)
+        entries = _fold(found) if fold else [[commit] for commit in found]
+        if len(entries) >= limit or len(found) < asked:
+            return entries[:limit]
+        asked *= 4
+
+
+def _fold(commits: Iterable[Commit]) -> list[list[Commit]]:
+    entries: dict[str, list[Commit]] = {}
+    for commit in commits:
+        entries.setdefault(next(iter(commit.trailers.get(RUN, ())), commit.id), []).append(commit)
+    return list(entries.values())
+
+
+def describe(
+    entries: Sequence[Sequence[Commit]],
+    logged: Iterable[VaultCommit],
+    read_blobs: Blobs,
+    own: Collection[str],
+    owner: str | None,
+    place: Layout,
+    may_see: MaySee,
+) -> list[LogEntry]:
+    """Return the entries in words. `logged` are their first commits with what these changed, `own` and `owner` as
+    for `name_author`.
+    """
+    files = {entry[0].id: set(entry[0].files) for entry in entries}
+    spans = {
+        one.commit.id: {path: span for path, span in list_spans(one).items() if path in files[one.commit.id]}
+        for one in logged
+        if len(one.changes) <= MAX_READ
+    }
+    blobs = read_blobs(list_blobs(*spans.values()))
+    told = []
+    for entry in entries:
+        who = name_author(entry[0], own, owner)
+        changes = compare(*read_sides(spans.get(entry[0].id, {}), blobs), place, may_see)
+        told.append(LogEntry(entry[0], who, tell(entry, changes, who)))
+    return told

@@ -1,0 +1,242 @@
+"""Undo of any change that Quaid made: found by name, planned as edits, with a message that later nights read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.errors import BadInputError, QuaidError
+from quaid.history.merge import revert_change
+from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks, is_byproduct, trailers_of_undoing
+from quaid.model import Commit, Edit, Message
+from quaid.place import CONFIG_FILE
+from quaid.timeline.changes import Span, list_spans
+from quaid.timeline.wording import PULL, UNDO
+from quaid.vault import frontmatter
+from quaid.vault.uncommitted import TRAVELLED
+
+if TYPE_CHECKING:
+    from quaid.history.branches import VaultCommit
+    from quaid.history.vault_history import History
+    from quaid.timeline.changes import MemoryChange
+
+_FIRST_LOOK = 50
+"""Commits among which the last change is looked for first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The commits that an undo took back, newest first, and the commit that does; None where nothing was left to undo,
+    or nothing was to be done yet. `changes` is what it does to the memory. `kept` is what was changed since and so
+    stays: paths, each with its lines. `left` are paths whose change is on disk and not committed.
+    """
+
+    commits: tuple[Commit, ...]
+    commit: str | None
+    changes: tuple[MemoryChange, ...] = ()
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
+
+
+class Versions(NamedTuple):
+    """A file before and after what is undone; None for no file."""
+
+    before: bytes | None
+    after: bytes | None
+
+
+class Present(NamedTuple):
+    """The vault as it is: what a file holds, where the note with the id of another lies by now, and whether nobody but
+    the janitor has changed a file since.
+    """
+
+    read: Callable[[str], bytes | None]
+    find_moved: Callable[[str, bytes], str | None]
+    is_only_tidied: Callable[[str], bool]
+
+
+def find_commits(history: History, reference: str) -> list[VaultCommit]:
+    """The commits that are meant, oldest first: those of a run, or one. A run is found by its name, which a rebase
+    leaves as it is.
+
+    Raises:
+        BadInputError: there is no such run or commit.
+    """
+    of_runs = history.branches.log(f"--grep=^{RUN}: ", "HEAD") if history.state().head else []
+
+    def runs_of(commits: Iterable[VaultCommit]) -> list[str]:
+        return [run for logged in commits for run in logged.commit.trailers.get(RUN, ())]
+
+    runs: list[str] = []
+    chosen: list[VaultCommit] = []
+    if len(reference) >= 4:
+        runs = [run for run in runs_of(of_runs) if run.startswith(reference) or run.endswith(reference)]
+    if not runs:
+        with suppress(QuaidError):
+            commit_id = history.revisions.find(reference).id
+            chosen = history.branches.read_commits([commit_id]) if history.branches.has(commit_id) else []
+            runs = runs_of(logged for logged in of_runs if logged.commit.id == commit_id and not logged.changes)
+    if runs:
+        chosen = [logged for logged in of_runs if runs[-1] in logged.commit.trailers.get(RUN, ())]
+    found = [logged for logged in chosen if logged.changes]
+    if not found:
+        raise unknown(reference)
+    return found
+
+
+def unknown(reference: str) -> BadInputError:
+    """The refusal of what nothing is called."""
+    return BadInputError(f"No run and no commit is called {reference!r}. See them with: quaid log")
+
+
+def find_last(history: History, own: Collection[str]) -> str:
+    """Return the newest commit of Quaid's on this branch that undoes nothing, brings nothing from another machine, and
+    is not undone yet.
+
+    Raises:
+        BadInputError: there is none.
+    """
+    asked = _FIRST_LOOK
+    while True:
+        found = history.log(limit=asked, own_line=True)
+        undone: set[str] = set()
+        for commit in (commit for commit in found if commit.email in own and commit.files):
+            if commit.id in undone or PULL in commit.trailers.get(TASK, ()):
+                continue
+            if REVERTS in commit.trailers:
+                undone.update(commit.trailers[REVERTS])
+            elif not undone.intersection(_ids_of(history, commit)):
+                return commit.id
+        if len(found) < asked:
+            raise BadInputError("Quaid has made no change that is not undone. See what there is with: quaid log")
+        asked *= 8
+
+
+def _ids_of(history: History, commit: Commit) -> list[str]:
+    """The ids by which an undo names a commit: of a night those of its decisions."""
+    return [logged.commit.id for logged in find_commits(history, commit.id)] if RUN in commit.trailers else []
+
+
+def check_undoable(undone: Sequence[VaultCommit], own: Collection[str], boundary: Collection[str]) -> None:
+    """Refuse what is not Quaid's to take back, or cannot be.
+
+    Raises:
+        BadInputError
+    """
+    for logged in undone:
+        commit = logged.commit
+        if commit.id in boundary:
+            raise BadInputError(
+                f"The history of this clone is cut off at {commit.id[:10]}: what it changed is not known. "
+                "Fetch the rest with: git fetch --unshallow"
+            )
+        if own and commit.email not in own:
+            raise BadInputError(
+                f"{commit.id[:10]} ({commit.subject}) is {commit.author}'s, not Quaid's: nothing was undone. "
+                f"Undo it all the same with: quaid undo --any {commit.id[:10]}"
+            )
+        if any(change.path == CONFIG_FILE and change.befores[0] is None for change in logged.changes):
+            raise BadInputError(
+                f"{commit.id[:10]} ({commit.subject}) has made the vault itself: nothing was undone. "
+                "See what came after with: quaid log"
+            )
+
+
+def changed_paths(undone: Sequence[VaultCommit]) -> dict[str, Span]:
+    """Return path -> span over all of `undone`, oldest first, of each file that they were about: not what only came
+    along, such as the counters of recalls.
+    """
+    spans: dict[str, Span] = {}
+    for logged in undone:
+        travelled = logged.commit.trailers.get(TRAVELLED, ())
+        for path, (before, after) in list_spans(logged).items():
+            if path not in travelled:
+                spans[path] = (spans[path][0] if path in spans else before, after)
+    about = {path for path in spans if not is_byproduct(path)}
+    if not about or is_run(undone):
+        about |= {path for path in spans if asks(path)}
+    return {path: span for path, span in spans.items() if path in about}
+
+
+def is_run(undone: Sequence[VaultCommit]) -> bool:
+    """Return whether they are commits of the janitor's."""
+    return any(RUN in logged.commit.trailers for logged in undone)
+
+
+def plan_undo(
+    versions: Mapping[str, Versions], now: Present, *, is_night: bool
+) -> tuple[tuple[Edit, ...], dict[str, list[str]]]:
+    """Return the edits that take back what made each file's `after` of its `before`, none where all of it is undone
+    already; and by path the lines that stay because they were changed since, none for a whole note.
+    """
+    edits: list[Edit] = []
+    kept: dict[str, list[str]] = {}
+    for path, version in sorted(versions.items()):
+        if is_night and asks(path):
+            # Of what comes along with decisions only questions that nobody has answered go.
+            current = now.read(path)
+            if version.before is None and current is not None and current == version.after:
+                edits.append(Edit(path, current, None))
+            continue
+        edit, lines = _plan_note(path, version, now)
+        if lines is not None:
+            kept[edit.rel_path] = lines
+        edits += [edit] if edit.before != edit.after else []
+    return tuple(edits), kept
+
+
+def _plan_note(path: str, version: Versions, now: Present) -> tuple[Edit, list[str] | None]:
+    """The edit of one file, and the lines of it that stay."""
+    before, after = version
+    current = now.read(path)
+    if current is None and (moved := now.find_moved(path, after or before or b"")):
+        if after is None:  # it is back already, elsewhere
+            return Edit(path, None, None), None
+        path, current = moved, now.read(moved)
+    if current in (before, after):
+        return Edit(path, current, before), None
+    if after is None or current is None:
+        return Edit(path, current, current), []
+    if before is None:
+        # What a review has made of a note is nothing without the note; that it was said again, or edited, is.
+        is_lost = _confirmations(after) == _confirmations(current) and now.is_only_tidied(path)
+        return (Edit(path, current, None), None) if is_lost else (Edit(path, current, current), [])
+    wanted, lines = revert_change(before, after, current)
+    said = [line.decode(errors="replace").strip() for line in lines]
+    return Edit(path, current, wanted), said or None
+
+
+def _confirmations(data: bytes) -> object:
+    return frontmatter.parse(data.decode("utf-8", "replace")).fields.get("confirmations")
+
+
+def undo_message(commits: Sequence[Commit]) -> Message:
+    """The message of the commit that takes back `commits`, newest first."""
+    subject = commits[0].subject if len(commits) == 1 else f"{len(commits)} decisions of a night"
+    return Message(
+        f"undo: {subject}",
+        "\n".join(f"This reverts commit {commit.id}." for commit in commits),
+        (*((REVERTS, commit.id) for commit in commits), *trailers_of_undoing(reversed(commits)), (TASK, UNDO)),
+    )
+
+
+def refusal_of(
+    history: History, kept: Mapping[str, Sequence[str]], versions: Mapping[str, Versions], undone: Sequence[VaultCommit]
+) -> BadInputError:
+    """The refusal where all that is to be undone was changed since, with the next step. `kept` is what may be seen."""
+    if not kept:
+        return BadInputError(
+            "What another owner keeps private was changed since: nothing was undone. Ask its owner, and see your own "
+            "changes with: quaid log"
+        )
+    path, lines = next(iter(kept.items()))
+    later = history.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD", path=path)
+    by = f", first by {later[0].commit.id[:10]} ({later[0].commit.subject})" if later else ""
+    is_new = not lines and path in versions and versions[path].before is None
+    step = f"Undo that first: quaid undo {later[0].commit.id[:10]}" if later else "See it with: quaid diff"
+    more = f", or forget it: quaid forget {quote(path)}" if is_new else ""
+    more += f", or single commits instead: quaid janitor show {undone[-1].commit.id[:10]}" if len(undone) > 1 else ""
+    return BadInputError(f"{path} was changed since in the same lines{by}: nothing was undone. {step}{more}")

@@ -1,0 +1,138 @@
+"""A commit in words: who made it, and what it meant to the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from quaid.janitor.vetoes import RUN, TASK
+from quaid.janitor.worktree import JANITOR
+from quaid.model import Commit, Kind, note_name
+from quaid.timeline.changes import MemoryChange
+
+Who = Literal["owner", "agent", "janitor", "import", "other"]
+MAX_NAMED = 2
+"""So many facts or notes of a commit are named; more are counted."""
+MAX_QUOTED = 60
+"""Characters of a statement that a line quotes."""
+NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
+_TYPED = {"review", "config", UNDO, MERGE}
+"""Tasks that are the owner's own word: no agent is offered them."""
+_DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"} | {
+    "review": "answered:"
+}  # fmt: skip
+"""What stands before the colon of a subject that says it best itself -> the word for having done it."""
+_OF_TURNS = {"forget": "forgot", "restore": "restored"}
+_OF_FACTS = {"learned": "learned", "changed": "changed", "superseded": "replaced", "restored": "restored"} | {
+    "moved": "moved", "forgotten": "forgot"
+}  # fmt: skip
+_OF_NOTES = {"added": "added", "changed": "changed", "moved": "moved", "removed": "removed"}
+_OF_EPISODES = {"added": "kept", "changed": "kept more of", "moved": "moved", "removed": "forgot"}
+_OF_QUESTIONS = {"added": "asked", "changed": "answered", "moved": "moved", "removed": "closed"}
+
+
+def name_author(commit: Commit, own: Collection[str], owner: str | None) -> Who:
+    """Return who made a commit: `own` are Quaid's e-mail addresses, `owner` is the one with which git commits by hand
+    here, None where it is not known.
+    """
+    task = next(iter(commit.trailers.get(TASK, ())), "")
+    if commit.email not in own:
+        return "owner" if owner in {None, commit.email} else "other"
+    if task in _TYPED or commit.subject.startswith("config: "):
+        return "owner"
+    if task == IMPORT or commit.subject.startswith("import: "):
+        return "import"
+    return "janitor" if commit.email == JANITOR[1] or RUN in commit.trailers else "agent"
+
+
+def tell(commits: Sequence[Commit], changes: Sequence[MemoryChange], who: Who) -> str:
+    """Return what the newest of `commits` meant, of whose `run` the others are; `changes` are those it made."""
+    commit = commits[0]
+    what, _, said = commit.subject.partition(": ")
+    task = next(iter(commit.trailers.get(TASK, ())), "")
+    is_by_hand = who in {"owner", "other"} and not task and what != "config"
+    if RUN in commit.trailers and task != NIGHT:  # its merge is gone, by a rebase
+        return f"night: {said}" + (f" and {len(commits) - 1} more" if len(commits) > 1 else "")
+    if task == UNDO:
+        meant = said.removeprefix("undo ").removeprefix("undo: ")
+        return f"{'brought back' if said.startswith('undo: ') else 'took back'}: {meant}"
+    if what in _DONE and said and not is_by_hand:
+        return f"{_DONE[what]} {said}"
+    if what in _OF_TURNS and all(change.kind == Kind.EPISODE for change in changes):
+        return f"{_OF_TURNS[what]} {said}"
+    if what == "restore":
+        changes = [replace(change, how="restored") if change.how == "learned" else change for change in changes]
+    meant = ", ".join(_list_meanings(changes, "edited" if is_by_hand else "changed"))
+    if is_by_hand and meant:
+        return f"{meant} ({commit.subject})"
+    return meant or commit.subject
+
+
+def _list_meanings(changes: Sequence[MemoryChange], changed: str) -> Iterator[str]:
+    """What `changes` come to, sort by sort; `changed` is the word for having changed a note."""
+    facts = [change for change in changes if change.kind == Kind.FACT]
+    pairs = list(pair_replaced(facts))
+    paired = {id(change) for pair in pairs for change in pair}
+    yield from _phrase("replaced", [f"{quote(old.text)} with {quote(new.text)}" for old, new in pairs], "fact")
+    confirmed = [fact for fact in facts if is_confirmed(fact)]
+    yield from _phrase("confirmed", [quote(fact.text) for fact in confirmed], "fact")
+    for how, verb in _OF_FACTS.items():
+        those = [fact for fact in facts if fact.how == how and id(fact) not in paired and fact not in confirmed]
+        yield from _phrase(verb, [_tell_fact(fact) for fact in those], "fact")
+    for kind, verbs, noun in (
+        (Kind.ENTITY, _OF_NOTES, "entity"),
+        (Kind.EPISODE, _OF_EPISODES, "conversation"),
+        (Kind.REVIEW, _OF_QUESTIONS, "question"),
+        (None, {**_OF_NOTES, "changed": changed}, "note"),
+    ):
+        named = {Kind.FACT, Kind.ENTITY, Kind.EPISODE, Kind.REVIEW}
+        those = [change for change in changes if (change.kind == kind if kind else change.kind not in named)]
+        for how, verb in verbs.items():
+            yield from _phrase(verb, [_name(change) for change in those if change.how == how], noun)
+
+
+def is_confirmed(fact: MemoryChange) -> bool:
+    """Return whether a fact was only said again."""
+    return fact.was is None and any(detail.startswith("confirmations ") for detail in fact.details)
+
+
+def _name(change: MemoryChange) -> str:
+    """An entity by its name, any other note by its file's."""
+    return change.text if change.kind == Kind.ENTITY else change.path.rsplit("/", 1)[-1]
+
+
+def _phrase(verb: str, named: Sequence[str], noun: str) -> Iterator[str]:
+    if not named:
+        return
+    if noun in {"conversation", "question"}:
+        things = f"a {noun}" if len(named) == 1 else f"{len(named):,} {noun}s"
+    elif len(named) > MAX_NAMED:
+        things = f"{len(named):,} {noun.removesuffix('y')}{'ies' if noun.endswith('y') else 's'}"
+    else:
+        things = " and ".join(named)
+    yield f"{verb} {things}"
+
+
+def _tell_fact(fact: MemoryChange) -> str:
+    if fact.was is not None:
+        return f"{quote(fact.was)} to {quote(fact.text)}"
+    is_told = fact.how == "changed" and fact.details
+    return f"{quote(fact.text)} ({', '.join(fact.details)})" if is_told else quote(fact.text)
+
+
+def pair_replaced(changes: Iterable[MemoryChange]) -> Iterator[tuple[MemoryChange, MemoryChange]]:
+    """Yield each superseded fact with the learned one that replaces it."""
+    learned = {name: change for change in changes if change.how == "learned" for name in _names(change)}
+    for change in changes:
+        if change.how == "superseded" and change.by is not None and (new := learned.get(note_name(change.by))):
+            yield change, new
+
+
+def _names(change: MemoryChange) -> tuple[str, ...]:
+    return change.id, note_name(change.path)
+
+
+def quote(text: str) -> str:
+    """Return a statement as a line quotes it."""
+    return f"“{text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1].rstrip() + '…'}”"

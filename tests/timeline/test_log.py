@@ -1,0 +1,148 @@
+"""The log says who did what, and a night is one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from janitor_nights import approve, decide, remember, rewriting, tidying
+from timelines import HOME, MILK
+from vaults import refused
+
+from quaid.cli.main import main
+from quaid.errors import BadInputError
+from quaid.model import Commit
+from quaid.timeline import log, wording
+
+
+def told(vault, **which):
+    with vault.memory() as memory:
+        return [(entry.who, entry.what) for entry in memory.timeline.log(30, **which)]
+
+
+def test_each_kind_of_change_is_told_in_words(vault):
+    with vault.memory() as memory:
+        start = len(memory.timeline.log(30))
+        memory.remember(MILK)
+        porto = memory.remember("Maya lives in Porto with Tom", replaces=HOME)
+        memory.restore(porto.replaced)
+        memory.forget(porto.id)
+        memory.restore(porto.id)
+        memory.forget("s9#t3")
+        memory.link("Maya", "knows", "Ana")
+        memory.configure("recall.depth", "fast")
+        memory.timeline.undo()
+        entries = memory.timeline.log(30)
+    vault.write("USER.md", "# Maya\n\nShe likes tea.\n")
+    vault.write("notes/sea.md", "The sea.\n")
+    vault.save("tea and the sea")
+    new = [(entry.who, entry.what) for entry in entries[: len(entries) - start]]
+    assert new == [
+        ("owner", 'took back: config: recall.depth = "fast"'),
+        ("owner", 'set recall.depth = "fast"'),
+        ("agent", "linked Ana knows Maya"),
+        ("agent", "forgot turn 3 of session s9"),
+        ("agent", "restored “Maya lives in Porto with Tom”"),
+        ("agent", "forgot “Maya lives in Porto with Tom”"),
+        ("agent", f"restored “{HOME}”"),
+        ("agent", f"replaced “{HOME}” with “Maya lives in Porto with Tom”"),
+        ("agent", f"confirmed “{MILK}”"),
+    ]
+    assert told(vault)[0] == ("owner", "added sea.md, edited USER.md (tea and the sea)")
+
+
+def test_many_facts_are_counted(vault):
+    remember(vault, "Ana sails at night", "Ben paints old boats", "Cleo grows red tulips")
+    assert told(vault)[0] == ("agent", "learned 3 facts")
+
+
+def test_a_night_is_one_line_with_what_it_did_and_its_decisions_are_found_by_their_facts(vault, monkeypatch):
+    paths = remember(vault, "Ana sails at night", "Ben paints old boats")
+    plans = [
+        lambda context: [decide(context, path, approve, kind="approve", is_minor=True) for path in paths],
+        rewriting(paths[0], "Ana sails at dawn", task="task1"),
+    ]
+    before = len(told(vault))
+    tidying(vault, monkeypatch)(*plans)
+    new = told(vault)
+    assert len(new) == before + 1
+    assert new[0] == ("janitor", "night: approved 2 facts, reworded 1")
+    with vault.memory() as memory:
+        decided = memory.timeline.log(30, author="Janitor")
+    assert len(decided) == 3
+    assert vault.git("log", "-1", "--format=%P").count(" ") == 1
+
+
+def test_a_night_that_a_rebase_has_flattened_is_still_one_line():
+    run = {"Quaid-Run": ("01a",), "Quaid-Task": ("compare",)}
+    commits = [
+        Commit(f"{n}", "", "Quaid Janitor", "janitor@localhost", f"janitor(compare): merge {n}", "", run) for n in "abc"
+    ]
+    (entry,) = log.list_entries(lambda count: commits[:count], 5, fold=True)
+    assert wording.tell(entry, [], "janitor") == "night: merge a and 2 more"
+
+
+def test_a_log_goes_on_asking_until_it_has_as_many_lines_as_are_wanted():
+    run = {"Quaid-Run": ("01a",)}
+    commits = [Commit(f"{n}", "", "J", "j@x", "janitor: x", "", run) for n in range(9)]
+    commits += [Commit(f"x{n}", "", "Maya", "m@x", "mine", "") for n in range(9)]
+    asked = []
+
+    def list_commits(count):
+        asked.append(count)
+        return commits[:count]
+
+    entries = log.list_entries(list_commits, 3, fold=True)
+    assert [entry[0].id for entry in entries] == ["0", "x0", "x1"]
+    assert asked == [3, 12]
+    assert len(log.list_entries(list_commits, 3, fold=False)) == 3
+
+
+@pytest.mark.parametrize(
+    ("email", "owner", "trailers", "subject", "who"),
+    [
+        ("m@x", "m@x", {}, "tea", "owner"),
+        ("m@x", None, {}, "tea", "owner"),
+        ("tom@x", "m@x", {}, "tea", "other"),
+        ("q@x", "m@x", {"Quaid-Fact": ("01a",)}, "remember: tea", "agent"),
+        ("q@x", "m@x", {"Quaid-Task": ("import",)}, "import: 3 facts from mem0", "import"),
+        ("q@x", "m@x", {}, "import: 3 facts from mem0", "import"),
+        ("q@x", "m@x", {"Quaid-Task": ("undo",)}, "undo: tea", "owner"),
+        ("q@x", "m@x", {"Quaid-Task": ("review",)}, "review: yes to 1 question", "owner"),
+        ("janitor@localhost", "m@x", {}, "janitor: asks 1", "janitor"),
+    ],
+)
+def test_who_made_a_commit(email, owner, trailers, subject, who):
+    commit = Commit("a", "", "Somebody", email, subject, "", trailers)
+    assert wording.name_author(commit, {"q@x", "janitor@localhost"}, owner) == who
+
+
+def test_what_another_owner_keeps_private_is_not_told(vault):
+    vault.write(
+        "facts/secret.md", "---\nid: 01secret\ntype: fact\nstatus: active\nowner: tom\n---\nTom has a wooden leg.\n"
+    )
+    vault.write("notes/sea.md", "The sea.\n")
+    both = vault.save("of both")
+    assert told(vault)[0] == ("owner", "added sea.md (of both)")
+    with vault.memory() as memory:
+        assert "leg" not in str(memory.timeline.diff(f"{both}^..{both}"))
+        vault.git("rm", "-q", "facts/secret.md")
+        gone = vault.save("no more of it")
+        assert memory.timeline.tell(gone)[0].what == "what another owner keeps private"
+        refused(lambda: memory.timeline.undo(gone, anybodys=True), BadInputError)
+
+
+def test_a_large_commit_is_told_by_its_subject(vault, monkeypatch):
+    monkeypatch.setattr(log, "MAX_READ", 2)
+    remember(vault, "Ana sails at night", "Ben paints old boats", "Cleo grows red tulips")
+    assert told(vault)[0] == ("agent", "remember: facts")
+
+
+def test_the_shape_has_the_commit_and_its_words(vault, capsys):
+    assert main(["--vault", str(vault.root), "log", "-n", "2", "--json", "--since", "yesterday"]) == 0
+    shape = json.loads(capsys.readouterr().out)
+    assert [(one["who"], one["what"]) for one in shape["commits"]] == [
+        ("owner", "added GUIDE.md (mine)"),
+        ("agent", "learned “Tom sails at night”"),
+    ]
+    assert shape["commits"][1]["subject"] == "remember: Tom sails at night"
