@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import LockedError
-from quaid.janitor.runner import LOCK_FILE as JANITOR_LOCK
+from quaid.janitor.worktree import LOCK_FILE as JANITOR_LOCK
 from quaid.local.locks import EMBEDDING_LOCK, EXTRACTION_LOCK, try_lock
 from quaid.place import make_private_folder
 from quaid.resident import call
