@@ -34,7 +34,7 @@ _HEADER = """\
 
 """
 _USERS_TABLES = ("models", "embedding", "notifications")
-_USERS_KEYS = ("offline", "resident")
+_USERS_KEYS = ("offline", "resident", "git.sync")
 _NOT_SETTINGS = ("trust",)
 """Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(
@@ -64,7 +64,7 @@ def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, li
     """Return the settings, and a sentence with its place for each that cannot be used and stands at its default."""
     from quaid.settings import Settings
 
-    of_vault = {key: value for key, value in read_vault_config(root).items() if not is_users_own(key)}
+    of_vault = _without_users_own(read_vault_config(root))
     of_user = {key: value for key, value in read_user_config().items() if key not in _NOT_SETTINGS}
     problems = _Problems(root / CONFIG_FILE, CONFIG_FILE)
     settings: Settings = _set(Settings(), of_vault, "", problems)
@@ -94,6 +94,16 @@ def is_users_own(key: str) -> bool:
     return key in _USERS_KEYS or key.partition(".")[0] in _USERS_TABLES
 
 
+def _without_users_own(table: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: value for name, value in table.items() if not is_users_own(name)}
+    return {
+        name: {key: part for key, part in value.items() if not is_users_own(f"{name}.{key}")}
+        if isinstance(value, dict)
+        else value
+        for name, value in own.items()
+    }
+
+
 def ignored_settings(root: Path) -> list[str]:
     """Return a sentence that names the settings which the vault at `root` has no say in; none where it has set none.
 
@@ -104,8 +114,8 @@ def ignored_settings(root: Path) -> list[str]:
     keys = [
         key if not isinstance(value, dict) else f"{key}.{name}"
         for key, value in table.items()
-        if is_users_own(key)
         for name in (value if isinstance(value, dict) else ("",))
+        if is_users_own(f"{key}.{name}" if name else key)
     ]
     if not keys:
         return []

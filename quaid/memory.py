@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from quaid.janitor.janitor import Janitor
     from quaid.llm import Models
     from quaid.recall.provenance import Provenance
+    from quaid.remotes.exchange import Exchange
     from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
     from quaid.timeline.timeline import Timeline
@@ -93,11 +94,8 @@ class Memory:
     ) -> tuple[Self, Created]:
         """Make `path` a vault, Quaid's folders in `folder`. One with notes is adopted: files are added, none changes.
 
-        `owner_names` are the name of the owner, who gets a note, and other names of the same person.
-
-        Raises:
-            VaultExistsError: it is one already.
-            BadInputError: `folder` cannot hold Quaid's notes, or the first of `owner_names` means any owner.
+        `owner_names` are the name of the owner, who gets a note, and other names of the same person. VaultExistsError:
+        it is one already; BadInputError: `folder` cannot hold notes, or the first of `owner_names` means any owner.
         """
         from quaid.capture.owner_note import plan_vault
         from quaid.history.creation import fill_vault
@@ -122,6 +120,10 @@ class Memory:
         self.answers.close()
         if "documentation" in self.__dict__:
             self.documentation.close()
+        if self.settings.git.sync == "auto":
+            from quaid.remotes.background import leave_exchange
+
+            leave_exchange(self.root, self.settings)
 
     def __enter__(self) -> Self:
         return self
@@ -211,9 +213,7 @@ class Memory:
         return self.writer.link(Edge(subject, relation, target))
 
     def forget(self, reference: str) -> WriteResult:
-        """Take a fact, an entity, an episode or one turn out of the memory. git keeps it; `restore` brings it back.
-        NotOursError: the note is the owner's own.
-        """
+        """Take a fact, an entity, an episode or one turn out; git keeps it. NotOursError: the note is its owner's."""
         return self.writer.forget(reference)
 
     def restore(self, reference: str) -> WriteResult:
@@ -221,9 +221,7 @@ class Memory:
         return self.writer.restore(reference)
 
     def configure(self, key: str, raw: str) -> WriteResult:
-        """Set one key of quaid.toml, or of the user's own config; `raw` is the value as typed in a shell.
-        ConfigError: no such setting, or the value does not fit it.
-        """
+        """Set one key of quaid.toml or of the user's own config, as typed in a shell. ConfigError: it does not fit."""
         value = parse_value(key, raw)
         self.problem = None if isinstance(self.problem, SettingError) else self.problem  # this may repair it
         return self.writer.configure(key, value)
@@ -242,9 +240,7 @@ class Memory:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
         `how` are the fields of `ExtractOptions`. That a model could not be asked is a `problem` of the result.
-
-        Raises:
-            BadInputError: it is not a transcript Quaid knows, or holds several conversations.
+        BadInputError: it is not a transcript Quaid knows, or holds several conversations.
         """
         from quaid.capture.transcripts import read_conversations
 
@@ -259,9 +255,7 @@ class Memory:
         self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
     ) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
-
-        Raises:
-            BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
+        BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
         """
         from quaid.capture.transcripts import read_conversations
 
@@ -304,10 +298,7 @@ class Memory:
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `AnalyzeOptions`.
-
-        Raises:
-            BadInputError: it cannot be read, or is a memory itself.
-            ModelError: no model answered.
+        BadInputError: it cannot be read, or is a memory itself; ModelError: no model answered.
         """
         from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
@@ -341,10 +332,10 @@ class Memory:
         """Bring the index up to date with the files and embed what is new."""
         return self.indexer.sync(options, self._progress)
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, only: frozenset[str] | None = None) -> None:
         """Index what was committed just now. That it cannot be is a remark: the next read tries again."""
         try:
-            self.sync()
+            self.sync(SyncOptions(only=only, trust_times=only is None))
         except NOT_INDEXED as error:
             said = f"What was written is committed, but not in the index yet: {error.reason}."
             self._say(f"{said} Set that right, then run: quaid sync")
@@ -408,13 +399,22 @@ class Memory:
         return Documentation(self.dependencies, lambda: self.writer, lambda: self.models, helpers, self._show)
 
     @property
+    def remotes(self) -> Exchange:
+        """The remotes that this vault is exchanged with."""
+        from quaid.janitor.settling import settle_merges
+        from quaid.remotes.exchange import Exchange
+
+        later = (lambda: self.git), self._catch_up, (lambda: settle_merges(self.dependencies, self.writer))
+        return Exchange(self.root, self.settings, *later, self._tell, self._show)
+
+    @property
     def janitor(self) -> Janitor:
         """The janitor of this vault."""
         from quaid.janitor.janitor import Janitor
 
         return Janitor(
             self.dependencies, self.writer, self.documentation, lambda: self.models, self.sync,
-            lambda root: Memory(root, self.settings), self._show,
+            lambda root: Memory(root, self.settings), self._show, self.remotes.hold_lease,
         )  # fmt: skip
 
     @property

@@ -25,6 +25,7 @@ from quaid.place import state_folder
 from quaid.recall.core_room import CORE_SHARE, PREFACE, session_room, share_room
 from quaid.recall.visibility import read_core_notes, read_visible
 from quaid.redaction import admit
+from quaid.remotes.contact import list_reminders
 from quaid.sync.diff import compare
 from quaid.text.quoting import CLOSING, OPENING, neutralise
 from quaid.vault import files
@@ -64,7 +65,8 @@ class SessionContext:
     """`core` and `project`, the notes of the project at work, are (file, text); `projects` are one line each.
 
     `questions` are the titles of what waits in review/, `queued` counts conversations that could not be learned from
-    yet. `recent` is newest first and has nothing that is among the `preferences`, the weightiest first.
+    yet, `remotes` are sentences about other machines' commits. `recent` is newest first and has nothing that is among
+    the `preferences`, the weightiest first.
     """
 
     core: tuple[tuple[str, str], ...] = ()
@@ -74,6 +76,7 @@ class SessionContext:
     recent: tuple[ToldFact, ...] = ()
     project: tuple[tuple[str, str], ...] = ()
     preferences: tuple[ToldFact, ...] = ()
+    remotes: tuple[str, ...] = ()
 
 
 def build_session_context(
@@ -134,6 +137,7 @@ def read_context(
         projects=found.lines,
         project=found.notes,
         questions=tuple(_list_questions(root, owners, place)),
+        remotes=tuple(list_reminders(root)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
         preferences=tuple(starmap(_tell, preferred)),
         recent=tuple(
@@ -159,6 +163,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
     if context.queued:
         what = "conversation" if context.queued == 1 else "conversations"
         waiting.append(f"{context.queued} {what} could not be learned from yet")
+    waiting += context.remotes
     room = session_room(tokens)
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)

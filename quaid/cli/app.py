@@ -65,6 +65,11 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "verify": CommandEntry("sync", "Check the index against the files."),
         "conflicts": CommandEntry("conflicts", "List the notes that a merge could not solve, and settle them."),
     },
+    "Machines": {
+        "remote": CommandEntry("remote", "Show or change the repositories that this vault is exchanged with."),
+        "push": CommandEntry("remote", "Send what is new here to a remote."),
+        "pull": CommandEntry("remote", "Fetch what is new at a remote and merge it."),
+    },
     "Tidy": {
         "janitor": CommandEntry("janitor", "Review and merge facts; every decision is a commit that you can undo."),
     },

@@ -1,15 +1,17 @@
-"""The program that embeds in the background; see quaid/sync/background.py."""
+"""The programs that embed and exchange in the background; see background.py in sync/ and remotes/."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from quaid.errors import LockedError, QuaidError
 from quaid.local import locks
 from quaid.place import DOCS_FILE, state_folder
+from quaid.remotes import background
 from quaid.sync.background import MARKER
 
 
@@ -36,6 +38,15 @@ def run_embedding(root: Path) -> None:
         _forget(state)
 
 
+def run_exchange(root: Path) -> None:
+    """Do with the remotes of a vault what is due, and see to what is written in the moments after it."""
+    from quaid.memory import Memory
+
+    with Memory.open(root) as memory:
+        memory.remotes.exchange()
+        time.sleep(background.PAUSE.total_seconds())
+
+
 def _forget(state: Path) -> None:
     with suppress(OSError):
         (state / MARKER).unlink(missing_ok=True)
@@ -44,4 +55,4 @@ def _forget(state: Path) -> None:
 if __name__ == "__main__":
     os.chdir("/")  # the folder that it was started in may be removed or unmounted
     os.nice(10)
-    run_embedding(Path(sys.argv[1]))
+    run_exchange(Path(sys.argv[1])) if sys.argv[2:] == [background.EXCHANGE] else run_embedding(Path(sys.argv[1]))

@@ -58,6 +58,9 @@ def run_janitor(
     accept_removals: Annotated[
         bool, typer.Option("--accept-removals", help="run: go on although many notes are gone since the last run.")
     ] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="run: here from now on, though another machine runs the janitor.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="list: show at most N runs.")] = 10,
     at: Annotated[str, typer.Option(metavar="HH:MM", help="install: the time of day.")] = "03:30",
 ) -> int:
@@ -93,7 +96,9 @@ def run_janitor(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
         if action == "run":
-            return run_night(invocation, memory.janitor, RunOptions(tuple(task or ()), dry_run, accept_removals))
+            return run_night(
+                invocation, memory.janitor, RunOptions(tuple(task or ()), dry_run, accept_removals, take_over)
+            )
         if action == "list":
             list_runs(invocation, memory.janitor, limit)
         elif action in {"install", "uninstall"}:

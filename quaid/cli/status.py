@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 import typer
 
 from quaid.cli.invocation import Invocation
+from quaid.cli.remote import describe_distance
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, short, styled
 from quaid.errors import QuaidError
 from quaid.local import hook_failures
+from quaid.remotes.exchange import RemoteState
 from quaid.report.outbound import describe_outbound
 from quaid.report.status import TAUGHT_DAYS, RepositoryStatus, Status, Watcher, status_of
 from quaid.resident.listener import Listening
@@ -55,6 +57,7 @@ def render_status(status: Status) -> str:
     rows = known(
         ("vault", status.vault),
         ("git", _describe_git(status.repository)),
+        *(("remote", _describe_remote(remote, status.sync)) for remote in status.remotes),
         ("notes", ", ".join(notes) or "none yet"),
         ("index", _describe_index(status)),
         ("embedding", f"{embedding.provider}, {embedding.model}{ready}" if embedding.provider != "none" else "off"),
@@ -84,6 +87,19 @@ def _describe_git(repository: RepositoryStatus) -> str:
     branch = "detached HEAD" if repository.detached else f"branch {repository.branch}"
     commit = f"at {short(repository.head)}" if repository.head else "no commit yet"
     return f"{branch}, {commit}{f', {repository.operation} in progress' if repository.operation else ''}"
+
+
+def _describe_remote(remote: RemoteState, sync: str) -> str:
+    if remote.trust == "no":
+        return f"{remote.name}, not confirmed: quaid remote trust {remote.name}"
+    parts = [f"{remote.name} ({sync})", describe_distance(remote)]
+    if remote.offline_since:
+        parts.append(styled(f"offline since {moment(remote.offline_since)}", "yellow"))
+    elif remote.reached:
+        parts.append(f"as of {moment(remote.reached)}")
+    if remote.janitor:
+        parts.append(f"janitor on {remote.janitor} until {moment(remote.janitor_until)}")
+    return ", ".join(parts)
 
 
 def _describe_index(status: Status) -> str:

@@ -16,6 +16,7 @@ from quaid.errors import BadInputError, UsageError
 from quaid.history import merge_driver
 from quaid.history.creation import clone_vault
 from quaid.place import CONFIG_FILE
+from quaid.remotes.exchange import ORIGIN
 
 
 def run_clone(
@@ -23,7 +24,9 @@ def run_clone(
     url: Annotated[str, typer.Argument(metavar="URL", help="The repository, as git clone takes it.")],
     path: Annotated[Path | None, typer.Argument(metavar="PATH", help="A new folder; the default is ~/quaid.")] = None,
 ) -> None:
-    """Clone a vault of yours and trust it. A vault that you do not know is cloned with git and not trusted.
+    """Clone a vault of yours and trust it, and the repository that it comes from: quaid pull and quaid push use that.
+
+    A vault that you do not know is cloned with git and not trusted.
 
     Examples:
       quaid clone git@example.org:maya/memory.git
@@ -39,6 +42,8 @@ def run_clone(
             f"{url} is not a vault: it has no {CONFIG_FILE}. Make one of its clone: quaid init {shlex.quote(str(root))}"
         )
     _trust(invocation, root, "Cloned and trusted")
+    with Invocation(vault=root).open() as memory:
+        memory.remotes.trust(ORIGIN)
 
 
 def run_trust(

@@ -18,6 +18,7 @@ from quaid.history.messages import LOG_FORMAT, build_commit
 from quaid.history.note_history import RAW, FileChange, read_blobs, read_log
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
+from quaid.history.tree_merge import TreeMerges
 from quaid.model import Commit
 
 
@@ -69,6 +70,11 @@ class Branches:
     def __init__(self, run: RunGit, repository: Repository) -> None:
         self._run = run
         self._repository = repository
+
+    @property
+    def trees(self) -> TreeMerges:
+        """What two commits make."""
+        return TreeMerges(self._run, self._repository)
 
     def add_worktree(self, folder: Path, commit_id: str) -> Path:
         """Check `commit_id` out into the new `folder`; the vault in it."""

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -42,6 +44,14 @@ class GitCall:
     handles: Sequence[int] = ()
 
 
+@dataclass(frozen=True)
+class TimeLimit:
+    """The seconds after which a git process is ended; `hear` is given what it says on stderr meanwhile."""
+
+    seconds: float
+    hear: Callable[[str], None] = lambda _: None
+
+
 RunCall = Callable[[GitCall], tuple[int, bytes]]
 """Runs git and returns (exit code, stdout)."""
 
@@ -75,11 +85,19 @@ def run_once(call: GitCall, top: Path) -> tuple[int, bytes]:
 
 
 def execute(
-    args: Sequence[str], stdin: bytes, env: Mapping[str, str], handles: Sequence[int] = ()
+    args: Sequence[str],
+    stdin: bytes,
+    env: Mapping[str, str],
+    handles: Sequence[int] = (),
+    limit: TimeLimit | None = None,
 ) -> tuple[int, bytes, str]:
-    """Run git to its end: exit code, stdout, stderr."""
-    process = _start(args, env, handles)
-    out, err = process.communicate(stdin)
+    """Run git to its end: exit code, stdout, stderr.
+
+    Raises:
+        TimeoutError: it took longer than `limit`, and was ended.
+    """
+    process = _start(args, env, handles, own_session=limit is not None)
+    out, err = process.communicate(stdin) if limit is None else _communicate_in_time(process, limit)
     stderr = err.decode("utf-8", "replace")
     if process.returncode == 127 and stderr.startswith("env:"):
         raise GitMissingError
@@ -112,7 +130,7 @@ def streaming(repository: Repository, args: Sequence[str]) -> Iterator[Any]:
         process.wait()
 
 
-def _start(args: Sequence[str], env: Mapping[str, str], handles: Sequence[int]) -> Any:
+def _start(args: Sequence[str], env: Mapping[str, str], handles: Sequence[int], *, own_session: bool = False) -> Any:
     try:
         from git.cmd import Git
         from git.exc import GitCommandNotFound
@@ -129,11 +147,55 @@ def _start(args: Sequence[str], env: Mapping[str, str], handles: Sequence[int]) 
     command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
     try:
         started = Git().execute(
-            command, istream=subprocess.PIPE, as_process=True, env=dict(env), pass_fds=tuple(handles)
+            command,
+            istream=subprocess.PIPE,
+            as_process=True,
+            env=dict(env),
+            pass_fds=tuple(handles),
+            start_new_session=own_session,
         )
     except GitCommandNotFound as error:
         raise GitMissingError from error
     return started
+
+
+def _communicate_in_time(process: Any, limit: TimeLimit) -> tuple[bytes, bytes]:
+    """Return stdout and stderr of a process that leads a session of its own: it has no terminal to ask at, and can be
+    ended with all that it has started.
+    """
+    said: list[bytes] = []
+    is_late = threading.Event()
+
+    def listen() -> None:
+        while part := process.stderr.read1(4096):
+            said.append(part)
+            limit.hear(part.decode("utf-8", "replace"))
+
+    def end() -> None:
+        is_late.set()
+        _kill_session(process.pid)
+
+    listener, clock = threading.Thread(target=listen, daemon=True), threading.Timer(limit.seconds, end)
+    clock.daemon = True
+    process.stdin.close()
+    listener.start()
+    clock.start()
+    try:
+        out: bytes = process.stdout.read()
+        process.proc.wait()  # GitPython's own raises where git fails
+        listener.join(1.0)
+    finally:
+        clock.cancel()
+        if process.poll() is None:
+            _kill_session(process.pid)
+    if is_late.is_set():
+        raise TimeoutError
+    return out, b"".join(said)
+
+
+def _kill_session(leader: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:

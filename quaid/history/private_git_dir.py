@@ -16,15 +16,16 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history import index_lock
+from quaid.history import adoption, index_lock
 from quaid.history.index_lock import PREFIX, IndexLock
 from quaid.history.repository import Repository
 from quaid.history.staging import BEGUN, MADE, RunGit, Stage, read_changes, update_users_index
+from quaid.model import Edit
 from quaid.vault import files
 
 REF_LOCK_S = 2.0
@@ -64,6 +65,14 @@ def open_private_git_dir(repository: Repository, base: str | None) -> Iterator[t
         shutil.rmtree(folder, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def adopt(
+    run: RunGit, repository: Repository, base: str | None, commit_id: str, edits: Mapping[str, Edit], wait_s: float
+) -> None:
+    """Bring the branch, which is at `base`, to `commit_id`. Raises as `adoption.adopt`."""
+    with open_private_git_dir(repository, base) as (folder, _):
+        adoption.adopt(Stage(run, repository, folder, base), commit_id, edits, wait_s)
 
 
 def recover(
@@ -133,7 +142,10 @@ def _age_of_lock(lock: Path, stray: Path) -> float | None:
 
 
 def _finish(stage: Stage, lock: IndexLock, wait_s: float) -> None:
-    """Make the user's index follow the commit that was made in a folder, if one was made."""
+    """Make the user's index follow the commit that was made in a folder, or the branch was brought to, if it was."""
+    if adopted := adoption.read_adopted(stage):
+        adoption.finish(stage, lock, adopted, wait_s)
+        return
     since = ["--ancestry-path", f"{stage.base}..HEAD"] if stage.base else ["HEAD"]
     args = ("rev-list", "--first-parent", "--reverse", "--format=%T", *since)
     code, out = stage.run("look for a commit", *args, accept=(0, 128))

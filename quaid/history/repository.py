@@ -130,7 +130,7 @@ def read_state(repository: Repository) -> RepositoryState:
     ref = text.removeprefix("ref:").strip() if text.startswith("ref:") else None
     return RepositoryState(
         branch=None if ref is None else ref.removeprefix("refs/heads/"),
-        head=text if ref is None else _read_ref(repository.common_dir, ref),
+        head=text if ref is None else read_ref(repository.common_dir, ref),
         operation=_read_operation(repository.git_dir),
         locked=repository.index_lock.exists(),
         detached=ref is None,
@@ -205,7 +205,8 @@ def read_boundary(repository: Repository) -> frozenset[str]:
         return frozenset()
 
 
-def _read_ref(common_dir: Path, ref: str) -> str | None:
+def read_ref(common_dir: Path, ref: str) -> str | None:
+    """Return the id that a ref names, from its file; None where it has none."""
     try:
         text = read_text(common_dir / ref)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -214,7 +215,7 @@ def _read_ref(common_dir: Path, ref: str) -> str | None:
                 if line.endswith(" " + ref):
                     return line.partition(" ")[0]
         return None
-    return _read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
+    return read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
 
 
 def _read_operation(git_dir: Path) -> str | None:

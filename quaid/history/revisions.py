@@ -112,6 +112,15 @@ class Revisions:
                 args = (*unfiltered, "cat-file", "--filters", path, file.blob)
                 yield file.rel_path, self._run("read a note", *args)[1]
 
+    def show(self, commit_id: str) -> str:
+        """Return the changes of a commit in the vault as a patch; a merge's against its first parent."""
+        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--no-textconv"]
+        args.append("--encoding=UTF-8")
+        if self._repository.prefix:
+            args.append(f"--relative={self._repository.prefix}")
+        out = self._run("show a commit", "-c", "diff.noprefix=false", *args, commit_id)[1]
+        return out.decode("utf-8", "replace")
+
     def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
         """The paths of those that go through a filter on their way out of git's objects."""
         paths = {self._repository.to_git(file.rel_path): file.rel_path for file in files}

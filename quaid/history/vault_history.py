@@ -5,7 +5,6 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from pathlib import Path
 from quaid.errors import GitError, LockedError
 from quaid.history import checkout, filters, full_commit, index_lock, plain_commit, private_git_dir, refusals
 from quaid.history import repository as repositories
+from quaid.history.adoption import includes
 from quaid.history.branches import Branches
 from quaid.history.git_output import parse_tree, split_items
 from quaid.history.git_process import (
@@ -25,11 +25,13 @@ from quaid.history.git_process import (
     quiet_environment,
     run_once,
 )
+from quaid.history.identity import choose_identity, find_owner
 from quaid.history.index_lock import IndexLock
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
 from quaid.history.plain_commit import PlainPlan
+from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
 from quaid.history.source_repository import SourceRepository, open_repository
@@ -147,6 +149,21 @@ class History:
                 raise refusals.explain_refusal(error, self._repository.top) from error
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
+    def adopt(self, edits: Sequence[Edit], commit_id: str) -> Committed:
+        """Bring the branch to `commit_id`, which has all that it has; NotAheadError, StagedWorkError, LockedError."""
+        self.wait_until_ready()
+        self.recover()
+        by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
+        with files.explaining(self._repository.top / ".git"):
+            if not self.has_adopted(commit_id):
+                place = self._run, self._repository, self.state().head
+                private_git_dir.adopt(*place, commit_id, by_path, self._settings.wait_s)
+        return Committed(commit_id)
+
+    def has_adopted(self, commit_id: str) -> bool:
+        """Return whether the branch has this commit."""
+        return includes(self._run, "HEAD", commit_id)
+
     def recover(self) -> None:
         """Finish what a killed process left half done; `commit` does it first. Else the user's index
         would lag behind Quaid's commit, and undo it with the user's next one.
@@ -244,22 +261,18 @@ class History:
         return Revisions(self._run, self._repository)
 
     @property
+    def remotes(self) -> Remotes:
+        """The repositories that the history is exchanged with."""
+        return Remotes(self._run, self._repository)
+
+    @property
     def branches(self) -> Branches:
         """Work beside the owner's branch, and who wrote what."""
         return Branches(self._run, self._repository)
 
     def diff(self, commit_id: str) -> str:
-        """Return the changes of a commit in the vault as a patch; a merge's against its first parent.
-
-        Raises:
-            GitError: there is no such commit.
-        """
-        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--no-textconv"]
-        args.append("--encoding=UTF-8")
-        if self._repository.prefix:
-            args.append(f"--relative={self._repository.prefix}")
-        out = self._run("show a commit", "-c", "diff.noprefix=false", *args, self._resolve(commit_id) or commit_id)[1]
-        return out.decode("utf-8", "replace")
+        """Return the changes of a commit in the vault as a patch; a merge's against its first parent; or GitError."""
+        return self.revisions.show(self._resolve(commit_id) or commit_id)
 
     def find_removed(self, reference: str) -> tuple[str, str, bytes] | None:
         """The newest commit that removed the note called `reference`, by its trailer `Quaid-Fact`.
@@ -376,24 +389,11 @@ class History:
 
     def _identity(self, author: tuple[str, str] | None, *, may_sign: bool) -> dict[str, str]:
         ours = self._settings.name, self._settings.email
-        name, email = author or ours
-        identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
-        if author is not None and author == self.owner():
-            return identity | {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email}
-        # A signature is the committer's: a user who has git sign signs in their own name.
-        signs = may_sign and self._ask_config("--type=bool", "commit.gpgsign") == "true"
-        if not (signs and self._ask_config("user.email")):
-            identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
-        return identity
+        return choose_identity(self._run, ours, author, may_sign=may_sign)
 
     def owner(self) -> tuple[str, str] | None:
         """Return the name and e-mail address with which git commits by hand here; None where it has none."""
-        name = os.environ.get("GIT_AUTHOR_NAME") or self._ask_config("user.name")
-        email = os.environ.get("GIT_AUTHOR_EMAIL") or self._ask_config("user.email")
-        return (name, email) if name and email else None
-
-    def _ask_config(self, *key: str) -> str:
-        return self._run("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()
+        return find_owner(self._run)
 
     def _ask_state(self, state: RepositoryState) -> RepositoryState:
         code, head = self._run("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 
 class Janitor:
-    """One vault's janitor. `open_memory` opens the memory of a worktree, for the gate to ask."""
+    """One vault's janitor. `open_memory` opens the memory of a worktree, for the gate to ask; `hold_lease` refuses if
+    another machine tidies.
+    """
 
     def __init__(
         self,
@@ -50,7 +52,9 @@ class Janitor:
         sync: Callable[[SyncOptions | None], SyncReport],
         open_memory: Callable[[Path], AbstractContextManager[WorktreeMemory]],
         progress: Progress,
+        hold_lease: Callable[..., None],
     ) -> None:
+        self._hold_lease = hold_lease
         self._dependencies = dependencies
         self._root = dependencies.root
         self._settings = dependencies.settings
@@ -67,10 +71,11 @@ class Janitor:
         """Run once and record it however it ends. `now` is the clock's by default.
 
         Raises:
-            LockedError, JanitorStoppedError: nothing was done.
+            LockedError, JanitorStoppedError, LeaseHeldError: nothing was done.
         """
         now = now or datetime.now(UTC)
         if not options.dry_run:
+            self._hold_lease(datetime.now(UTC), take_over=options.take_over)
             settle_merges(self._dependencies, self._writer)
         last = self._runs.last_success()
         began = Run(layout.new_id(now), now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)

@@ -64,6 +64,8 @@ class RunOptions:
     tasks: tuple[str, ...] = ()
     dry_run: bool = False
     accept_removals: bool = False
+    take_over: bool = False
+    """Tidy here though another machine holds the lease."""
 
 
 @dataclass(frozen=True, slots=True)

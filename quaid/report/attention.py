@@ -21,6 +21,7 @@ from quaid.vault.uncommitted import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
+    from quaid.remotes.exchange import RemoteState
     from quaid.report.status import EmbeddingState, Index, RepositoryStatus, Watcher
 
 MISPLACED_STEP = "move them elsewhere, or make their frontmatter count with: quaid config vault.hand_written managed"
@@ -119,6 +120,18 @@ def _repository_attention(repository: RepositoryStatus, *, is_lock_abandoned: bo
         found.append(
             Attention(what, "see them with git status; git add and git commit what is to stay", repository.uncommitted)
         )
+    return found
+
+
+def list_remote_attention(remotes: Sequence[RemoteState]) -> list[Attention]:
+    """What the remotes wait for; one that was never confirmed waits for nothing."""
+    found = []
+    for remote in remotes:
+        if remote.trust == "changed":
+            what = f"The remote {remote.name} is not reached as it was when you confirmed it: {remote.address}"
+            found.append(Attention(what, f"if that was you: quaid remote trust {remote.name}"))
+        if remote.problem:
+            found.append(Attention(remote.problem))
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from quaid.embed import destination
 from quaid.http import host_of
 from quaid.llm import Models
+from quaid.remotes.exchange import RemoteState
 from quaid.settings import Settings
 
 
@@ -26,6 +27,12 @@ def list_outbound(settings: Settings) -> list[str]:
     if settings.notifications.webhook:
         phrases.append(f"news to {host_of(settings.notifications.webhook)}")
     return phrases
+
+
+def list_sent(settings: Settings, remotes: Sequence[RemoteState]) -> list[str]:
+    """A phrase for each remote that the vault's history is pushed to without being told."""
+    is_auto = settings.git.sync == "auto" and not settings.offline
+    return [f"every commit to {remote.address}" for remote in remotes if is_auto and remote.trust == "yes"]
 
 
 def describe_outbound(phrases: Sequence[str], *, offline: bool) -> str:

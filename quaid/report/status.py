@@ -14,9 +14,10 @@ from quaid.index.reader import IndexReader
 from quaid.local import locks, quarantine
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import visible_paths
-from quaid.report.attention import Attention, list_attention
+from quaid.remotes.exchange import RemoteState
+from quaid.report.attention import Attention, list_attention, list_remote_attention
 from quaid.report.language import propose_model
-from quaid.report.outbound import list_outbound
+from quaid.report.outbound import list_outbound, list_sent
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import find_watcher
@@ -109,6 +110,9 @@ class Status:
     taught_nothing: int
     """Conversations that were read in vain during the last `TAUGHT_DAYS` days."""
     quarantined: int
+    sync: str
+    """What is done with the remotes without being told: off, ask or auto."""
+    remotes: tuple[RemoteState, ...]
     attention: tuple[Attention, ...]
 
 
@@ -139,7 +143,9 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         watcher = Watcher(
             heartbeat.pid, heartbeat.mode, is_alive, heartbeat.started, heartbeat.last_sync, heartbeat.problem
         )
+    remotes = _list_remotes(memory)
     attention = list_attention(memory, index, embedding, watcher, repository, problems)
+    attention = (*attention, *list_remote_attention(remotes))
     return Status(
         vault=str(memory.root),
         counts=counts,
@@ -149,15 +155,25 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         watcher=watcher,
         resident=find_listening(memory.root),
         state=str(state_folder(memory.root)),
-        leaves=tuple(list_outbound(memory.settings)),
+        leaves=(*list_outbound(memory.settings), *list_sent(memory.settings, remotes)),
         offline=memory.settings.offline,
         problems=problems,
         waiting_episodes=waiting,
         queued_notes=_count_queued(memory),
         taught_nothing=_count_taught_nothing(memory),
         quarantined=quarantine.count(state_folder(memory.root)),
+        sync=memory.settings.git.sync,
+        remotes=remotes,
         attention=attention,
     )
+
+
+def _list_remotes(memory: Memory) -> tuple[RemoteState, ...]:
+    """Return the remotes as they were last known; no network. None where git cannot be asked, which shows elsewhere."""
+    try:
+        return tuple(memory.remotes.list_states())
+    except QuaidError:
+        return ()
 
 
 def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:

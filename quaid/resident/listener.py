@@ -24,6 +24,7 @@ from quaid.errors import QuaidError
 from quaid.local.locks import try_lock
 from quaid.memory import Memory
 from quaid.place import make_private_folder
+from quaid.remotes.background import leave_exchange
 from quaid.resident import call as calls
 from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call
 from quaid.resident.opened import OpenedMemory
@@ -128,6 +129,7 @@ class Listener:
             except TimeoutError:
                 if path.lstat().st_ino != place or _identity(self._root) != vault or not self._is_wanted():
                     return
+                leave_exchange(self._root, settings_for_reading(self._root)[0])
                 continue
             with connection:
                 if not self._code.is_current() or _identity(self._root) != vault:

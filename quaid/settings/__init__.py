@@ -233,6 +233,13 @@ class GitSettings:
     """A write waits this long for a lock, a rebase or a merge to end."""
     name: str = "Quaid"
     email: str = "quaid@localhost"
+    sync: Annotated[Literal["off", "ask", "auto"], Cautious("off")] = "off"
+    """Exchange with the remotes that the user has trusted: `auto` pulls and pushes after a write and every
+    `sync_minutes`, `ask` only looks how far apart they are, and says so.
+    """
+    sync_minutes: Positive = 10
+    timeout_s: Duration = 120.0
+    """A remote that does not answer, or is not done, in this time counts as offline."""
 
 
 Policy = Literal["auto", "ask", "off"]

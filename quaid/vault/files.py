@@ -145,7 +145,9 @@ def can_hold(root: Path, rel_path: str) -> bool:
         return False
 
 
-def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | None) -> None:
+def write_note(
+    root: Path, rel_path: str, before: bytes | None, after: bytes | None, *, may_be_hidden: bool = False
+) -> None:
     """Replace, create (`before` is None) or remove (`after` is None) a file, if it still is what it was.
 
     The new bytes go to a hidden file in the same folder, are synced, then renamed over the old one, so that a
@@ -157,7 +159,7 @@ def write_note(root: Path, rel_path: str, before: bytes | None, after: bytes | N
         BadInputError: no file of a vault has such a path.
     """
     path = root / rel_path
-    if not layout.is_vault_path(rel_path):
+    if not (layout.is_vault_path(rel_path) or (may_be_hidden and layout.is_repository_path(rel_path))):
         raise BadInputError(
             f"{rel_path!r} is not a path that Quaid writes: nothing was changed. Give one of the vault."
         )

@@ -46,6 +46,8 @@ class VaultChange:
     """True if its files stay in the vault though git refuses to commit them."""
     travels: bool = False
     """True if it is worth no commit of its own and goes along with the next one."""
+    adopted: str | None = None
+    """The commit, made elsewhere, that has the edits and that the branch is brought to: there is none to make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def describe(change: VaultChange) -> dict[str, Any]:
         "merged": change.merged,
         "stays": change.stays,
         "travels": change.travels,
+        "adopted": change.adopted,
         "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
     }
 
@@ -138,15 +141,15 @@ def parse(text: bytes) -> VaultChange:
     data: dict[str, Any] = json.loads(text)
     message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))
     edits = tuple(Edit(_text(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
+    merged, adopted = data["merged"], data.get("adopted")
     for edit in edits:
-        if not layout.is_vault_path(edit.rel_path):
+        if not (layout.is_vault_path(edit.rel_path) or (adopted and layout.is_repository_path(edit.rel_path))):
             raise ValueError(f"{edit.rel_path!r} is not a path that Quaid writes")
     author = _pair(data["author"]) if data["author"] else None
-    merged = data["merged"]
-    if merged is not None and not _COMMIT_ID.fullmatch(merged):
+    if any(commit is not None and not _COMMIT_ID.fullmatch(commit) for commit in (merged, adopted)):
         raise ValueError("it merges something that is not a commit")
     answer, stays, travels = _text(data["answer"]), data["stays"] is True, data.get("travels") is True
-    return VaultChange(_text(data["key"]), edits, message, author, answer, merged, stays, travels)
+    return VaultChange(_text(data["key"]), edits, message, author, answer, merged, stays, travels, adopted)
 
 
 def _text(value: object) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Self
-from unicodedata import combining, normalize
+from unicodedata import category, combining, normalize
 
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
@@ -198,6 +198,18 @@ def is_vault_path(rel_path: str) -> bool:
     names = rel_path.split("/")
     is_plain = all(name and not name.startswith(".") for name in names) and "\0" not in rel_path
     return is_plain or rel_path in _HIDDEN_FILES
+
+
+def is_repository_path(rel_path: str) -> bool:
+    """Return True if a file of this path lies below the vault and is none of git's own, on any file system."""
+    names = rel_path.split("/")
+    return "\0" not in rel_path and not any(name in {"", ".", ".."} or _is_gits(name) for name in names)
+
+
+def _is_gits(name: str) -> bool:
+    """Some file systems take `.GIT`, `.git ` and `git~1` for `.git`, and leave out what is not seen."""
+    seen = "".join(char for char in normalize("NFKC", name).lower() if category(char) != "Cf")
+    return re.fullmatch(r"(\.git|git~\d+)(:.*)?[. ]*", seen) is not None
 
 
 def is_conflict_copy(rel_path: str) -> bool:

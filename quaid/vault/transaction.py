@@ -51,6 +51,12 @@ class History(Protocol):
     ) -> Committed:
         """Commit the files of `edits`."""
 
+    def adopt(self, edits: Sequence[Edit], commit_id: str) -> Committed:
+        """Bring the branch to a commit that was made elsewhere and has the files of `edits`."""
+
+    def has_adopted(self, commit_id: str) -> bool:
+        """Return True if the branch has this commit."""
+
     def recover(self) -> None:
         """Finish a commit that a killed process left half done."""
 
@@ -94,11 +100,11 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
         done: list[Edit] = []
         try:
             for edit in change.edits:
-                files.write_note(root, edit.rel_path, edit.before, edit.after)
+                _write(root, change, edit)
                 done.append(edit)
             committed = _commit(root, change, history)
         except BaseException:
-            _roll_back(root, done)
+            _roll_back(root, change, done)
             intent_log.clear(root)
             _restore_saved(root, old)
             raise
@@ -108,6 +114,8 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
 
 
 def _commit(root: Path, change: VaultChange, history: History) -> Committed:
+    if change.adopted:
+        return history.adopt(change.edits, change.adopted)
     if change.travels and not _touches_committed(change, history):
         uncommitted.keep(root, change, "")
         return Committed(None)
@@ -156,7 +164,7 @@ def _recover(root: Path, history: History) -> VaultChange | None:
         cause = error.__cause__
         if isinstance(error, _TEMPORARY) or (isinstance(cause, OSError) and cause.errno in _REFUSED):
             raise  # the same may go through later
-        _roll_back(root, change.edits)
+        _roll_back(root, change, change.edits)
         reason = f'"{change.message.subject}" could not be finished: {error}'
         intent_log.set_aside(root, reason, change.edits, intent_log.locate(root))
         finished = None
@@ -199,6 +207,9 @@ def _locked(root: Path, wait_s: float) -> Iterator[None]:
 
 
 def _finish(root: Path, change: VaultChange, history: History) -> None:
+    if change.adopted:
+        _finish_adopting(root, change, change.adopted, history)
+        return
     if all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
         return
     # A file that somebody has rewritten since then is left alone; the rest is finished.
@@ -212,6 +223,23 @@ def _finish(root: Path, change: VaultChange, history: History) -> None:
             merged = change.merged if change.merged and history.has_commit(change.merged) else None
             _commit(root, replace(change, edits=tuple(ours), merged=merged), history)
         _restore_saved(root, old)
+
+
+def _finish_adopting(root: Path, change: VaultChange, commit_id: str, history: History) -> None:
+    """Go on with what came from elsewhere, or take it back where its owner has gone on meanwhile: the next pull brings
+    it again.
+    """
+    if history.has_adopted(commit_id):
+        return
+    try:
+        for edit in change.edits:
+            if files.read_note(root, edit.rel_path) != edit.after:
+                _write(root, change, edit)
+        history.adopt(change.edits, commit_id)
+    except QuaidError:
+        # What its owner has committed since is theirs.
+        stale = [edit for edit in change.edits if history.read_at("HEAD", edit.rel_path) == edit.before]
+        _roll_back(root, change, stale)
 
 
 @contextmanager
@@ -264,10 +292,16 @@ def _restore_saved(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
             intent_log.set_aside(root, reason, [Edit(edit.rel_path, None, file_swap.read_now(handle))])
 
 
-def _roll_back(root: Path, done: Sequence[Edit]) -> None:
+def _write(root: Path, change: VaultChange, edit: Edit) -> None:
+    # What was committed elsewhere may be a hidden file of the owner's.
+    more = {"may_be_hidden": True} if change.adopted else {}
+    files.write_note(root, edit.rel_path, edit.before, edit.after, **more)
+
+
+def _roll_back(root: Path, change: VaultChange, done: Sequence[Edit]) -> None:
     for edit in reversed(done):
         with suppress(QuaidError, OSError):  # rewritten by somebody else since: theirs now
-            files.write_note(root, edit.rel_path, edit.after, edit.before)
+            _write(root, change, replace(edit, before=edit.after, after=edit.before))
 
 
 def _remove_leftover(root: Path, leftover: Path, change: VaultChange) -> None:

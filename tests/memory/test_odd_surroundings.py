@@ -156,7 +156,7 @@ def test_an_import_says_that_it_was_committed_when_the_index_has_no_room(vault, 
     said: list[str] = []
     with vault.memory() as memory:
         memory.report_to(None, said.append)
-        monkeypatch.setattr(memory, "sync", lambda: (_ for _ in ()).throw(DiskFullError("/state")))
+        monkeypatch.setattr(memory, "sync", lambda *_: (_ for _ in ()).throw(DiskFullError("/state")))
         done = memory.import_from(tmp_path / "source")
     assert done.commit == vault.head()
     assert "committed" in said[-1]

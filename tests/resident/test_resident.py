@@ -190,6 +190,15 @@ def test_it_ends_with_the_vault_and_without_a_question(home: Vault, monkeypatch:
         wait_for(lambda: not listener.thread.is_alive(), "its end")
 
 
+def test_it_looks_whether_an_exchange_with_remotes_is_due(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Path, object]] = []
+    monkeypatch.setattr("quaid.resident.listener.leave_exchange", lambda root, settings: asked.append((root, settings)))
+    monkeypatch.setattr("quaid.resident.listener.LOOK_S", 0.05)
+    with listening(home.root, monkeypatch):
+        wait_for(lambda: len(asked) > 1, "a look at what is due")
+    assert {root for root, _ in asked} == {home.root}
+
+
 def test_after_an_upgrade_it_does_not_answer(home: Vault, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     module = ModuleType("quaid_of_today")
     module.__file__ = str(tmp_path / "module.py")

@@ -20,6 +20,7 @@ from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import apsw
 import pytest
@@ -27,6 +28,8 @@ from vaults import Vault, assert_verified, copy_around, copy_vault
 
 from quaid import Memory
 from quaid.place import state_folder
+from quaid.remotes import trusted
+from quaid.remotes.trusted import Trusted
 
 pytestmark = [pytest.mark.usefixtures("calm"), pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
@@ -80,7 +83,34 @@ def _edited(vault: Vault, memory: Memory) -> None:
     (vault.root / "USER.md").unlink()
 
 
+def _ahead(vault: Vault, _memory: Memory) -> None:
+    """The remote has a fact more, an edit and a removal; the vault a fact that the remote has not."""
+    vault.write("Garden.md", "# Roses\n\nThey need water.\n")
+    vault.write_fact("canoe", "Maya sold her canoe.")
+    vault.save()
+    bare = vault.root.parent / "remote.git"
+    vault.git("clone", "-q", "--bare", str(vault.root), str(bare))
+    vault.git("remote", "add", "origin", "../remote.git")
+    begun = vault.head()
+    vault.write("Garden.md", "# Roses\n\nThey need much water.\n")
+    vault.write_fact("kayak", "Maya bought a blue kayak.")
+    (vault.root / "facts/canoe.md").unlink()
+    vault.save("elsewhere")
+    vault.git("push", "-q", "origin", "HEAD:main")
+    vault.git("reset", "-q", "--hard", begun)
+    vault.write_fact("tent", "Maya bought a tent.")
+    vault.save("here")
+    vault.write("USER.md", "I write this and have not committed it.\n")
+
+
+def _pull(_vault: Vault, memory: Memory) -> object:
+    # Which remotes are trusted is a list of the user's that all these vaults share.
+    with patch.object(trusted, "check", return_value=Trusted("", accepts_settings=True)):
+        return memory.remotes.pull()
+
+
 OPERATIONS = {
+    "pull": Operation(_ahead, _pull),
     "remember, new": Operation(_nothing, _kayak),
     "remember, again": Operation(_kayak, _kayak),
     "link": Operation(_nothing, lambda _, memory: memory.link("Maya", "works_at", "Acme")),

@@ -1,0 +1,57 @@
+"""Addresses of remote repositories: the protocol that reaches one, and its text without a password."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from quaid.errors import BadInputError
+
+PROTOCOLS = ("https", "ssh", "http", "file")
+"""The protocols that are spoken. Others run a program that the address names, or let whoever is on the way write."""
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCP_LIKE = re.compile(r"(?:[\w.~+-]+@)?\w[\w.-]*:(?!:).+")
+_USER = re.compile(r"^(https?://)[^/@]*@", re.IGNORECASE)
+_PASSWORD = re.compile(r"^(\w+://[^/@:]*):[^/@]*@")
+_ANY_PASSWORD = re.compile(r"(https?://)[^/@\s]{1,500}@")
+
+
+def protocol_of(address: str) -> str:
+    """Return the protocol that reaches `address`, one of `PROTOCOLS`.
+
+    Raises:
+        BadInputError: it is none of them, or no address.
+    """
+    scheme = _SCHEME.match(address)
+    if scheme and scheme[1].lower() in PROTOCOLS:
+        return scheme[1].lower()
+    is_plain = address.isprintable() and address == address.strip() and not address.startswith("-")
+    if is_plain and not scheme and "::" not in address.partition("/")[0]:
+        if address.startswith(("/", "./", "../")):
+            return "file"
+        if _SCP_LIKE.fullmatch(address):
+            return "ssh"
+    raise BadInputError(
+        f"{hide_password(address)!r} is not an address that Quaid sends notes to. "
+        f"Give one of {', '.join(f'{each}://' for each in PROTOCOLS)}, host:path, or a folder."
+    )
+
+
+def complete(address: str) -> str:
+    """Return what was typed as an address that means the same everywhere: a folder as its whole path."""
+    if not address or _SCHEME.match(address) or address.startswith("-") or "::" in address:
+        return address
+    folder = Path(address).expanduser()
+    is_folder = address.startswith(("/", ".", "~")) or folder.is_dir()
+    return os.path.normpath(folder.absolute()) if is_folder else address
+
+
+def hide_password(address: str) -> str:
+    """Return an address without what may be a password or a token. Of ssh the user stays, who is part of the place."""
+    return _PASSWORD.sub(r"\1@", _USER.sub(r"\1", address))
+
+
+def hide_passwords(text: str) -> str:
+    """Return what git says without the passwords in its addresses."""
+    return _ANY_PASSWORD.sub(r"\1", text)

@@ -1,0 +1,251 @@
+"""The repositories that a vault's history is exchanged with, as git knows them: their addresses, and the refs that say
+what they had when they were last asked.
+
+What is fetched goes to refs of Quaid's own first (`FETCHED`); git's own remote branch follows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from quaid.errors import BadInputError, GitError
+from quaid.history.addresses import hide_password, protocol_of
+from quaid.history.git_output import split_items
+from quaid.history.network import Line, Pushed
+from quaid.history.repository import Repository
+from quaid.history.staging import RunGit
+
+FETCHED = "refs/quaid/fetched"
+"""What a remote had when it was last asked, looked at or not."""
+MERGED = "refs/quaid/merged"
+"""What of it the branch has."""
+BACKUPS = "refs/quaid/backup"
+LEASES = "refs/quaid/lease"
+"""Here and on the other side: who does what only one machine does."""
+MAX_BACKUPS = 50
+MAX_LEASE_BYTES = 2_000
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,60}")
+_STEERING = (
+    r"^(core\.(sshcommand|gitproxy|askpass)|credential\..*|http\..*|url\..*|ssh\..*|protocol\..*|include.*\.path"
+    r"|remote\.{}\.(?!fetch$|url$|tagopt$|prune$).*)$"
+)
+"""The settings of a repository that say by what program, or through which other machine, a remote is reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote of .git/config: where it is fetched from and pushed to after all rewriting, and the digest of what the
+    repository says of how it is reached, empty where it says nothing.
+    """
+
+    name: str
+    address: str
+    push_address: str
+    steering: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The address for people, without a password."""
+        pushed = hide_password(self.push_address)
+        shown = hide_password(self.address)
+        return shown if shown == pushed else f"{shown} (pushed to {pushed})"
+
+
+class Distance(NamedTuple):
+    """The number of commits that only we have, and that only they have."""
+
+    ahead: int
+    behind: int
+
+
+class Remotes:
+    """The remotes of one repository; git runs through a callable."""
+
+    def __init__(self, run: RunGit, repository: Repository) -> None:
+        self._run = run
+        self._repository = repository
+
+    def check_whole(self) -> None:
+        """Refuse a vault that is a part of a larger repository: all of that would be exchanged.
+
+        Raises:
+            BadInputError: it is.
+        """
+        if self._repository.prefix:
+            raise BadInputError(
+                f"The vault is only a part of the repository {self._repository.top}, all of which would be sent. "
+                "Push and pull that with git."
+            )
+
+    def list_all(self) -> list[Remote]:
+        """Return the remotes of .git/config, by name."""
+        return [self.read(name) for name in self._run("list the remotes", "remote")[1].decode().split()]
+
+    def read(self, name: str) -> Remote:
+        """Return a remote by its name.
+
+        Raises:
+            BadInputError: there is none, or Quaid does not speak its protocol.
+        """
+        code, out = self._run("read a remote", "remote", "get-url", "--", name, accept=(0, 2, 128))
+        if code:
+            raise BadInputError(f"There is no remote {name!r}. Add one with: quaid remote add URL")
+        address = out.decode("utf-8", "replace").strip()
+        pushed = self._run("read a remote", "remote", "get-url", "--push", "--", name)[1].decode("utf-8", "replace")
+        for each in (address, pushed.strip()):
+            protocol_of(each)
+        return Remote(name, address, pushed.strip(), self._digest_steering(name))
+
+    def add(self, name: str, address: str) -> Remote:
+        """Enter a remote in .git/config, with git's own remote branches; nothing is fetched.
+
+        Raises:
+            BadInputError: there is one of that name, or the address is none.
+        """
+        protocol_of(address)
+        if not _NAME.fullmatch(name):
+            raise BadInputError(f"{name!r} is not a name for a remote. Give letters, digits and hyphens.")
+        if name in self._run("list the remotes", "remote")[1].decode().split():
+            raise BadInputError(f"There is a remote {name} already. See it with: quaid remote list")
+        self._run("add a remote", "remote", "add", "--no-tags", "--", name, address)
+        return self.read(name)
+
+    def remove(self, name: str) -> None:
+        """Take a remote out of .git/config, and all refs that say what it had.
+
+        Raises:
+            BadInputError: there is none.
+        """
+        if self._run("remove a remote", "remote", "remove", "--", name, accept=(0, 2, 128))[0]:
+            raise BadInputError(f"There is no remote {name!r}. See them with: quaid remote list")
+        for ref in (*self._list_refs(f"{FETCHED}/{name}"), *self._list_refs(f"{MERGED}/{name}")):
+            self._run("forget a remote", "update-ref", "-d", ref)
+
+    def fetch(self, line: Line, name: str, branch: str) -> str | None:
+        """Ask a remote for `branch` and the leases; return the commit it is at, None where there is no such branch.
+
+        Raises:
+            RemoteUnreachableError, RemoteRefusedError, GitError
+        """
+        place = f"{FETCHED}/{name}"
+        leases = f"+{LEASES}/*:{place}/lease/*"
+        if not line.fetch([f"+refs/heads/{branch}:{place}/heads/{branch}", leases]):
+            line.fetch([leases])
+            self._run("forget a branch", "update-ref", "-d", f"{place}/heads/{branch}")
+            return None
+        return self.fetched(name, branch)
+
+    def push(self, line: Line, name: str, commit: str, branch: str) -> Pushed:
+        """Move a remote's `branch` on to `commit`. Raises as `Line.push`."""
+        pushed = line.push(commit, f"refs/heads/{branch}")
+        if pushed is Pushed.DONE:
+            self._set(f"{FETCHED}/{name}/heads/{branch}", commit)
+            self.keep_merged(name, branch, commit)
+        return pushed
+
+    def fetched(self, name: str, branch: str) -> str | None:
+        """The commit that the remote's branch was at when it was last asked, by Quaid or else by its clone."""
+        return self._find(f"{FETCHED}/{name}/heads/{branch}") or self._find(f"refs/remotes/{name}/{branch}")
+
+    def merged(self, name: str, branch: str) -> str | None:
+        """The newest commit of the remote's branch that was merged or pushed."""
+        return self._find(f"{MERGED}/{name}/heads/{branch}")
+
+    def keep_merged(self, name: str, branch: str, commit: str) -> None:
+        """Remember that `commit` was merged or pushed; git's own remote branch follows."""
+        self._set(f"{MERGED}/{name}/heads/{branch}", commit)
+        self.show(name, branch, commit)
+
+    def show(self, name: str, branch: str, commit: str) -> None:
+        """Have git's own remote branch be at `commit`."""
+        self._set(f"refs/remotes/{name}/{branch}", commit)
+
+    def distance(self, ours: str, theirs: str) -> Distance:
+        """Count the commits between two of them. Needs no network."""
+        out = self._run("count commits", "rev-list", "--left-right", "--count", f"{ours}...{theirs}", "--")[1]
+        ahead, behind = out.decode().split()
+        return Distance(int(ahead), int(behind))
+
+    def count(self, commit: str) -> int:
+        """Count the commits that `commit` was made from, itself among them."""
+        return int(self._run("count commits", "rev-list", "--count", commit, "--")[1])
+
+    def is_ancestor(self, one: str, other: str) -> bool:
+        """Return whether `other` has all that `one` has."""
+        return self._run("compare commits", "merge-base", "--is-ancestor", one, other, accept=(0, 1))[0] == 0
+
+    def back_up(self, commit: str, now: datetime) -> str:
+        """Keep `commit` under a ref that names the time; the oldest of more than `MAX_BACKUPS` go, which the branch has
+        in any case.
+        """
+        ref = f"{BACKUPS}/{now.astimezone(UTC):%Y-%m-%dT%H-%M-%S.%fZ}"
+        self._set(ref, commit)
+        for old in sorted(self._list_refs(BACKUPS))[:-MAX_BACKUPS]:
+            if self.is_ancestor(old, "HEAD"):
+                self._run("forget a backup", "update-ref", "-d", old)
+        return ref
+
+    # -- leases --------------------------------------------------------------------------------------------------
+
+    def read_lease(self, what: str, name: str | None = None) -> tuple[str, str] | None:
+        """Return (commit, what it says) of the lease `what`: ours, or that of the remote `name` when last asked."""
+        commit = self._find(f"{FETCHED}/{name}/lease/{what}" if name else f"{LEASES}/{what}")
+        if commit is None:
+            return None
+        size = self._run("read a lease", "cat-file", "-s", commit)[1]
+        if int(size) > MAX_LEASE_BYTES:
+            return commit, ""
+        said = self._run("read a lease", "cat-file", "commit", commit)[1].decode("utf-8", "replace")
+        return commit, said.partition("\n\n")[2].strip()
+
+    def write_lease(self, said: str, after: str | None) -> str:
+        """Make a lease that follows `after`, which nobody else sees before it is pushed; return its commit."""
+        tree = self._run("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")[1].decode().strip()
+        identity = [*("-c", "user.name=Quaid"), *("-c", "user.email=quaid@localhost"), "-c", "commit.gpgSign=false"]
+        parent = ["-p", after] if after else []
+        made = self._run("make a lease", *identity, "commit-tree", tree, *parent, stdin=said.encode())[1]
+        return made.decode().strip()
+
+    def push_lease(self, line: Line, what: str, commit: str) -> Pushed:
+        """Have the remote take a lease, unless another was there first. Raises as `Line.push`."""
+        return line.push(commit, f"{LEASES}/{what}")
+
+    def keep_lease(self, what: str, commit: str) -> None:
+        """Remember a lease as ours."""
+        self._set(f"{LEASES}/{what}", commit)
+
+    def _digest_steering(self, name: str) -> str:
+        args = ("config", "--local", "--includes", "-z", "--list")
+        listed = split_items(self._run("read the configuration", *args)[1])
+        pattern = re.compile(_STEERING.format(re.escape(name)), re.IGNORECASE)
+        found = sorted(item for item in listed if pattern.match(item.partition("\n")[0]))
+        return hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()[:32] if found else ""
+
+    def _list_refs(self, prefix: str) -> list[str]:
+        args = ("for-each-ref", "--format=%(refname)", f"{prefix}/")
+        return self._run("list refs", *args)[1].decode("utf-8", "surrogateescape").split("\n")[:-1]
+
+    def _find(self, ref: str) -> str | None:
+        code, out = self._run("read a ref", "rev-parse", "-q", "--verify", f"{ref}^{{commit}}", accept=(0, 1, 128))
+        return None if code else out.decode().strip()
+
+    def _set(self, ref: str, commit: str) -> None:
+        self._run("remember a commit", "update-ref", "-m", "quaid", ref, commit)
+
+
+def check_branch(branch: str | None) -> str:
+    """Return `branch`, if there is one.
+
+    Raises:
+        GitError: HEAD is detached.
+    """
+    if branch is None:
+        raise GitError("exchange commits", "HEAD is on no branch. Keep its commits on one with: git switch -c NAME")
+    return branch
+
+
+__all__ = ["Distance", "Line", "Pushed", "Remote", "Remotes", "check_branch"]

@@ -1,0 +1,176 @@
+"""Two commits into one tree, without touching a file of the work tree: what git merges, and what it could not.
+
+Attributes and merge drivers are those of our own commit and configuration: what comes from elsewhere counts when it has
+been merged.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.errors import GitError
+from quaid.history.git_output import Version, join_items, parse_raw, parse_tree
+from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
+from quaid.history.identity import choose_identity
+from quaid.history.messages import render
+from quaid.history.note_history import read_blobs
+from quaid.history.repository import Repository
+from quaid.history.revisions import Revisions, TreeFile
+from quaid.history.staging import NEW_FILE, RunGit
+from quaid.model import Message
+
+_TOO_OLD = "this git cannot merge without touching your files. Install git 2.38 or newer, or merge by hand: git merge"
+
+
+@dataclass(frozen=True, slots=True)
+class Unmerged:
+    """A path that git could not merge: the versions of the common ancestor, of ours and of theirs that there are."""
+
+    path: str
+    base: Version | None = None
+    ours: Version | None = None
+    theirs: Version | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMerge:
+    """`tree` holds everything; a path of `unmerged` is in it with conflict markers, or as one side had it."""
+
+    tree: str
+    unmerged: tuple[Unmerged, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChange:
+    """One path in what makes one tree of another; None is no file."""
+
+    path: str
+    old: Version | None
+    new: Version | None
+
+
+class TreeMerges:
+    """Merges trees of one repository; git runs through a callable."""
+
+    def __init__(self, run: RunGit, repository: Repository) -> None:
+        self._run = run
+        self._repository = repository
+
+    def merge(self, ours: str, theirs: str) -> TreeMerge:
+        """Return what the commits `ours` and `theirs` make.
+
+        Raises:
+            GitError: they have no common ancestor, or git is too old.
+        """
+        with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
+            # git puts the files of merge drivers into its working folder, and reads attributes there.
+            self._write_attributes(Path(folder), ours)
+            args = (*QUIET, "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs)
+            env = quiet_environment(Path(folder)) | {"GIT_DIR": str(self._repository.git_dir)}
+            env["GIT_INDEX_FILE"] = str(Path(folder) / "index")
+            call = GitCall("merge", args, b"", env, accept=(0, 1))
+            try:
+                _, out = run_once(call, Path(folder))
+            except GitError as error:
+                is_too_old = "usage: git merge-tree" in error.said or "unknown rev --write-tree" in error.said
+                if is_too_old:
+                    raise GitError("merge", _TOO_OLD) from error
+                raise
+        tree, _, listed = out.partition(b"\0")
+        return TreeMerge(tree.decode(), _parse_unmerged(listed))
+
+    def changes(self, old: str, new: str) -> list[TreeChange]:
+        """Return what makes the tree `new` of the tree `old`, by path. Renames are a removal and an addition."""
+        args = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", old, new)
+        return [TreeChange(*change) for change in parse_raw(self._run("compare trees", *args)[1])]
+
+    def with_files(self, tree: str, contents: Mapping[str, bytes | None]) -> str:
+        """Return `tree` with these files, None for no file; their modes stay."""
+        if not contents:
+            return tree
+        out = self._run("read a tree", "ls-tree", "-r", "-z", "--full-tree", tree, "--", *contents)[1]
+        modes = {path: version.mode for path, version in parse_tree(out)}
+        lines = []
+        for path, data in contents.items():
+            blob = "0" * len(tree) if data is None else self._store(data)
+            lines.append(f"{'0' if data is None else modes.get(path, NEW_FILE)} {blob}\t{path}")
+        with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
+            index = Path(folder) / "index"
+            self._run("read a tree", "read-tree", tree, index=index)
+            self._run("change a tree", "update-index", "-z", "--index-info", stdin=join_items(lines), index=index)
+            return self._run("write a tree", "write-tree", index=index)[1].decode().strip()
+
+    def commit_tree(self, tree: str, parents: Sequence[str], message: Message, ours: tuple[str, str]) -> str:
+        """Make a commit by `ours` (name, e-mail), signed if the owner has git sign all of theirs. No branch moves."""
+        asked = self._run("read the configuration", "config", "--type=bool", "--get", "commit.gpgsign", accept=(0, 1))
+        signs = ["-S"] if asked[1].strip() == b"true" else []
+        names = [word for parent in parents for word in ("-p", parent)]
+        env = {**quiet_environment(self._repository.top), **choose_identity(self._run, ours, None, may_sign=True)}
+        args = (*QUIET, "-c", "i18n.commitEncoding=UTF-8", "commit-tree", *signs, *names, tree)
+        call = GitCall("merge", args, render(message).encode("utf-8", "replace"), env)
+        return run_once(call, self._repository.top)[1].decode().strip()
+
+    def read(self, versions: Mapping[str, Version]) -> dict[str, bytes]:
+        """Return the bytes of each file, as a checkout by its owner would write it: through their filters."""
+        wanted = [TreeFile(path, int(version.mode, 8), version.blob) for path, version in versions.items()]
+        return dict(Revisions(self._run, self._repository).read_files(wanted, filtered=True))
+
+    def read_raw(self, tree: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Return what git keeps of those of `paths` that a tree has."""
+        listed = self._run("read a tree", "ls-tree", "-r", "-z", "--full-tree", tree, "--", *paths)[1]
+        blobs = {path: version.blob for path, version in parse_tree(listed)}
+        contents = self.read_blobs(blobs.values())
+        return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
+
+    def ignores_case(self) -> bool:
+        """Return whether the file system takes small and capital letters for the same."""
+        args = ("config", "--type=bool", "--get", "core.ignoreCase")
+        return self._run("read the configuration", *args, accept=(0, 1))[1].strip() == b"true"
+
+    def hooks_folder(self) -> str:
+        """Return the folder of the owner's hooks, if it is one of the work tree; else nothing."""
+        args = ("config", "--type=path", "--get", "core.hooksPath")
+        said = self._run_as_configured(*args).decode("utf-8", "surrogateescape").strip()
+        if not said:
+            return ""
+        top, folder = self._repository.top.resolve(), (self._repository.top / said).resolve()
+        return folder.relative_to(top).as_posix() if folder.is_relative_to(top) else ""
+
+    def read_blobs(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Return what git keeps of each blob, by its id."""
+        return read_blobs(self._run, list(blobs))
+
+    def sizes(self, blobs: Sequence[str]) -> dict[str, int]:
+        """Return the bytes of each blob, without reading it."""
+        asked = "".join(f"{blob}\n" for blob in blobs).encode()
+        out = self._run("look at objects", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)[1]
+        rows = (line.split(" ") for line in out.decode().splitlines())
+        return {row[0]: int(row[1]) for row in rows if row[1].isdigit()}
+
+    def _run_as_configured(self, *args: str) -> bytes:
+        call = GitCall("read the configuration", args, b"", quiet_environment(self._repository.top), accept=(0, 1))
+        return run_once(call, self._repository.top)[1]
+
+    def _store(self, data: bytes) -> str:
+        args = ("hash-object", "-w", "--stdin", "--no-filters")
+        return self._run("store a note", *args, stdin=data)[1].decode().strip()
+
+    def _write_attributes(self, folder: Path, commit: str) -> None:
+        code, out = self._run("read .gitattributes", "cat-file", "blob", f"{commit}:.gitattributes", accept=(0, 128))
+        if code == 0:
+            (folder / ".gitattributes").write_bytes(out)
+
+
+def _parse_unmerged(listed: bytes) -> tuple[Unmerged, ...]:
+    """Parse "mode blob stage TAB path" of each version, up to an empty item."""
+    sides: dict[str, dict[str, Version]] = {}
+    for item in listed.split(b"\0"):
+        if not item:
+            break
+        head, _, path = item.decode("utf-8", "surrogateescape").partition("\t")
+        mode, blob, stage = head.split(" ")
+        sides.setdefault(path, {})[{"1": "base", "2": "ours", "3": "theirs"}[stage]] = Version(mode, blob)
+    return tuple(Unmerged(path, **versions) for path, versions in sides.items())

@@ -1,0 +1,357 @@
+"""The remotes of a vault: the façade of this room. Pull, push, who tidies, and how far apart the machines are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from random import SystemRandom
+
+from quaid.errors import BadInputError, GitError, LockedError, QuaidError
+from quaid.history.addresses import complete, protocol_of
+from quaid.history.network import Line, Progress, Pushed, RemoteRefusedError, RemoteUnreachableError
+from quaid.history.remotes import Distance, Remote, check_branch
+from quaid.history.vault_history import History
+from quaid.local.locks import try_lock
+from quaid.remotes import lease as leases
+from quaid.remotes import pulling, trusted
+from quaid.remotes.contact import device, read_contact, write_contact
+from quaid.remotes.incoming import Allowance
+from quaid.remotes.pulling import Pulled, Source
+from quaid.settings import Settings
+from quaid.trust import make_state_folder
+
+ORIGIN = "origin"
+PUSH_ATTEMPTS = 8
+PAUSE_S = 0.1
+"""The pause after the first push that others were quicker than, at most; it doubles each time, to `MAX_PAUSE_S`."""
+MAX_PAUSE_S = 5.0
+LOCK = "exchange.lock"
+
+
+class RewrittenError(QuaidError):
+    """The history of a remote is another one than it was."""
+
+    code = "remote_rewritten"
+
+    def __init__(self, remote: str, old: str, new: str) -> None:
+        super().__init__(
+            f"The history of {remote} was rewritten since you last had it (it may have been purged of something): "
+            "nothing was pulled, as a merge would bring the old one back. If that is right, put your own commits on "
+            f"the new one: git branch before-rewriting && git rebase --onto {new[:12]} {old[:12]}"
+        )
+
+
+class RewrittenHereError(QuaidError):
+    """The owner's own branch is another one than it was."""
+
+    code = "rewritten_here"
+
+    def __init__(self, remote: str, branch: str) -> None:
+        super().__init__(
+            f"Your branch no longer has what {remote} was given (it was purged, reset or rebased): nothing was pulled "
+            f"or pushed, as a merge would bring that back. If it is to come back: git merge {remote}/{branch}. "
+            "If not, put your history in the place of the old one there with git."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteState:
+    """A remote as the last call left it. `trust` is yes, no or changed; `ahead` and `behind` count commits, None where
+    nothing is known; `janitor` is the machine that tidies, until `janitor_until`. Times are ISO 8601 in UTC.
+    """
+
+    name: str
+    address: str
+    trust: str
+    accepts_settings: bool = False
+    ahead: int | None = None
+    behind: int | None = None
+    reached: str = ""
+    offline_since: str = ""
+    problem: str = ""
+    janitor: str = ""
+    janitor_until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PushDone:
+    """What became of a push: how many commits went, and what had to be pulled before."""
+
+    remote: str
+    commits: int
+    pulled: tuple[Pulled, ...] = ()
+
+
+class Exchange:
+    """Exchanges the history of the vault at `root` with its remotes. `catch_up` indexes the notes that came, `settle`
+    settles what a merge left.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        history: Callable[[], History],
+        catch_up: Callable[[frozenset[str]], object],
+        settle: Callable[[], object],
+        say: Callable[[str], None],
+        progress: Progress,
+    ) -> None:
+        self._root = root
+        self._settings = settings
+        self._history = history
+        self._catch_up = catch_up
+        self._settle = settle
+        self._say = say
+        self._progress = progress
+
+    # -- which remotes -------------------------------------------------------------------------------------------
+
+    def list_states(self) -> list[RemoteState]:
+        """Return how each remote is, as far as is known without asking it."""
+        return [self._state_of(remote) for remote in self._history().remotes.list_all()]
+
+    def add(self, address: str, name: str = ORIGIN, *, accepts_settings: bool = False) -> Remote:
+        """Add a remote, at the owner's word: what goes there from now on is all of the vault's history.
+
+        Raises:
+            BadInputError: the address is none, the name is taken, or the vault is a part of a larger repository.
+        """
+        remotes = self._history().remotes
+        remotes.check_whole()
+        remote = remotes.add(name, complete(address))
+        trusted.trust(self._root, remote, accepts_settings=accepts_settings)
+        return remote
+
+    def trust(self, name: str, *, accepts_settings: bool = False) -> Remote:
+        """Trust a remote of .git/config as it is now, at the owner's word. Raises BadInputError: there is none."""
+        self._history().remotes.check_whole()
+        remote = self._history().remotes.read(name)
+        trusted.trust(self._root, remote, accepts_settings=accepts_settings)
+        write_contact(self._root, name, None)
+        return remote
+
+    def remove(self, name: str) -> None:
+        """Forget a remote; what it has stays there. Raises BadInputError: there is none."""
+        self._history().remotes.remove(name)
+        trusted.forget(self._root, name)
+        write_contact(self._root, name, None)
+
+    # -- pull and push -------------------------------------------------------------------------------------------
+
+    def pull(self, name: str | None = None, *, accept_removals: bool = False) -> Pulled:
+        """Fetch what the remote has and merge it.
+
+        Raises:
+            RemoteNotTrustedError, RemoteChangedError: nobody was asked.
+            RemoteUnreachableError, RemoteRefusedError, RewrittenError, RewrittenHereError, IncomingRefusedError,
+            OwnWorkError, StagedWorkError, LockedError, GitError: nothing was changed.
+        """
+        remote = self._find(name)
+        with self._recording(remote.name):
+            return self._pull(remote, accept_removals=accept_removals)
+
+    def push(self, name: str | None = None) -> PushDone:
+        """Push the branch; where others were quicker, pull and push again. Nothing of theirs is ever left behind.
+
+        Raises: as `pull`.
+        """
+        remote = self._find(name)
+        with self._recording(remote.name):
+            return self._push(remote)
+
+    def exchange(self) -> None:
+        """Do what `git.sync` says with each trusted remote, unless another process is at it. A remote that does not
+        answer, and one that needs its owner, is remembered for `quaid status`.
+        """
+        with try_lock(make_state_folder(self._root) / LOCK) as is_ours:
+            for name in trusted.list_trusted(self._root) if is_ours else ():
+                with suppress(QuaidError):
+                    self._exchange_with(name)
+
+    def _exchange_with(self, name: str) -> None:
+        remote = self._find(name)
+        with self._recording(name):
+            if self._settings.git.sync == "auto":
+                self._pull(remote, accept_removals=False)
+                if self._has_more(remote):
+                    self._push(remote)
+            elif self._settings.git.sync == "ask":
+                self._fetch(remote)
+
+    def _has_more(self, remote: Remote) -> bool:
+        state, remotes = self._history().state(), self._history().remotes
+        return state.branch is not None and state.head != remotes.fetched(remote.name, state.branch)
+
+    def _fetch(self, remote: Remote) -> tuple[str, str | None]:
+        """The branch, and the commit that the remote has of it, None where it has none."""
+        history = self._history()
+        branch = check_branch(history.state().branch)
+        theirs = history.remotes.fetch(self._line(remote.address), remote.name, branch)
+        known = history.remotes.merged(remote.name, branch)
+        if theirs is None:
+            return branch, None
+        if known and not history.has_adopted(known):
+            raise RewrittenHereError(remote.name, branch)
+        if known and not history.has_adopted(theirs) and not history.remotes.is_ancestor(known, theirs):
+            raise RewrittenError(remote.name, known, theirs)
+        history.remotes.show(remote.name, branch, theirs)
+        return branch, theirs
+
+    def _pull(self, remote: Remote, *, accept_removals: bool) -> Pulled:
+        branch, theirs = self._fetch(remote)
+        if theirs is None:
+            return Pulled(None)
+        settings = trusted.check(self._root, remote).accepts_settings
+        source = Source(remote.name, branch, theirs)
+        allowed = Allowance(settings, accept_removals)
+        pulled = pulling.pull(self._root, self._history(), self._settings, source, allowed, self._say)
+        self._history().remotes.keep_merged(remote.name, branch, theirs)
+        if pulled.commit:
+            self._catch_up(frozenset(pulled.changed))
+        if pulled.merged:
+            with suppress(LockedError):  # the janitor, or the next sync, does it
+                self._settle()
+        return pulled
+
+    def _push(self, remote: Remote) -> PushDone:
+        history, line = self._history(), self._line(remote.push_address)
+        branch = check_branch(history.state().branch)
+        pulled: list[Pulled] = []
+        for attempt in range(PUSH_ATTEMPTS):
+            head = history.state().head
+            if head is None:
+                raise GitError("push", "the vault has no commit yet")
+            known = history.remotes.fetched(remote.name, branch)
+            if history.remotes.push(line, remote.name, head, branch) is Pushed.DONE:
+                self._push_lease(remote)
+                commits = history.remotes.distance(head, known).ahead if known else history.remotes.count(head)
+                return PushDone(remote.name, commits, tuple(pulled))
+            time.sleep(SystemRandom().uniform(0, min(PAUSE_S * 2**attempt, MAX_PAUSE_S)))
+            pulled.append(self._pull(remote, accept_removals=False))
+        raise LockedError(f"Others keep pushing to {remote.name}")
+
+    # -- the lease of the janitor --------------------------------------------------------------------------------
+
+    def hold_lease(self, now: datetime, *, take_over: bool = False) -> None:
+        """Be the machine that tidies. A vault without a trusted remote needs no lease; where nobody answers, what was
+        last known counts. With `git.sync = "auto"` what the others have is pulled first.
+
+        Raises:
+            LeaseHeldError: another machine is, and it is not to be taken over.
+        """
+        names = list(trusted.list_trusted(self._root))
+        is_auto = self._settings.git.sync == "auto"
+        if names and is_auto:
+            self.exchange()
+        for name in names:
+            try:
+                self._hold_lease_at(self._find(name), now, take_over=take_over, asks=is_auto)
+            except leases.LeaseHeldError:
+                raise
+            except QuaidError:  # nobody answers, or takes leases: the night is not put off for that
+                continue
+
+    def _hold_lease_at(self, remote: Remote, now: datetime, *, take_over: bool, asks: bool) -> None:
+        remotes, mine = self._history().remotes, device(self._root)
+        for _ in range(PUSH_ATTEMPTS):
+            known = remotes.read_lease(leases.JANITOR, remote.name)
+            theirs = leases.parse_lease(known[1]) if known else None
+            if theirs and not take_over and leases.stands_in_the_way(theirs, mine, now):
+                raise leases.LeaseHeldError(theirs)
+            own = remotes.read_lease(leases.JANITOR)
+            after = known or own
+            said = leases.render_lease(leases.next_lease(mine, now))
+            made = remotes.write_lease(said, after[0] if after else None)
+            remotes.keep_lease(leases.JANITOR, made)
+            if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made) is Pushed.DONE:
+                return
+            self._fetch(remote)
+
+    def _push_lease(self, remote: Remote) -> None:
+        """Take along the lease of a night that found nobody to tell it to. Another one's that was first stays."""
+        remotes = self._history().remotes
+        own, theirs = (remotes.read_lease(leases.JANITOR, name) for name in (None, remote.name))
+        if own is not None and own != theirs:
+            with suppress(RemoteRefusedError, GitError):
+                remotes.push_lease(self._line(remote.push_address), leases.JANITOR, own[0])
+
+    # -- what they share -----------------------------------------------------------------------------------------
+
+    def _find(self, name: str | None) -> Remote:
+        """The remote that is meant, if it is trusted as it is."""
+        remotes = self._history().remotes
+        remotes.check_whole()
+        if name is None:
+            names = [remote.name for remote in remotes.list_all()]
+            if not names:
+                raise BadInputError("This vault has no remote. Add one with: quaid remote add URL")
+            known = [each for each in names if each in trusted.list_trusted(self._root)]
+            name = ORIGIN if ORIGIN in (known or names) else (known or names)[0]
+        remote = remotes.read(name)
+        trusted.check(self._root, remote)
+        return remote
+
+    def _line(self, address: str) -> Line:
+        if self._settings.offline and protocol_of(address) != "file":
+            raise RemoteUnreachableError(address, "the setting offline is on")
+        return Line(self._root, address, self._settings.git.timeout_s, self._progress)
+
+    @contextmanager
+    def _recording(self, name: str) -> Iterator[None]:
+        """Remember how the call ends."""
+        contact, now = read_contact(self._root, name), datetime.now(UTC)
+        try:
+            yield
+        except RemoteUnreachableError:
+            write_contact(self._root, name, contact.offline_at(now))
+            raise
+        except LockedError:  # somebody is at work: the next call
+            raise
+        except QuaidError as error:
+            write_contact(self._root, name, contact.failed_at(now, str(error)))
+            raise
+        write_contact(self._root, name, contact.reached_at(now, self._remind(name)))
+
+    def _remind(self, name: str) -> str:
+        """How far apart a remote and the vault are, for an owner who wants to be asked; empty where they are not."""
+        distance = self._distance(name) if self._settings.git.sync == "ask" else None
+        if distance is None or not any(distance):
+            return ""
+        numbers = ((distance.behind, "pull"), (distance.ahead, "push"))
+        apart = [f"{number:,} commit{'s' * (number > 1)} to {what}" for number, what in numbers if number]
+        return f"{name}: {' and '.join(apart)}: quaid {'pull' if distance.behind else 'push'}"
+
+    def _distance(self, name: str) -> Distance | None:
+        history = self._history()
+        state = history.state()
+        theirs = history.remotes.fetched(name, state.branch) if state.branch else None
+        return history.remotes.distance(state.head, theirs) if state.head and theirs else None
+
+    def _state_of(self, remote: Remote) -> RemoteState:
+        contact, distance = read_contact(self._root, remote.name), self._distance(remote.name)
+        known = trusted.list_trusted(self._root).get(remote.name)
+        try:
+            trusted.check(self._root, remote)
+            trust = "yes"
+        except QuaidError:
+            trust = "no" if known is None else "changed"
+        held = self._history().remotes.read_lease(leases.JANITOR, remote.name)
+        lease = leases.parse_lease(held[1]) if held else None
+        return RemoteState(
+            remote.name,
+            remote.shown,
+            trust,
+            accepts_settings=known is not None and known.accepts_settings,
+            ahead=distance.ahead if distance else None,
+            behind=distance.behind if distance else None,
+            reached=contact.reached,
+            offline_since=contact.offline_since,
+            problem=contact.problem,
+            janitor=lease.name if lease else "",
+            janitor_until=lease.until.isoformat() if lease else "",
+        )

@@ -1,0 +1,69 @@
+"""The lease of the janitor: of the machines that share a vault, one tidies it. Pure.
+
+It is a commit without files in a ref that only moves on, so that of two machines that want it the first to push has
+it. It says who holds it until when; a holder renews it each night, and one that stays away loses it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from quaid.errors import QuaidError
+from quaid.text.invisible import without_unseen
+
+JANITOR = "janitor"
+LASTS = timedelta(hours=36)
+_MAX_NAME = 60
+
+
+class LeaseHeldError(QuaidError):
+    """Another machine is the one that tidies this vault."""
+
+    code = "lease_held"
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__(
+            f"The janitor of this vault runs on {lease.name} until {lease.until:%Y-%m-%d %H:%M} UTC: nothing was "
+            "changed. To have it run here from now on: quaid janitor run --take-over"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who tidies: the id and the name of a clone, and until when in UTC."""
+
+    holder: str
+    name: str
+    until: datetime
+
+    def is_valid(self, now: datetime) -> bool:
+        """Return whether it still counts. One that claims to last longer than any is given is not believed."""
+        return now < self.until <= now + 2 * LASTS
+
+
+def parse_lease(said: str) -> Lease | None:
+    """Return the lease that a commit's message tells; None if it is none."""
+    try:
+        told = json.loads(said)
+        until = datetime.fromisoformat(told["until"]).astimezone(UTC)
+        name = " ".join(without_unseen(str(told["name"])).split())[:_MAX_NAME]
+        return Lease(str(told["holder"])[:_MAX_NAME], name or "another machine", until)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def render_lease(lease: Lease) -> str:
+    """Return a lease as the message of its commit."""
+    return json.dumps({"holder": lease.holder, "name": lease.name, "until": lease.until.isoformat()})
+
+
+def next_lease(device: tuple[str, str], now: datetime) -> Lease:
+    """Return the lease of this clone from `now` on."""
+    return Lease(*device, (now + LASTS).astimezone(UTC).replace(microsecond=0))
+
+
+def stands_in_the_way(lease: Lease | None, device: tuple[str, str], now: datetime) -> bool:
+    """Return whether another clone holds a lease that counts."""
+    return lease is not None and lease.holder != device[0] and lease.is_valid(now)

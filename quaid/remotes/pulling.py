@@ -1,0 +1,204 @@
+"""What a remote has, merged into the owner's branch: planned beside the work tree, written by the one order of a write.
+
+The owner's uncommitted work stays uncommitted. Where it cannot be told apart from what comes, nothing is pulled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError
+from quaid.history.adoption import NotAheadError
+from quaid.history.merge import merge_lines
+from quaid.history.tree_merge import TreeChange, TreeMerge
+from quaid.history.vault_history import History
+from quaid.model import Edit, Message
+from quaid.remotes import incoming, settling
+from quaid.remotes.incoming import Allowance, Surroundings
+from quaid.settings import Settings
+from quaid.vault import files, layout, transaction, uncommitted
+from quaid.vault.layout import Layout
+
+ATTEMPTS = 5
+
+
+class OwnWorkError(QuaidError):
+    """Uncommitted work of the owner's stands in the way of what comes."""
+
+    code = "own_work"
+
+    def __init__(self, paths: Sequence[str], problem: str) -> None:
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        super().__init__(
+            f"{', '.join(paths[:3])}{more} {problem}: nothing was pulled, and nothing of yours was changed. "
+            "Commit what is to stay with git add and git commit, then: quaid pull"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What became of a pull: the commit that the branch is at, how many came, whether that took a merge, the notes
+    that were removed, those with conflict markers, and the ref that keeps the branch as it was before a merge.
+    """
+
+    commit: str | None
+    commits: int = 0
+    merged: bool = False
+    changed: tuple[str, ...] = ()
+    removed: int = 0
+    conflicts: tuple[str, ...] = ()
+    backup: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The branch that is pulled: its remote, its name, the commit it is at."""
+
+    remote: str
+    branch: str
+    commit: str
+
+
+def pull(
+    root: Path, history: History, settings: Settings, source: Source, allowed: Allowance, say: Callable[[str], None]
+) -> Pulled:
+    """Bring the owner's branch to all that it and the source have. Done again, it does nothing.
+
+    Raises:
+        IncomingRefusedError, OwnWorkError, StagedWorkError: nothing was changed.
+        LockedError: the branch keeps moving, another writer or a rebase of the owner's does not end.
+        GitError: the two have nothing in common.
+    """
+    for _ in range(ATTEMPTS):
+        with transaction.begin(root, history, settings.git.wait_s, say):
+            try:
+                return _pull_once(root, history, settings, source, allowed)
+            except (NoteChangedError, NotAheadError):
+                continue
+    raise LockedError("Your branch keeps changing while Quaid pulls")
+
+
+def _pull_once(root: Path, history: History, settings: Settings, source: Source, allowed: Allowance) -> Pulled:
+    state, trees = history.state(), history.branches.trees
+    ours, theirs = state.head, source.commit
+    if ours is None:
+        raise GitError("pull", "the vault has no commit yet. Begin with a clone: quaid clone URL")
+    if history.has_adopted(theirs):
+        return Pulled(None)
+    commits = history.remotes.distance(ours, theirs).behind
+    is_merge = not history.remotes.is_ancestor(ours, theirs)
+    conflicts: tuple[str, ...] = ()
+    target = theirs
+    if is_merge:
+        merge = trees.merge(ours, theirs)
+        tree, conflicts = _settle(history, merge, (ours, theirs), Layout.of(settings.vault))
+        trailers = (("Quaid-Task", "pull"), *(("Quaid-Conflict", path) for path in conflicts))
+        subject = f"merge: {commits} commit{'s' * (commits != 1)} of {source.remote}"
+        target = trees.commit_tree(
+            tree, [ours, theirs], Message(subject, "", trailers), (settings.git.name, settings.git.email)
+        )
+    changes = trees.changes(ours, target)
+    incoming.check(changes, _look_around(history, settings, source, changes, ours, target), allowed)
+    if _commit_travelling(root, history, changes):
+        raise NotAheadError
+    edits = plan_edits(root, changes, *_read_both(history, changes))
+    backup = history.remotes.back_up(ours, datetime.now(UTC)) if is_merge else ""
+    change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {source.remote}"), adopted=target)
+    done = transaction.apply(root, change, history)
+    changed = tuple(change.path for change in changes if layout.is_note_path(change.path))
+    removed = len(incoming.list_removed_notes(changes))
+    return Pulled(done.id, commits, is_merge, changed, removed, conflicts, backup)
+
+
+def _commit_travelling(root: Path, history: History, changes: Sequence[TreeChange]) -> bool:
+    """Commit what Quaid has written and would commit with the next memory, if it is in the way; return whether it was:
+    a conversation that two machines heard is to be merged.
+    """
+    written = {edit.rel_path for each in uncommitted.list_travelling(root) for edit in each.change.edits}
+    in_the_way = sorted(written.intersection(change.path for change in changes))
+    if in_the_way:
+        uncommitted.commit_travelling(root, history, in_the_way[0])
+    return bool(in_the_way)
+
+
+def plan_edits(
+    root: Path, changes: Sequence[TreeChange], olds: Mapping[str, bytes], news: Mapping[str, bytes]
+) -> tuple[Edit, ...]:
+    """Return what is written so that the files become what the new commit has, and the owner's own changes stay.
+
+    Raises:
+        OwnWorkError: they cannot be told apart, or an uncommitted file of theirs is in the way.
+    """
+    edits: list[Edit] = []
+    foreign: list[str] = []
+    collided: list[str] = []
+    for path in (change.path for change in changes):
+        old, new, disk = olds.get(path), news.get(path), files.read_note(root, path)
+        if disk in (old, new):
+            edits += [Edit(path, old, new)] if disk != new else []
+        elif disk is None:
+            continue  # its owner has removed it: that is theirs to commit
+        elif old is None:
+            foreign.append(path)
+        elif new is None or (merged := merge_lines(old, disk, new)) is None:
+            collided.append(path)
+        else:
+            edits.append(Edit(path, disk, merged))
+    if collided:
+        raise OwnWorkError(collided, "has changes of yours where the remote has changed it too")
+    if foreign:
+        raise OwnWorkError(foreign, "is not committed here, and the remote has another file of that name")
+    return tuple(edits)
+
+
+def _settle(history: History, merge: TreeMerge, sides: tuple[str, str], place: Layout) -> tuple[str, tuple[str, ...]]:
+    """The tree of a merge with what git leaves open decided, and the notes in which markers are left."""
+    if not merge.unmerged:
+        return merge.tree, ()
+    trees = history.branches.trees
+    versions = (one for each in merge.unmerged for one in (each.base, each.ours, each.theirs) if one)
+    contents = trees.read_blobs({version.blob for version in versions})
+    merged = trees.read_raw(merge.tree, [each.path for each in merge.unmerged])
+    settled = settling.settle(merge.unmerged, contents, merged, _read_added(history, merge, sides), place)
+    return trees.with_files(merge.tree, settled), settling.list_conflicts(merge.unmerged, merged)
+
+
+def _read_added(history: History, merge: TreeMerge, sides: tuple[str, str]) -> dict[str, bytes]:
+    """The notes of a merge that only one of its two commits has; none where no file was removed on one side only."""
+    if all(each.ours and each.theirs for each in merge.unmerged):
+        return {}
+    trees = history.branches.trees
+    added = {
+        change.path: change.new.blob
+        for side in sides
+        for change in trees.changes(side, merge.tree)
+        if change.old is None and change.new is not None and layout.is_note_path(change.path)
+    }
+    contents = trees.read_blobs(set(added.values()))
+    return {path: contents[blob] for path, blob in added.items() if blob in contents}
+
+
+def _read_both(history: History, changes: Sequence[TreeChange]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    trees = history.branches.trees
+    olds = {change.path: change.old for change in changes if change.old is not None}
+    news = {change.path: change.new for change in changes if change.new is not None}
+    return trees.read(olds), trees.read(news)
+
+
+def _look_around(
+    history: History, settings: Settings, source: Source, changes: Sequence[TreeChange], ours: str, target: str
+) -> Surroundings:
+    trees, limits = history.branches.trees, settings.sync
+    return Surroundings(
+        source.remote,
+        source.branch,
+        trees.sizes([change.new.blob for change in changes if change.new is not None]),
+        lambda: sum(map(layout.is_note_path, history.list_tree(ours))),
+        limits.removal_brake_count,
+        limits.removal_brake_share,
+        paths=tuple(history.list_tree(target)) if trees.ignores_case() else (),
+        hooks=trees.hooks_folder(),
+    )

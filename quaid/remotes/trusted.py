@@ -1,0 +1,105 @@
+"""The remotes that the user has said yes to, in their own config: a vault, its .git/config and a pull cannot add one.
+
+What is trusted is an address, and with it what the repository says of how that is reached. When either has changed,
+the user is asked again before anything is sent there.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quaid.config import change_user_config, read_user_config
+from quaid.errors import QuaidError
+from quaid.history.remotes import Remote
+
+_TABLE = "remotes"
+
+
+class RemoteNotTrustedError(QuaidError):
+    """The user has not said that notes may be sent to a remote."""
+
+    code = "remote_not_trusted"
+
+    def __init__(self, remote: Remote) -> None:
+        super().__init__(
+            f"You have not said that your notes may go to {remote.name}, {remote.shown}: nothing was sent or fetched. "
+            f"If that is yours: quaid remote trust {remote.name}"
+        )
+
+
+class RemoteChangedError(QuaidError):
+    """A remote is not where it was when the user trusted it."""
+
+    code = "remote_changed"
+
+    def __init__(self, remote: Remote, known: str) -> None:
+        changed = (
+            f"The address of {remote.name} changed from {known} to {remote.shown}"
+            if known != remote.shown
+            else f"What .git/config says of how {remote.name} ({known}) is reached has changed"
+        )
+        super().__init__(
+            f"{changed}: nothing was sent or fetched. "
+            f"If that was you, confirm it with: quaid remote trust {remote.name}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """What the user said yes to. With `accepts_settings` also to the settings and hidden files that it brings."""
+
+    address: str
+    steering: str = ""
+    accepts_settings: bool = False
+
+
+def list_trusted(root: Path) -> dict[str, Trusted]:
+    """Return the trusted remotes of the vault at `root`, by name."""
+    table = _dig(read_user_config(), "trust", _TABLE, os.path.realpath(root))
+    return {
+        name: Trusted(str(said["address"]), str(said.get("steering", "")), said.get("accepts_settings") is True)
+        for name, said in table.items()
+        if isinstance(said, dict) and "address" in said
+    }
+
+
+def check(root: Path, remote: Remote) -> Trusted:
+    """Return what the user said about `remote`.
+
+    Raises:
+        RemoteNotTrustedError, RemoteChangedError: they have not, or of another place.
+    """
+    known = list_trusted(root).get(remote.name)
+    if known is None:
+        raise RemoteNotTrustedError(remote)
+    if (known.address, known.steering) != (remote.shown, remote.steering):
+        raise RemoteChangedError(remote, known.address)
+    return known
+
+
+def trust(root: Path, remote: Remote, *, accepts_settings: bool) -> None:
+    """Remember that notes may be sent to `remote` as it is now. What it was allowed before, it still is."""
+    known = list_trusted(root).get(remote.name)
+    accepts = accepts_settings or (known is not None and known.accepts_settings and known.address == remote.shown)
+
+    def change(document: Any) -> None:
+        said = {"address": remote.shown, "steering": remote.steering, "accepts_settings": accepts}
+        remotes = document.setdefault("trust", {}).setdefault(_TABLE, {})
+        remotes.setdefault(os.path.realpath(root), {})[remote.name] = said
+
+    change_user_config(change)
+
+
+def forget(root: Path, name: str) -> None:
+    """Trust a remote no longer."""
+    if name in list_trusted(root):
+        change_user_config(lambda document: _dig(document, "trust", _TABLE, os.path.realpath(root)).pop(name))
+
+
+def _dig(table: Any, *keys: str) -> Any:
+    for key in keys:
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    return table if isinstance(table, dict) else {}
