@@ -47,6 +47,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "open": CommandEntry("editing", "Open a note in Obsidian, or in the program for its kind."),
         "forget": CommandEntry("notes", "Remove a note from the memory; git keeps it."),
         "restore": CommandEntry("notes", "Bring back what was forgotten."),
+        "purge": CommandEntry("purge", "Remove a note or a text from the history too, for good."),
         "link": CommandEntry("notes", "Connect two things in the graph."),
         "note": CommandEntry("notes", "Queue a line for the next conversation."),
     },

@@ -31,6 +31,9 @@ def run_doctor(
     hooks: Annotated[
         bool, typer.Option("--hooks", help="Start what is installed in other programs and check that it works.")
     ] = False,
+    secrets: Annotated[
+        bool, typer.Option("--secrets", help="Look for secrets in the whole history, and do nothing else.")
+    ] = False,
 ) -> int:
     """Check everything Quaid needs on this machine; exit code 1 when something is broken.
 
@@ -38,12 +41,15 @@ def run_doctor(
       quaid doctor
       quaid doctor --fetch
       quaid doctor --hooks
+      quaid doctor --secrets
       quaid doctor --json | jq '.findings[] | select(.level != "ok")'
     """
     invocation: Invocation = ctx.obj
     root, remark = locate_vault(invocation.vault)
     if remark:
         invocation.say(remark)
+    if secrets:
+        return _tell_secrets(invocation)
     if fetch:
         with invocation.open() as memory:
             if fetch_model(invocation, memory, force=True) is None:
@@ -65,6 +71,24 @@ def run_doctor(
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
     invocation.tell(lambda: render_findings(findings), **shape)
     return 0 if ok else 1
+
+
+def _tell_secrets(invocation: Invocation) -> int:
+    """Name where the history holds secrets, never the secrets themselves; 1 when there are some."""
+    from quaid.report.secrets import find_secrets
+
+    with invocation.open() as memory, invocation.progress(memory) as bar:
+        found = find_secrets(memory.root, bar.update)
+    lines = [
+        f"{secret.kind}  {secret.path or 'a message'}  {secret.commit[:10] or 'never committed'}"
+        for secret in found.secrets
+    ]
+    step = "Next: change each secret where it is used, then: quaid purge --text -" if lines else ""
+    looked = f"Looked at {found.objects:,} files and messages, {found.bytes / 1e6:.1f} MB; secrets: {len(lines):,}"
+    left_out = f"Too large to be looked at: {found.left_out:,}" if found.left_out else ""
+    shape = asdict(found) | {"ok": not lines}
+    invocation.tell(lambda: "\n".join(filter(None, [*lines, looked, left_out, step])), **shape)
+    return 1 if lines else 0
 
 
 def render_findings(findings: Sequence[Finding]) -> str:

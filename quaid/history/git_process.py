@@ -9,8 +9,8 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,41 @@ def execute(
     Raises:
         TimeoutError: it took longer than `limit`, and was ended.
     """
+    process = _start(args, env, handles, own_session=limit is not None)
+    out, err = process.communicate(stdin) if limit is None else _communicate_in_time(process, limit)
+    stderr = err.decode("utf-8", "replace")
+    if process.returncode == 127 and stderr.startswith("env:"):
+        raise GitMissingError
+    return process.returncode, out, stderr
+
+
+@contextmanager
+def streaming(repository: Repository, args: Sequence[str]) -> Iterator[Any]:
+    """A git process, as `subprocess` has them, that runs as in `ask` and is read while it runs; it ends with the block.
+
+    Raises:
+        GitError: it failed.
+    """
+    repositories.check_files(repository)
+    # GitPython ends a process of its own when the last name for it goes.
+    started = _start(["-C", str(repository.top), *QUIET, *args], quiet_environment(repository.top), ())
+    process = started.proc
+    try:
+        yield process
+        process.stdin.close()
+        said = process.stderr.read().decode("utf-8", "replace")
+        if process.wait():
+            raise explain(f"run {args[0]}", said, repository.top)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            with suppress(OSError):
+                stream.close()
+        process.wait()
+
+
+def _start(args: Sequence[str], env: Mapping[str, str], handles: Sequence[int], *, own_session: bool = False) -> Any:
     try:
         from git.cmd import Git
         from git.exc import GitCommandNotFound
@@ -120,17 +155,17 @@ def execute(
     clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
     command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
     try:
-        process = Git().execute(
-            command, istream=subprocess.PIPE, as_process=True, env=dict(env), pass_fds=tuple(handles),
-            start_new_session=limit is not None,
-        )  # fmt: skip
+        started = Git().execute(
+            command,
+            istream=subprocess.PIPE,
+            as_process=True,
+            env=dict(env),
+            pass_fds=tuple(handles),
+            start_new_session=own_session,
+        )
     except GitCommandNotFound as error:
         raise GitMissingError from error
-    out, err = process.communicate(stdin) if limit is None else _communicate_in_time(process, limit)
-    stderr = err.decode("utf-8", "replace")
-    if clean and process.returncode == 127 and stderr.startswith("env:"):
-        raise GitMissingError
-    return process.returncode, out, stderr
+    return started
 
 
 def _communicate_in_time(process: Any, limit: TimeLimit) -> tuple[bytes, bytes]:

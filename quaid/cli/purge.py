@@ -1,0 +1,148 @@
+"""`quaid purge`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from quaid.cli.consent import can_answer
+from quaid.cli.invocation import Invocation
+from quaid.errors import QuaidError, UsageError
+from quaid.memory import Memory
+from quaid.purge import purging
+from quaid.purge.proof import Proof
+from quaid.purge.purging import Asked, Plan
+
+_SHOWN = 10
+
+
+class NotProvedError(QuaidError):
+    """Something still holds the text."""
+
+    code = "not_proved"
+
+    def __init__(self, places: tuple[str, ...]) -> None:
+        more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
+        super().__init__(f"The text is still in: {', '.join(places[:_SHOWN])}{more}. Run the same command again.")
+
+
+def run_purge(
+    ctx: typer.Context,
+    ref: Annotated[str | None, typer.Argument(metavar="[REF]", help="The note to purge, in all its versions.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="TEXT", help="Purge this text wherever it stands; - reads it from stdin."),
+    ] = None,
+    regex: Annotated[bool, typer.Option("--regex", help="TEXT is a regular expression.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    drop_signatures: Annotated[
+        bool, typer.Option("--drop-signatures", help="Commits that are made again may lose their signatures.")
+    ] = False,
+) -> None:
+    """Forget for real: rewrite the history without a note or a text, and prove that nothing here holds it.
+
+    A fact that says it loses its note; elsewhere it becomes [purged]. Every commit from the first that held it on gets
+    a new id. Without REF and --text an interrupted purge is completed.
+
+    Examples:
+      quaid purge 7k3qd --dry-run
+      quaid purge --text "hunter2-swordfish"
+      pass show old/token | quaid purge --text -
+    """
+    invocation: Invocation = ctx.obj
+    with invocation.open() as memory, invocation.progress(memory) as bar:
+        asked = _what_is_asked(memory, ref, text, is_regex=regex)
+        plan, _ = purging.look(memory, asked, bar.update)
+        if dry_run or not (yes or _agrees(invocation, plan, asked)):
+            shape = {"purged": False, **_shape_of_plan(plan, asked)}
+            return invocation.tell(lambda: "\n".join(_render_plan(plan, asked)) if dry_run else "", **shape)
+        plan, proof = purging.purge(memory, asked, may_drop_signatures=drop_signatures, tick=bar.update)
+    if not proof.holds:
+        raise NotProvedError(proof.places)
+    invocation.tell(
+        lambda: "\n".join(_render_done(plan, proof)),
+        purged=True,
+        **_shape_of_plan(plan, asked),
+        proof={"objects": proof.objects, "files": proof.files, "rows": proof.rows},
+    )
+    return None
+
+
+def _what_is_asked(memory: Memory, ref: str | None, text: str | None, *, is_regex: bool) -> Asked:
+    interrupted = purging.find_interrupted(memory)
+    if ref is not None and text is not None:
+        raise UsageError("REF and --text are two purges. Give one of them.")
+    if ref is None and text is None:
+        if interrupted is None:
+            raise UsageError("Nothing to purge was named. Give the reference of a note, or --text TEXT.")
+        if not interrupted.contents:
+            raise UsageError("The purge that was interrupted was told a text, which is not kept. Give --text again.")
+        return interrupted
+    if text is not None:
+        text = sys.stdin.read().strip("\r\n") if text == "-" else text
+        return purging.join(purging.find_text(memory, text, is_regex=is_regex), interrupted)
+    assert ref is not None
+    return purging.join(purging.find_note(memory, ref), interrupted)
+
+
+def _agrees(invocation: Invocation, plan: Plan, asked: Asked) -> bool:
+    if not can_answer(invocation):
+        raise UsageError(
+            "A purge cannot be undone, so it asks. See what would go with --dry-run, and agree with --yes."
+        )
+    for line in _render_plan(plan, asked):
+        invocation.say(line)
+    return bool(not plan.obstacles and typer.confirm("Purge it? This cannot be undone", default=False, err=True))
+
+
+def _render_plan(plan: Plan, asked: Asked) -> list[str]:
+    return [
+        *[f"{path} has work that is not committed and holds the text" for path in plan.uncommitted],
+        f"Notes that go: {len(plan.notes):,}{_names(plan.notes)}",
+        f"Files in which [purged] stands for it: {len(plan.changed):,}{_names(plan.changed)}",
+        f"History: {plan.blobs:,} old files and {plan.messages:,} messages hold it",
+        f"Commits that are made again: {plan.commits:,}",
+        *([f"{plan.signed:,} of them are signed and lose that: --drop-signatures"] if plan.signed else []),
+        f"Texts looked for: {len(asked.texts):,}, in each encoding",
+        *_render_elsewhere(plan),
+        *[f"Not possible yet: {obstacle}" for obstacle in plan.obstacles],
+    ]
+
+
+def _names(paths: tuple[str, ...]) -> str:
+    return f" ({', '.join(paths[:3])}{' …' if len(paths) > 3 else ''})" if paths else ""
+
+
+def _render_elsewhere(plan: Plan) -> list[str]:
+    """What this purge does not reach."""
+    return [
+        *[f"{name} ({url}) may hold it still: make it anew and push, see docs/purge.md" for name, url in plan.remotes],
+        *[f"{clone} is a clone that may hold it still. There: quaid purge --vault {clone} …" for clone in plan.clones],
+    ]
+
+
+def _render_done(plan: Plan, proof: Proof) -> list[str]:
+    return [
+        f"Purged: {plan.commits:,} commits made again, {len(plan.notes):,} notes gone, {len(plan.changed):,} changed",
+        f"Proved: none of {proof.objects:,} objects, {proof.files:,} files and {proof.rows:,} values of tables has it",
+        *_render_elsewhere(plan),
+    ]
+
+
+def _shape_of_plan(plan: Plan, asked: Asked) -> dict[str, object]:
+    return {
+        "texts": len(asked.texts),
+        "notes": plan.notes,
+        "changed": plan.changed,
+        "uncommitted": plan.uncommitted,
+        "commits": plan.commits,
+        "blobs": plan.blobs,
+        "messages": plan.messages,
+        "signed": plan.signed,
+        "remotes": [{"name": name, "url": url} for name, url in plan.remotes],
+        "clones": plan.clones,
+        "obstacles": plan.obstacles,
+    }

@@ -1,0 +1,204 @@
+"""Refs, indexes, reflogs and packs after a rewriting: they follow the new commits, and the old objects are taken away.
+
+Each step may be repeated. A killed process leaves old objects until `prune`, the last of them, so the next run finds
+again what still has to move.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from quaid.history.git_output import split_items
+from quaid.history.git_process import ask, explain
+from quaid.history.objects import reading
+from quaid.history.repository import REFTABLE_BRANCH, Repository, find_repository, read_boundary, read_state
+from quaid.history.rewriting import Rewritten, Rules, translate_ids
+
+REMOTES = "refs/remotes/"
+_DELETED = ("FETCH_HEAD", "COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "gitk.cache")
+_KEPT = {"index", "packed-refs"}
+_STANDSTILL = re.compile(rb"(?m)^([0-9a-f]{40,64}) \1 [^\t\n]*\t?\n")
+"""What the reflog says of a branch that moved to its new commit: both are one now."""
+_PASSWORD = re.compile(r"(?<=://)[^/@]*@")
+
+
+def list_obstacles(repository: Repository) -> Iterator[str]:
+    """Yield what keeps this repository from being rewritten as a whole, each a clause with what to do."""
+    common = repository.common_dir
+    state = read_state(repository)
+    if state.operation:
+        yield f"a {state.operation} is in progress: end it first"
+    if state.locked:
+        yield f"{repository.index_lock} is there: another git is at work, or one crashed"
+    if state.branch == REFTABLE_BRANCH:
+        yield "its refs are not files: migrate them with git refs migrate --ref-format=files"
+    if read_boundary(repository):
+        yield "it is a shallow clone: git fetch --unshallow"
+    if any((common / "objects/pack").glob("*.promisor")) or _config(repository, r"^remote\..*\.promisor$"):
+        yield "it is a partial clone: purge in the full one, and clone anew from there"
+    if (common / "objects/info/alternates").exists():
+        yield "it borrows objects of another repository: git repack -a -d, then delete objects/info/alternates"
+    if any((common / "objects/pack").glob("*.keep")):
+        yield "a pack is kept by a .keep file: delete that file"
+    if (common / "info/grafts").exists() or any((common / "refs/replace").glob("*")):
+        yield "grafts or replacements change what its history says: make them real or delete them"
+    if any((common / "modules").glob("*")):
+        yield "it has submodules, with histories of their own: purge there, and remove the submodule here first"
+
+
+def list_worktrees(repository: Repository) -> list[Repository]:
+    """All worktrees of a repository that are there, this one first."""
+    out = _run(repository, "list worktrees", "worktree", "list", "--porcelain", "-z")
+    folders = [Path(item.removeprefix("worktree ")) for item in split_items(out) if item.startswith("worktree ")]
+    found = (find_repository(folder) for folder in folders if folder.is_dir())
+    others = [tree for tree in found if tree is not None and tree.git_dir != repository.git_dir]
+    return [repository, *(tree for tree in others if tree.common_dir == repository.common_dir)]
+
+
+def is_clean(repository: Repository) -> bool:
+    """Return whether a worktree holds nothing that is not committed."""
+    return not _run(repository, "look for uncommitted work", "status", "--porcelain", "-uall")
+
+
+def list_uncommitted(repository: Repository) -> list[str]:
+    """The paths with work that is not committed, as git knows them."""
+    args = ("status", "--porcelain", "-z", "-uall", "--no-renames")
+    return [item[3:] for item in split_items(_run(repository, "look for uncommitted work", *args))]
+
+
+def list_remotes(repository: Repository) -> list[tuple[str, str]]:
+    """(name, URL) of each remote, without user and password."""
+    lines = _config(repository, r"^remote\..*\.url$").splitlines()
+    named = (line.partition(" ") for line in lines)
+    return [(key[len("remote.") : -len(".url")], _PASSWORD.sub("", url)) for key, _, url in named]
+
+
+def list_refs(repository: Repository) -> list[tuple[str, str]]:
+    """(name, object) of each ref that is not only the name of another one."""
+    out = _run(repository, "list refs", "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+    rows = (line.split(" ") for line in out.decode("utf-8", "surrogateescape").splitlines())
+    return [(row[1], row[0]) for row in rows if not row[2]]
+
+
+def move_refs(repository: Repository, rewritten: Rewritten) -> None:
+    """Let every ref and detached HEAD name the new commits, all or none; what is known of a remote is forgotten."""
+    lines = []
+    for name, old in list_refs(repository):
+        new = rewritten.commits.get(old) or rewritten.files.get(old)
+        if new is not None:
+            gone = name.startswith(REMOTES)
+            lines.append(f"delete {name} {old}\n" if gone else f"update {name} {new} {old}\n")
+    _run(repository, "move the branches", "update-ref", "--no-deref", "--stdin", stdin="".join(lines))
+    for tree in list_worktrees(repository):
+        state = read_state(tree)
+        if state.detached and state.head in rewritten.commits:
+            _run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", rewritten.commits[state.head])
+
+
+def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
+    """Let the index of a worktree have the new files; all else that is staged stays as it is."""
+    lines = []
+    for item in split_items(_run(repository, "read the index", "ls-files", "--stage", "-z")):
+        head, _, path = item.partition("\t")
+        mode, blob, stage = head.split(" ")
+        raw = path.encode("utf-8", "surrogateescape")
+        new_path = rules.change_path(raw).decode("utf-8", "surrogateescape")
+        new = rewritten.files.get(blob, blob)
+        if new == blob and new_path == path:
+            continue
+        lines.append(f"0 {'0' * len(blob)}\t{path}\0")
+        if new is not None:
+            lines.append(f"{mode} {new} {stage}\t{new_path}\0")
+    if lines:
+        _run(repository, "change the index", "update-index", "-z", "--index-info", stdin="".join(lines))
+    if (repository.git_dir / "index").exists():
+        _run(repository, "change the index", "update-index", "--clear-resolve-undo")
+        ask(repository, ["update-index", "-q", "--refresh"])
+
+
+def clean_git_dir(
+    repository: Repository, change: Callable[[bytes], bytes], rewritten: Rewritten, *, dry: bool = False
+) -> list[Path]:
+    """Take the text out of the files that git keeps beside its objects: reflogs, messages, notes to itself. They name
+    the new commits afterwards. Return those that hold it; `dry` changes nothing.
+    """
+    held = []
+    for path in sorted(_files_beside_objects(repository.common_dir)):
+        data = path.read_bytes()
+        cleaned = change(data)
+        if cleaned != data:
+            held.append(path)
+        if dry or path.name in _KEPT:
+            continue
+        if path.name in _DELETED or "logs/refs/remotes" in path.as_posix():
+            path.unlink()
+        elif (new := translate_ids(cleaned, rewritten.commits)) != data:
+            _overwrite(path, _STANDSTILL.sub(b"", new) if "logs" in path.parts else new)
+    return held
+
+
+def prune(repository: Repository) -> None:
+    """Take away every object that no ref, reflog, index or worktree reaches, for good."""
+    # A reflog's ids that git no longer knows are the old commits' own: nothing leads back to them.
+    _run(repository, "forget worktrees", "worktree", "prune")
+    _run(repository, "pack the objects", "repack", "-a", "-d", "-q")
+    _run(repository, "remove old objects", "prune", "--expire=now")
+    graphs = repository.common_dir / "objects/info"
+    for path in (graphs / "commit-graph", *(graphs / "commit-graphs").glob("*")):
+        path.unlink(missing_ok=True)
+
+
+def keep_blob(repository: Repository, data: bytes) -> str:
+    """Store a file as an object that nothing reaches, and return its id."""
+    return _run(repository, "keep a note", "hash-object", "-w", "--stdin", stdin=data).decode().strip()
+
+
+def read_blobs(repository: Repository, ids: list[str]) -> dict[str, bytes]:
+    """Id -> content, of those that are there."""
+    found = {}
+    with reading(repository) as reader:
+        for blob in ids:
+            try:
+                found[blob] = reader.read(blob).data
+            except KeyError:
+                continue
+    return found
+
+
+def list_versions(repository: Repository, path: str) -> list[str]:
+    """The ids of all that the file at `path`, as git knows it, has ever held."""
+    args = ("log", "--all", "--reflog", "-m", "--format=", "--raw", "--no-abbrev", "--no-renames", "-z")
+    items = split_items(_run(repository, "read the history of a note", *args, "--", path))
+    return sorted(
+        {part for item in items if item.startswith(":") for part in item.split(" ")[2:4] if set(part) != {"0"}}
+    )
+
+
+def _files_beside_objects(common: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(common):
+        here = Path(folder)
+        if here == common:
+            folders[:] = [name for name in folders if name not in {"objects", "refs"}]
+        yield from (here / name for name in names if (here / name).is_file() and not (here / name).is_symlink())
+
+
+def _overwrite(path: Path, data: bytes) -> None:
+    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    draft.write_bytes(data)
+    draft.chmod(path.stat().st_mode & 0o777)
+    draft.replace(path)
+
+
+def _config(repository: Repository, pattern: str) -> str:
+    return ask(repository, ["config", "--get-regexp", pattern])[1].decode("utf-8", "replace")
+
+
+def _run(repository: Repository, doing: str, *args: str, stdin: str | bytes = b"") -> bytes:
+    given = stdin.encode("utf-8", "surrogateescape") if isinstance(stdin, str) else stdin
+    code, out, stderr = ask(repository, args, given)
+    if code:
+        raise explain(doing, stderr, repository.top)
+    return out

@@ -1,0 +1,310 @@
+"""The order of a purge: look, refuse or ask, mark, rewrite, move, clean, take away the old objects, prove.
+
+Killed at any point, the next `quaid purge` completes it: each step may be repeated, and the old objects, from which is
+seen what has to change, go last. The mark in the state folder holds no text, only ids of notes' old versions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from quaid.errors import NoteNotFoundError, QuaidError, UsageError
+from quaid.history import moving, rewriting
+from quaid.history.objects import reading
+from quaid.history.repository import Repository, find_repository
+from quaid.history.rewriting import Survey
+from quaid.janitor.worktree import WORKTREES, clear_worktrees
+from quaid.local.rows import compact
+from quaid.memory import Memory
+from quaid.place import CACHE_FILE, DOCS_FILE, INDEX_FILE, state_folder, write_private
+from quaid.purge.holders import hold_alone
+from quaid.purge.kept_files import clean_state, clean_tree, iterate_files
+from quaid.purge.proof import Proof, prove
+from quaid.purge.rules import PurgeRules, list_texts
+from quaid.purge.wording import MIN_CHARS, Wording
+from quaid.trust import trusted_vaults
+from quaid.vault import transaction
+
+MARK_FILE = "purging.json"
+Tick = Callable[[str, int, int], None]
+
+
+class PurgeRefusedError(QuaidError):
+    """The purge would not be complete, or would lose something of the owner's."""
+
+    code = "purge_refused"
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(f"Nothing was purged, since it could not be complete: {'; '.join(reasons)}.")
+        self.reasons = tuple(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be purged: texts, and notes, by all that their files have ever held."""
+
+    texts: tuple[str, ...] = ()
+    contents: tuple[bytes, ...] = ()
+
+    @property
+    def rules(self) -> PurgeRules:
+        """The rules that purge it."""
+        return PurgeRules(Wording(self.texts), self.contents)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a purge would do, counted; `uncommitted` are files with work of the owner that hold the text."""
+
+    notes: tuple[str, ...]
+    changed: tuple[str, ...]
+    uncommitted: tuple[str, ...]
+    objects: int
+    blobs: int
+    commits: int
+    messages: int
+    signed: int
+    remotes: tuple[tuple[str, str], ...]
+    clones: tuple[str, ...]
+    obstacles: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.notes or self.changed or self.blobs or self.messages or self.commits)
+
+
+def find_note(memory: Memory, reference: str) -> Asked:
+    """Return what purging the note called `reference`, one that was forgotten too, means.
+
+    Raises:
+        NoteNotFoundError, AmbiguousReferenceError
+    """
+    repository = _repository_of(memory.root)
+    try:
+        view = memory.get(reference)
+        if view.turn is not None or view.heading:
+            return Asked((view.text,))
+        path, present = view.document.path, view.source
+    except NoteNotFoundError:
+        removed = memory.git.find_removed(reference)
+        if removed is None:
+            raise
+        _, path, present = removed
+    return _with_versions(repository, moving.list_versions(repository, repository.to_git(path)), present)
+
+
+def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
+    """Return what purging `text` means; a regular expression is purged as all that it finds in the history and files.
+
+    Raises:
+        UsageError: the text is too short, or no regular expression.
+    """
+    if not is_regex:
+        Wording([text])
+        return Asked((text,))
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{text!r} is no regular expression ({error}). Correct it.") from error
+    found: dict[str, None] = {}
+    for data in _iterate_contents(memory.root):
+        for match in pattern.finditer(data.decode("utf-8", "replace")):
+            found[match[0]] = None
+    texts = tuple(text for text in found if text.strip())
+    Wording(texts)
+    return Asked(texts)
+
+
+def find_interrupted(memory: Memory) -> Asked | None:
+    """Return what a killed purge had begun with; without texts where it was told them. None where none was killed."""
+    try:
+        told = json.loads((state_folder(memory.root) / MARK_FILE).read_text())
+        versions = [str(blob) for blob in told["versions"]]
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        return Asked()
+    return _with_versions(_repository_of(memory.root), versions)
+
+
+def join(first: Asked, second: Asked | None) -> Asked:
+    """Return what purges both."""
+    if second is None:
+        return first
+    return Asked(
+        tuple(dict.fromkeys((*first.texts, *second.texts))),
+        tuple(dict.fromkeys((*first.contents, *second.contents))),
+    )
+
+
+def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Plan, Survey]:
+    """Return what a purge would do. Nothing is changed."""
+    root, rules = memory.root, asked.rules
+    repository = _repository_of(root)
+    found = rewriting.survey(repository, rules, lambda done: tick("objects", done, 0))
+    notes, changed = [], []
+    for path in iterate_files(repository.top):
+        name = path.relative_to(repository.top).as_posix()
+        data = path.read_bytes()
+        after = rules.change_file(data)
+        if after is None:
+            notes.append(name)
+        elif after != data or rules.change_path(os.fsencode(name)) != os.fsencode(name):
+            changed.append(name)
+    held = {*notes, *changed}
+    commits, signed = _count_commits(repository, found)
+    plan = Plan(
+        tuple(notes),
+        tuple(changed),
+        tuple(path for path in moving.list_uncommitted(repository) if path in held),
+        found.objects,
+        len(found.files),
+        commits,
+        len(found.messages),
+        signed,
+        tuple(moving.list_remotes(repository)),
+        tuple(_list_clones(repository)),
+        tuple(_list_obstacles(root, repository, rules)),
+    )
+    return plan, found
+
+
+def purge(
+    memory: Memory, asked: Asked, *, may_drop_signatures: bool = False, tick: Tick = lambda *_: None
+) -> tuple[Plan, Proof]:
+    """Purge what is `asked`, wherever this machine keeps it for the vault, and prove it.
+
+    Raises:
+        PurgeRefusedError: it could not be complete; nothing was changed.
+        LockedError: another process uses the vault.
+        GitError: git refused; run it again.
+    """
+    root, state, rules = memory.root, state_folder(memory.root), asked.rules
+    memory.close()
+    with hold_alone(root, state), transaction.begin(root, memory.git, memory.settings.git.wait_s):
+        clear_worktrees(root, memory.git)
+        plan, found = look(memory, asked, tick)
+        if plan.obstacles:
+            raise PurgeRefusedError(plan.obstacles)
+        if plan.signed and not may_drop_signatures:
+            raise PurgeRefusedError(
+                [f"{plan.signed:,} signed commits would lose their signatures. Say that they may: --drop-signatures"]
+            )
+        repository = _repository_of(root)
+        kept = [moving.keep_blob(repository, data) for data in asked.contents]  # gone with the old objects
+        mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
+        write_private(state / MARK_FILE, json.dumps(mark), sync=True)
+        _rewrite_repository(repository, rules, found, tick)
+        clean_state(state, rules.wording)
+    _make_index_again(memory)
+    tick("proof", 0, 0)
+    proof = prove(repository, (repository.top, state), rules, lambda done: tick("proof", done, 0))
+    if proof.holds:
+        (state / MARK_FILE).unlink(missing_ok=True)
+    return plan, proof
+
+
+def _rewrite_repository(repository: Repository, rules: PurgeRules, found: Survey, tick: Tick) -> None:
+    trees = moving.list_worktrees(repository)
+    rewritten = rewriting.rewrite(repository, rules, found, lambda done, of: tick("commits", done, of))
+    moving.move_refs(repository, rewritten)
+    for tree in trees:
+        clean_tree(tree.top, rules)
+        moving.move_index(tree, rules, rewritten)
+    moving.clean_git_dir(repository, rules.change_text, rewritten)
+    tick("packs", 0, 0)
+    moving.prune(repository)
+
+
+def _make_index_again(memory: Memory) -> None:
+    """Index the notes as they are now, and keep only the vectors of what they say."""
+    from quaid.embed.cache import EmbeddingCache
+    from quaid.index import database, documents, vectors
+
+    state = state_folder(memory.root)
+    with Memory(memory.root, memory.settings) as again:
+        again.reindex()
+    if not (state / CACHE_FILE).exists():
+        return
+    keys: set[str] = set()
+    fingerprints: list[str] = []
+    for index in filter(Path.exists, (state / INDEX_FILE, state / DOCS_FILE)):
+        with closing(database.connect_reader(index)) as reader:
+            keys |= documents.list_text_keys(reader)
+            fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
+    with EmbeddingCache(state / CACHE_FILE) as cache:
+        cache.prune(fingerprints, keys, 0)
+    compact(state / CACHE_FILE)
+
+
+def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> Iterator[str]:
+    yield from moving.list_obstacles(repository)
+    for name, _ in moving.list_refs(repository):
+        raw = name.encode("utf-8", "surrogateescape")
+        if not name.startswith(moving.REMOTES) and rules.change_path(raw) != raw:
+            yield f"the name of the ref {rules.change_path(raw).decode('utf-8', 'replace')} holds the text: rename it"
+    own = state_folder(root) / WORKTREES
+    for tree in moving.list_worktrees(repository)[1:]:
+        if own in tree.top.parents:
+            continue
+        yield from (f"in the worktree {tree.top} {obstacle}" for obstacle in moving.list_obstacles(tree))
+        if not moving.is_clean(tree):
+            yield f"the worktree {tree.top} holds work that is not committed: commit it there"
+
+
+def _count_commits(repository: Repository, found: Survey) -> tuple[int, int]:
+    """Count the commits whose message or files hold the text, and the signed ones from the first of them on."""
+    if not found:
+        return 0, 0
+    counted = signed = 0
+    is_changed: dict[str, bool] = {}
+    with reading(repository) as reader:
+        paths = rewriting.TouchedTrees(reader, found)
+        for commit_id in rewriting.list_reachable(repository):
+            data = reader.read(commit_id).data
+            head = data.partition(b"\n\n")[0].split(b"\n")
+            parents = [line[7:].decode() for line in head if line.startswith(b"parent ")]
+            holds = commit_id in found.messages or paths.is_touched(head[0][5:].decode())
+            is_changed[commit_id] = holds or any(is_changed.get(parent, False) for parent in parents)
+            counted += is_changed[commit_id]
+            signed += is_changed[commit_id] and rewriting.is_signed(data)
+    return counted, signed
+
+
+def _list_clones(repository: Repository) -> Iterator[str]:
+    """Vaults of this user that were cloned from this one or share a remote with it, as far as this machine knows."""
+    here = {str(repository.top), *(url for _, url in moving.list_remotes(repository))}
+    for root in trusted_vaults():
+        with suppress(OSError, QuaidError):
+            there = find_repository(Path(root))
+            if there is None or there.common_dir == repository.common_dir:
+                continue
+            urls = {url.removeprefix("file://").rstrip("/") for _, url in moving.list_remotes(there)}
+            if urls & here or str(there.top) in here:
+                yield str(there.top)
+
+
+def _iterate_contents(root: Path) -> Iterator[bytes]:
+    from quaid.history.objects import iterate_objects
+
+    repository = _repository_of(root)
+    yield from (item.data for item in iterate_objects(repository) if item.kind != "tree")
+    yield from (path.read_bytes() for path in iterate_files(repository.top))
+
+
+def _with_versions(repository: Repository, versions: list[str], *present: bytes) -> Asked:
+    contents = tuple(dict.fromkeys((*moving.read_blobs(repository, versions).values(), *present)))
+    return Asked(tuple(text for text in list_texts(contents) if len(text) >= MIN_CHARS), contents)
+
+
+def _repository_of(root: Path) -> Repository:
+    repository = find_repository(root)
+    if repository is None:
+        raise PurgeRefusedError([f"{root} is in no git repository: git init {root}"])
+    return repository

@@ -1,0 +1,75 @@
+"""Secrets that the history holds, by the kinds that `redaction` knows: where they are, never what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.history.first_commits import find_first_commits
+from quaid.history.objects import iterate_objects
+from quaid.history.repository import find_repository
+from quaid.redaction import admit
+
+MAX_BYTES = 2_000_000
+"""A larger file is none of a memory's notes: it is counted as left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSecret:
+    """A secret of `kind`; `path` and `commit` are where it first came, empty where it was never committed. In the
+    message of a commit it has no path.
+    """
+
+    kind: str
+    path: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretsReport:
+    """The secrets of a history, and how many files and messages were looked at or `left_out` for their size."""
+
+    secrets: tuple[FoundSecret, ...]
+    objects: int
+    bytes: int
+    left_out: int
+
+
+def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: None) -> SecretsReport:
+    """Look at each file and message of the history of `root` once.
+
+    Raises:
+        GitError: an object cannot be read.
+    """
+    repository = find_repository(root)
+    if repository is None:
+        return SecretsReport((), 0, 0, 0)
+    held: dict[str, tuple[str, ...]] = {}
+    messages: list[FoundSecret] = []
+    objects = size = left_out = 0
+    for item in iterate_objects(repository):
+        if item.kind == "tree" or b"\0" in item.data[:8000]:
+            continue
+        if len(item.data) > MAX_BYTES:
+            left_out += 1
+            continue
+        objects, size = objects + 1, size + len(item.data)
+        if not objects % 200:
+            tick("files and messages", objects, 0)
+        text = item.data.decode("utf-8", "replace")
+        if item.kind == "blob":
+            if kinds := admit(text).redacted:
+                held[item.id] = kinds
+        else:  # the head of a commit is git's, and its signature no secret
+            kinds = admit(text.partition("\n\n")[2]).redacted
+            messages += [FoundSecret(kind, "", item.id) for kind in dict.fromkeys(kinds)]
+    places = find_first_commits(repository, held)
+    secrets = {
+        FoundSecret(kind, path, commit)
+        for blob, kinds in held.items()
+        for commit, path in [places.get(blob, ("", ""))]
+        for kind in kinds
+    }
+    ordered = sorted(secrets, key=lambda secret: (secret.path, secret.commit, secret.kind))
+    return SecretsReport((*ordered, *messages), objects, size, left_out)
