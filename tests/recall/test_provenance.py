@@ -298,7 +298,7 @@ def test_a_merge_tells_only_what_no_side_had(vault: Vault) -> None:
     vault.run("checkout", "-q", "main")
     vault.write("facts/a.md", fact("Maya has a blue bicycle.", status="active", more="verified: true\n"))
     vault.save("blue")
-    assert vault.run("merge", "-q", "red", check=False).returncode
+    vault.run("-c", "merge.quaid.driver=false", "merge", "-q", "red", check=False)  # left to the owner
     vault.write("facts/a.md", fact("Maya has two bicycles.", status="active", more="verified: true\n"))
     vault.save("both are right")
     resolved = why(vault).edits[-1]
