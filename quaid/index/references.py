@@ -105,14 +105,10 @@ def _find(connection: apsw.Connection, text: str) -> list[Document]:
     """Return what the first way to read `text` finds: what names a note exactly goes before what only resembles it."""
     if not text:
         return []
-    for look in (_by_identity, _by_path, _by_name, _by_part_of_id, _by_statement, _by_first_heading):
+    for look in (documents.find_by_identity, _by_path, _by_name, _by_part_of_id, _by_statement, _by_first_heading):
         if found := look(connection, text):
             return found
     return []
-
-
-def _by_identity(connection: apsw.Connection, text: str) -> list[Document]:
-    return documents.find_by_identity(connection, text)
 
 
 def _by_path(connection: apsw.Connection, text: str) -> list[Document]:

@@ -42,7 +42,7 @@ class Wording:
             _alternatives(b"wide", map(re.escape, wide)),
             _alternatives(b"exact", map(re.escape, exact), flag=b"-i"),
             _alternatives(b"slug", map(re.escape, slugs)),
-            _alternatives(b"plain", map(_flexible, plain)),
+            _alternatives(b"plain", (_BETWEEN.join(map(re.escape, form.split())) for form in plain)),
         ]
         self._pattern = re.compile(b"|".join(filter(None, groups)) or b"(?!)", re.IGNORECASE)
         # One search of memory for each: the pattern is tried only where one of these stands.
@@ -103,10 +103,6 @@ def _base64_forms(text: str) -> Iterator[bytes]:
             own = encoded[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
             if len(own) >= _MIN_BASE64:
                 yield from {own, own.replace(b"+", b"-").replace(b"/", b"_")}
-
-
-def _flexible(form: bytes) -> bytes:
-    return _BETWEEN.join(map(re.escape, form.split()))
 
 
 def _alternatives(name: bytes, patterns: Iterable[bytes], flag: bytes = b"") -> bytes:

@@ -87,7 +87,11 @@ class _Plain:
     def __init__(self, original: str) -> None:
         self.placeholders = [placeholder.span() for placeholder in _PLACEHOLDER.finditer(original)]
         # What was taken out before says `password` and is followed by a bracket: it must not be read again.
-        original = _PLACEHOLDER.sub(_filler, original) if self.placeholders else original
+        original = (
+            _PLACEHOLDER.sub(lambda found: "\N{WHITE SQUARE}" * len(found[0]), original)
+            if self.placeholders
+            else original
+        )
         self._starts, self._origins = [0], [0]
         parts: list[str] = []
         position = length = 0
@@ -103,10 +107,6 @@ class _Plain:
         """Return the place in the original of the character at `place`."""
         part = bisect_right(self._starts, place) - 1
         return self._origins[part] + place - self._starts[part]
-
-
-def _filler(placeholder: re.Match[str]) -> str:
-    return "\N{WHITE SQUARE}" * len(placeholder[0])
 
 
 def _apart(spans: Iterator[Span], plain: _Plain) -> list[Span]:

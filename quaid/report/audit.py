@@ -18,7 +18,7 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.history.authorship import LineOrigin, Who
+    from quaid.history.authorship import Who
     from quaid.history.branches import VaultCommit
     from quaid.memory import Memory
 
@@ -192,7 +192,7 @@ def _list_misfits(
         for number, (text, line) in enumerate(zip(lines, memory.git.branches.blame(path, "HEAD"), strict=False), 1):
             who = authors.name(line.email, line.subject)
             if not fits(said, who) and _says_something(text, lines, number):
-                yield Misfit(path, number, text.strip(), said, who, _name(line), line.commit)
+                yield Misfit(path, number, text.strip(), said, who, f"{line.author} <{line.email}>", line.commit)
     progress("Asking who wrote which line", len(blamed), len(blamed))
 
 
@@ -201,7 +201,3 @@ def _says_something(text: str, lines: list[str], number: int) -> bool:
     end = next((place for place, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
     is_head = lines[0].rstrip() == "---" and number <= end
     return text.startswith(("source:", "speaker:")) if is_head else bool(text.strip())
-
-
-def _name(line: LineOrigin) -> str:
-    return f"{line.author} <{line.email}>"

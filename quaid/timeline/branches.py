@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,6 @@ from quaid.vault import files, layout, transaction, uncommitted
 if TYPE_CHECKING:
     from quaid.capture.writer import Dependencies
     from quaid.history.branches import BranchHead
-    from quaid.history.revisions import TreeFile
 
 BACKUPS = "refs/quaid/backup"
 """What deleted branches held is kept below this name."""
@@ -182,7 +182,11 @@ class MemoryBranches:
             )
         sides = list(zip(*git.revisions.compare(base, tree), strict=True))
         listed = [[file for file in side if file is not None] for side in sides]
-        odd = [file.rel_path for side in listed for file in side if not _is_writable(file)]
+        odd = [
+            file.rel_path
+            for file in itertools.chain(*listed)
+            if file.mode not in _REGULAR or not layout.is_vault_path(file.rel_path)
+        ]
         if odd:
             raise BadInputError(
                 f"{_name(odd)} is nothing that Quaid writes: nothing was merged. Merge by hand: git merge {head.name}"
@@ -209,10 +213,6 @@ class MemoryBranches:
         wait_s = self._dependencies.settings.git.wait_s
         with transaction.begin(self._root, self._git, wait_s, self._dependencies.say):
             yield
-
-
-def _is_writable(file: TreeFile) -> bool:
-    return file.mode in _REGULAR and layout.is_vault_path(file.rel_path)
 
 
 def _name(paths: list[str]) -> str:

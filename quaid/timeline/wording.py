@@ -120,14 +120,12 @@ def _tell_fact(fact: MemoryChange) -> str:
 
 def pair_replaced(changes: Iterable[MemoryChange]) -> Iterator[tuple[MemoryChange, MemoryChange]]:
     """Yield each superseded fact with the learned one that replaces it."""
-    learned = {name: change for change in changes if change.how == "learned" for name in _names(change)}
+    learned = {
+        name: change for change in changes if change.how == "learned" for name in (change.id, note_name(change.path))
+    }
     for change in changes:
         if change.how == "superseded" and change.by is not None and (new := learned.get(note_name(change.by))):
             yield change, new
-
-
-def _names(change: MemoryChange) -> tuple[str, ...]:
-    return change.id, note_name(change.path)
 
 
 def quote(text: str) -> str:

@@ -165,14 +165,11 @@ def _meant(end: str, told: _ToldFact, names: Sequence[tuple[str, str]]) -> str |
     in_full = {end, *(name for name, note in names if note in called)}
     if not any(_is_named(name, text) for name in in_full):
         first = [(name.split()[0], note) for name, note in names]
-        alike = {note for name, note in first if name_key(name) in map(_first_key, in_full) and _is_named(name, text)}
+        first_in_full = {name_key(name.split(maxsplit=1)[0]) for name in in_full}
+        alike = {note for name, note in first if name_key(name) in first_in_full and _is_named(name, text)}
         if not called or alike != called:
             return end if end in _list_days(told) else None
     return next(iter(called)) if len(called) == 1 else end
-
-
-def _first_key(name: str) -> str:
-    return name_key(name.split(maxsplit=1)[0])
 
 
 def _is_named(name: str, text: str) -> bool:
