@@ -11,7 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, full_commit, index_lock, plain_commit, private_git_dir, refusals
+from quaid.history import (
+    checkout,
+    filters,
+    full_commit,
+    index_lock,
+    maintenance,
+    plain_commit,
+    private_git_dir,
+    refusals,
+)
 from quaid.history import repository as repositories
 from quaid.history.adoption import includes
 from quaid.history.branches import Branches
@@ -173,15 +182,11 @@ class History:
                 self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside
             )
 
-    def pack(self) -> None:
-        """Let git pack what has piled up, where it finds it worth while: our way of committing never makes it look.
-
-        Raises:
-            GitError, GitMissingError: it would not.
+    def maintain(self) -> list[str]:
+        """Let git tidy its objects where that is due, and return what is worth telling: our way of committing never
+        makes it look. Raises as `maintenance.maintain`.
         """
-        # As its owner would: what hangs on grafts or replaced objects is kept.
-        args = ("-c", "gc.autoDetach=false", "-c", "core.fsmonitor=false", "gc", "--auto", "--quiet")
-        self._run_patiently(GitCall("pack the history", args, b"", {}))
+        return maintenance.maintain(self._repository) if self._settings.maintenance == "auto" else []
 
     def log(
         self,
