@@ -11,16 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import (
-    checkout,
-    filters,
-    full_commit,
-    index_lock,
-    maintenance,
-    plain_commit,
-    private_git_dir,
-    refusals,
-)
+from quaid.history import checkout, filters, full_commit, index_lock, plain_commit, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.adoption import includes
 from quaid.history.branches import Branches
@@ -36,6 +27,7 @@ from quaid.history.git_process import (
 )
 from quaid.history.identity import choose_identity, find_owner
 from quaid.history.index_lock import IndexLock
+from quaid.history.maintenance import maintain
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
@@ -186,7 +178,7 @@ class History:
         """Let git tidy its objects where that is due, and return what is worth telling: our way of committing never
         makes it look. Raises as `maintenance.maintain`.
         """
-        return maintenance.maintain(self._repository) if self._settings.maintenance == "auto" else []
+        return maintain(self._repository) if self._settings.maintenance == "auto" else []
 
     def log(
         self,
