@@ -40,7 +40,7 @@ from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.vault import files
-from quaid.vault.layout import Layout
+from quaid.vault.layout import Layout, is_note_path
 
 if TYPE_CHECKING:
     import apsw
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.recall.records import RecallRecords
     from quaid.recall.rerank import Judge
-    from quaid.recall.visibility import VisibleCommits
     from quaid.sync.as_of import PastIndexes
 
 _MAX_NAMED = 3
@@ -192,14 +191,15 @@ class Answers:
         names = (person_of(self._root, self._settings), *labels)
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
-    def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """Return the whole index, brought up to date with the files, and what prevented that.
+    def fresh(self, about: Collection[str] | None = None) -> tuple[apsw.Connection, tuple[str, ...]]:
+        """Return the whole index, brought up to date with the files, or at least with those in `about`, and what
+        prevented that.
 
         Where none can be written, one without vectors is kept in memory.
         """
         if self._distrusted is None:
             try:
-                _, stale = self._freshness.ensure()
+                _, stale = self._freshness.ensure(about)
                 connection = self._reader.open()
             except UNWRITABLE as error:
                 return self._without_file(error)
@@ -219,17 +219,23 @@ class Answers:
             return database.copy_in_memory(self._in_memory, self.owners())
         return self._open(self._visible)
 
-    def visible_commits(self) -> VisibleCommits:
-        """Return the commits as the one who asks may see them, by the index as it is."""
+    def see(self, commits: Iterable[Commit]) -> list[Commit]:
+        """Return those of `commits` that the one who asks may see."""
         from quaid.recall.visibility import VisibleCommits
 
-        whole = self._in_memory or self._open(self._reader)
-        return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout)
+        found = list(commits)
+        whole, _ = self.fresh({path for commit in found for path in commit.files if is_note_path(path)})
+        return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout).of(found)
 
     def log(self, limit: int, **which: Any) -> list[Commit]:
         """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
-        self.fresh()
-        return self.visible_commits().newest(lambda count: self._git().log(limit=count, **which), limit)
+        asked = limit
+        while True:
+            found = self._git().log(limit=asked, **which)
+            seen = self.see(found)
+            if len(seen) >= limit or len(found) < asked:
+                return seen[:limit]
+            asked *= 4
 
     def _open(self, reader: IndexReader) -> apsw.Connection:
         connection = reader.open()

@@ -81,14 +81,9 @@ class Timeline:
         """Return commits in words; of one that is another owner's private matter not more than that."""
         git = self._git
         commits = {logged.commit.id: logged.commit for logged in git.branches.read_commits(commit_ids)}
-        seen = self._list_seen(commits.values())
+        seen = self._answers.see(commits.values())
         told = {entry.commit.id: entry for entry in self._describe(git, [[commit] for commit in seen])}
         return [told.get(commit_id) or log.hide(commits[commit_id]) for commit_id in commit_ids]
-
-    def _list_seen(self, commits: Iterable[Commit]) -> list[Commit]:
-        """Those of `commits` that the one who asks may see."""
-        self._answers.fresh()
-        return self._answers.visible_commits().of(commits)
 
     def _describe(self, git: History, entries: list[list[Commit]]) -> list[LogEntry]:
         return log.describe(
@@ -120,7 +115,7 @@ class Timeline:
         found = undo.find_commits(git, reference or undo.find_last(git, self._own))
         undo.check_undoable(found, () if anybodys else self._own, git.boundary)
         commits = tuple(logged.commit for logged in reversed(found))
-        if not self._list_seen(commits):
+        if not self._answers.see(commits):
             raise undo.unknown(reference or "")
         is_by_hand = commits[0].email not in self._own
 
