@@ -38,10 +38,11 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.capture.dependencies import Dependencies
     from quaid.capture.extractor import Extractor, ExtractResult
     from quaid.capture.files.analyzer import AnalyzeResult
     from quaid.capture.importer import ImportResult
-    from quaid.capture.writer import Dependencies, Writer, WriteResult
+    from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
     from quaid.history.vault_history import History
@@ -427,7 +428,7 @@ class Memory:
     @property
     def dependencies(self) -> Dependencies:
         """Return the dependencies of everything that writes."""
-        from quaid.capture.writer import Dependencies
+        from quaid.capture.dependencies import Dependencies
 
         return Dependencies(
             self.root, self.settings, self.embedding, self.answers.matrix, lambda: self.git, self.whole_index,

@@ -30,10 +30,7 @@ from quaid.index.views import NoteView, view_note
 from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
-from quaid.recall import cutoff, pipeline
 from quaid.recall.options import RecallOptions
-from quaid.recall.pipeline import Helpers
-from quaid.recall.retrieval import Sources
 from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
@@ -47,6 +44,7 @@ if TYPE_CHECKING:
 
     from quaid.history.vault_history import History
     from quaid.llm import Models
+    from quaid.recall.pipeline import Helpers
     from quaid.recall.records import RecallRecords
     from quaid.recall.rerank import Judge
     from quaid.sync.as_of import PastIndexes
@@ -94,6 +92,9 @@ class Answers:
             VaultNotFoundError
             RevisionError: there is no such revision, or none that early.
         """
+        from quaid.recall import pipeline
+        from quaid.recall.retrieval import Sources
+
         options = replace(options, owners=options.owners or self.owners())
         if as_of is not None:
             return self._answer_of_past(query, options, as_of, progress)
@@ -186,6 +187,8 @@ class Answers:
 
     def helpers(self) -> Helpers:
         """Return what a question may ask beside the index."""
+        from quaid.recall.pipeline import Helpers
+
         # "User" in a note is the vault's own owner, whoever asks.
         labels = sorted(OWNER_LABELS) if "default" in self.owners() else []
         names = (person_of(self._root, self._settings), *labels)
@@ -268,6 +271,9 @@ class Answers:
         return self._past
 
     def _answer_of_past(self, query: str, options: RecallOptions, as_of: str, progress: Progress | None) -> Recall:
+        from quaid.recall import pipeline
+        from quaid.recall.retrieval import Sources
+
         past = self.pasts().open(as_of, progress)
         reader = IndexReader(past.path)
         connection = reader.open()
@@ -319,6 +325,8 @@ def _list_conflicts(connection: apsw.Connection, owners: Collection[str]) -> lis
 
 def _fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:
     """Return the core notes in at most half of the budget, and what is left of it."""
+    from quaid.recall import cutoff
+
     room = budget // 2
     fitted = []
     for path, text in core_notes:
