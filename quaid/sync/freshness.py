@@ -35,11 +35,10 @@ class IndexFreshness:
     def ensure(self, about: Collection[str] | None = None) -> tuple[SyncReport | None, tuple[str, ...]]:
         """Index what changed; return the report, None if nothing had, and why the answer may still be stale.
 
-        With `about`, nothing is looked for where the index is right about these files, which spares a process that
-        asks once the sweep.
+        With `about`, a process that asks once looks at these files alone, which spares it the sweep.
         """
-        if about is not None and self._listener is None and not self._pending and self._is_fresh(about):
-            return None, ()
+        if about is not None and self._listener is None and not self._pending:
+            return (None, ()) if self._is_fresh(about) else self._sync(replace(self._options, only=frozenset(about)))
         self._asked += 1
         changed = self._changed()
         if self._pending or self._open_reader() is None:

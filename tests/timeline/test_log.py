@@ -7,12 +7,13 @@ import json
 import pytest
 from janitor_nights import approve, decide, remember, rewriting, tidying
 from timelines import HOME, MILK
-from vaults import refused
+from vaults import assert_verified, refused
 
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.history.authorship import Authors
 from quaid.model import Commit
+from quaid.place import INDEX_FILE, state_folder
 from quaid.timeline import log, wording
 from quaid.vault import files
 
@@ -146,7 +147,12 @@ def test_the_log_looks_at_the_files_that_it_names_and_at_no_others(vault, monkey
     assert not swept
     vault.write("notes/leg.md", "---\nowner: tom\nprivacy: private\n---\nA wooden leg.\n")
     assert "leg" not in str(told(vault)[0])
+    assert not swept
+    (state_folder(vault.root) / INDEX_FILE).unlink()
+    told(vault)
     assert swept
+    with vault.memory() as memory:
+        assert_verified(memory)
 
 
 def test_a_large_commit_is_told_by_its_subject(vault, monkeypatch):
