@@ -33,7 +33,7 @@ from quaid.settings import GitSettings
 
 TARGETS_MS = {"commit": 250, "quaid push": 1000, "quaid pull": 1000, "quaid log": 500}
 NOTE = (
-    "---\nid: 01{number:08}\ntype: fact\nstatus: active\nowner: default\nsource: user\n---\nMaya read book {number}.\n"
+    "---\nid: 01{number:024}\ntype: fact\nstatus: active\nowner: default\nsource: user\n---\nMaya read book {number}.\n"
 )
 QUAID = "Quaid <quaid@localhost>"
 BEGAN = 1_700_000_000
