@@ -90,9 +90,7 @@ def audit_of(memory: Memory, progress: Progress, since: datetime | None = None, 
         found = {path: origin for path, origin in found.items() if origin.at >= since}
         added = origins.add_up(log, found, authors, hosts)
     accounts = [
-        account
-        for account in added.values()
-        if source is None or source.casefold() in account.source.casefold()
+        account for account in added.values() if source is None or source.casefold() in account.source.casefold()
     ]
     chosen = {account.source for account in accounts}
     lone = [each for each in _list_lone(index, found) if each.source in chosen]
