@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import sys
@@ -44,6 +45,7 @@ LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get("/".join(item.path.parts[-2:]), len(LONG)))
+    gc.freeze()  # thousands of tests that live as long as the process: no collection needs to look at them again
 
 
 def pytest_configure(config: pytest.Config) -> None:

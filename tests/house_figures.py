@@ -11,18 +11,23 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 
 class Package:
-    """The modules below a folder `quaid`, parsed."""
+    """The modules below a folder `quaid`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.texts = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
-        self.trees = {path: ast.parse(text) for path, text in self.texts.items()}
         self._modules = {self._name_of(path): path for path in self.texts}
+
+    @cached_property
+    def trees(self) -> dict[Path, ast.Module]:
+        """Each module parsed, which takes seconds: not before somebody looks at them."""
+        return {path: ast.parse(text) for path, text in self.texts.items()}
 
     def imports(self, path: Path) -> set[Path]:
         """The modules of the package that a module imports, also inside functions; not those for types alone."""

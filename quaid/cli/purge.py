@@ -66,7 +66,7 @@ def run_purge(
         lambda: "\n".join(_render_done(plan, proof)),
         purged=True,
         **_shape_of_plan(plan, asked),
-        proof={"objects": proof.objects, "files": proof.files, "rows": proof.rows},
+        proof={"objects": proof.objects, "files": proof.files, "rows": proof.rows, "similar": sorted(proof.similar)},
     )
     return None
 
@@ -128,6 +128,10 @@ def _render_done(plan: Plan, proof: Proof) -> list[str]:
     return [
         f"Purged: {plan.commits:,} commits made again, {len(plan.notes):,} notes gone, {len(plan.changed):,} changed",
         f"Proved: none of {proof.objects:,} objects, {proof.files:,} files and {proof.rows:,} values of tables has it",
+        *[
+            f"{note} has the same words, otherwise written. Look at it: quaid get {note}"
+            for note in sorted(proof.similar)
+        ],
         *_render_elsewhere(plan),
     ]
 

@@ -116,6 +116,7 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
         _run(repository, "change the index", "update-index", "-z", "--index-info", stdin="".join(lines))
     if (repository.git_dir / "index").exists():
         _run(repository, "change the index", "update-index", "--clear-resolve-undo")
+        _run(repository, "forget old folders", "write-tree")  # the index keeps their names for the next commit
         ask(repository, ["update-index", "-q", "--refresh"])
 
 

@@ -27,6 +27,7 @@ from quaid.history.git_process import (
 )
 from quaid.history.identity import choose_identity, find_owner
 from quaid.history.index_lock import IndexLock
+from quaid.history.maintenance import maintain
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
@@ -173,15 +174,11 @@ class History:
                 self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside
             )
 
-    def pack(self) -> None:
-        """Let git pack what has piled up, where it finds it worth while: our way of committing never makes it look.
-
-        Raises:
-            GitError, GitMissingError: it would not.
+    def maintain(self) -> list[str]:
+        """Let git tidy its objects where that is due, and return what is worth telling: our way of committing never
+        makes it look. Raises as `maintenance.maintain`.
         """
-        # As its owner would: what hangs on grafts or replaced objects is kept.
-        args = ("-c", "gc.autoDetach=false", "-c", "core.fsmonitor=false", "gc", "--auto", "--quiet")
-        self._run_patiently(GitCall("pack the history", args, b"", {}))
+        return maintain(self._repository) if self._settings.maintenance == "auto" else []
 
     def log(
         self,

@@ -171,7 +171,7 @@ class Janitor:
         if "cleanup" in tasks:
             done += cleanup.clean(self._state, datetime.now(UTC))
             try:
-                self._dependencies.history().pack()
+                done += self._dependencies.history().maintain()
             except QuaidError as error:
                 done.append(str(error))
         return [*done, cleanup.update_check()] if "update_check" in options.tasks else done

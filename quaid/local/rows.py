@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,22 +65,25 @@ def iterate_values(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield from ((table, data) for value in row if (data := _encode(value)) is not None)
 
 
-def find_phrases(path: Path, phrases: Sequence[str]) -> list[str]:
-    """Return the full-text indexes of a database that find one of `phrases`: what they keep of words is packed.
+def find_phrases(path: Path, phrases: Sequence[str], owners: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (full-text index, owner) for each row that finds the words of one of `phrases`, whatever signs stand
+    between them: what such an index keeps of words is packed. `owners` are queries, by the names of indexes, for what
+    a row is indexed of; the owner is empty where there is none.
 
     Raises:
         DiskFailedError: it cannot be read.
     """
-    found = []
     with _reading(path) as connection:
         query = "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL TABLE%USING fts5 %'"
         for (name,) in list(connection.execute(query)):
             for phrase in phrases:
                 quoted = '"' + phrase.replace('"', '""').replace("\0", " ") + '"'
-                asked = f'SELECT rowid FROM "{name}" WHERE "{name}" MATCH ? LIMIT 1'
+                rows: list[tuple[SQLiteValue, ...]] = []
                 with suppress(apsw.SQLError):  # a text without a word is in no full-text index
-                    found += [str(name)] * len(connection.execute(asked, (quoted,)).fetchall())
-    return found
+                    rows = list(connection.execute(f'SELECT rowid FROM "{name}" WHERE "{name}" MATCH ?', (quoted,)))
+                for row in rows:
+                    owner = connection.execute(owners[name], row).fetchone() if name in owners else None
+                    yield str(name), str(owner[0]) if owner else ""
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from quaid.local.rows import clean_rows
@@ -15,18 +15,24 @@ from quaid.purge.wording import Wording
 _SQLITE = b"SQLite format 3\0"
 
 
-def iterate_files(folder: Path, skipped: Sequence[str] = (".git",)) -> Iterator[Path]:
-    """Yield every regular file below `folder`; no link is followed."""
+def iterate_files(folder: Path, skipped: str = ".git") -> Iterator[Path]:
+    """Yield every regular file and symbolic link below `folder`, but for what is `skipped` there; none is followed."""
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in skipped)
-        files = (Path(place, name) for name in sorted(names))
-        yield from (path for path in files if path.name not in skipped and path.is_file() and not path.is_symlink())
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        folders[:] = sorted(name for name in folders if Path(place, name) != folder / skipped)
+        files = (Path(place, name) for name in sorted([*names, *links]))
+        yield from (path for path in files if path != folder / skipped and (path.is_symlink() or path.is_file()))
+
+
+def read_file(path: Path) -> bytes:
+    """Return what git keeps of a file: of a symbolic link where it leads."""
+    return os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
 
 
 def clean_tree(top: Path, rules: PurgeRules) -> None:
     """Take the text out of the files below `top`, and out of their names."""
-    for path in iterate_files(top):
-        data = path.read_bytes()
+    for path in list(iterate_files(top)):
+        data = read_file(path)
         changed = rules.change_file(data)
         if changed is None:
             path.unlink()
@@ -50,7 +56,7 @@ def clean_state(state: Path, wording: Wording) -> None:
             path.unlink()
     if (state / LOCAL_FILE).exists():
         clean_rows(state / LOCAL_FILE, wording.is_in, wording.replace)
-    for path in iterate_files(state):
+    for path in filter(lambda path: not path.is_symlink(), iterate_files(state)):
         if path.name.startswith((LOCAL_FILE, "cache.db")) and not path.name.endswith((".damaged", ".tmp")):
             continue
         data = path.read_bytes()
@@ -65,8 +71,11 @@ def clean_state(state: Path, wording: Wording) -> None:
 
 def _overwrite(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{path.name[:40]}.{os.urandom(6).hex()}.tmp")
-    draft.write_bytes(data)
-    shutil.copymode(path, draft)
+    if path.is_symlink():
+        draft.symlink_to(os.fsdecode(data))
+    else:
+        draft.write_bytes(data)
+        shutil.copymode(path, draft)
     draft.replace(path)
 
 

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from quaid.history.objects import iterate_objects
 from quaid.history.repository import Repository
 from quaid.local.rows import find_phrases, iterate_values
-from quaid.purge.kept_files import iterate_files
+from quaid.purge.kept_files import iterate_files, read_file
 from quaid.purge.rules import PurgeRules
 
 _SQLITE = b"SQLite format 3\0"
+_INDEXED = {
+    "fulltext": "SELECT path FROM chunks JOIN documents USING (doc_id) WHERE chunk_id = ?",
+    "episode_words": "SELECT path FROM documents WHERE doc_id = ?",
+}
+"""What the rows of an index's full-text tables were made of: files that are read themselves."""
 
 
 @dataclass(slots=True)
 class Proof:
-    """What was read, and each place that still holds the text."""
+    """What was read, and each place that still holds the text. The notes in `similar` have its words with other signs
+    between them, so that only their owner can tell whether it is the same.
+    """
 
     objects: int = 0
     files: int = 0
     rows: int = 0
     places: tuple[str, ...] = ()
+    similar: set[str] = field(default_factory=set)
 
     @property
     def holds(self) -> bool:
@@ -52,10 +60,10 @@ def _find_places(
             tick(proof.objects)
         if (item.kind == "blob" and rules.change_file(item.data) != item.data) or rules.wording.is_in(item.data):
             yield f"{item.kind} {item.id}"
-    for folder in (*folders, repository.common_dir):
-        for path in iterate_files(folder, (".git", "objects")):
+    for folder, skipped in (*((folder, ".git") for folder in folders), (repository.common_dir, "objects")):
+        for path in iterate_files(folder, skipped):
             proof.files += 1
-            data = path.read_bytes()
+            data = read_file(path)
             if rules.change_file(data) != data or rules.wording.is_in(str(path.relative_to(folder)).encode()):
                 yield str(path)
             if data.startswith(_SQLITE):
@@ -68,4 +76,8 @@ def _find_tables(path: Path, rules: PurgeRules, proof: Proof) -> Iterator[str]:
         proof.rows += 1
         if rules.wording.is_in(value):
             yield table
-    yield from find_phrases(path, rules.wording.texts)
+    for table, note in find_phrases(path, rules.wording.texts, _INDEXED):
+        if note:
+            proof.similar.add(note)
+        else:
+            yield table

@@ -25,7 +25,7 @@ from quaid.local.rows import compact
 from quaid.memory import Memory
 from quaid.place import CACHE_FILE, DOCS_FILE, INDEX_FILE, state_folder, write_private
 from quaid.purge.holders import hold_alone
-from quaid.purge.kept_files import clean_state, clean_tree, iterate_files
+from quaid.purge.kept_files import clean_state, clean_tree, iterate_files, read_file
 from quaid.purge.proof import Proof, prove
 from quaid.purge.rules import PurgeRules, list_texts
 from quaid.purge.wording import MIN_CHARS, Wording
@@ -151,7 +151,7 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
     notes, changed = [], []
     for path in iterate_files(repository.top):
         name = path.relative_to(repository.top).as_posix()
-        data = path.read_bytes()
+        data = read_file(path)
         after = rules.change_file(data)
         if after is None:
             notes.append(name)
@@ -254,7 +254,7 @@ def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> It
         if own in tree.top.parents:
             continue
         yield from (f"in the worktree {tree.top} {obstacle}" for obstacle in moving.list_obstacles(tree))
-        if not moving.is_clean(tree):
+        if not (moving.is_clean(tree) or (state_folder(root) / MARK_FILE).exists()):  # a killed purge has moved it
             yield f"the worktree {tree.top} holds work that is not committed: commit it there"
 
 
@@ -295,7 +295,7 @@ def _iterate_contents(root: Path) -> Iterator[bytes]:
 
     repository = _repository_of(root)
     yield from (item.data for item in iterate_objects(repository) if item.kind != "tree")
-    yield from (path.read_bytes() for path in iterate_files(repository.top))
+    yield from map(read_file, iterate_files(repository.top))
 
 
 def _with_versions(repository: Repository, versions: list[str], *present: bytes) -> Asked:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 from urllib.parse import quote
 
 from quaid.errors import UsageError
@@ -15,18 +17,26 @@ from quaid.vault.layout import slug
 PURGED = "[purged]"
 MIN_CHARS = 4
 """A shorter text stands by chance in any base64 and in many words."""
+_SIGNS = b" \t\r\n\v\f>*_"
 _BETWEEN = rb"(?:\s|\\[nrt]|[>*_])+"
 """Between two words: editors wrap lines, JSON escapes them, markdown adds its signs."""
+_GAPS = (re.compile(rb"[\s>*_]+"), re.compile(rb"(?:\\[nrt]|[\s>*_])+"))
+_MIN_SPLIT = 12
+"""Bytes of a text within which a line may end: shorter ones may be two words by chance."""
+_WIDE = {"utf-16-le": rb"(?:\s\0)+", "utf-16-be": rb"(?:\0\s)+"}
+_ELLIPSIS = re.compile(rb"\s*(?:\xe2\x80\xa6|\\u2026|\.\.\.)\s*")
+_MIN_CUT = 8
+"""Bytes that are left of a text before or after an ellipsis: with fewer many another one begins as well."""
 _MIN_BASE64 = 6
 _UNQUOTED = re.compile(rb"(?m)^([^\"'\n#]*?(?:: |- ))(\[purged\][^\"\n]*)$")
 """A value of YAML that begins with a bracket would be a list."""
 
 
 class Wording:
-    """Texts to look for, whatever the case of their letters.
+    """Texts to look for, whatever the case of their letters, also where lines end within them or `…` cuts them off.
 
     Raises:
-        UsageError: a text is too short.
+        UsageError: a text is too short, or a part of what would stand for it.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -34,60 +44,132 @@ class Wording:
         for text in self.texts:
             if len(text) < MIN_CHARS:
                 raise UsageError(f"A text to purge needs at least {MIN_CHARS} characters. Give more of it.")
-        plain = {form for text in self.texts for form in _plain_forms(text)}
+            if text.casefold() in PURGED:
+                raise UsageError(f"{PURGED} stands for what is purged, so {text!r} cannot be. Give more of it.")
+        plain = {tuple(form.lower().split()) for text in self.texts for form in _plain_forms(text)}
         wide = {form for text in self.texts for form in _wide_forms(text)}
         exact = {form for text in self.texts for form in _base64_forms(text)}
         slugs = {slug(text).encode() for text in self.texts if len(text.split()) > 2}
         groups = [
-            _alternatives(b"wide", map(re.escape, wide)),
+            _alternatives(b"wide", (between.join(map(re.escape, words)) for words, between in wide)),
             _alternatives(b"exact", map(re.escape, exact), flag=b"-i"),
             _alternatives(b"slug", map(re.escape, slugs)),
-            _alternatives(b"plain", (_BETWEEN.join(map(re.escape, form.split())) for form in plain)),
+            _alternatives(b"plain", (_BETWEEN.join(map(re.escape, words)) for words in plain)),
         ]
         self._pattern = re.compile(b"|".join(filter(None, groups)) or b"(?!)", re.IGNORECASE)
         # One search of memory for each: the pattern is tried only where one of these stands.
-        self._anchors = {form.lower() for form in wide | slugs} | {
-            max(re.split(rb"\s+", form), key=len).lower() for form in plain
-        }
+        self._squeezed = {b"".join(words).translate(None, _SIGNS): _list_borders(words) for words in plain}
+        anchors = {max(words, key=len).lower().translate(None, _SIGNS) for words, _ in wide}
+        self._anchors = {*self._squeezed, *anchors, *(name.translate(None, _SIGNS) for name in slugs)}
         self._exact = exact
+        self._long = [form for form in map(b" ".join, plain) if len(form) > _MIN_CUT]
 
     def is_in(self, data: bytes) -> bool:
         """Return whether `data` holds one of the texts in any encoding."""
-        if any(form in data for form in self._exact):
+        if self._is_near(data) and (self._pattern.search(data) or any(self._list_split(data))):
             return True
-        lowered = data.lower()
-        return any(anchor in lowered for anchor in self._anchors) and self._pattern.search(data) is not None
+        return any(self._list_cuts(data))
 
     def replace(self, data: bytes) -> bytes:
-        """Return `data` with `[purged]` for each of the texts; in YAML's frontmatter it stays a string."""
+        """Return `data` with `[purged]` for each of the texts; in YAML's frontmatter it stays a string, and a file that
+        is no text keeps its length.
+        """
         if not self.is_in(data):
             return data
-        data = self._pattern.sub(_stand_in, data)
+        data = self._pattern.sub(_stand_in_as_long if b"\0" in data[:8000] else _stand_in, data)
+        for listed in (self._list_split, self._list_cuts):
+            last = len(data)
+            for start, end in sorted(listed(data), reverse=True):
+                if end <= last:
+                    data, last = data[:start] + PURGED.encode() + data[end:], start
         end = data.find(b"\n---", 4) if data.startswith(b"---\n") else -1
         return data if end < 0 else _UNQUOTED.sub(rb'\1"\2"', data[:end]) + data[end:]
 
     def replace_name(self, path: bytes) -> bytes:
         """Return a path with `purged` for each of the texts."""
-        return self._pattern.sub(b"purged", path) if self.is_in(path) else path
+        return self._pattern.sub(b"purged", path) if self._is_near(path) else path
+
+    def _is_near(self, data: bytes) -> bool:
+        """Return whether the letters of a text are there, whatever stands between them."""
+        joined = data.translate(None, _SIGNS)
+        if any(form in joined for form in self._exact):
+            return True
+        lowered = [joined.lower()]
+        if b"\\" in data:
+            lowered.append(_GAPS[1].sub(b"", data).lower())
+        return any(anchor in each for each in lowered for anchor in self._anchors)
+
+    def _list_split(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """The (start, end) of texts within whose words lines end."""
+        for gap in _GAPS:
+            joined = gap.sub(b"", data)
+            lowered = joined.lower()
+            found = [(form, borders, lowered) for form, borders in self._squeezed.items() if len(form) >= _MIN_SPLIT]
+            found += [(form, frozenset(), joined) for form in self._exact]
+            found = [each for each in found if each[0] in each[2]]
+            if not found:
+                continue
+            kept = list(range(len(data)))
+            for run in reversed(list(gap.finditer(data))):
+                del kept[run.start() : run.end()]
+            for form, borders, text in found:
+                for match in re.finditer(re.escape(form), text):
+                    at = kept[match.start() : match.end()]
+                    jumps = ((offset, data[one + 1 : other]) for offset, (one, other) in enumerate(pairwise(at), 1))
+                    if all(not run or offset in borders or b"n" in run or b"\n" in run for offset, run in jumps):
+                        yield at[0], at[-1] + 1
+
+    def _list_cuts(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """The (start, end) of what is left of a text that was cut off, such as in the subject of a commit."""
+        lowered = data.lower()
+        done = 0
+        for gap in _ELLIPSIS.finditer(lowered) if self._long else ():
+            for text in self._long:
+                start = lowered.find(text[:_MIN_CUT], max(done, gap.start() - len(text)), gap.start())
+                if start >= 0 and text.startswith(lowered[start : gap.start()]):
+                    yield start, (done := gap.start())
+                    break
+            for text in self._long:
+                end = lowered.find(text[-_MIN_CUT:], gap.end(), gap.end() + len(text)) + _MIN_CUT
+                if end > gap.end() and text.endswith(lowered[gap.end() : end]):
+                    yield gap.end(), (done := end)
+                    break
+
+
+def _list_borders(words: tuple[bytes, ...]) -> frozenset[int]:
+    """How many letters of a text stand before each of its words."""
+    return frozenset(accumulate(len(word.translate(None, _SIGNS)) for word in words))
 
 
 def _plain_forms(text: str) -> Iterator[bytes]:
     for written in _spellings(text):
-        yield written.encode("utf-8", "surrogatepass")
-        yield json.dumps(written)[1:-1].encode()
+        raw = written.encode("utf-8", "surrogatepass")
+        in_json = json.dumps(written)[1:-1]
+        yield from (raw, raw.hex().encode(), quote(written, safe="").encode(), quote(written).encode())
+        yield from (in_json.encode(), json.dumps(in_json)[1:-1].encode())
         yield json.dumps(written, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
-        yield quote(written, safe="").encode()
-        yield quote(written).encode()
         yield quote(written, safe="").replace("%20", "+").encode()
+        yield html.escape(written).encode("utf-8", "surrogatepass")
+        yield b"".join(b"%%%02x" % byte for byte in raw)
+        yield b"".join(b"\\u%02x%02x" % pair for pair in _pairs(written))
+        yield "".join(f"&#{ord(letter)};" for letter in written).encode()
+        yield "".join(f"&#x{ord(letter):x};" for letter in written).encode()
         try:
             yield written.encode("latin-1")
         except UnicodeEncodeError:
             continue
 
 
-def _wide_forms(text: str) -> Iterator[bytes]:
+def _pairs(text: str) -> Iterator[tuple[int, ...]]:
+    wide = text.encode("utf-16-be", "surrogatepass")
+    yield from zip(wide[::2], wide[1::2], strict=True)
+
+
+def _wide_forms(text: str) -> Iterator[tuple[tuple[bytes, ...], bytes]]:
+    """The words of the text in the encodings of two bytes a letter, and what stands between them."""
     for written in _spellings(text):
-        yield from (written.encode(name, "surrogatepass") for name in ("utf-16-le", "utf-16-be"))
+        for name, between in _WIDE.items():
+            yield tuple(word.encode(name, "surrogatepass") for word in re.split(r"[ \t\r\n\v\f]+", written)), between
 
 
 def _spellings(text: str) -> set[str]:
@@ -115,3 +197,8 @@ def _stand_in(found: re.Match[bytes]) -> bytes:
     if found.lastgroup == "wide":
         return PURGED.encode("utf-16-be" if found[0].startswith(b"\0") else "utf-16-le")
     return b"purged" if found.lastgroup in {"slug", "exact"} else PURGED.encode()
+
+
+def _stand_in_as_long(found: re.Match[bytes]) -> bytes:
+    """Offsets in what is no text, such as a database or an archive, stay right."""
+    return _stand_in(found)[: len(found[0])].ljust(len(found[0]))

@@ -244,6 +244,8 @@ class GitSettings:
     """The e-mail addresses under which you commit by hand besides git's user.email, with commas between them."""
     sign: Literal["off", "auto"] = "auto"
     """`auto`: where your own git config signs commits, what you have signed gives way to nothing unsigned unasked."""
+    maintenance: Annotated[Literal["auto", "off"], Cautious("off")] = "auto"
+    """`auto`: the janitor has git pack loose objects and write its commit graph, where that is due."""
 
 
 Policy = Literal["auto", "ask", "off"]

@@ -139,7 +139,8 @@ def test_no_command_prints_it(
     told = f"{shown.out}\n{shown.err}".replace("wombat boiler fern", "")
     assert shown.out
     assert_tells_nothing(told)
-    assert "s9" not in told
+    assert "01s9" not in told
+    assert "s9.md" not in told
 
 
 def test_an_ambiguous_reference_names_only_what_may_be_seen(vault: Vault) -> None:

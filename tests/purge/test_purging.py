@@ -41,6 +41,9 @@ def planted(vault: Vault) -> Vault:
     vault.write("Notes/base64.md", base64.b64encode(f"x {SECRET} y".encode()))
     vault.write("Notes/utf16.txt", f"it is {SECRET}".encode("utf-16"))
     vault.write(f"Notes/{SECRET}.md", "Only its name says it.\n")
+    vault.write(f"Notes/folder {SECRET}/note.md", "Only its folder's name says it.\n")
+    vault.write("Notes/objects/note.md", f"In a folder that is called like one of git's: {SECRET}\n")
+    (vault.root / "Notes/link").symlink_to(f"nowhere/{SECRET}")
     vault.save(f"owner: remember {SECRET}")  # a message
     vault.git("tag", "-a", "-m", f"It was {SECRET}", "told")
     vault.git("notes", "add", "-m", f"note {SECRET}")
@@ -108,7 +111,11 @@ def find_places(vault: Vault) -> Iterator[str]:
             yield f"{kind} {object_id}"
     for folder in (vault.root, state_folder(vault.root), vault.root.parent / "elsewhere"):
         for path in folder.rglob("*"):
-            if words in path.name or (path.is_file() and any(form in _bytes(path) for form in forms)):
+            if (
+                words in path.name
+                or (path.is_symlink() and words in str(path.readlink()))
+                or (path.is_file() and any(form in _bytes(path) for form in forms))
+            ):
                 yield str(path)
 
 
@@ -178,6 +185,7 @@ def test_killed_before_any_step_it_is_completed_by_the_next_run(
     vault.write("AGENTS.md", f"Staged by Maya: {SECRET}\n")
     vault.git("add", "AGENTS.md")
     vault.git("stash", "push", "-q", "-m", f"one {SECRET}")
+    vault.git("worktree", "add", "-q", "-b", "elsewhere", str(vault.root.parent / "elsewhere"))
     if (child := os.fork()) == 0:
         monkeypatch.setattr(module, step, lambda *_, **__: os._exit(9))
         try:
@@ -203,6 +211,18 @@ def test_a_fact_that_was_forgotten_is_purged_by_its_name_and_so_is_what_others_s
         assert purging.purge(memory, asked)[1].holds
     assert (vault.root / "journal/2026-11-20.md").read_text() == "[purged], she said.\n"
     assert "spare" not in vault.git("log", "--all", "--name-only", "-p")
+
+
+def test_a_long_fact_goes_from_the_subject_that_cuts_it_off_and_what_is_alike_is_named(vault: Vault) -> None:
+    with vault.memory() as memory:
+        told = memory.remember(f"Maya keeps the spare key {'to the old harbour office ' * 4}under the stone")
+        vault.write(
+            "journal/2026-11-20.md", f"Maya: keeps the spare key, {'to the old harbour office ' * 4}under the stone"
+        )
+        proof = purging.purge(memory, purging.find_note(memory, told.id))[1]
+    assert proof.holds
+    assert proof.similar == {"journal/2026-11-20.md"}
+    assert "spare" not in vault.git("log", "--all", "--format=%B%gs", "--reflog")
 
 
 def test_a_killed_purge_of_a_note_is_completed_without_its_name(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
