@@ -6,19 +6,23 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quaid import Memory
 from quaid.cli.init import embed, fetch_model
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import styled
-from quaid.errors import QuaidError
+from quaid.cli.terminal import aligned, columns, count, known, one_line, paragraphs, section, size, styled
+from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.model import Finding, Recall
 from quaid.report.doctor import examine
 from quaid.report.merging import set_up_merging
 from quaid.trust import locate_vault
+
+if TYPE_CHECKING:
+    from quaid.report.repository_size import RepositorySize
 
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
@@ -34,6 +38,9 @@ def run_doctor(
     secrets: Annotated[
         bool, typer.Option("--secrets", help="Look for secrets in the whole history, and do nothing else.")
     ] = False,
+    repo: Annotated[
+        bool, typer.Option("--repo", help="Measure the git repository: what takes space, who maintains it.")
+    ] = False,
 ) -> int:
     """Check everything Quaid needs on this machine; exit code 1 when something is broken.
 
@@ -42,14 +49,19 @@ def run_doctor(
       quaid doctor --fetch
       quaid doctor --hooks
       quaid doctor --secrets
+      quaid doctor --repo
       quaid doctor --json | jq '.findings[] | select(.level != "ok")'
     """
+    if repo and (fetch or hooks or secrets):
+        raise UsageError("--repo does nothing else. Ask for it alone.")
     invocation: Invocation = ctx.obj
     root, remark = locate_vault(invocation.vault)
     if remark:
         invocation.say(remark)
     if secrets:
         return _tell_secrets(invocation)
+    if repo:
+        return _tell_repository(invocation)
     if fetch:
         with invocation.open() as memory:
             if fetch_model(invocation, memory, force=True) is None:
@@ -89,6 +101,61 @@ def _tell_secrets(invocation: Invocation) -> int:
     shape = asdict(found) | {"ok": not lines}
     invocation.tell(lambda: "\n".join(filter(None, [*lines, looked, left_out, step])), **shape)
     return 1 if lines else 0
+
+
+def _tell_repository(invocation: Invocation) -> int:
+    """Tell what the repository takes and what to do about it; 1 when there is none."""
+    from quaid.history.repository import find_repository
+    from quaid.report.repository_size import examine_size, measure
+
+    with invocation.open() as memory, invocation.progress(memory) as bar:
+        repository = find_repository(memory.root)
+        if repository is None:
+            raise BadInputError(
+                f"{memory.root} is in no git repository. Make one with: git init {quote(str(memory.root))}"
+            )
+        found = measure(repository, is_off=memory.settings.git.maintenance == "off", tick=bar.update)
+    findings = examine_size(repository, found)
+    shape = asdict(found) | {"files": found.files._asdict(), "findings": [asdict(finding) for finding in findings]}
+    invocation.tell(lambda: paragraphs(render_size(found), render_findings(findings)), ok=True, **shape)
+    return 0
+
+
+def render_size(found: RepositorySize) -> str:
+    """What the repository takes, and its biggest files."""
+    kept = (("today", found.today_bytes), ("older", found.past_bytes), ("commits and folders", found.other_bytes))
+    files, absent = found.files, ["its old versions"] * found.partial + ["its old commits"] * found.shallow
+    rows = known(
+        ("repository", f"{found.folder}, {size(found.folder_bytes)}"),
+        ("holds", ", ".join(f"{name} {size(taken)}" for name, taken in kept)),
+        ("history", f"{count(found.commits, 'commit')}, {count(found.today_files, 'file')} today"),
+        (
+            "objects",
+            f"{files.packed:,} in {count(files.packs, 'pack')} ({size(files.pack_bytes)}), {files.loose:,} loose",
+        ),
+        (
+            "left out",
+            f"This clone lacks some of {' and '.join(absent)}: the figures are of what is here." if absent else "",
+        ),
+    )
+    tables = (
+        section(
+            title,
+            aligned(
+                [
+                    (
+                        size(file.bytes),
+                        f"{size(file.disk_bytes)} on disk",
+                        one_line(file.path) or f"{file.blob[:10]} (no branch has it)",
+                    )
+                    for file in big
+                ],
+                right=(0, 1),
+            ),
+        )
+        for title, big in (("Biggest files today", found.biggest_today), ("Biggest older versions", found.biggest_past))
+    )
+    return paragraphs(columns(rows), *tables)
 
 
 def render_findings(findings: Sequence[Finding]) -> str:

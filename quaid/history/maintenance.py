@@ -22,6 +22,7 @@ _LOCKS = (
     *("objects/maintenance.lock", "objects/pack/multi-pack-index.lock"),
     *("objects/info/commit-graph.lock", "objects/info/commit-graphs/commit-graph-chain.lock"),
 )
+_GRAPHS = ("objects/info/commit-graph", "objects/info/commit-graphs/commit-graph-chain")
 _DRAFTS = (
     *("objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*"),
     *("objects/info/tmp_*", "objects/info/commit-graphs/tmp_*"),
@@ -66,6 +67,18 @@ def why_not(repository: Repository) -> str:
 def is_partial(repository: Repository) -> bool:
     """Return whether a remote promises objects that this clone has left out."""
     return any((repository.common_dir / "objects/pack").glob("*.promisor"))
+
+
+def has_commit_graph(repository: Repository) -> bool:
+    """Return whether git finds commits without reading each of them."""
+    return any((repository.common_dir / name).is_file() for name in _GRAPHS)
+
+
+def find_last_write(repository: Repository) -> float | None:
+    """Return when maintenance last wrote, in seconds since 1970 by the times of its files; None where it never did."""
+    written = [*_GRAPHS, "objects/pack/multi-pack-index", "objects/pack/loose-*.pack"]
+    files = (path for pattern in written for path in repository.common_dir.glob(pattern))
+    return max((path.stat().st_mtime for path in files), default=None)
 
 
 def list_leftovers(repository: Repository, min_age_s: float = 0.0) -> list[Path]:

@@ -1,0 +1,154 @@
+"""What the git repository of a vault takes on the disk, who maintains it, and what to do about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import heappush, heappushpop, nlargest
+from shlex import quote
+
+from quaid.history.maintenance import LEFTOVER_S, find_last_write, has_commit_graph, is_partial, list_leftovers, why_not
+from quaid.history.repository import Repository, read_boundary
+from quaid.history.stored_objects import (
+    ObjectFiles,
+    StoredObject,
+    count_files,
+    find_paths,
+    iterate_stored,
+    list_today,
+    measure_folder,
+)
+from quaid.model import Finding
+from quaid.vault.merging.texts import MAX_BYTES as MAX_MERGED
+
+SHOWN = 10
+MAX_LOOSE, MAX_PACKS = 6_700, 50
+"""What git's own gc takes for too many."""
+MIN_COMMITS_OF_GRAPH = 1_000
+MIN_LARGE_BYTES = 10_000_000
+"""What an old version must take on the disk to be worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class BigFile:
+    """A version of a file: `path` is from the top of the repository, empty where no branch or tag reaches it."""
+
+    path: str
+    blob: str
+    bytes: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySize:
+    """The figures of a repository. `folder_bytes` is all of the git directory; `today_bytes`, `past_bytes` and
+    `other_bytes` are what the objects take: the files of the checked-out commit, all other versions, and commits,
+    folders and tags. `last_maintained` is when git's maintenance or gc last wrote, in UTC.
+    """
+
+    folder: str
+    folder_bytes: int
+    today_files: int
+    today_bytes: int
+    past_bytes: int
+    other_bytes: int
+    commits: int
+    files: ObjectFiles
+    commit_graph: bool
+    last_maintained: str | None
+    unmaintained: str
+    """Why the janitor does not maintain it, as a clause; empty where it does."""
+    partial: bool
+    shallow: bool
+    leftovers: tuple[str, ...]
+    biggest_today: tuple[BigFile, ...]
+    """Those in the vault, by their bytes."""
+    biggest_past: tuple[BigFile, ...]
+    """Versions that the checked-out commit does not have, by what they take on the disk."""
+
+
+def measure(
+    repository: Repository, *, is_off: bool = False, tick: Callable[[str, int, int], None] = lambda *_: None
+) -> RepositorySize:
+    """Look at every object's size; `is_off` says that the settings have the janitor leave git alone.
+
+    Raises:
+        GitError: git refused.
+    """
+    files, today = count_files(repository), list_today(repository)
+    blobs, stored, past = {blob for _, blob in today}, dict[str, StoredObject](), list[tuple[int, StoredObject]]()
+    taken: Counter[str] = Counter()
+    for item in iterate_stored(repository):
+        if item.id in blobs:
+            stored[item.id] = item
+        elif item.kind == "blob":
+            (heappush if len(past) < SHOWN else heappushpop)(past, (item.disk_bytes, item))
+        taken["today" if item.id in blobs else item.kind] += item.disk_bytes
+    total = files.loose + files.packed
+    found = {item.id for _, item in past}
+    commits, paths = find_paths(repository, found, lambda passed: tick("objects", passed, total))
+    here = ((path, stored[blob]) for path, blob in today if blob in stored and repository.is_in_vault(path))
+    written = find_last_write(repository)
+    return RepositorySize(
+        folder=str(repository.common_dir),
+        folder_bytes=measure_folder(repository.common_dir),
+        today_files=len(today),
+        today_bytes=taken["today"],
+        past_bytes=taken["blob"],
+        other_bytes=taken["commit"] + taken["tree"] + taken["tag"],
+        commits=commits,
+        files=files,
+        commit_graph=has_commit_graph(repository),
+        last_maintained=datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds") if written else None,
+        unmaintained=why_not(repository) or ("git.maintenance is off" if is_off else ""),
+        partial=is_partial(repository),
+        shallow=bool(read_boundary(repository)),
+        leftovers=tuple(map(str, list_leftovers(repository, LEFTOVER_S))),
+        biggest_today=tuple(
+            BigFile(path, item.id, item.bytes, item.disk_bytes)
+            for path, item in nlargest(SHOWN, here, key=lambda pair: (pair[1].bytes, pair[0]))
+        ),
+        biggest_past=tuple(
+            BigFile(paths.get(item.id, ""), item.id, item.bytes, item.disk_bytes)
+            for _, item in sorted(past, reverse=True)
+        ),
+    )
+
+
+def examine_size(repository: Repository, found: RepositorySize) -> tuple[Finding, ...]:
+    """Return what is well and what is not with these figures, and what to do about it."""
+    files, is_foreign = found.files, bool(why_not(repository))
+
+    def step(task: str) -> str:
+        if is_foreign:
+            return f"git -C {quote(str(repository.top))} maintenance run --task={task}"
+        return "quaid config git.maintenance auto" if found.unmaintained else "quaid janitor run --task cleanup"
+
+    who = f"The janitor leaves it alone: {found.unmaintained}" if found.unmaintained else "The janitor maintains it"
+    last = f"last wrote on {found.last_maintained[:10]}" if found.last_maintained else "has written nothing yet"
+    graph = "There is one." if found.commit_graph else f"There is none for {found.commits:,} commits."
+    remains = f"{len(found.leftovers):,} files that killed processes left, such as {''.join(found.leftovers[:1])}."
+    large = sum(file.disk_bytes >= MIN_LARGE_BYTES for file in found.biggest_past)
+    heavy = f"Older versions of more than {MIN_LARGE_BYTES / 1e6:.0f} MB each: {large or 'none'}."
+    unmerged = [file.path for file in found.biggest_today if file.path.endswith(".md") and file.bytes > MAX_MERGED]
+    long = f"Too large to be merged with another machine's: {', '.join(unmerged) or 'none'}."
+    by_hand = "remove them when no git is at work there"
+    outside = "keep large files outside the vault; a note leaves the history with: quaid purge REF"
+    no_graph = not found.commit_graph and found.commits >= MIN_COMMITS_OF_GRAPH
+    checks = (
+        ("maintenance", False, f"{who}; git's maintenance {last}.", ""),
+        ("loose objects", files.loose > MAX_LOOSE, f"{files.loose:,}.", step("loose-objects")),
+        ("packs", files.packs > MAX_PACKS and not found.partial, f"{files.packs:,}.", step("incremental-repack")),
+        ("commit graph", no_graph, graph, step("commit-graph")),
+        (
+            *("leftovers", bool(found.leftovers), remains if found.leftovers else "None."),
+            by_hand if is_foreign else step(""),
+        ),
+        ("history", bool(large), heavy, outside),
+        ("notes", bool(unmerged), long, "split them into smaller notes"),
+    )
+    return tuple(
+        Finding(name, "warning", text, do) if bad else Finding(name, "ok", text) for name, bad, text, do in checks
+    )
