@@ -11,6 +11,7 @@ import typer
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
+from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
@@ -55,7 +56,7 @@ def run_install(
 
     invocation: Invocation = ctx.obj
     if host == _GIT_HOOK:
-        _change_git_hook(invocation, installed=True, dry_run=dry_run)
+        _change_git_hook(invocation, installed=True, dry_run=dry_run, others=project or plugin)
         return
     machine = installation.this_machine()
     if host is None:
@@ -96,7 +97,7 @@ def run_uninstall(
 
     invocation: Invocation = ctx.obj
     if host == _GIT_HOOK:
-        _change_git_hook(invocation, installed=False, dry_run=dry_run)
+        _change_git_hook(invocation, installed=False, dry_run=dry_run, others=project)
         return
     done = installation.uninstall(
         installation.this_machine(), installation.find_host(host), project=project, dry_run=dry_run
@@ -104,8 +105,10 @@ def run_uninstall(
     invocation.tell(lambda: render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
 
 
-def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool) -> None:
-    """Have git ask Quaid before commits in the vault's repository, or no longer."""
+def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool, others: bool) -> None:
+    """Have git ask Quaid before commits in the vault's repository, or no longer; `others` are options of programs."""
+    if others:
+        raise UsageError("git-hook belongs to the vault's repository. Leave --project and --plugin out.")
     from quaid.agents.installation import our_command
     from quaid.history import commit_hook
 
@@ -114,10 +117,9 @@ def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool) 
             path, changed = commit_hook.install(memory.root, our_command(), dry_run=dry_run)
         else:
             path, changed = commit_hook.uninstall(memory.root, dry_run=dry_run)
-    if changed:
-        would = "would look" if dry_run else "looks"
-        sentence = f"git {would} for new secrets before each commit of yours" if installed else f"git {would} no longer"
-    else:
+    does = ("would look" if dry_run else "looks") if installed else ("would not look" if dry_run else "no longer looks")
+    sentence = f"git {does} for new secrets before each commit of yours"
+    if not changed:
         sentence = "Nothing to do: git looks for secrets" if installed else "Nothing to do: there is no hook of Quaid's"
     invocation.tell(
         lambda: f"{sentence}: {path}", host=_GIT_HOOK, dry_run=dry_run, changed=changed, files=[{"path": path}]

@@ -169,6 +169,7 @@ def test_quaid_asks_no_hook_of_its_own_and_says_to_others_that_it_commits(hooked
 
 def test_what_is_set_up_is_removed(hooked: Vault) -> None:
     assert not typed(hooked, "install")["changed"]
+    assert typed(hooked, "install", "--project")["error"]["code"] == "usage"
     assert typed(hooked, "uninstall", "--dry-run")["changed"]
     assert hook_of(hooked).exists()
     assert typed(hooked, "uninstall")["changed"]
