@@ -38,10 +38,11 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     import apsw
 
+    from quaid.capture.dependencies import Dependencies
     from quaid.capture.extractor import Extractor, ExtractResult
     from quaid.capture.files.analyzer import AnalyzeResult
     from quaid.capture.importer import ImportResult
-    from quaid.capture.writer import Dependencies, Writer, WriteResult
+    from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
     from quaid.history.vault_history import History
@@ -167,14 +168,14 @@ class Memory:
         """The commits that touched a note, newest first, across renames."""
         document = self.get(reference).document
         life = self.git.note_history(document.path, None if document.id == document.path else document.id)
-        return self.answers.visible_commits().of(revision.commit for revision in life[:limit])
+        return self.answers.see(revision.commit for revision in life[:limit])
 
     def why(self, reference: str) -> Provenance:
         """Return where a memory comes from, as far as files and history tell. `recall` never asks git, this does."""
         from quaid.recall.provenance import explain
 
         def explained() -> Provenance:
-            index, seen = self.index(), self.answers.visible_commits().of
+            index, seen = self.index(), self.answers.see
             git, names = self.settings.git, self.answers.helpers().owner_names
             return explain(view_note(index, reference), index, self.git, self.root, git, seen, names)
 
@@ -427,7 +428,7 @@ class Memory:
     @property
     def dependencies(self) -> Dependencies:
         """Return the dependencies of everything that writes."""
-        from quaid.capture.writer import Dependencies
+        from quaid.capture.dependencies import Dependencies
 
         return Dependencies(
             self.root, self.settings, self.embedding, self.answers.matrix, lambda: self.git, self.whole_index,

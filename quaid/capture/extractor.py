@@ -33,7 +33,7 @@ from quaid.vault.layout import Layout
 from quaid.vault.notes import render_time, split_body
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Dependencies
+    from quaid.capture.dependencies import Dependencies
     from quaid.llm import Models
     from quaid.sync.embedding import Progress
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from quaid import redaction
+from quaid.capture.dependencies import Dependencies
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.importers import note_folder
 from quaid.capture.importers.formats import choose_format
@@ -25,7 +26,7 @@ from quaid.capture.importers.import_plan import (
     list_candidates,
     plan_import,
 )
-from quaid.capture.writer import Dependencies, WritePlan, Writer, WriteResult
+from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.config import person_of
 from quaid.errors import BadInputError
 from quaid.index import documents, graph

@@ -36,9 +36,7 @@ from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import may_see
-from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
-from quaid.sync.embedding import Embedding
 from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
 from quaid.vault.layout import Layout
 from quaid.vault.transaction import VaultChange
@@ -46,8 +44,8 @@ from quaid.vault.transaction import VaultChange
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.history.vault_history import History
-    from quaid.index.matrix import VectorMatrix
+    from quaid.capture.dependencies import Dependencies
+
 
 PLAN_ATTEMPTS = 5
 FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
@@ -99,26 +97,6 @@ class WritePlan:
         written, details = json.loads(answer)
         lists: dict[str, Any] = {key: tuple(value) for key, value in written.items() if isinstance(value, list)}
         return cls(WriteResult(**{**written, **lists}), details=details)
-
-
-@dataclass(frozen=True, slots=True)
-class Dependencies:
-    """The vault, the git history, the index and its vectors in memory that a writer works with.
-
-    `fresh_index` is all of the index, brought up to date: a plan must not repeat what is there. `visible_index` is the
-    index as it is and as its owner may see it, `fresh_visible_index` the same brought up to date first.
-    """
-
-    root: Path
-    settings: Settings
-    embedding: Embedding
-    matrix: VectorMatrix
-    history: Callable[[], History]
-    fresh_index: Callable[[], apsw.Connection]
-    fresh_visible_index: Callable[[], apsw.Connection]
-    visible_index: Callable[[], apsw.Connection]
-    owners: Callable[[], frozenset[str]]
-    say: Callable[[str], None]
 
 
 class Writer:

@@ -52,6 +52,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "note": CommandEntry("notes", "Queue a line for the next conversation."),
     },
     "Look back": {
+        "view": CommandEntry("view", "Look at the memory in your browser."),
         "log": CommandEntry("log", "Show what changed and what it meant, commit by commit."),
         "diff": CommandEntry("diff", "Compare the memory at two commits or days: facts, and answers."),
         "undo": CommandEntry("undo", "Take back a change that Quaid made, and keep what came after."),

@@ -22,10 +22,10 @@ from quaid.cli.docs_output import (
     warning_of,
 )
 from quaid.cli.invocation import Invocation, fields
-from quaid.cli.recall_output import list_degraded
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, paragraphs, section, short, styled
 from quaid.docs.freshness import describe
 from quaid.errors import UsageError
+from quaid.recall.trace import list_degraded
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def search_docs(invocation: Invocation, documentation: Documentation, request: D
         lambda: paragraphs(*(render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
         query=query, degraded=names, took_ms=round(found.took_ms, 1), doubt=found.doubt, hits=hits,
     )  # fmt: skip
-    if degraded := list_degraded(found):
+    if degraded := list_degraded(found.degraded, found.trace):
         invocation.say(f"quaid: {' · '.join(degraded)}")
     if found.doubt and found.hits:
         invocation.say(f"quaid: in doubt: {found.doubt}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from quaid.cli.recall_output import INDENT, list_degraded, render_hits
+from quaid.cli.recall_output import INDENT, render_hits
 from quaid.cli.terminal import (
     aligned,
     clipped,
@@ -20,6 +20,7 @@ from quaid.cli.terminal import (
     styled,
 )
 from quaid.model import Hit, Recall
+from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
 from quaid.text.quoting import short_id
 
 FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "yellow"), ("░", "dim"))
@@ -27,8 +28,6 @@ FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "yellow"), ("░", "dim"))
 REST = "·"
 SCORE_WIDTH = 60
 TIME_WIDTH = 14
-MIN_SHOWN = 0.005
-"""Smaller scores round to nothing and are not shown."""
 MAX_AGAINST = 2
 MAX_CUT = 10
 """Named for each reason; --json has more."""
@@ -51,7 +50,7 @@ def render_explanation(found: Recall) -> str:
     hits = [f"{head}\n{draw_evidence(hit, best)}" for head, hit in zip(heads, found.hits, strict=True)]
     ending = {
         "in doubt": found.doubt or "no",
-        "missing": " · ".join(list_degraded(found)) or "nothing",
+        "missing": " · ".join(list_degraded(found.degraded, found.trace)) or "nothing",
         "took": milliseconds(found.took_ms),
     }
     answer = [
@@ -124,12 +123,7 @@ def _noted(stage: Trace, out: str | None) -> str:
 
 def draw_evidence(hit: Hit, best: float) -> str:
     """Return the score as a bar, what it is made of, and the channels that found the hit; `best` is the best score."""
-    parts = dict(hit.evidence)
-    # The rest was added later: by an exact name, the order, a model.
-    later = hit.score - sum(parts.values())
-    if parts and abs(later) >= MIN_SHOWN:
-        parts["later stages"] = later
-    parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
+    parts = split_score(hit)
     rows = [_draw_score(hit.score / best * min(SCORE_WIDTH, _hit_width()), parts), *_legend(parts)]
     channels = [
         f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
@@ -178,13 +172,11 @@ def _legend(parts: Mapping[str, float]) -> Iterator[str]:
 
 def list_left_out(trace: Trace) -> Iterator[tuple[str, ...]]:
     """Yield the hits that were found and are not shown, by reason, the best of each named."""
-    reasons: dict[str, dict[str, str]] = {}
-    for item in sorted(trace.get("cut", ()), key=lambda item: -item["score"]):
-        reasons.setdefault(item["why"], {}).setdefault(item["id"], f"{item['score']:.2f} {short_id(item['id'])}")
-    if graded := trace.get("inhibited"):
-        reasons["graded wrong by the model"] = {hit_id: short_id(hit_id) for hit_id in graded}
-    for why, items in reasons.items():
-        yield (f"{len(items):,} {why}",)
-        yield (f"  {clipped(', '.join([*items.values()][:MAX_CUT]), line_width() - 4)}",)
+    for why, scores in group_left_out(trace).items():
+        named = [
+            short_id(hit_id) if score is None else f"{score:.2f} {short_id(hit_id)}" for hit_id, score in scores.items()
+        ]
+        yield (f"{len(named):,} {why}",)
+        yield (f"  {clipped(', '.join(named[:MAX_CUT]), line_width() - 4)}",)
     if behind := sum(stage.get("behind", 0) for stage in trace.get("stages", ())):
         yield (f"{behind:,} behind the last that is shown; a higher --limit shows more",)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.query_options import QueryOptions, query_command
-from quaid.cli.recall_output import list_degraded, render_hits
+from quaid.cli.recall_output import render_hits
 from quaid.cli.terminal import count, has_terminal, moment, paragraphs, short, styled
 from quaid.errors import UsageError
 from quaid.model import Recall
+from quaid.recall.trace import list_degraded
 from quaid.text.quoting import render_memory_line
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _remark(invocation: Invocation, query: QueryOptions, found: Recall) -> None:
     then = found.trace.get("as_of")
     if isinstance(then, dict):
         invocation.say(f"quaid: as it was known {moment(then['when'])}, at {short(then['commit'])}")
-    if degraded := list_degraded(found):
+    if degraded := list_degraded(found.degraded, found.trace):
         invocation.say(f"quaid: {' · '.join(degraded)}")
     if found.doubt and found.hits and not query.explain:
         invocation.say(f"quaid: in doubt: {found.doubt}")

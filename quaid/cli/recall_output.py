@@ -1,22 +1,17 @@
-"""Hits and what was degraded, as a person reads them."""
+"""Hits as a person reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
 
 from quaid.cli.terminal import styled, wrapped
 from quaid.model import Hit, Recall
 from quaid.text.quoting import describe, describe_rivals
 
-if TYPE_CHECKING:
-    from quaid.docs.search import DocSearchResult
-
 MAX_SHOWN = 600
 """Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
 INDENT = "      "
 """As wide as a score."""
-_DEGRADED = {"vectors": "vectors: searched by words and graph only. See why with: quaid doctor"}
 
 
 def render_hits(found: Recall) -> Iterator[str]:
@@ -30,16 +25,6 @@ def render_hits(found: Recall) -> Iterator[str]:
         marks += describe_rivals(hit, lambda other: _since(by_id.get(other)))
         lines += [f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in marks]
         yield "\n".join(lines)
-
-
-def list_degraded(found: Recall | DocSearchResult) -> list[str]:
-    """One sentence for each thing that is missing, from the trace where it has one."""
-    sentences = [str(sentence) for sentence in cast("list[object]", found.trace.get("degraded", []))]
-    named = {sentence.split(":", 1)[0] for sentence in sentences}
-    bare = [name for name in found.degraded if name not in named]
-    problems = [stage["problem"] for stage in cast("list[Any]", found.trace.get("stages", [])) if "problem" in stage]
-    known = {**_DEGRADED, "model": f"model: the order is not a model's. {' '.join(problems)}".rstrip()}
-    return [known.get(name, name if ": " in name else f"degraded: {name}") for name in bare] + sentences
 
 
 def _since(hit: Hit | None) -> str:

@@ -33,7 +33,8 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Dependencies, Writer, WriteResult
+    from quaid.capture.dependencies import Dependencies
+    from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.changes import SourceCommit
     from quaid.docs.freshness import Freshness
     from quaid.docs.registrar import NewProject, Registrar

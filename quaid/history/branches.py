@@ -208,6 +208,8 @@ class Branches:
         return list(dict.fromkeys(self._run("look for a text", *args)[1].decode().split()))
 
     def _in_vault(self, change: FileChange) -> FileChange:
+        if not self._repository.prefix:
+            return change
         source = change.source
         if source is not None:
             source = self._repository.to_vault(source) if self._repository.is_in_vault(source) else None

@@ -128,7 +128,7 @@ def parse_changes(items: Sequence[str]) -> Iterator[FileChange]:
         if line.startswith(":"):
             parents = len(line) - len(line.lstrip(":"))
             words = line.split(" ")
-            blobs = [None if set(blob) == {"0"} else blob for blob in words[parents + 1 : 2 * parents + 2]]
+            blobs = [blob if blob.strip("0") else None for blob in words[parents + 1 : 2 * parents + 2]]
             path = next(rest)
             source = path if words[-1][0] == "R" else None
             yield FileChange(next(rest) if source else path, tuple(blobs[:-1]), blobs[-1], source)

@@ -31,7 +31,8 @@ from quaid.sync.derived_index import SyncOptions
 from quaid.vault import layout, transaction
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Dependencies, Writer
+    from quaid.capture.dependencies import Dependencies
+    from quaid.capture.writer import Writer
     from quaid.docs.documentation import Documentation
     from quaid.llm import Models
     from quaid.sync.derived_index import SyncReport

@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING
 
+from quaid.capture.dependencies import Dependencies
 from quaid.capture.entity_evidence import Profile, contradict
 from quaid.capture.entity_names import add_aliases
-from quaid.capture.writer import Dependencies, WritePlan, Writer, WriteResult
+from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import Merge, list_merges
 from quaid.index import backlinks
 from quaid.janitor.decision import CONFLICT, Decision

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
-import socket
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -17,21 +15,20 @@ from quaid.mcp.server import Server, Surface
 from quaid.mcp.stdio import shut_down, shut_down_on_signals
 from quaid.mcp.workers import Workers
 from quaid.place import state_folder
+from quaid.resident import loopback
 from quaid.resident.listener import Run
+from quaid.resident.loopback import HOST
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
     from starlette.applications import Starlette
 
-HOST = "127.0.0.1"
 PORT = 7437
 PATH = "/mcp"
 TOKEN_FILE = "mcp-token"  # noqa: S105 - a name, not the token
 TOKEN_VARIABLE = "QUAID_MCP_TOKEN"  # noqa: S105
 MIN_TOKEN = 16
 MAX_BODY = 64 * 2**20
-REQUEST_S = 10.0
-"""The time for a whole request. A client that connects and stays silent would hold one of a few hundred places."""
 
 
 def serve_http(root: Path, surface: Surface, port: int, run_call: Run | None = None) -> NoReturn:
@@ -44,12 +41,12 @@ def serve_http(root: Path, surface: Surface, port: int, run_call: Run | None = N
     import uvicorn
 
     token = find_token(root)
-    with closing(listen(port)) as listening:
+    with closing(loopback.listen(port)) as listening:
         port = listening.getsockname()[1]
         workers = Workers(root, run_call)
         config = uvicorn.Config(
             make_app(workers, surface, token, port),
-            http=_protocol_with_timeout(),
+            http=loopback.protocol_with_timeout(),
             ws="none",
             log_level="warning",
             timeout_graceful_shutdown=1,
@@ -63,40 +60,6 @@ def serve_http(root: Path, surface: Surface, port: int, run_call: Run | None = N
 
         anyio.run(serve)
     shut_down(workers)
-
-
-def _protocol_with_timeout() -> type[asyncio.Protocol]:
-    """Uvicorn's protocol, which waits forever for a first request, with a limit to that."""
-    import h11
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class Impatient(H11Protocol):
-        _alarm: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._watch()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._watch()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._let_go()
-            super().connection_lost(exc)
-
-        def _watch(self) -> None:
-            if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
-                self._let_go()
-            elif self._alarm is None:
-                self._alarm = self.loop.call_later(REQUEST_S, self.transport.abort)
-
-        def _let_go(self) -> None:
-            if self._alarm is not None:
-                self._alarm.cancel()
-                self._alarm = None
-
-    return Impatient
 
 
 def make_app(workers: Workers, surface: Surface, token: str, port: int) -> Starlette:
@@ -116,26 +79,6 @@ def make_app(workers: Workers, surface: Surface, token: str, port: int) -> Starl
     return server.streamable_http_app(
         streamable_http_path=PATH, transport_security=security, max_request_body_size=MAX_BODY, host=HOST
     )
-
-
-def listen(port: int) -> socket.socket:
-    """A socket on loopback.
-
-    Raises:
-        BadInputError: the port cannot be used.
-    """
-    if not 0 <= port <= 65535:
-        raise BadInputError(f"There is no port {port}: it must be between 0 and 65535. 0 takes any that is free.")
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-        listening.listen(128)
-    except OSError as error:
-        listening.close()
-        reason = error.strerror or str(error)
-        raise BadInputError(f"Port {port} of {HOST} cannot be used ({reason}). Give another: --port 0") from error
-    return listening
 
 
 def find_token(root: Path) -> str:

@@ -13,7 +13,7 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from quaid.errors import BadInputError, LockedError
-from quaid.mcp.worker import Reporter
+from quaid.resident.worker import Reporter
 from quaid.text.dates import parse_day
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.local.locks import is_extracting, try_lock
-from quaid.mcp.worker import POLL_S, Reporter, Worker
 from quaid.place import state_folder
 from quaid.resident.call import ANSWER_S, Answer
 from quaid.resident.listener import DeclinedError, Listener, Run
+from quaid.resident.worker import POLL_S, Reporter, Worker
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:

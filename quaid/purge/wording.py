@@ -24,7 +24,7 @@ _GAPS = (re.compile(rb"[\s>*_]+"), re.compile(rb"(?:\\[nrt]|[\s>*_])+"))
 _MIN_SPLIT = 12
 """Bytes of a text within which a line may end: shorter ones may be two words by chance."""
 _WIDE = {"utf-16-le": rb"(?:\s\0)+", "utf-16-be": rb"(?:\0\s)+"}
-_ELLIPSIS = re.compile(rb"\s*(?:\xe2\x80\xa6|\\u2026|\.\.\.)\s*")
+_ELLIPSIS = re.compile(rb"\s?(?:\xe2\x80\xa6|\\u2026|\.\.\.)\s?")
 _MIN_CUT = 8
 """Bytes that are left of a text before or after an ellipsis: with fewer many another one begins as well."""
 _MIN_BASE64 = 6

@@ -30,26 +30,23 @@ from quaid.index.views import NoteView, view_note
 from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
-from quaid.recall import cutoff, pipeline
 from quaid.recall.options import RecallOptions
-from quaid.recall.pipeline import Helpers
-from quaid.recall.retrieval import Sources
 from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.vault import files
-from quaid.vault.layout import Layout
+from quaid.vault.layout import Layout, is_note_path
 
 if TYPE_CHECKING:
     import apsw
 
     from quaid.history.vault_history import History
     from quaid.llm import Models
+    from quaid.recall.pipeline import Helpers
     from quaid.recall.records import RecallRecords
     from quaid.recall.rerank import Judge
-    from quaid.recall.visibility import VisibleCommits
     from quaid.sync.as_of import PastIndexes
 
 _MAX_NAMED = 3
@@ -95,6 +92,9 @@ class Answers:
             VaultNotFoundError
             RevisionError: there is no such revision, or none that early.
         """
+        from quaid.recall import pipeline
+        from quaid.recall.retrieval import Sources
+
         options = replace(options, owners=options.owners or self.owners())
         if as_of is not None:
             return self._answer_of_past(query, options, as_of, progress)
@@ -187,19 +187,22 @@ class Answers:
 
     def helpers(self) -> Helpers:
         """Return what a question may ask beside the index."""
+        from quaid.recall.pipeline import Helpers
+
         # "User" in a note is the vault's own owner, whoever asks.
         labels = sorted(OWNER_LABELS) if "default" in self.owners() else []
         names = (person_of(self._root, self._settings), *labels)
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
-    def fresh(self) -> tuple[apsw.Connection, tuple[str, ...]]:
-        """Return the whole index, brought up to date with the files, and what prevented that.
+    def fresh(self, about: Collection[str] | None = None) -> tuple[apsw.Connection, tuple[str, ...]]:
+        """Return the whole index, brought up to date with the files, or at least with those in `about`, and what
+        prevented that.
 
         Where none can be written, one without vectors is kept in memory.
         """
         if self._distrusted is None:
             try:
-                _, stale = self._freshness.ensure()
+                _, stale = self._freshness.ensure(about)
                 connection = self._reader.open()
             except UNWRITABLE as error:
                 return self._without_file(error)
@@ -219,17 +222,23 @@ class Answers:
             return database.copy_in_memory(self._in_memory, self.owners())
         return self._open(self._visible)
 
-    def visible_commits(self) -> VisibleCommits:
-        """Return the commits as the one who asks may see them, by the index as it is."""
+    def see(self, commits: Iterable[Commit]) -> list[Commit]:
+        """Return those of `commits` that the one who asks may see."""
         from quaid.recall.visibility import VisibleCommits
 
-        whole = self._in_memory or self._open(self._reader)
-        return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout)
+        found = list(commits)
+        whole, _ = self.fresh({path for commit in found for path in commit.files if is_note_path(path)})
+        return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout).of(found)
 
     def log(self, limit: int, **which: Any) -> list[Commit]:
         """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
-        self.fresh()
-        return self.visible_commits().newest(lambda count: self._git().log(limit=count, **which), limit)
+        asked = limit
+        while True:
+            found = self._git().log(limit=asked, **which)
+            seen = self.see(found)
+            if len(seen) >= limit or len(found) < asked:
+                return seen[:limit]
+            asked *= 4
 
     def _open(self, reader: IndexReader) -> apsw.Connection:
         connection = reader.open()
@@ -262,6 +271,9 @@ class Answers:
         return self._past
 
     def _answer_of_past(self, query: str, options: RecallOptions, as_of: str, progress: Progress | None) -> Recall:
+        from quaid.recall import pipeline
+        from quaid.recall.retrieval import Sources
+
         past = self.pasts().open(as_of, progress)
         reader = IndexReader(past.path)
         connection = reader.open()
@@ -313,6 +325,8 @@ def _list_conflicts(connection: apsw.Connection, owners: Collection[str]) -> lis
 
 def _fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:
     """Return the core notes in at most half of the budget, and what is left of it."""
+    from quaid.recall import cutoff
+
     room = budget // 2
     fitted = []
     for path, text in core_notes:

@@ -77,11 +77,15 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class NoteChange:
-    """One change of the note. `by` is human, Quaid or Quaid Janitor; what has no commit is in the working tree only."""
+    """One change of the note, from `before` to `after`, None where there was no note. `by` is human, Quaid or Quaid
+    Janitor; what has no commit is in the working tree only.
+    """
 
     by: str
     changes: tuple[str, ...]
     commit: Commit | None = None
+    before: bytes | None = None
+    after: bytes | None = None
 
     def trailer(self, name: str) -> str | None:
         """Return the value of the trailer `Quaid-<name>`: Task, Run, Decision, Model, Prompt, Session."""
@@ -262,7 +266,8 @@ def _changes(view: NoteView, revisions: Iterable[Revision], authors: Authors, se
         elif not changes and (turn is not None or len(revision.befores) > 1):
             continue
         for commit in seen([revision.commit]):
-            yield NoteChange(_BY[authors.name(commit.email, commit.subject)], tuple(changes) or (UNSEEN,), commit)
+            by, versions = _BY[authors.name(commit.email, commit.subject)], (revision.befores[0], revision.after)
+            yield NoteChange(by, tuple(changes) or (UNSEEN,), commit, *versions)
 
 
 def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[NoteChange]:
@@ -275,7 +280,8 @@ def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[NoteC
     if not changes and view.turn is None and (data or b"").splitlines() != (newest.after or b"").splitlines():
         changes = [UNSEEN]
     if changes:
-        yield NoteChange(QUAID if _travelling(root).get(path) == data else HUMAN, tuple(changes))
+        by = QUAID if _travelling(root).get(path) == data else HUMAN
+        yield NoteChange(by, tuple(changes), before=newest.after, after=data)
 
 
 def _travelling(root: Path) -> dict[str, bytes | None]:

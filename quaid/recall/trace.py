@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from quaid.model import Hit
+
+MIN_SHOWN = 0.005
+"""Smaller scores round to nothing and are not shown."""
+_DEGRADED = {"vectors": "vectors: searched by words and graph only. See why with: quaid doctor"}
 
 
 class RecallTrace:
@@ -43,3 +49,35 @@ class RecallTrace:
         for stage in self.stages:
             took[stage["stage"]] = round(took.get(stage["stage"], 0.0) + stage["took_ms"], 2)
         return {**self.facts, "stages": self.stages, "cut": self.cut, "took_ms": took}
+
+
+def split_score(hit: Hit) -> dict[str, float]:
+    """Return what the score of a hit is made of, the most first; what counts against it is negative."""
+    parts = dict(hit.evidence)
+    # The rest was added later: by an exact name, the order, a model.
+    later = hit.score - sum(parts.values())
+    if parts and abs(later) >= MIN_SHOWN:
+        parts["later stages"] = later
+    return dict(sorted(parts.items(), key=lambda item: -item[1]))
+
+
+def group_left_out(trace: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+    """Return the hits that were found and are not shown: reason -> id -> score, the best first. A model's grade is no
+    score.
+    """
+    reasons: dict[str, dict[str, float | None]] = {}
+    for item in sorted(trace.get("cut", ()), key=lambda item: -item["score"]):
+        reasons.setdefault(item["why"], {}).setdefault(item["id"], item["score"])
+    if graded := trace.get("inhibited"):
+        reasons["graded wrong by the model"] = dict.fromkeys(graded)
+    return reasons
+
+
+def list_degraded(degraded: Sequence[str], trace: Mapping[str, Any]) -> list[str]:
+    """Return one sentence for each thing that an answer went without, from its trace where that has one."""
+    sentences = [str(sentence) for sentence in trace.get("degraded", [])]
+    named = {sentence.split(":", 1)[0] for sentence in sentences}
+    bare = [name for name in degraded if name not in named]
+    problems = [stage["problem"] for stage in trace.get("stages", []) if "problem" in stage]
+    known = {**_DEGRADED, "model": f"model: the order is not a model's. {' '.join(problems)}".rstrip()}
+    return [known.get(name, name if ": " in name else f"degraded: {name}") for name in bare] + sentences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,16 +59,6 @@ class VisibleCommits:
         """Return those of `commits` that may be seen."""
         found = [(commit, self._files(commit)) for commit in commits]
         return [replace(commit, files=files) for commit, files in found if files or not commit.files]
-
-    def newest(self, list_commits: Callable[[int], list[Commit]], limit: int) -> list[Commit]:
-        """Return the newest `limit` of them; `list_commits` gives as many, whoever may see them."""
-        asked = limit
-        while True:
-            found = list_commits(asked)
-            kept = self.of(found)
-            if len(kept) >= limit or len(found) < asked:
-                return kept[:limit]
-            asked *= 4
 
     def _files(self, commit: Commit) -> tuple[str, ...]:
         visible = visible_paths(commit.files, self._whole, self._seen)

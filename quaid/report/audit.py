@@ -83,14 +83,14 @@ def audit_of(memory: Memory, progress: Progress, since: datetime | None = None, 
     log = history.branches.log() if history.state().head else []
     progress("Reading the history", 1, 1)
     found = origins.list_origins(log, authors, hosts, place)
-    usual = {name: account.days for name, account in origins.add_up(log, found, authors, hosts).items()}
+    added = origins.add_up(log, found, authors, hosts)
+    usual = {name: account.days for name, account in added.items()}
     if since is not None:
         log = [logged for logged in log if logged.written >= since]
         found = {path: origin for path, origin in found.items() if origin.at >= since}
+        added = origins.add_up(log, found, authors, hosts)
     accounts = [
-        account
-        for account in origins.add_up(log, found, authors, hosts).values()
-        if source is None or source.casefold() in account.source.casefold()
+        account for account in added.values() if source is None or source.casefold() in account.source.casefold()
     ]
     chosen = {account.source for account in accounts}
     lone = [each for each in _list_lone(index, found) if each.source in chosen]

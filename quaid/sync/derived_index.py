@@ -45,7 +45,7 @@ class SyncOptions:
     """Stop embedding after this many seconds and leave the rest pending; None goes on to the end."""
     fetch_weights: bool = True
     only: frozenset[str] | None = None
-    """Look at these keys alone: whoever asks knows that nothing else changed."""
+    """Look at these keys alone, unless the index is empty: nothing else has changed, or is asked for."""
     wait_ms: int = BUSY_MS
     """The time that another process may keep the index before this one gives up."""
 
@@ -159,8 +159,9 @@ class DerivedIndex(ABC):
         redacted: dict[str, tuple[str, ...]] = {}
         with transaction(connection):
             rebuilt = self._clear(connection, options)
-            listed = self.list_files(options.only)
-            known = documents.list_known(connection, options.only)
+            only = options.only if documents.count(connection) else None  # an index of a few would pass for one of all
+            listed = self.list_files(only)
+            known = documents.list_known(connection, only)
             found = diff.compare(listed.notes, known, trust_times=options.trust_times)
             if not options.accept_removals:
                 self.check_removals(tuple(found.removed), documents.count(connection))
@@ -182,7 +183,7 @@ class DerivedIndex(ABC):
                 if parsed.redacted:
                     redacted[key] = parsed.redacted
             progress(f"Reading {self.noun}", len(to_read), len(to_read))
-            documents.replace_passed_over(connection, listed.passed_over, options.only)
+            documents.replace_passed_over(connection, listed.passed_over, only)
         renamed = diff.pair_renames(hashes, found.removed)
         is_new, new_names = set(found.added), set(renamed.values())
         return SyncReport(

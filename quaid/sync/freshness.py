@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,13 @@ class IndexFreshness:
         self._asked = 0
         self._pending = False
 
-    def ensure(self) -> tuple[SyncReport | None, tuple[str, ...]]:
-        """Index what changed; return the report, None if nothing had, and why the answer may still be stale."""
+    def ensure(self, about: Collection[str] | None = None) -> tuple[SyncReport | None, tuple[str, ...]]:
+        """Index what changed; return the report, None if nothing had, and why the answer may still be stale.
+
+        With `about`, a process that asks once looks at these files alone, which spares it the sweep.
+        """
+        if about is not None and self._listener is None and not self._pending:
+            return (None, ()) if self._is_fresh(about) else self._sync(replace(self._options, only=frozenset(about)))
         self._asked += 1
         changed = self._changed()
         if self._pending or self._open_reader() is None:
@@ -69,10 +74,10 @@ class IndexFreshness:
                 listener.stop()
         return None
 
-    def _is_fresh(self) -> bool:
+    def _is_fresh(self, about: Collection[str] | None = None) -> bool:
         reader = self._open_reader()
         try:
-            return reader is not None and self._indexer.is_fresh(reader)
+            return reader is not None and self._indexer.is_fresh(reader, about)
         except database.DatabaseError:  # damaged or half made: the sync that follows rebuilds it
             return False
 

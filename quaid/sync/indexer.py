@@ -36,10 +36,14 @@ class Indexer(DerivedIndex):
         """Return whether the vault is: an unmounted disk leaves an empty folder behind, which is not an empty vault."""
         return (self.root / CONFIG_FILE).exists()
 
-    def is_fresh(self, reader: apsw.Connection) -> bool:
-        """Compare the index with a stat sweep, nothing read and nothing written: about 40 ms for 10,000 notes."""
+    def is_fresh(self, reader: apsw.Connection, about: Collection[str] | None = None) -> bool:
+        """Compare the index with a stat sweep, nothing read and nothing written: about 40 ms for 10,000 notes. With
+        `about` only these files are compared.
+        """
         if database.schema_version(reader) != database.SCHEMA_VERSION or not self.is_made_with(reader):
             return False
+        if about is not None:
+            return not diff.compare(self.list_files(about).notes, documents.list_known(reader, about))
         listed = self.list_files(None)
         if not diff.is_same(listed.notes, documents.list_stats(reader)):
             return False

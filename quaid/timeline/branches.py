@@ -20,7 +20,7 @@ from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction, uncommitted
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Dependencies
+    from quaid.capture.dependencies import Dependencies
     from quaid.history.branches import BranchHead
 
 BACKUPS = "refs/quaid/backup"

@@ -10,14 +10,12 @@ from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture.writer import WritePlan, WriteResult
 from quaid.errors import GitError
 from quaid.history.authorship import JANITOR, Authors
 from quaid.history.branches import written_by
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
 from quaid.model import Commit, Edit, Recall
-from quaid.recall.evaluation import list_meant
 from quaid.recall.options import RecallOptions
 from quaid.recall.visibility import may_see
 from quaid.timeline import log, states, undo
@@ -30,7 +28,8 @@ from quaid.vault import files, notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Dependencies, Writer
+    from quaid.capture.dependencies import Dependencies
+    from quaid.capture.writer import WritePlan, Writer
     from quaid.history.branches import VaultCommit
     from quaid.history.revisions import Point
     from quaid.history.vault_history import History
@@ -81,14 +80,9 @@ class Timeline:
         """Return commits in words; of one that is another owner's private matter not more than that."""
         git = self._git
         commits = {logged.commit.id: logged.commit for logged in git.branches.read_commits(commit_ids)}
-        seen = self._list_seen(commits.values())
+        seen = self._answers.see(commits.values())
         told = {entry.commit.id: entry for entry in self._describe(git, [[commit] for commit in seen])}
         return [told.get(commit_id) or log.hide(commits[commit_id]) for commit_id in commit_ids]
-
-    def _list_seen(self, commits: Iterable[Commit]) -> list[Commit]:
-        """Those of `commits` that the one who asks may see."""
-        self._answers.fresh()
-        return self._answers.visible_commits().of(commits)
 
     def _describe(self, git: History, entries: list[list[Commit]]) -> list[LogEntry]:
         return log.describe(
@@ -116,11 +110,13 @@ class Timeline:
             BadInputError: there is no such thing, it is not Quaid's (but `anybodys` may be undone), or all of it was
                 changed since: nothing was done.
         """
+        from quaid.capture.writer import WritePlan, WriteResult
+
         git = self._git
         found = undo.find_commits(git, reference or undo.find_last(git, self._own))
         undo.check_undoable(found, () if anybodys else self._own, git.boundary)
         commits = tuple(logged.commit for logged in reversed(found))
-        if not self._list_seen(commits):
+        if not self._answers.see(commits):
             raise undo.unknown(reference or "")
         is_by_hand = commits[0].email not in self._own
 
@@ -171,6 +167,8 @@ class Timeline:
 
     def diff_answers(self, diff: StateDiff, questions: Sequence[EvalQuestion], limit: int) -> list[AnswerChange]:
         """Return what each question gains and loses from one state to the other. No model is asked."""
+        from quaid.recall.evaluation import list_meant
+
         total, asked = 2 * len(questions), count(1)
 
         def asking(point: Point | None, is_present: bool) -> Callable[[str], Recall]:
@@ -192,6 +190,8 @@ class Timeline:
         Raises:
             UsageError, RevisionError: there is no such commit or day, or no commit at all.
         """
+        from quaid.recall.evaluation import list_meant
+
         git = self._git
         first, last = states.find_span(git.revisions, span, datetime.now(UTC)) if span else (None, None)
         newest = last or git.revisions.find("HEAD")

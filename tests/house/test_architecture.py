@@ -17,11 +17,12 @@ PACKAGE = ROOT / "quaid"
 
 CODE = Package(PACKAGE)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-DOORS = {"cli", "mcp", "hooks"}
+DOORS = {"cli", "mcp", "hooks", "web"}
 OPENS = {
     "cli/hook.py": {"hooks"},
     "cli/mcp.py": {"mcp"},
     "cli/resident.py": {"hooks"},
+    "cli/view.py": {"web"},
 }  # commands that open another door
 
 
@@ -45,7 +46,11 @@ OWNERS = {
     "git": ["history/git_process.py"],
     "frontmatter": ["vault/frontmatter.py"],
     "yaml": ["vault/frontmatter.py", "docs/significance.py"],
-    "mistune": ["vault/markdown.py"],
+    "mistune": ["vault/markdown.py", "web/rendering.py"],
+    "nh3": ["web/rendering.py"],
+    "jinja2": ["web/templating.py"],
+    "starlette": ["web/", "mcp/"],
+    "uvicorn": ["web/server.py", "mcp/http.py", "resident/loopback.py"],
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
     "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
@@ -85,6 +90,10 @@ HEAVY = (
     "pypdf",
     "pathspec",
     "kingfisher_sdk",
+    "starlette",
+    "jinja2",
+    "uvicorn",
+    "nh3",
 )
 
 MODULES = sorted(path.as_posix() for path in CODE.texts)
@@ -196,7 +205,8 @@ def test_every_module_says_what_it_is_for():
 @pytest.mark.parametrize(("statement", "left_out"), [
     ("import quaid", HEAVY),
     ("import quaid.model, quaid.errors, quaid.config", HEAVY),
-    ("import quaid.cli.main", ("numpy", "apsw", "onnxruntime", "git", "httpx", "mistune")),
+    ("import quaid.cli.main", ("numpy", "apsw", "onnxruntime", "git", "httpx", "mistune", "starlette", "jinja2")),
+    ("import quaid.cli.view", ("starlette", "jinja2", "uvicorn", "nh3")),
     ("import quaid.__main__, quaid.hooks.entry, quaid.hooks.events", HEAVY),
     ("from quaid import Memory", tuple(name for name in HEAVY if name != "apsw")),
 ])  # fmt: skip

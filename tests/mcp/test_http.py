@@ -27,6 +27,7 @@ from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.mcp import http
 from quaid.place import state_folder
+from quaid.resident.loopback import listen
 
 USUAL = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 ADDRESS = re.compile(rb"http://127\.0\.0\.1:(\d+)/mcp")
@@ -169,17 +170,17 @@ class TestToken:
 class TestPort:
     @pytest.mark.parametrize("port", [-1, 65536, 10**9])
     def test_one_that_cannot_be(self, port) -> None:
-        assert "between 0 and 65535" in str(refused(lambda: http.listen(port), BadInputError))
+        assert "between 0 and 65535" in str(refused(lambda: listen(port), BadInputError))
 
     def test_one_that_is_taken(self) -> None:
         with socket.socket() as other:
             other.bind(("127.0.0.1", 0))
             other.listen()
             port = other.getsockname()[1]
-            assert f"Port {port}" in str(refused(lambda: http.listen(port), BadInputError))
+            assert f"Port {port}" in str(refused(lambda: listen(port), BadInputError))
 
     def test_only_this_machine_is_listened_to(self) -> None:
-        with http.listen(0) as listening:
+        with listen(0) as listening:
             assert listening.getsockname()[0] == "127.0.0.1"
 
     def test_none_is_for_stdio(self, capsys) -> None:

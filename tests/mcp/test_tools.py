@@ -268,7 +268,7 @@ class TestExtract:
     def test_a_model_is_asked_with_progress_and_nobody_who_reads_waits_behind_it(
         self, vault: Vault, monkeypatch
     ) -> None:
-        monkeypatch.setattr("quaid.mcp.worker.POLL_S", 0.01)
+        monkeypatch.setattr("quaid.resident.worker.POLL_S", 0.01)
         service = Replay({"s1": facts_of("The user adopted a quokka called Biscuit.")})
         service.delay_s = 0.25
         for name, value in service.environ().items():

@@ -7,13 +7,15 @@ import json
 import pytest
 from janitor_nights import approve, decide, remember, rewriting, tidying
 from timelines import HOME, MILK
-from vaults import refused
+from vaults import assert_verified, refused
 
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.history.authorship import Authors
 from quaid.model import Commit
+from quaid.place import INDEX_FILE, state_folder
 from quaid.timeline import log, wording
+from quaid.vault import files
 
 
 def told(vault, **which):
@@ -131,6 +133,26 @@ def test_what_another_owner_keeps_private_is_not_told(vault):
         gone = vault.save("no more of it")
         assert memory.timeline.tell(gone)[0].what == "what another owner keeps private"
         refused(lambda: memory.timeline.undo(gone, anybodys=True), BadInputError)
+
+
+def test_the_log_looks_at_the_files_that_it_names_and_at_no_others(vault, monkeypatch):
+    vault.write("notes/leg.md", "A wooden leg.\n")
+    vault.save("a leg")
+    assert told(vault)[0] == ("owner", "added leg.md (a leg)")
+    told(vault)  # by now all that was written a moment before it was read is known to be old
+    swept = []
+    list_notes = files.list_notes
+    monkeypatch.setattr(files, "list_notes", lambda root: swept.append(root) or list_notes(root))
+    told(vault)
+    assert not swept
+    vault.write("notes/leg.md", "---\nowner: tom\nprivacy: private\n---\nA wooden leg.\n")
+    assert "leg" not in str(told(vault)[0])
+    assert not swept
+    (state_folder(vault.root) / INDEX_FILE).unlink()
+    told(vault)
+    assert swept
+    with vault.memory() as memory:
+        assert_verified(memory)
 
 
 def test_a_large_commit_is_told_by_its_subject(vault, monkeypatch):

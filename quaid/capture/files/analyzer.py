@@ -36,7 +36,8 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     import apsw
 
-    from quaid.capture.writer import Dependencies, Writer
+    from quaid.capture.dependencies import Dependencies
+    from quaid.capture.writer import Writer
     from quaid.llm import Answer, Models, Prompt
     from quaid.sync.embedding import Progress
 

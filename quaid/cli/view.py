@@ -1,0 +1,46 @@
+"""`quaid view`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from quaid.cli.invocation import Invocation
+from quaid.cli.reference import choosing
+
+
+def run_view(
+    ctx: typer.Context,
+    ref: Annotated[
+        str | None, typer.Argument(metavar="REF", help="Begin with this memory.", show_default=False)
+    ] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the browser, or only print the address.")
+    ] = True,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", help="The port, 7438 else; 0 picks a free one.", show_default=False)
+    ] = None,
+) -> None:
+    """Look at the memory in your browser: ask it, read a note, see where it comes from and how it has changed.
+
+    The page is served to this machine only, and to whoever has the address that is printed. It ends with Ctrl-C, or
+    after an hour without a request.
+
+    Examples:
+      quaid view
+      quaid view "Maya Chen"
+      quaid view --no-browser --port 0
+    """
+    invocation: Invocation = ctx.obj
+    path = "/"
+    with invocation.open() as memory:
+        root = memory.root
+        if ref is not None:
+            from quaid.web.templating import memory_path
+
+            view = choosing(invocation, memory, ref, memory.get)
+            path = memory_path(view.document.id if view.turn is None else f"{view.document.id}#t{view.turn}")
+    from quaid.web.server import PORT, serve
+
+    serve(root, PORT if port is None else port, path, with_browser=browser)

@@ -1,0 +1,126 @@
+"""The application: pages and actions of routes.py as answers to requests, failures as pages with a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoundError, QuaidError
+from quaid.report.bug_report import refusal_of, write_report
+from quaid.resident.worker import Worker
+from quaid.web.guard import FORM, Guard, Keys
+from quaid.web.routes import ACTIONS, MESSAGES, PAGES, Action, Page
+from quaid.web.templating import make_environment
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from quaid.memory import Memory
+
+HERE = Path(__file__).parent
+WARM_AFTER_S = 1.0
+"""Seconds after the start: the first page, which asks nothing, does not wait for the model."""
+
+
+class Site:
+    """The pages of one vault. Reading and writing have a thread each, and each thread a Memory of its own, so that no
+    page waits for a commit.
+    """
+
+    def __init__(self, root: Path, keys: Keys) -> None:
+        self._root = root
+        self._reading = Worker("reading", root)
+        self._writing = Worker("writing", root)
+        self._templates = make_environment(keys.form, [page for page in PAGES if page.title])
+
+    @asynccontextmanager
+    async def run(self, _: Starlette) -> AsyncIterator[None]:
+        """Get ready for the first page, then for the first question; close both memories in the end."""
+
+        def warm(memory: Memory) -> None:
+            memory.warm()
+            memory.index()
+
+        def submit_warm() -> None:
+            self._reading.submit(warm)  # what fails here fails again, and is told, when a page is asked for
+
+        for page in PAGES:
+            self._templates.get_template(page.template)
+        waiting = asyncio.get_running_loop().call_later(WARM_AFTER_S, submit_warm)
+        yield
+        waiting.cancel()
+        for closed in (self._reading.close(), self._writing.close()):
+            await run_in_threadpool(closed.result)
+
+    def show(self, page: Page) -> Route:
+        """Return the route of a page."""
+
+        async def answer(request: Request) -> Response:
+            def render(memory: Memory) -> str:
+                return self._render(request, page.template, **page.show(memory, request))
+
+            try:
+                return HTMLResponse(await self._reading.run(render))
+            except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
+                return self._tell(request, error)
+
+        return Route(page.path, answer)
+
+    def act(self, action: Action) -> Route:
+        """Return the route of an action: it answers with the way to a page, so that a reload does nothing twice."""
+
+        async def answer(request: Request) -> Response:
+            form = request.scope[FORM]
+            try:
+                there = await self._writing.run(lambda memory: action.do(memory, form, request))
+            except Exception as error:  # noqa: BLE001 - as above
+                return self._tell(request, error)
+            return RedirectResponse(there, 303)
+
+        return Route(action.path, answer, methods=["POST"])
+
+    def tell_http(self, request: Request, error: Exception) -> Response:
+        """Return the page for an address that leads nowhere."""
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
+        return HTMLResponse(self._render(request, "error.html", sentence=sentence), status)
+
+    def _tell(self, request: Request, error: Exception) -> Response:
+        """Return the page for what went wrong: one sentence, and the notes to choose from where several fit."""
+        refusal = error if isinstance(error, QuaidError) else refusal_of(error, self._root)
+        if refusal is None:
+            path = write_report(error, ["view", request.url.path], self._root)
+            sentence, status = f"This is a bug in Quaid ({type(error).__name__}). The report is in {path}", 500
+        else:
+            sentence = str(refusal).partition("\n")[0]
+            status = (
+                404 if isinstance(refusal, (NoteNotFoundError, PartNotFoundError, AmbiguousReferenceError)) else 400
+            )
+        candidates = getattr(refusal, "candidates", ())
+        return HTMLResponse(self._render(request, "error.html", sentence=sentence, candidates=candidates), status)
+
+    def _render(self, request: Request, template: str, **context: object) -> str:
+        said = MESSAGES.get(request.query_params.get("said", ""))
+        return self._templates.get_template(template).render(said=said, path=request.url.path, **context)
+
+
+def make_app(root: Path, keys: Keys, port: int) -> Guard:
+    """Return the ASGI application for the vault at `root`, which is served at `port` of this machine."""
+    site = Site(root, keys)
+    routes = [
+        *map(site.show, PAGES),
+        *map(site.act, ACTIONS),
+        Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
+    ]
+    app = Starlette(routes=routes, lifespan=site.run, exception_handlers={HTTPException: site.tell_http})
+    return Guard(app, keys, port)

@@ -1,0 +1,181 @@
+"""Who is answered: the browser that was given the opening address, from this very page, and nobody else.
+
+Any page of the web can make a browser send requests to this port, and can name it (DNS rebinding). So a request needs
+the host it was opened by, a cookie that only the opening address gives, and no sign of another site; a post needs the
+token that is in the forms of our own pages as well.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
+
+from quaid.resident.loopback import HOST
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MAX_BODY = 4 * 2**20
+"""Bytes of a form: the longest note that can be edited here."""
+FORM = "quaid.form"
+"""The key of the scope under which an action finds what was posted."""
+FORM_TOKEN = "form_token"  # noqa: S105 - a name, not the token
+SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    # Not no-referrer: with that, browsers send the origin `null` with our own forms. Other sites learn as little.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class Keys(NamedTuple):
+    """The secrets of one server: in the address that is printed, in the one that a browser is started with (other users
+    of the machine see it in the list of processes, so it opens once), in the cookie, and in the forms.
+    """
+
+    printed: str
+    started: str
+    cookie: str
+    form: str
+
+    @classmethod
+    def make(cls) -> Keys:
+        return cls(*(secrets.token_urlsafe(32) for _ in cls._fields))
+
+
+class RefusedError(Exception):
+    """A request that is not answered, and the sentence for it."""
+
+
+class Guard:
+    """Passes on to `app` what the owner's browser asks of the server at `port`, and puts the headers of `SECURITY` on
+    each answer.
+    """
+
+    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
+        self._app = app
+        self._keys = keys
+        self._hosts = [f"{name}:{port}" for name in (HOST, "localhost")]
+        self._cookie = f"quaid-view-{port}"  # cookies of all ports of a host are sent to each
+        self._started_is_unused = True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # a websocket: there is none
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                names = {name.lower().encode() for name in SECURITY}
+                own = [header for header in message.get("headers", ()) if header[0].lower() not in names]
+                message = {**message, "headers": [*own, *_encoded(SECURITY.items())]}
+            await send(message)
+
+        try:
+            headers = _read_headers(scope)
+            self._check_site(scope["method"], headers)
+            if answer := self._open(scope):
+                await _answer(send_safely, 303, "", answer)
+                return
+            self._check_cookie(headers)
+            if scope["method"] == "POST":
+                scope = {**scope, FORM: await self._read_form(headers, receive)}
+        except RefusedError as refusal:
+            await _answer(send_safely, 403, f"{refusal}\n", [("Content-Type", "text/plain; charset=utf-8")])
+            return
+        await self._app(scope, receive, send_safely)
+
+    def _check_site(self, method: str, headers: dict[str, str]) -> None:
+        host = headers.get("host", "")
+        if host not in self._hosts:
+            raise RefusedError(f"This server answers at http://{self._hosts[0]} only.")
+        if method not in {"GET", "HEAD", "POST"}:
+            raise RefusedError("This server knows GET, HEAD and POST only.")
+        origin = headers.get("origin")
+        is_ours = headers.get("sec-fetch-site", "none") in {"same-origin", "none"} and origin in {
+            None,
+            f"http://{host}",
+        }
+        if not is_ours or (method == "POST" and origin is None):
+            raise RefusedError(
+                "Another site has asked for this page. Open it by the address that quaid view has printed."
+            )
+
+    def _open(self, scope: Scope) -> list[tuple[str, str]] | None:
+        """Return the headers that let a browser in that knows a token, and take it out of the address; else None."""
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        given = [value for name, value in query if name == "token"]
+        if scope["method"] != "GET" or not given:
+            return None
+        is_started = self._started_is_unused and _is_same(given[0], self._keys.started)
+        self._started_is_unused &= not is_started
+        rest = urlencode([each for each in query if each[0] != "token"])
+        # One slash in front: a second would name another host.
+        there = "/" + quote(scope["path"].lstrip("/\\"), safe="/") + (f"?{rest}" if rest else "")
+        headers = [("Location", there)]
+        if is_started or _is_same(given[0], self._keys.printed):
+            headers.append(("Set-Cookie", f"{self._cookie}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"))
+        return headers
+
+    def _check_cookie(self, headers: dict[str, str]) -> None:
+        try:
+            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            found = None
+        if found is None or not _is_same(found.value, self._keys.cookie):
+            raise RefusedError("This browser was not let in. Open the address that quaid view has printed.")
+
+    async def _read_form(self, headers: dict[str, str], receive: Receive) -> dict[str, str]:
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+            raise RefusedError("What is posted here must be a form of this page.")
+        body = bytearray()
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > MAX_BODY:
+                raise RefusedError(f"A form may have {MAX_BODY:,} bytes. For longer notes: quaid edit REF")
+            if message["type"] == "http.disconnect" or not message.get("more_body"):
+                break
+        try:
+            form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000, errors="strict"))
+        except ValueError:
+            raise RefusedError("What was posted is not a form in UTF-8.") from None
+        if not _is_same(form.pop(FORM_TOKEN, ""), self._keys.form):
+            raise RefusedError("This form is from another run of quaid view. Go back, reload the page, try again.")
+        return form
+
+
+def _read_headers(scope: Scope) -> dict[str, str]:
+    pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+    for name in ("host", "origin", "cookie", "sec-fetch-site"):
+        if sum(each == name for each, _ in pairs) > 1:
+            raise RefusedError(f"A request may have one header {name} only.")
+    return dict(pairs)
+
+
+def _is_same(given: str, known: str) -> bool:
+    return secrets.compare_digest(given.encode("utf-8", "replace"), known.encode())
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in headers]
+
+
+async def _answer(send: Send, status: int, text: str, headers: Iterable[tuple[str, str]]) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": _encoded(headers)})
+    await send({"type": "http.response.body", "body": text.encode()})

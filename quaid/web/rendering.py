@@ -1,0 +1,118 @@
+"""The markdown of a note -> HTML that is safe to show: a note is hostile until shown otherwise.
+
+Two walls. The renderer escapes raw HTML, makes no images and links only to the memory or, without a referrer, to the
+web. What it makes is then sanitised by a library that knows no note.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import mistune
+import nh3
+from markupsafe import Markup
+
+from quaid.redaction import admit
+from quaid.text.invisible import escaped
+from quaid.vault import frontmatter
+from quaid.vault.markdown import without_comments
+from quaid.web.templating import memory_path
+
+MAX_RENDERED = 200_000
+"""Characters of a note that are rendered; its file has the rest."""
+_GAP = re.compile(r"\n{4,}|[ \t]{64,}")
+_TAGS = set(
+    "p h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del mark table thead tbody tr th td a span br hr".split()  # noqa: SIM905
+)
+_ATTRIBUTES = {"a": {"href", "class", "id", "rel"}, "span": {"class"}}
+_OUTSIDE = {"http", "https", "mailto"}
+
+
+def render_note(source: str) -> Markup:
+    """Return a note as HTML, without its frontmatter, comments and secrets."""
+    return render_markdown(source[frontmatter.body_start(source) :])
+
+
+def render_markdown(text: str) -> Markup:
+    """Return markdown as HTML, without comments and secrets."""
+    shown = escaped(admit(without_comments(text), keep_lines=True).text)
+    cut = shown if len(shown) <= MAX_RENDERED else shown[:MAX_RENDERED] + "\n\n… (the rest is in the file)"
+    narrowed = _GAP.sub(lambda gap: gap[0][:3], cut)  # each blank line would cost the parser a kilobyte
+    html = nh3.clean(
+        str(_markdown()(narrowed)),
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        url_schemes=_OUTSIDE,
+        link_rel=None,  # the renderer's own, so that links inside the memory have none
+    )
+    return Markup(html)  # noqa: S704 - sanitised just here
+
+
+@cache
+def _markdown() -> mistune.Markdown:
+    made = mistune.create_markdown(
+        escape=True, renderer=_Renderer(), plugins=["table", "strikethrough", "task_lists", "mark"]
+    )
+    assert isinstance(made, mistune.Markdown)
+    inline = made.inline
+    inline.register("wikilink", r"!?\[\[(?P<target>[^\[\]\n]{1,400})\]\]", _parse_wikilink, before="link")
+    inline.register("block_id", r"(?<!\S)\^(?P<name>[A-Za-z0-9-]{1,80})[ \t]*(?=\n|\Z)", _parse_block_id)
+    return made
+
+
+def _parse_wikilink(_: Any, match: re.Match[str], state: Any) -> int:
+    state.append_token({"type": "wikilink", "raw": match["target"]})
+    return match.end()
+
+
+def _parse_block_id(_: Any, match: re.Match[str], state: Any) -> int:
+    state.append_token({"type": "block_id", "raw": match["name"]})
+    return match.end()
+
+
+class _Renderer(mistune.HTMLRenderer):
+    """HTML of notes, in the methods that mistune calls by the names of its tokens."""
+
+    def __init__(self) -> None:
+        super().__init__(escape=True)
+
+    def heading(self, text: str, level: int, **_: Any) -> str:
+        level = min(level + 1, 6)  # the page has the first one
+        return f"<h{level}>{text}</h{level}>\n"
+
+    def wikilink(self, raw: str) -> str:
+        target, _, alias = raw.partition("|")
+        target = target.rstrip("\\").strip()
+        note, _, part = target.partition("#")
+        shown = mistune.escape(alias or " / ".join(filter(None, (note, part.lstrip("^")))))
+        if part.startswith("^"):
+            there = f"{memory_path(note) if note else ''}#b-{quote(part[1:])}"
+        else:
+            there = memory_path(target)
+        return f'<a class="memory" href="{mistune.escape(there)}">{shown}</a>'
+
+    def block_id(self, raw: str) -> str:
+        return f'<a class="block" id="b-{raw}" href="#b-{raw}">^{raw}</a>'
+
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        del title
+        try:
+            scheme, host, path, _, part = urlsplit(url)
+        except ValueError:
+            scheme, host, path, part = "?", "", "", ""
+        if scheme in _OUTSIDE:
+            return f'<a class="outside" rel="noreferrer noopener nofollow" href="{mistune.escape(url)}">{text}</a>'
+        if scheme or host or not path:
+            return f"{text} <code>{mistune.escape(url)}</code>"
+        note = re.sub(r"^(?:\.{0,2}/)+", "", unquote(path))  # the end of a path names a note wherever the link stands
+        there = memory_path(note + (f"#{unquote(part)}" if part else ""))
+        return f'<a class="memory" href="{mistune.escape(there)}">{text}</a>'
+
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        return self.link(f"image: {text or 'without a description'}", url, title)
+
+    def task_list_item(self, text: str, checked: bool = False) -> str:
+        return f"<li>{'☑' if checked else '☐'} {text}</li>\n"

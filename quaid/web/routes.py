@@ -1,0 +1,42 @@
+"""Every page and every action, each with its address. A page with a title stands in the navigation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quaid.web.pages.ask import show_ask
+from quaid.web.pages.memory import show_memory
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from quaid.memory import Memory
+
+Context = Mapping[str, Any]
+Form = Mapping[str, str]
+
+
+class Page(NamedTuple):
+    """A page: `show` returns what its template is given."""
+
+    path: str
+    template: str
+    show: Callable[[Memory, Request], Context]
+    title: str = ""
+
+
+class Action(NamedTuple):
+    """A change of the memory: `do` returns the address to go to, with `said=KEY` for a sentence of `MESSAGES`."""
+
+    path: str
+    do: Callable[[Memory, Form, Request], str]
+
+
+PAGES = (
+    Page("/", "ask.html", show_ask, "Ask"),
+    Page("/memory/{reference:path}", "memory.html", show_memory),
+)
+ACTIONS: tuple[Action, ...] = ()
+MESSAGES: dict[str, str] = {}
+"""What a page can say of what was just done. Only the key is in the address: no note can put words there."""

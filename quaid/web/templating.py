@@ -1,0 +1,57 @@
+"""Templates: whatever one prints is without secrets, shows what is hidden, and is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from quaid.redaction import admit
+from quaid.text.invisible import escaped
+from quaid.text.quoting import short_id
+from quaid.web.guard import FORM_TOKEN
+
+if TYPE_CHECKING:
+    from quaid.web.routes import Page
+
+
+def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment:
+    """Return the environment of all templates. `exactly` prints a text as it is, for a form that sends it back."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    field = Markup('<input type="hidden" name="{}" value="{}">').format(FORM_TOKEN, form_token)
+    environment.globals |= {"navigation": navigation, "form_token": lambda: field, "memory_path": memory_path}
+    environment.filters |= {
+        "exactly": lambda text: Markup(escape(text)),  # noqa: S704 - escaped just here
+        "moment": tell_moment,
+        "short_id": short_id,
+    }
+    return environment
+
+
+def memory_path(reference: str) -> str:
+    """Return the address of the page of the memory that `reference` means."""
+    return f"/memory/{quote(reference, safe='')}"
+
+
+def tell_moment(moment: str | None) -> str:
+    """Return a moment of ISO 8601 as it is read: the day, and the time to the minute where it has one."""
+    if not moment:
+        return ""
+    day, _, time = moment.partition("T")
+    return f"{day} {time[:5]}" if time else day
+
+
+def _shown(value: Any) -> Any:
+    return escaped(admit(value).text) if isinstance(value, str) and not isinstance(value, Markup) else value

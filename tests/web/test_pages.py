@@ -1,0 +1,141 @@
+"""What the pages show of a real vault: answers, a memory with its sources and its life, and no hostile note's doing."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+
+class Tags(HTMLParser):
+    """Every tag of a page with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def named(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.found if tag == name]
+
+
+PAGES = ("/", "/?q=oat+milk", "/?from=2026&kind=fact", "/memory/01milk", "/memory/hostile.md", "/memory/none", "/x")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_whole_and_has_nothing_inline(client, path):
+    answer = client.get(path)
+    tags = Tags(answer.text)
+    for tag, attributes in tags.found:
+        assert tag != "style"
+        assert not [name for name in attributes if name == "style" or name.startswith("on")], (tag, attributes)
+    assert [script["src"] for script in tags.named("script")] == ["/static/htmx.min.js"]
+    assert [image["src"] for image in tags.named("img")] == ["/static/icon.svg"]
+    assert len(tags.named("h1")) == 1
+    assert tags.named("html")[0]["lang"] == "en"
+    assert any(link["href"] == "#main" for link in tags.named("a"))
+    names = {field.get("id") for field in tags.named("input")}
+    assert {label["for"] for label in tags.named("label") if label.get("for")} <= names
+
+
+def test_a_question_is_answered_and_each_answer_says_why(client):
+    text = client.get("/?q=oat+milk").text
+    assert "Maya takes oat milk in her coffee" in text
+    assert "found by" in text
+    assert re.search(r'<rect class="c1" x="0\.00" width="[1-9]', text)
+    assert 'href="/memory/01milk"' in text
+    assert "How it was found" in text
+
+
+def test_without_a_question_the_newest_are_shown(client):
+    text = client.get("/").text
+    assert "The newest" in text
+    assert "Maya drinks green tea" in text
+
+
+def test_the_filters_are_those_of_recall(client):
+    assert "Maya takes" not in client.get("/?q=milk&kind=turn").text
+    assert "There is no kind" in client.get("/?q=milk&kind=cat").text
+    assert "soon" in client.get("/?q=milk&from=soon").text
+
+
+def test_as_of_asks_the_past(client, seen_vault):
+    first = seen_vault.git("rev-list", "--grep=first", "HEAD")
+    text = client.get(f"/?q=milk&as_of={first}").text
+    assert "Maya takes soy milk" in text
+    assert "as it was known" in text
+
+
+def test_nothing_is_recorded(client, seen_vault):
+    before = seen_vault.notes()
+    client.get("/?q=oat+milk")
+    assert seen_vault.notes() == before
+    with seen_vault.memory() as memory:
+        assert memory.answers.records().strengths(["01milk"]) in ({}, {"01milk": 0.0})
+
+
+def test_a_memory_shows_where_it_comes_from_and_its_life(client):
+    text = client.get("/memory/01milk").text
+    assert "<mark>I only take oat milk now.</mark>" in text
+    assert "Noted, oat milk." in text
+    assert "<del>soy</del><ins>oat</ins>" in text
+    assert "oat, not soy" in text
+    assert "2026-03-01" in text
+    assert 'href="/memory/linking.md"' in text
+
+
+def test_a_turn_and_its_conversation_have_addresses(client):
+    assert "I only take oat milk now." in client.get("/memory/20-1402-2f1c9a%23t1").text
+    assert 'id="b-t2"' in client.get("/memory/20-1402-2f1c9a").text
+
+
+def test_a_hostile_note_is_only_read(client):
+    text = client.get("/memory/hostile.md").text
+    assert "&lt;script&gt;alert(2)" in text
+    for attributes in Tags(text).named("a"):
+        href = attributes["href"]
+        assert href.startswith(("/", "#", "https://example.org", "http://evil.example"))
+        if href.startswith("http"):
+            assert set(attributes["rel"].split()) == {"noreferrer", "noopener", "nofollow"}
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+    assert "\\u202etxt.exe" in text
+    assert "{{ 7 * 7 }}" in text
+    assert '<a class="memory" href="/memory/Maya">her</a>' in text
+    assert 'href="/memory/01milk#b-x1"' in text
+
+
+@pytest.mark.parametrize("path", ["/memory/01secret", "/?q=hides", "/", "/?q=milk&privacy=private"])
+def test_what_another_owner_keeps_private_is_on_no_page(client, path):
+    assert "Bob" not in client.get(path).text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/memory/none",
+        "/memory/01secret",
+        "/memory/%00",
+        "/memory/a%0ab",
+        "/memory/" + "x" * 3000,
+        "/memory/milk%23Nothing",
+    ],
+)
+def test_an_unknown_memory_is_one_sentence(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 404
+    (sentence,) = re.findall(r'role="alert">([^<]*)<', answer.text)
+    assert sentence.strip()
+    assert "\n" not in sentence.strip()
+
+
+def test_a_page_that_fails_says_where_the_report_is(client, monkeypatch):
+    monkeypatch.setattr("quaid.memory.Memory.get", lambda *_: 1 / 0)
+    answer = client.get("/memory/01milk")
+    assert answer.status_code == 500
+    assert "This is a bug in Quaid (ZeroDivisionError)" in answer.text
+    assert "Traceback" not in answer.text

@@ -1,0 +1,77 @@
+"""The parts of pages: word diffs, rendered notes, and the files of others."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+
+import pytest
+
+from quaid.web.app import HERE
+from quaid.web.rendering import render_markdown, render_note
+from quaid.web.word_diff import Piece, diff_words
+
+
+def test_each_file_of_others_is_the_one_that_is_named():
+    readme = (HERE / "static" / "README.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^\| `([\w.]+)` \|.*`([0-9a-f]{64})` \|$", readme, re.MULTILINE))
+    scripts = {path.name for path in (HERE / "static").iterdir() if path.suffix == ".js"}
+    assert scripts == named.keys()
+    for name, digest in named.items():
+        assert hashlib.sha256((HERE / "static" / name).read_bytes()).hexdigest() == digest
+
+
+def test_a_diff_is_of_words_and_leaves_out_what_is_far_away():
+    before = "".join(f"line {number}\n" for number in range(20)) + "Maya takes soy milk\n"
+    pieces = diff_words(before, before.replace("soy", "oat"))
+    assert Piece("removed", "soy") in pieces
+    assert Piece("added", "oat") in pieces
+    assert pieces[0].how == "gap"
+    assert "line 3" not in "".join(piece.text for piece in pieces)
+    assert diff_words(before, before) == []
+
+
+def test_a_diff_can_be_put_together_again():
+    before, after = "one two\nthree four\n", "one 2\nthree four five\nsix\n"
+    pieces = diff_words(before, after)
+    assert "".join(text for how, text in pieces if how != "added") == before
+    assert "".join(text for how, text in pieces if how != "removed") == after
+
+
+def test_a_note_is_rendered_as_it_is_linked():
+    html = render_note(
+        "---\nid: x\n---\n# Plan\n\n- [[Maya Chen#Work|her work]] %%hidden%% ^b1\n- [ ] [rest](../notes/rest.md)\n"
+    )
+    assert "id: x" not in html
+    assert "hidden" not in html
+    assert "<h2>Plan</h2>" in html
+    assert '<a class="memory" href="/memory/Maya%20Chen%23Work">her work</a>' in html
+    assert 'id="b-b1"' in html
+    assert "☐" in html
+    assert 'href="/memory/notes%2Frest.md"' in html
+
+
+@pytest.mark.parametrize("link", [
+    "javascript:alert(1)", "JaVaScRiPt:alert(1)", "java\tscript:alert(1)", "data:text/html,x", "vbscript:x", "//evil.example/x",
+    "file:///etc/passwd", "&#106;avascript:alert(1)", "\\\\evil.example\\x", "http://[",
+])  # fmt: skip
+def test_a_link_leads_to_the_memory_or_plainly_to_the_web(link):
+    html = render_markdown(f"[a]({link}) ![b]({link}) <{link}>\n\n[c]: {link}\n\n[c]")
+    assert all(
+        href.startswith(("/memory/", "http://%5B", "http://[")) for href in re.findall(r'href="([^"]*)"', html)
+    ), html
+    assert "<img" not in html
+
+
+@pytest.mark.parametrize("text", ["[", "[[", "*a", "> ", "`", "![a](", "==a", "^a ", "<", "| ", "<!--", "[a]: b\n"])
+def test_a_note_made_to_take_long_does_not(text):
+    started = time.monotonic()
+    render_markdown(text * (60_000 // len(text)))
+    assert time.monotonic() - started < 5
+
+
+def test_secrets_are_left_out():
+    assert "AKIA" not in render_markdown(
+        "key: AKIAQYLPMN5HHHFPZAM2 and aws_secret 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"
+    )
