@@ -1,7 +1,7 @@
 """git's pre-commit hook that asks Quaid whether a commit brings a new secret: set up on request, removed on request.
 
 A hook of the owner's is never changed: they are told the line that calls Quaid from it. Quaid's own commits do not ask
-it, since what Quaid writes has passed the gate of `redaction` before.
+it: what agents bring has passed the gate of `redaction` before, and what `quaid edit` saves is its owner's.
 """
 
 from __future__ import annotations
