@@ -26,6 +26,10 @@ def run() -> NoReturn:
         from quaid.cli.merge_driver import main as merge
 
         os._exit(merge(arguments[1:]))
+    if arguments[:1] == ["pre-commit"]:
+        from quaid.cli.pre_commit import main as check
+
+        os._exit(check(arguments[1:]))
     asked = call.of_this_process(arguments)
     answer = asked.ask() if asked else None
     if answer is not None:

@@ -11,12 +11,14 @@ import typer
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
+from quaid.errors import UsageError
 
 if TYPE_CHECKING:
     from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
 
+_GIT_HOOK = "git-hook"
 _HOST = typer.Argument(
-    metavar="HOST", help="claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini or openclaw."
+    metavar="HOST", help="claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini, openclaw or git-hook."
 )
 _DRY_RUN = typer.Option("--dry-run", help="Show what would change; change nothing.")
 _PROJECT = typer.Option("--project", help="claude-code: change the config of this folder instead of your own.")
@@ -31,7 +33,8 @@ def run_install(
         bool, typer.Option("--plugin", help="claude-code: enable the plugin, with its skill and commands.")
     ] = False,
 ) -> None:
-    """Install Quaid in the program that your agent runs in; without a name, list the programs.
+    """Install Quaid in the program that your agent runs in; without a name, list the programs. git-hook has git refuse
+    commits of yours that bring a new secret into the vault's repository.
 
     Its config is edited, not rewritten: comments, order and everything else in it stay, a backup is kept beside it, and
     `quaid uninstall` removes just what was added. The program is given the vault of --vault, or the one that is used
@@ -42,6 +45,7 @@ def run_install(
       quaid install claude-code --dry-run
       quaid install claude-code --project
       quaid install cursor --vault ~/work-memory
+      quaid install git-hook
     """
     from quaid.agents import installation
     from quaid.agents.hosts import InstallOptions
@@ -51,6 +55,9 @@ def run_install(
     from quaid.trust import check, locate_vault
 
     invocation: Invocation = ctx.obj
+    if host == _GIT_HOOK:
+        _change_git_hook(invocation, installed=True, dry_run=dry_run, others=project or plugin)
+        return
     machine = installation.this_machine()
     if host is None:
         standings = installation.list_hosts(machine)
@@ -84,14 +91,39 @@ def run_uninstall(
     Examples:
       quaid uninstall claude-code --dry-run
       quaid uninstall cursor
+      quaid uninstall git-hook
     """
     from quaid.agents import installation
 
     invocation: Invocation = ctx.obj
+    if host == _GIT_HOOK:
+        _change_git_hook(invocation, installed=False, dry_run=dry_run, others=project)
+        return
     done = installation.uninstall(
         installation.this_machine(), installation.find_host(host), project=project, dry_run=dry_run
     )
     invocation.tell(lambda: render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
+
+
+def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool, others: bool) -> None:
+    """Have git ask Quaid before commits in the vault's repository, or no longer; `others` are options of programs."""
+    if others:
+        raise UsageError("git-hook belongs to the vault's repository. Leave --project and --plugin out.")
+    from quaid.agents.installation import our_command
+    from quaid.history import commit_hook
+
+    with invocation.open() as memory:
+        if installed:
+            path, changed = commit_hook.install(memory.root, our_command(), dry_run=dry_run)
+        else:
+            path, changed = commit_hook.uninstall(memory.root, dry_run=dry_run)
+    does = ("would look" if dry_run else "looks") if installed else ("would not look" if dry_run else "no longer looks")
+    sentence = f"git {does} for new secrets before each commit of yours"
+    if not changed:
+        sentence = "Nothing to do: git looks for secrets" if installed else "Nothing to do: there is no hook of Quaid's"
+    invocation.tell(
+        lambda: f"{sentence}: {path}", host=_GIT_HOOK, dry_run=dry_run, changed=changed, files=[{"path": path}]
+    )
 
 
 def shape_of_done(done: InstallResult, *, dry_run: bool) -> dict[str, object]:

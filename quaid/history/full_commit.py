@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from quaid.history.commit_hook import BY_QUAID
 from quaid.history.git_process import GitCall, RunCall, user_locale
 from quaid.history.staging import Stage, guard_command
 
@@ -21,7 +22,7 @@ def create(stage: Stage, text: bytes, identity: Mapping[str, str], handle: int, 
     Raises:
         GitError: git, a hook, the signing program or our guard refused, or there was nothing to commit.
     """
-    env = {**user_locale(), **identity, "GIT_EDITOR": guard_command(stage)}
+    env = {**user_locale(), **identity, "GIT_EDITOR": guard_command(stage), BY_QUAID: "1"}
     env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(stage.repository.top)}
     settings = (
         # The message is committed byte for byte; a daemon or a collection begun here would outlive its folder.

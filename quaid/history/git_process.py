@@ -114,15 +114,18 @@ def execute(
 
 
 @contextmanager
-def streaming(repository: Repository, args: Sequence[str]) -> Iterator[Any]:
+def streaming(repository: Repository, args: Sequence[str], env: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A git process, as `subprocess` has them, that runs as in `ask` and is read while it runs; it ends with the block.
+    `env` is added to its environment.
 
     Raises:
         GitError: it failed.
     """
     repositories.check_files(repository)
     # GitPython ends a process of its own when the last name for it goes.
-    started = _start(["-C", str(repository.top), *QUIET, *args], quiet_environment(repository.top), ())
+    started = _start(
+        ["-C", str(repository.top), *QUIET, *args], {**quiet_environment(repository.top), **(env or {})}, ()
+    )
     process = started.proc
     try:
         yield process

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, NamedTuple
 
@@ -51,9 +51,9 @@ class ObjectReader:
 
 
 @contextmanager
-def reading(repository: Repository) -> Iterator[ObjectReader]:
-    """Yield a reader of the objects of `repository`."""
-    with streaming(repository, ("cat-file", "--batch")) as process:
+def reading(repository: Repository, env: Mapping[str, str] | None = None) -> Iterator[ObjectReader]:
+    """Yield a reader of the objects of `repository`; `env` is added to git's environment."""
+    with streaming(repository, ("cat-file", "--batch"), env) as process:
         yield ObjectReader(process.stdin, process.stdout)
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from quaid.history import trees
+from quaid.history.commit_hook import is_ours
 from quaid.history.git_output import Version, hash_blob
 from quaid.history.git_process import GitCall, RunCall, quiet_environment
 from quaid.history.staging import EXECUTABLE, NEW_FILE, CommitPart, IndexEntry, Stage, list_entries
@@ -128,5 +129,6 @@ def _has_settings(stage: Stage, run_call: RunCall) -> bool:
 
 
 def _has_hook(stage: Stage) -> bool:
+    """Return whether a hook of the owner's may be run; ours has nothing to say of what Quaid commits."""
     hooks = (stage.repository.common_dir / "hooks").glob("*")
-    return any(path.suffix != _SAMPLE and os.access(path, os.X_OK) for path in hooks)
+    return any(path.suffix != _SAMPLE and os.access(path, os.X_OK) and not is_ours(path) for path in hooks)

@@ -7,8 +7,9 @@ Begin with `admit`; what secrets look like is in detector.py, which takes 50 ms 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
@@ -31,6 +32,7 @@ _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|fact
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
 _HAS_NUMBER = re.compile(r"(?:\d[ -]?){12}|cv[vc]|[A-Z]{2}\d\d ?[A-Z\d]{4}", re.IGNORECASE)
 _numbers = Event()
+_PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 _MAX_BEFORE = 300
 """Characters of what was said before that can be the question whose answer is a secret."""
 
@@ -41,6 +43,15 @@ class Admitted:
 
     text: str
     redacted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedSecret:
+    """A secret of `kind` and the number of the line it begins in. `text` tells it from others; it must never be shown."""
+
+    kind: str
+    line: int
+    text: str = field(repr=False)
 
 
 def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
@@ -61,6 +72,28 @@ def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
     return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_numbers.is_set()))
 
 
+def locate(text: str) -> tuple[LocatedSecret, ...]:
+    """Return the secrets of `text` in their order, also those in `<private>` spans. Secrets in one line that have only
+    been found together are the same only together.
+    """
+    if not _may_tell(text) and not (_numbers.is_set() and _HAS_NUMBER.search(text)):
+        return ()
+    from quaid.redaction.detector import redact
+
+    safe, _ = redact(text, keep_lines=True, with_numbers=_numbers.is_set())
+    found: list[LocatedSecret] = []
+    for number, (held, left) in enumerate(zip(text.split("\n"), safe.split("\n"), strict=True), 1):
+        if held == left:
+            continue
+        start = _count_same(held, left)
+        end = len(held) - _count_same(held[start:][::-1], left[start:][::-1])
+        kinds = Counter(_PLACEHOLDER.findall(left)) - Counter(_PLACEHOLDER.findall(held))
+        found += [LocatedSecret(kind, number, held[start:end]) for kind in kinds]
+        if not kinds and found:  # a key goes on in this line
+            found[-1] = replace(found[-1], text=f"{found[-1].text}\n{held}")
+    return tuple(found)
+
+
 def look_for_numbers(*, wanted: bool) -> None:
     """The numbers of cards and accounts are secrets too from now on, if `wanted`: for the whole process and for good, so
     that no door misses it.
@@ -71,7 +104,7 @@ def look_for_numbers(*, wanted: bool) -> None:
 
 def admit_name(name: str) -> str:
     """The name of a file without secrets: what stands for one has no sign that names may not have."""
-    return re.sub(r"\[redacted: ([a-z0-9-]+)\]", r"redacted-\1", admit(name).text)
+    return _PLACEHOLDER.sub(r"redacted-\1", admit(name).text)
 
 
 def admit_all(value: Any) -> tuple[Any, tuple[str, ...]]:
@@ -107,6 +140,13 @@ def admit_each(messages: Iterable[Mapping[str, object]]) -> Iterator[Any]:
                 safe[key] = admit(value, after=before).text
                 before = value
         yield safe
+
+
+def _count_same(one: str, other: str) -> int:
+    """The number of characters with which both begin."""
+    return next(
+        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
 
 
 def _may_tell(text: str) -> bool:

@@ -7,7 +7,9 @@ vault by name, in the order in which they are shown. A check that raises is a fi
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -18,9 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.agents.installation import our_command
 from quaid.embed import resolve
 from quaid.errors import QuaidError, WeightsMissingError
-from quaid.history import index_lock
+from quaid.history import commit_hook, index_lock
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
 from quaid.history.vault_history import History
 from quaid.index import database, documents
@@ -122,6 +125,20 @@ def check_repository(memory: Memory) -> Outcome:
     if state.detached:
         return "warning", "HEAD is detached; commits belong to no branch.", KEEP_DETACHED
     return "ok", f"On branch {state.branch}" + ("" if state.head else ", no commit yet")
+
+
+def check_git_hook(memory: Memory) -> Outcome:
+    """Check that the hook against secrets, where it is set up, runs this Quaid."""
+    if find_repository(memory.root) is None:
+        return "ok", "Without a repository there is no hook"
+    hook = commit_hook.find(memory.root)
+    if hook.holder == "owner calling quaid":
+        return "ok", f"{hook.path} calls Quaid before each commit"
+    if hook.holder != "quaid":
+        return "ok", "Commits of yours are not checked for secrets; to have that: quaid install git-hook"
+    if hook.command != shlex.join(our_command()) or not os.access(hook.path, os.X_OK):
+        return "warning", f"{hook.path} does not run this Quaid: commits may be unchecked.", "quaid install git-hook"
+    return "ok", "Commits of yours are checked for new secrets"
 
 
 def check_git_lock(memory: Memory) -> Outcome:
@@ -399,6 +416,7 @@ CHECKS: dict[str, Callable[[Memory], Outcome]] = {
     "repository": check_repository,
     "git lock": check_git_lock,
     "merging": check_merging,
+    "git hook": check_git_hook,
     "state": check_state,
     "writes": check_writes,
     "index": check_index,

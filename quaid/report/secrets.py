@@ -1,15 +1,18 @@
-"""Secrets that the history holds, by the kinds that `redaction` knows: where they are, never what they are."""
+"""Secrets that the history holds, or the next commit would bring, by the kinds that `redaction` knows: where they are,
+never what they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from quaid.history import next_commit
 from quaid.history.first_commits import find_first_commits
-from quaid.history.objects import iterate_objects
+from quaid.history.objects import ObjectReader, iterate_objects
 from quaid.history.repository import find_repository
-from quaid.redaction import admit
+from quaid.redaction import LocatedSecret, admit, locate
 
 MAX_BYTES = 2_000_000
 """A larger file is none of a memory's notes: it is counted as left out."""
@@ -34,6 +37,23 @@ class SecretsReport:
     objects: int
     bytes: int
     left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSecret:
+    """A secret of `kind` that the next commit would bring, and where it is staged."""
+
+    kind: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedReport:
+    """The new secrets of the next commit, and the paths that were `left_out` for their size."""
+
+    secrets: tuple[StagedSecret, ...]
+    left_out: tuple[str, ...]
 
 
 def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: None) -> SecretsReport:
@@ -73,3 +93,29 @@ def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: 
     }
     ordered = sorted(secrets, key=lambda secret: (secret.path, secret.commit, secret.kind))
     return SecretsReport((*ordered, *messages), objects, size, left_out)
+
+
+def find_staged_secrets(top: Path) -> StagedReport:
+    """Look at what is staged in the work tree at `top`. What stood in a file that the commit changes or removes is not
+    new: an old secret refuses no commit.
+
+    Raises:
+        GitError: git cannot tell what is staged.
+    """
+    commit = next_commit.read(top)
+    with commit.reading() as reader:
+        found = [
+            (path, secret) for path, blob in commit.added.items() for secret in _locate(reader, blob, commit.sizes)
+        ]
+        old = commit.replaced if found else ()
+        known = {secret.text for blob in old for secret in _locate(reader, blob, commit.sizes)}
+    new = [StagedSecret(secret.kind, path, secret.line) for path, secret in found if secret.text not in known]
+    left_out = [path for path, blob in commit.added.items() if commit.sizes.get(blob, 0) > MAX_BYTES]
+    return StagedReport(tuple(new), tuple(left_out))
+
+
+def _locate(reader: ObjectReader, blob: str, sizes: Mapping[str, int]) -> tuple[LocatedSecret, ...]:
+    if not 0 < sizes.get(blob, 0) <= MAX_BYTES:
+        return ()
+    data = reader.read(blob).data
+    return () if b"\0" in data[:8000] else locate(data.decode("utf-8", "replace"))

@@ -1,0 +1,136 @@
+"""git's pre-commit hook that asks Quaid whether a commit brings a new secret: set up on request, removed on request.
+
+A hook of the owner's is never changed: they are told the line that calls Quaid from it. Quaid's own commits do not ask
+it: what agents bring has passed the gate of `redaction` before, and what `quaid edit` saves is its owner's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from quaid.errors import GitError, QuaidError
+from quaid.history.git_process import execute, quiet_environment
+from quaid.history.repository import find_repository
+
+COMMAND = "pre-commit"
+BY_QUAID = "QUAID_COMMITS"
+"""The variable that is set where Quaid itself has `git commit` run."""
+REFUSED = 10
+"""The exit code for a new secret: a Python that is broken leaves with 1, and that must not refuse."""
+_PLACE = "@COMMAND@"
+
+Holder = Literal["nobody", "quaid", "owner", "owner calling quaid"]
+
+
+class HookTakenError(QuaidError):
+    """The pre-commit hook is the owner's own; `line` has it call Quaid."""
+
+    code = "hook_taken"
+
+    def __init__(self, path: object, line: str = "") -> None:
+        step = f"Add this line near its beginning: {line}" if line else "Take the line that calls Quaid out of it."
+        super().__init__(f"{path} is your own hook, which Quaid never changes. {step}")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitHook:
+    """The pre-commit hook of a repository: where git looks for it, whose it is, and the command it runs if Quaid's."""
+
+    path: Path
+    holder: Holder
+    command: str = ""
+
+
+def find(root: Path) -> CommitHook:
+    """Return the hook that git runs in the repository of the vault at `root`, which need not be there.
+
+    Raises:
+        GitError: there is no repository, or its configuration cannot be read.
+    """
+    repository = find_repository(root)
+    if repository is None:
+        raise GitError(
+            "find its hooks", f"{root} is in no repository. Make one with: git init {shlex.quote(str(root))}"
+        )
+    # Not by `ask`, which takes the owner's hooks away.
+    args = ("-C", str(repository.top), "config", "--type=path", "--get", "core.hooksPath")
+    code, out, said = execute(args, b"", quiet_environment(repository.top))
+    if code not in {0, 1}:
+        raise GitError("find its hooks", said)
+    chosen = os.fsdecode(out).rstrip("\n")
+    folder = repository.top / chosen if chosen else repository.common_dir / "hooks"
+    path = folder / "pre-commit"
+    text = path.read_text("utf-8", "replace") if path.exists() else ""
+    if (ours := _form().fullmatch(text)) and not path.is_symlink():
+        return CommitHook(path, "quaid", ours["command"])
+    if text:
+        called = (f"quaid {COMMAND}", f"quaid' {COMMAND}")
+        lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+        calls = any(call in line for line in lines for call in called)
+        return CommitHook(path, "owner calling quaid" if calls else "owner")
+    # A folder that the owner has chosen may serve other repositories too.
+    return CommitHook(path, "owner" if chosen or folder.is_symlink() or path.is_symlink() else "nobody")
+
+
+def install(root: Path, command: Sequence[str], *, dry_run: bool = False) -> tuple[Path, bool]:
+    """Have git ask `command` before each commit in the repository of `root`; the hook, and whether it changed.
+
+    Raises:
+        GitError: there is no repository.
+        HookTakenError: the hook is the owner's, and does not call Quaid.
+    """
+    hook = find(root)
+    wanted = shlex.join(command)
+    if hook.holder == "owner":
+        raise HookTakenError(hook.path, f"{wanted} {COMMAND}; test $? -ne {REFUSED} || exit 1")
+    is_right = hook.command == wanted and os.access(hook.path, os.X_OK)
+    if hook.holder == "owner calling quaid" or is_right:
+        return hook.path, False
+    if not dry_run:
+        hook.path.parent.mkdir(exist_ok=True)
+        draft = hook.path.with_name("pre-commit.quaid.sample")  # a name that is no hook, should it be left behind
+        draft.write_text(_template().replace(_PLACE, wanted), "utf-8")
+        draft.chmod(0o755)
+        draft.replace(hook.path)
+    return hook.path, True
+
+
+def uninstall(root: Path, *, dry_run: bool = False) -> tuple[Path, bool]:
+    """Remove the hook that Quaid set up in the repository of `root`; where it was, and whether it was.
+
+    Raises:
+        GitError: there is no repository.
+        HookTakenError: the owner's own hook calls Quaid.
+    """
+    hook = find(root)
+    if hook.holder == "owner calling quaid":
+        raise HookTakenError(hook.path)
+    if hook.holder == "quaid" and not dry_run:
+        hook.path.unlink()
+    return hook.path, hook.holder == "quaid"
+
+
+def is_ours(path: Path) -> bool:
+    """Return whether the hook at `path` is as Quaid has written it, and so changes nothing of a commit of Quaid's."""
+    try:
+        return path.name == "pre-commit" and _form().fullmatch(path.read_text("utf-8", "replace")) is not None
+    except OSError:
+        return False
+
+
+@cache
+def _template() -> str:
+    package = Path(__file__).parents[1]
+    packaged = package / "data" / "hooks"
+    return ((packaged if packaged.is_dir() else package.parent / "hooks") / "git" / "pre-commit").read_text("utf-8")
+
+
+def _form() -> re.Pattern[str]:
+    return re.compile(re.escape(_template()).replace(re.escape(_PLACE), "(?P<command>[^\n]+)"))
