@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from quaid.errors import BadInputError, UnsavedWorkError
+from quaid.errors import BadInputError, LockedError, UnsavedWorkError
 from quaid.history.vault_history import History
 from quaid.janitor.vetoes import TASK
 from quaid.janitor.worktree import janitor_lock
@@ -21,6 +21,7 @@ from quaid.vault import files, layout, transaction, uncommitted
 
 if TYPE_CHECKING:
     from quaid.capture.dependencies import Dependencies
+    from quaid.capture.writer import Writer
     from quaid.history.branches import BranchHead
 
 BACKUPS = "refs/quaid/backup"
@@ -42,9 +43,10 @@ class MergedBranch:
 class MemoryBranches:
     """The branches of one vault, which is a repository of its own."""
 
-    def __init__(self, dependencies: Dependencies, catch_up: Callable[[], None]) -> None:
+    def __init__(self, dependencies: Dependencies, writer: Callable[[], Writer], catch_up: Callable[[], None]) -> None:
         self._dependencies = dependencies
         self._root = dependencies.root
+        self._writer = writer
         self._catch_up = catch_up
 
     @property
@@ -143,12 +145,15 @@ class MemoryBranches:
         return backup
 
     def merge(self, name: str) -> MergedBranch:
-        """Merge a branch into the one that is checked out, in one commit, which can be undone.
+        """Merge a branch into the one that is checked out, in one commit, which can be undone; what no merge of single
+        files can see is settled in a second one, as after a pull.
 
         Raises:
             BadInputError: there is none, both have changed the same lines, or it has what Quaid does not write.
             UnsavedWorkError: a note that it changes holds what is not committed.
         """
+        from quaid.janitor.settling import settle_merges  # not above: it loads the writer
+
         self._check_alone()
         head, into = self.find(name), self.current().name
         message = Message(f"merge: {name} into {into}", trailers=((TASK, MERGE),))
@@ -160,6 +165,8 @@ class MemoryBranches:
             change = transaction.VaultChange(f"merge {head.id}", edits, message, merged=head.id)
             done = transaction.apply(self._root, change, self._git)
         self._catch_up()
+        with suppress(LockedError):  # the janitor, or the next sync, does it
+            settle_merges(self._dependencies, self._writer())
         return MergedBranch(name, into, done.id, done.left)
 
     def _plan_merge(self, head: BranchHead) -> tuple[Edit, ...]:

@@ -67,7 +67,7 @@ class Timeline:
     @property
     def branches(self) -> MemoryBranches:
         """The memories beside this one."""
-        return MemoryBranches(self._dependencies, self._catch_up)
+        return MemoryBranches(self._dependencies, self._writer, self._catch_up)
 
     def log(self, limit: int, *, since: str | None = None, **which: Any) -> list[LogEntry]:
         """Return the newest `limit` commits in words; without `which` (as for `History.log`) a night is one of them."""

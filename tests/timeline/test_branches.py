@@ -114,6 +114,21 @@ def test_a_merge_is_one_commit_of_both_and_is_undone_and_done_again(forked):
     assert forked.status() == ""
 
 
+def test_what_both_branches_have_made_becomes_one_and_what_clashes_is_asked(forked):
+    for branch, home in (("main", "Turin"), ("experiment", "Lyon")):
+        forked.git("switch", "-q", branch)
+        with forked.memory() as memory:
+            memory.link("Zoe Lind", "works_for", f"Atelier {branch}")
+            memory.remember(f"Zoe Lind lives in {home}")
+    forked.git("switch", "-q", "main")
+    with forked.memory() as memory:
+        memory.timeline.branches.merge("experiment")
+        assert sum("Zoe" in path for path in forked.notes() if path.startswith("entities/")) == 1
+        assert any(path.startswith("review/") for path in forked.notes())
+        assert_verified(memory)
+    assert forked.status() == ""
+
+
 def test_a_merge_touches_no_uncommitted_work(forked):
     (path,) = (path for path, data in forked.notes().items() if HOME.encode() in data)
     note = forked.root / path
