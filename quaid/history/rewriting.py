@@ -6,12 +6,14 @@ before the first one that changes keep their ids and signatures.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from quaid.errors import BadInputError
 from quaid.history.git_process import ask, explain, streaming
 from quaid.history.objects import GitObject, ObjectReader, iterate_objects, reading
 from quaid.history.repository import Repository
@@ -64,8 +66,10 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
 
     Raises:
         GitError: an object cannot be read.
+        BadInputError: two files of a folder would have one name, so that one of them would be lost.
     """
     found = Survey()
+    renamed: list[dict[bytes, list[str]]] = []
     for item in iterate_objects(repository):
         found.objects += 1
         if not found.objects % 1000:
@@ -76,9 +80,24 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
         elif item.kind == "tree":
             if rules.change_path(item.data) != item.data:
                 found.trees.add(item.id)
+                renamed.append(_list_by_new_name(item, rules))
         elif rules.change_text(item.data) != item.data:
             found.messages.add(item.id)
+    for name, ids in itertools.chain(*(names.items() for names in renamed)):
+        if sum(found.files.get(each, each) is not None for each in ids) > 1:
+            raise BadInputError(
+                f"Without the text two files would be called {name.decode('utf-8', 'replace')}: nothing was purged. "
+                "Purge one of the notes first: quaid purge REF"
+            )
     return found
+
+
+def _list_by_new_name(tree: GitObject, rules: Rules) -> dict[bytes, list[str]]:
+    """What a folder holds, by the name that each has without the text."""
+    named: dict[bytes, list[str]] = {}
+    for _, name, object_id in _parse_tree(tree):
+        named.setdefault(rules.change_path(name), []).append(object_id)
+    return named
 
 
 def list_reachable(repository: Repository) -> list[str]:

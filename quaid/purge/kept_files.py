@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from quaid.local.rows import clean_rows
@@ -42,7 +43,10 @@ def clean_tree(top: Path, rules: PurgeRules) -> None:
             _overwrite(path, changed)
         name = os.fsencode(path.relative_to(top))
         if (new := rules.change_path(name)) != name:
-            target = top / os.fsdecode(new)
+            wanted = target = top / os.fsdecode(new)
+            numbers = count(2)
+            while os.path.lexists(target):
+                target = wanted.with_stem(f"{wanted.stem}-{next(numbers)}")
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
             _remove_empty(path.parent, top)

@@ -16,6 +16,7 @@ import apsw
 import pytest
 from vaults import Vault, refused
 
+from quaid.errors import BadInputError
 from quaid.history import moving, rewriting
 from quaid.local.model_usage import ModelRecords
 from quaid.place import LOCAL_FILE, state_folder
@@ -304,3 +305,24 @@ def test_signed_commits_lose_their_signatures_only_when_they_may(vault: Vault) -
     assert "--drop-signatures" in str(refused(lambda: _purge(vault), PurgeRefusedError))
     with vault.memory() as memory:
         assert purging.purge(memory, purging.find_text(memory, SECRET), may_drop_signatures=True)[1].holds
+
+
+def test_two_files_that_would_have_one_name_are_refused_and_stay(vault: Vault) -> None:
+    for name in ("AB-1234", "AB-9876"):
+        vault.write(f"journal/{name}.md", f"Of {name}.\n")
+    vault.save()
+    notes, head = vault.notes(), vault.head()
+    with vault.memory() as memory:
+        asked = purging.find_text(memory, r"AB-\d{4}", is_regex=True)
+        said = str(refused(lambda: purging.purge(memory, asked), BadInputError))
+    assert "purged.md" in said
+    assert (vault.notes(), vault.head()) == (notes, head)
+
+
+def test_files_without_commits_that_would_have_one_name_are_numbered(vault: Vault) -> None:
+    for name in ("AB-1234", "AB-9876"):
+        vault.write(f"journal/{name}.md", f"Of {name}.\n")
+    with vault.memory() as memory:
+        asked = purging.find_text(memory, r"AB-\d{4}", is_regex=True)
+        assert purging.purge(memory, asked)[1].holds
+    assert {path.name for path in (vault.root / "journal").iterdir()} == {"purged.md", "purged-2.md"}
