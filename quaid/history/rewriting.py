@@ -6,7 +6,6 @@ before the first one that changes keep their ids and signatures.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -69,7 +68,7 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
         BadInputError: two files of a folder would have one name, so that one of them would be lost.
     """
     found = Survey()
-    renamed: list[dict[bytes, list[str]]] = []
+    clashes: list[tuple[bytes, list[str]]] = []
     for item in iterate_objects(repository):
         found.objects += 1
         if not found.objects % 1000:
@@ -80,10 +79,10 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
         elif item.kind == "tree":
             if rules.change_path(item.data) != item.data:
                 found.trees.add(item.id)
-                renamed.append(_list_by_new_name(item, rules))
+                clashes += _list_clashes(item, rules)
         elif rules.change_text(item.data) != item.data:
             found.messages.add(item.id)
-    for name, ids in itertools.chain(*(names.items() for names in renamed)):
+    for name, ids in clashes:
         if sum(found.files.get(each, each) is not None for each in ids) > 1:
             raise BadInputError(
                 f"Without the text two files would be called {name.decode('utf-8', 'replace')}: nothing was purged. "
@@ -92,12 +91,12 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
     return found
 
 
-def _list_by_new_name(tree: GitObject, rules: Rules) -> dict[bytes, list[str]]:
-    """What a folder holds, by the name that each has without the text."""
+def _list_clashes(tree: GitObject, rules: Rules) -> list[tuple[bytes, list[str]]]:
+    """The names that several things in a folder would have without the text, and what these are."""
     named: dict[bytes, list[str]] = {}
     for _, name, object_id in _parse_tree(tree):
         named.setdefault(rules.change_path(name), []).append(object_id)
-    return named
+    return [(name, ids) for name, ids in named.items() if len(ids) > 1]
 
 
 def list_reachable(repository: Repository) -> list[str]:

@@ -27,7 +27,6 @@ from quaid.history.git_process import (
 )
 from quaid.history.identity import choose_identity, find_owner
 from quaid.history.index_lock import IndexLock
-from quaid.history.maintenance import maintain
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
@@ -178,6 +177,8 @@ class History:
         """Let git tidy its objects where that is due, and return what is worth telling: our way of committing never
         makes it look. Raises as `maintenance.maintain`.
         """
+        from quaid.history.maintenance import maintain
+
         return maintain(self._repository) if self._settings.maintenance == "auto" else []
 
     def log(

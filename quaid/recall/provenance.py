@@ -6,7 +6,7 @@ failure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -234,7 +234,8 @@ def _read_life(view: NoteView, history: History, root: Path, settings: GitSettin
         others = _list_others(document, revisions, history, authors)
     except QuaidError as error:
         return _Life(remarks=[f"The history could not be read: {error}"], is_known=False)
-    life = _Life(edits=list(_changes(view, reversed(revisions), authors, seen)), others=others)
+    visible = {commit.id: commit for commit in seen(revision.commit for revision in revisions)}
+    life = _Life(edits=list(_changes(view, reversed(revisions), authors, visible)), others=others)
     first = life.edits[0].commit if life.edits else None
     if first and first.id in boundary:
         life.edits.pop(0)  # where a clone ends, every note looks new
@@ -252,8 +253,12 @@ def _read_life(view: NoteView, history: History, root: Path, settings: GitSettin
     return life
 
 
-def _changes(view: NoteView, revisions: Iterable[Revision], authors: Authors, seen: Seen) -> Iterator[NoteChange]:
-    """Yield the committed changes, oldest first, without merges that only brought together what is told already."""
+def _changes(
+    view: NoteView, revisions: Iterable[Revision], authors: Authors, visible: Mapping[str, Commit]
+) -> Iterator[NoteChange]:
+    """Yield the committed changes in the `visible` commits, oldest first, without merges that only brought together
+    what is told already.
+    """
     kind, turn = Kind(view.document.kind), view.turn
     for revision in revisions:
         changes = differences.describe(kind, revision.befores, revision.after, turn)
@@ -265,7 +270,7 @@ def _changes(view: NoteView, revisions: Iterable[Revision], authors: Authors, se
             changes = ["brought back"]
         elif not changes and (turn is not None or len(revision.befores) > 1):
             continue
-        for commit in seen([revision.commit]):
+        if commit := visible.get(revision.commit.id):
             by, versions = _BY[authors.name(commit.email, commit.subject)], (revision.befores[0], revision.after)
             yield NoteChange(by, tuple(changes) or (UNSEEN,), commit, *versions)
 

@@ -159,12 +159,13 @@ class DerivedIndex(ABC):
         redacted: dict[str, tuple[str, ...]] = {}
         with transaction(connection):
             rebuilt = self._clear(connection, options)
-            only = options.only if documents.count(connection) else None  # an index of a few would pass for one of all
+            before = documents.count(connection)
+            only = options.only if before else None  # an index of a few would pass for one of all
             listed = self.list_files(only)
             known = documents.list_known(connection, only)
             found = diff.compare(listed.notes, known, trust_times=options.trust_times)
             if not options.accept_removals:
-                self.check_removals(tuple(found.removed), documents.count(connection))
+                self.check_removals(tuple(found.removed), before)
             for key in found.removed:
                 documents.remove_document(connection, key)
             outdated = self.list_outdated(connection)
