@@ -39,8 +39,7 @@ def run_view(
         if ref is not None:
             from quaid.web.templating import memory_path
 
-            view = choosing(invocation, memory, ref, memory.get)
-            path = memory_path(view.document.id if view.turn is None else f"{view.document.id}#t{view.turn}")
+            path = memory_path(choosing(invocation, memory, ref, memory.get).reference)
     from quaid.web.server import PORT, serve
 
     serve(root, PORT if port is None else port, path, with_browser=browser)

@@ -47,6 +47,10 @@ class CommitHook:
     holder: Holder
     command: str = ""
 
+    def runs(self, command: Sequence[str]) -> bool:
+        """Return whether it is Quaid's, and git can have it run `command`."""
+        return self.command == shlex.join(command) and os.access(self.path, os.X_OK)
+
 
 def find(root: Path) -> CommitHook:
     """Return the hook that git runs in the repository of the vault at `root`, which need not be there.
@@ -90,12 +94,11 @@ def install(root: Path, command: Sequence[str], *, dry_run: bool = False) -> tup
     wanted = shlex.join(command)
     if hook.holder == "owner":
         raise HookTakenError(hook.path, f"{wanted} {COMMAND}; test $? -ne {REFUSED} || exit 1")
-    is_right = hook.command == wanted and os.access(hook.path, os.X_OK)
-    if hook.holder == "owner calling quaid" or is_right:
+    if hook.holder == "owner calling quaid" or hook.runs(command):
         return hook.path, False
     if not dry_run:
         hook.path.parent.mkdir(exist_ok=True)
-        draft = hook.path.with_name("pre-commit.quaid.sample")  # a name that is no hook, should it be left behind
+        draft = hook.path.with_name("pre-commit.quaid.sample")  # git runs none of that name, if it is left behind
         draft.write_text(_template().replace(_PLACE, wanted), "utf-8")
         draft.chmod(0o755)
         draft.replace(hook.path)

@@ -120,25 +120,17 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
         ask(repository, ["update-index", "-q", "--refresh"])
 
 
-def clean_git_dir(
-    repository: Repository, change: Callable[[bytes], bytes], rewritten: Rewritten, *, dry: bool = False
-) -> list[Path]:
+def clean_git_dir(repository: Repository, change: Callable[[bytes], bytes], rewritten: Rewritten) -> None:
     """Take the text out of the files that git keeps beside its objects: reflogs, messages, notes to itself. They name
-    the new commits afterwards. Return those that hold it; `dry` changes nothing.
+    the new commits afterwards.
     """
-    held = []
     for path in sorted(_files_beside_objects(repository.common_dir)):
-        data = path.read_bytes()
-        cleaned = change(data)
-        if cleaned != data:
-            held.append(path)
-        if dry or path.name in _KEPT:
+        if path.name in _KEPT:
             continue
         if path.name in _DELETED or "logs/refs/remotes" in path.as_posix():
             path.unlink()
-        elif (new := translate_ids(cleaned, rewritten.commits)) != data:
+        elif (new := translate_ids(change(data := path.read_bytes()), rewritten.commits)) != data:
             _overwrite(path, _STANDSTILL.sub(b"", new) if "logs" in path.parts else new)
-    return held
 
 
 def prune(repository: Repository) -> None:

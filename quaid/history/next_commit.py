@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import GitError
+from quaid.history.git_output import SUBMODULE, Version, parse_raw
 from quaid.history.git_process import QUIET, execute, explain, quiet_environment
 from quaid.history.objects import ObjectReader, reading
 from quaid.history.repository import Repository, check_files, find_repository
 
 _HANDED_ON = ("GIT_DIR", "GIT_INDEX_FILE")
 """What git tells its hook: `git commit FILE` has an index of its own, and a work tree need not have a .git."""
-_LINK_TO_COMMIT = "160000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +57,23 @@ def read(folder: Path) -> NextCommit:
     if _ask(repository, env, "rev-parse", "--quiet", "--verify", "HEAD", accept=(0, 1))[0]:
         parents = [_ask(repository, env, "hash-object", "-t", "tree", "--stdin")[1].decode().strip()]  # the empty one
     compared = [_compare(repository, env, parent) for parent in parents]
-    added = {path: new for path, (_, new) in compared[0].items() if all(path in other for other in compared)}
-    replaced = frozenset(old for changes in compared for old, _ in changes.values())
+    added = {
+        path: new.blob for path, (_, new) in compared[0].items() if new and all(path in other for other in compared)
+    }
+    replaced = frozenset(old.blob for changes in compared for old, _ in changes.values() if old)
     return NextCommit(repository, env, added, replaced, _read_sizes(repository, env, {*added.values(), *replaced}))
 
 
-def _compare(repository: Repository, env: Mapping[str, str], parent: str) -> dict[str, tuple[str, str]]:
-    """The blobs of each path that is staged otherwise than in `parent`: the one there, the one staged."""
+def _compare(
+    repository: Repository, env: Mapping[str, str], parent: str
+) -> dict[str, tuple[Version | None, Version | None]]:
+    """Each path that is staged otherwise than in `parent`: what is there, what is staged."""
     out = _ask(repository, env, "diff-index", "--cached", "--raw", "-z", "--no-renames", parent)[1]
-    parts = out.decode("utf-8", "surrogateescape").split("\0")
-    changes = {}
-    for said, path in zip(parts[::2], parts[1::2], strict=False):
-        _, mode, old, new, _ = said.split()
-        if mode != _LINK_TO_COMMIT:
-            changes[path] = old, new
-    return changes
+    return {path: (old, new) for path, old, new in parse_raw(out) if new is None or new.mode != SUBMODULE}
 
 
 def _read_sizes(repository: Repository, env: Mapping[str, str], blobs: set[str]) -> dict[str, int]:
-    """The size of each that is there: a deleted file has none, and a partial clone may have left one out."""
+    """The size of each that is there: a partial clone may have left one out."""
     asked = "".join(f"{blob}\n" for blob in blobs).encode()
     out = _ask(repository, env, "cat-file", "--batch-check", stdin=asked)[1].decode()
     rows = [line.split() for line in out.splitlines()]

@@ -29,6 +29,11 @@ class NoteView:
     source: bytes = b""
 
     @property
+    def reference(self) -> str:
+        """What means just this note, or this turn of it."""
+        return self.document.id if self.turn is None else f"{self.document.id}#t{self.turn}"
+
+    @property
     def markdown(self) -> str:
         """The note as it is written, head included."""
         return self.source.decode("utf-8", "replace")

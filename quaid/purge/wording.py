@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from urllib.parse import quote
 
 from quaid.errors import UsageError
+from quaid.vault.files import is_binary
 from quaid.vault.layout import slug
 
 PURGED = "[purged]"
@@ -72,11 +73,11 @@ class Wording:
 
     def replace(self, data: bytes) -> bytes:
         """Return `data` with `[purged]` for each of the texts; in YAML's frontmatter it stays a string, and a file that
-        is no text keeps its length.
+        is not text keeps its length.
         """
         if not self.is_in(data):
             return data
-        data = self._pattern.sub(_stand_in_as_long if b"\0" in data[:8000] else _stand_in, data)
+        data = self._pattern.sub(_stand_in_as_long if is_binary(data) else _stand_in, data)
         for listed in (self._list_split, self._list_cuts):
             last = len(data)
             for start, end in sorted(listed(data), reverse=True):
@@ -200,5 +201,5 @@ def _stand_in(found: re.Match[bytes]) -> bytes:
 
 
 def _stand_in_as_long(found: re.Match[bytes]) -> bytes:
-    """Offsets in what is no text, such as a database or an archive, stay right."""
+    """Offsets in what is not text, such as a database or an archive, stay right."""
     return _stand_in(found)[: len(found[0])].ljust(len(found[0]))

@@ -61,11 +61,7 @@ def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
     """
     text = without_private(text, keep_lines=keep_lines)
     after = after[-_MAX_BEFORE:]
-    if (
-        not _may_tell(text)
-        and not (_numbers.is_set() and _HAS_NUMBER.search(text))
-        and not (after and text.strip() and may_name(after))
-    ):
+    if not _may_tell(text) and not (after and text.strip() and may_name(after)):
         return Admitted(text, ())
     from quaid.redaction.detector import redact
 
@@ -76,7 +72,7 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
     """Return the secrets of `text` in their order, also those in `<private>` spans. Secrets in one line that have only
     been found together are the same only together.
     """
-    if not _may_tell(text) and not (_numbers.is_set() and _HAS_NUMBER.search(text)):
+    if not _may_tell(text):
         return ()
     from quaid.redaction.detector import redact
 
@@ -151,4 +147,8 @@ def _count_same(one: str, other: str) -> int:
 
 def _may_tell(text: str) -> bool:
     lowered = _OUR_IDS.sub("", text).lower()  # a hint of two letters is in the ids of every third answer
-    return any(hint in lowered for hint in _HINTS) or _LONG_RUN.search(_OURS.sub("", text)) is not None
+    return (
+        any(hint in lowered for hint in _HINTS)
+        or _LONG_RUN.search(_OURS.sub("", text)) is not None
+        or (_numbers.is_set() and _HAS_NUMBER.search(text) is not None)
+    )

@@ -7,9 +7,7 @@ vault by name, in the order in which they are shown. A check that raises is a fi
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import shutil
 import subprocess
 import time
@@ -136,7 +134,7 @@ def check_git_hook(memory: Memory) -> Outcome:
         return "ok", f"{hook.path} calls Quaid before each commit"
     if hook.holder != "quaid":
         return "ok", "Commits of yours are not checked for secrets; to have that: quaid install git-hook"
-    if hook.command != shlex.join(our_command()) or not os.access(hook.path, os.X_OK):
+    if not hook.runs(our_command()):
         return "warning", f"{hook.path} does not run this Quaid: commits may be unchecked.", "quaid install git-hook"
     return "ok", "Commits of yours are checked for new secrets"
 

@@ -13,6 +13,7 @@ from quaid.history.first_commits import find_first_commits
 from quaid.history.objects import ObjectReader, iterate_objects
 from quaid.history.repository import find_repository
 from quaid.redaction import LocatedSecret, admit, locate
+from quaid.vault.files import is_binary
 
 MAX_BYTES = 2_000_000
 """A larger file is none of a memory's notes: it is counted as left out."""
@@ -69,7 +70,7 @@ def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: 
     messages: list[FoundSecret] = []
     objects = size = left_out = 0
     for item in iterate_objects(repository):
-        if item.kind == "tree" or b"\0" in item.data[:8000]:
+        if item.kind == "tree" or is_binary(item.data):
             continue
         if len(item.data) > MAX_BYTES:
             left_out += 1
@@ -118,4 +119,4 @@ def _locate(reader: ObjectReader, blob: str, sizes: Mapping[str, int]) -> tuple[
     if not 0 < sizes.get(blob, 0) <= MAX_BYTES:
         return ()
     data = reader.read(blob).data
-    return () if b"\0" in data[:8000] else locate(data.decode("utf-8", "replace"))
+    return () if is_binary(data) else locate(data.decode("utf-8", "replace"))

@@ -16,6 +16,8 @@ from quaid.errors import BadInputError, DiskFullError, NoteChangedError, VaultRe
 from quaid.vault import file_swap, layout
 
 MAX_NAME_BYTES = 255
+_BYTES_TOLD_BY = 8000
+"""git decides by as many whether a file is text."""
 
 
 class FileStat(NamedTuple):
@@ -36,6 +38,11 @@ class NoteListing:
 
     notes: dict[str, FileStat]
     passed_over: dict[str, str]
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether git takes a file of `data` for something else than text."""
+    return b"\0" in data[:_BYTES_TOLD_BY]
 
 
 def list_notes(root: Path) -> NoteListing:

@@ -38,7 +38,7 @@ class Share(NamedTuple):
 
 
 def show_ask(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return the answer to the question in the address. Nothing is recorded: to look is no use of a memory."""
+    """Return the answer to the question in the address. Nothing is recorded: looking does not count as use."""
     asked = {name: request.query_params.get(name, "").strip() for name in FIELDS}
     shown: dict[str, Any] = {"asked": asked, "kinds": KINDS, "privacies": PRIVACIES, "found": None, "problem": ""}
     try:

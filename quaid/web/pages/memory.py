@@ -47,7 +47,7 @@ def show_memory(memory: Memory, request: Request) -> Mapping[str, Any]:
         NoteNotFoundError, PartNotFoundError, AmbiguousReferenceError
     """
     view = memory.get(request.path_params["reference"])
-    found = memory.why(view.document.id if view.turn is None else f"{view.document.id}#t{view.turn}")
+    found = memory.why(view.reference)
     is_part = view.turn is not None or bool(view.heading)
     changes = [*filter(None, (found.created,)), *found.edits][::-1]
     return {
