@@ -1,4 +1,4 @@
-"""The application: pages and actions of routes.py as answers to requests, failures as pages with a sentence."""
+"""The application: pages, actions and files of routes.py as answers to requests, failures as pages with a sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoun
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
 from quaid.web.guard import FORM, Guard, Keys
-from quaid.web.routes import ACTIONS, MESSAGES, PAGES, Action, Page
+from quaid.web.live import LIVE, Live
+from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, File, Page
 from quaid.web.templating import make_environment
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ class Site:
     page waits for a commit.
     """
 
-    def __init__(self, root: Path, keys: Keys) -> None:
+    def __init__(self, root: Path, keys: Keys, ending: asyncio.Event) -> None:
         self._root = root
         self._reading = Worker("reading", root)
         self._writing = Worker("writing", root)
+        self.live = Live(root, self._reading, ending)
         self._templates = make_environment(keys.form, [page for page in PAGES if page.title])
 
     @asynccontextmanager
@@ -57,7 +59,8 @@ class Site:
         for page in PAGES:
             self._templates.get_template(page.template)
         waiting = asyncio.get_running_loop().call_later(WARM_AFTER_S, submit_warm)
-        yield
+        async with self.live.run():
+            yield
         waiting.cancel()
         for closed in (self._reading.close(), self._writing.close()):
             await run_in_threadpool(closed.result)
@@ -85,9 +88,24 @@ class Site:
                 there = await self._writing.run(lambda memory: action.do(memory, form, request))
             except Exception as error:  # noqa: BLE001 - as above
                 return self._tell(request, error)
-            return RedirectResponse(there, 303)
+            if isinstance(there, str):
+                return RedirectResponse(there, 303)
+            return HTMLResponse(self._render(request, there.template, **there.context), 409)
 
         return Route(action.path, answer, methods=["POST"])
+
+    def send(self, file: File) -> Route:
+        """Return the route of a file."""
+        saving = {"Content-Disposition": f'attachment; filename="{file.name}"'} if file.name else None
+
+        async def answer(request: Request) -> Response:
+            try:
+                made = await self._reading.run(lambda memory: file.make(memory, request))
+            except Exception as error:  # noqa: BLE001 - as above
+                return self._tell(request, error)
+            return Response(made, media_type=file.media_type, headers=saving)
+
+        return Route(file.path, answer)
 
     def tell_http(self, request: Request, error: Exception) -> Response:
         """Return the page for an address that leads nowhere."""
@@ -114,12 +132,14 @@ class Site:
         return self._templates.get_template(template).render(said=said, path=request.url.path, **context)
 
 
-def make_app(root: Path, keys: Keys, port: int) -> Guard:
-    """Return the ASGI application for the vault at `root`, which is served at `port` of this machine."""
-    site = Site(root, keys)
+def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
+    """Return the ASGI application for the vault at `root`, which is served at `port` of this machine until `ending`."""
+    site = Site(root, keys, ending)
     routes = [
         *map(site.show, PAGES),
         *map(site.act, ACTIONS),
+        *map(site.send, FILES),
+        Route(LIVE, site.live.answer),
         Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
     ]
     app = Starlette(routes=routes, lifespan=site.run, exception_handlers={HTTPException: site.tell_http})

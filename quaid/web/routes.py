@@ -1,4 +1,4 @@
-"""Every page and every action, each with its address. A page with a title stands in the navigation."""
+"""Every page, action and file, each with its address. A page with a title stands in the navigation."""
 
 from __future__ import annotations
 
@@ -26,11 +26,29 @@ class Page(NamedTuple):
     title: str = ""
 
 
+class Shown(NamedTuple):
+    """A page that answers an action: what was posted cannot be done as it is, and is not lost."""
+
+    template: str
+    context: Context
+
+
 class Action(NamedTuple):
-    """A change of the memory: `do` returns the address to go to, with `said=KEY` for a sentence of `MESSAGES`."""
+    """A change of the memory: `do` returns the address to go to, with `said=KEY` for a sentence of `MESSAGES`, or a
+    page to show instead.
+    """
 
     path: str
-    do: Callable[[Memory, Form, Request], str]
+    do: Callable[[Memory, Form, Request], str | Shown]
+
+
+class File(NamedTuple):
+    """What is fetched by a page or saved by its reader under `name`; `make` returns the content."""
+
+    path: str
+    media_type: str
+    make: Callable[[Memory, Request], bytes]
+    name: str = ""
 
 
 PAGES = (
@@ -38,5 +56,6 @@ PAGES = (
     Page("/memory/{reference:path}", "memory.html", show_memory),
 )
 ACTIONS: tuple[Action, ...] = ()
+FILES: tuple[File, ...] = ()
 MESSAGES: dict[str, str] = {}
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""

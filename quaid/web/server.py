@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 import webbrowser
@@ -51,10 +52,17 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
 
     from quaid.web.app import make_app
 
+    ending = asyncio.Event()
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            ending.set()  # pages listen for changes as long as they are open
+            await super().shutdown(sockets)
+
     with closing(loopback.listen(port)) as listening:
         port, keys = listening.getsockname()[1], Keys.make()
-        used = LastUse(make_app(root, keys, port))
-        server = uvicorn.Server(
+        used = LastUse(make_app(root, keys, port, ending))
+        server = Server(
             uvicorn.Config(
                 used,
                 http=loopback.protocol_with_timeout(),

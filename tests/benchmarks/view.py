@@ -8,6 +8,7 @@ Each figure is from the request to the whole page: the first of a server that ha
 from __future__ import annotations
 
 import argparse
+import asyncio
 import statistics
 import tempfile
 import time
@@ -36,7 +37,7 @@ def main() -> None:
             memory.sync()
             fact = memory.recall("oat milk").hits[0].id
         keys = Keys.make()
-        with TestClient(make_app(root, keys, PORT), base_url=f"http://127.0.0.1:{PORT}") as client:
+        with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
             print(f"{'first page':<20} {_timed(client, '/'):7.1f} ms")
             for name, path in {

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from starlette.testclient import TestClient
 from vaults import be_calm, copy_vault
@@ -56,7 +58,9 @@ def site(seen_vault):
     """The application, entered by nobody yet."""
     with pytest.MonkeyPatch.context() as patch:
         be_calm(patch)
-        with TestClient(make_app(seen_vault.root, KEYS, PORT), base_url=f"http://127.0.0.1:{PORT}") as client:
+        with TestClient(
+            make_app(seen_vault.root, KEYS, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}"
+        ) as client:
             yield client
 
 

@@ -14,12 +14,12 @@ from quaid.web.word_diff import Piece, diff_words
 
 
 def test_each_file_of_others_is_the_one_that_is_named():
-    readme = (HERE / "static" / "README.md").read_text(encoding="utf-8")
-    named = dict(re.findall(r"^\| `([\w.]+)` \|.*`([0-9a-f]{64})` \|$", readme, re.MULTILINE))
-    scripts = {path.name for path in (HERE / "static").iterdir() if path.suffix == ".js"}
-    assert scripts == named.keys()
+    readme = (HERE / "static" / "vendor" / "README.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^\| `([\w.-]+)` \|.*`([0-9a-f]{64})` \|$", readme, re.MULTILINE))
+    files = {path.name for path in (HERE / "static" / "vendor").iterdir() if path.suffix != ".md"}
+    assert files == named.keys()
     for name, digest in named.items():
-        assert hashlib.sha256((HERE / "static" / name).read_bytes()).hexdigest() == digest
+        assert hashlib.sha256((HERE / "static" / "vendor" / name).read_bytes()).hexdigest() == digest
 
 
 def test_a_diff_is_of_words_and_leaves_out_what_is_far_away():

@@ -1,0 +1,35 @@
+"""The page in a real browser: live changes, dark, narrow, without JavaScript, and what axe-core finds."""
+
+from __future__ import annotations
+
+import pytest
+from web.browsing import NARROW, find_violations, start_browser, visit
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with start_browser() as started:
+        yield started
+
+
+def test_what_an_editor_saves_appears_within_a_second(browser, vault):
+    vault.write_fact("milk", "Maya takes oat milk in her coffee")
+    vault.save()
+    with visit(browser, vault) as site:
+        tab = site.open("/?q=milk")
+        tab.get_by_text("Maya takes oat milk").wait_for()
+        tab.wait_for_timeout(500)
+        vault.write_fact("milk", "Maya takes almond milk in her coffee")
+        tab.get_by_text("Maya takes almond milk").wait_for(timeout=1500)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [None, NARROW], ids=["wide", "narrow"])
+def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_page(browser, seen_vault, scheme, viewport):
+    options = {"viewport": viewport} if viewport else {}
+    with visit(browser, seen_vault, color_scheme=scheme, **options) as site:
+        for path in ("/", "/?q=oat+milk", "/memory/01milk", "/memory/hostile.md"):
+            tab = site.open(path)
+            assert find_violations(tab) == [], path
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            tab.close()
