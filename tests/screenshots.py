@@ -1,0 +1,83 @@
+"""Take the pictures of `quaid view` that docs/view.md and the README show.
+
+    python tests/screenshots.py [FOLDER]
+
+By default into docs/pictures. The memory in them is the story of tests/story.py; Debian's Chromium draws them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from story import tell_story
+from vaults import be_calm
+from web.browsing import NARROW, start_browser, visit
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+QUESTIONS = (
+    "what milk does Maya take?",
+    "who is Biscuit's vet?",
+    "when is Ines' birthday?",
+    "who leads Harbour?",
+    "what did the plumber say?",
+)
+"""Asked beforehand, so that there is something to see of latency and of gaps."""
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="quaid-pictures-") as scratch, pytest.MonkeyPatch.context() as patch:
+        place = Path(scratch)
+        be_calm(patch)
+        for name in ("QUAID_VAULT_HAND_WRITTEN", "QUAID_EMBEDDING_PROVIDER"):
+            patch.delenv(name)
+        for name in ("CONFIG", "STATE"):
+            patch.setenv(f"QUAID_{name}_DIR", str(place / name.lower()))
+        vault = tell_story(place / "quaid", patch)
+        with vault.memory() as memory:
+            milk = next(
+                hit.id
+                for hit in memory.recall("Maya takes oat milk in her coffee", keep=False).hits
+                if hit.kind == "fact"
+            )
+            night = memory.janitor.runs(1)[0].run
+            for question in QUESTIONS:
+                memory.recall(question)
+        wide = {
+            "ask": f"/?q={quote(QUESTIONS[0])}",
+            "memory": f"/memory/{milk}",
+            "review": "/review",
+            "nights": "/nights",
+            "night": f"/nights/{night}",
+            "timeline": "/timeline",
+            "session": "/session/birthday",
+            "graph": "/graph?focus=Maya+Chen&hops=2",
+            "health": "/health",
+            "projects": "/projects/kestrel",
+        }
+        with start_browser() as browser:
+            for scheme, viewport, pages in (
+                ("light", None, wide),
+                ("dark", None, {"ask-dark": wide["ask"], "graph-dark": wide["graph"]}),
+                ("light", NARROW, {"review-narrow": wide["review"]}),
+            ):
+                options = {"viewport": viewport} if viewport else {}
+                with visit(browser, vault, color_scheme=scheme, **options) as site:
+                    for name, path in pages.items():
+                        tab = site.open(path)
+                        tab.wait_for_timeout(2500)  # the graph comes to rest
+                        tab.screenshot(path=folder / f"{name}.png")
+                        tab.close()
+                        print(os.path.relpath(folder / f"{name}.png"))
+
+
+if __name__ == "__main__":
+    main()
