@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 
@@ -23,6 +24,38 @@ class Neighbour:
     object: str
     from_key: str
     to_key: str
+
+
+class CalledEntity(NamedTuple):
+    """One name of an entity that has a note: `name` is the file's, `name_key` that of any of its names, of which the
+    one at `position` 0 is the file's.
+    """
+
+    name_key: str
+    position: int
+    name: str
+    path: str
+    type: str | None
+
+
+class StatedEdge(NamedTuple):
+    """An edge with the note that states it, of which `text` is the beginning; times are ISO 8601."""
+
+    doc_id: int
+    subject_key: str
+    relation: str
+    object_key: str
+    subject: str
+    object: str
+    id: str
+    kind: str
+    type: str | None
+    text: str
+    durability: str | None
+    created: str | None
+    valid_from: str | None
+    valid_until: str | None
+    is_replaced: bool
 
 
 MAX_NAME = 80
@@ -192,6 +225,39 @@ def fetch_edges_about(
     for doc_id, *edge in rows:
         found.setdefault(int(doc_id), []).append((str(edge[0]), str(edge[1]), str(edge[2])))
     return found
+
+
+def list_called(connection: apsw.Connection) -> list[CalledEntity]:
+    """Return every name of every entity that has a note; file names first, then by path."""
+    rows = connection.execute(
+        "SELECT n.name_key, n.position, first.name, d.path, CASE d.kind WHEN 'entity' THEN d.type END "
+        "FROM documents d JOIN names n USING (doc_id) "
+        "JOIN names first ON first.doc_id = d.doc_id AND first.position = 0 "
+        f"WHERE {_IS_ENTITY} ORDER BY n.position, d.path"
+    )
+    return list(map(CalledEntity._make, rows))
+
+
+def list_stated(connection: apsw.Connection) -> list[StatedEdge]:
+    """Return every edge, once for each note that states it, by the note's path."""
+    rows = connection.execute(
+        "SELECT DISTINCT e.doc_id, subject_key, relation, object_key, subject, object, id, kind, type, "
+        "coalesce((SELECT text FROM chunks c WHERE c.doc_id = e.doc_id AND c.ordinal = 0), title), "
+        "durability, created, valid_from, valid_until, superseded_by IS NOT NULL "
+        "FROM edges e JOIN documents d ON d.doc_id = e.doc_id ORDER BY path"
+    )
+    return list(map(StatedEdge._make, rows))
+
+
+def list_mentions(connection: apsw.Connection) -> list[tuple[str, int]]:
+    """Return (key of a name, doc_id) for every fact that links to the name or has an edge with it."""
+    facts = "JOIN documents d ON d.doc_id = {0}.doc_id WHERE d.kind = 'fact'"
+    rows = connection.execute(
+        f"SELECT target_key, links.doc_id FROM links {facts.format('links')} "
+        f"UNION SELECT subject_key, edges.doc_id FROM edges {facts.format('edges')} "
+        f"UNION SELECT object_key, edges.doc_id FROM edges {facts.format('edges')}"
+    )
+    return [(str(key), int(doc_id)) for key, doc_id in rows]
 
 
 def list_disputed(connection: apsw.Connection, doc_ids: Collection[int]) -> set[tuple[int, int]]:

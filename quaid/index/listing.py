@@ -20,7 +20,7 @@ SORTS: tuple[str, ...] = get_args(Sort)
 SUPERSEDED = "superseded"
 """Stands among the statuses for what was replaced."""
 _ALL = 1_000_000
-_DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
+DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
 _TEXT = "CASE WHEN d.kind = 'fact' THEN (SELECT text FROM chunks c WHERE c.doc_id = d.doc_id AND c.ordinal = 0) END"
 
 
@@ -53,7 +53,7 @@ def list_notes(connection: apsw.Connection, wanted: NoteFilter, sort: Sort = "da
     found = documents.find_documents(connection, where, values)
     shown = {
         int(row[0]): (str(row[1] or ""), row[2])
-        for row in connection.execute(f"SELECT d.doc_id, {_DATE}, {_TEXT} FROM documents d WHERE {where}", values)
+        for row in connection.execute(f"SELECT d.doc_id, {DATE}, {_TEXT} FROM documents d WHERE {where}", values)
     }
     listed = [
         ListedNote(each, shown[each.doc_id][0], str(shown[each.doc_id][1] or each.title))
@@ -105,7 +105,7 @@ def _conditions(connection: apsw.Connection, wanted: NoteFilter) -> tuple[list[s
             values[column] = value
     for name, sign, day in (("since", ">=", wanted.since), ("until", "<=", wanted.until)):
         if day is not None:
-            conditions.append(f"substr({_DATE}, 1, 10) {sign} :{name}")
+            conditions.append(f"substr({DATE}, 1, 10) {sign} :{name}")
             values[name] = day.isoformat()
     return conditions, values
 

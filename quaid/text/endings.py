@@ -75,6 +75,15 @@ def is_over(fact: Lasting, today: str) -> bool:
     return last is not None and last < today
 
 
+def is_true_on(fact: Lasting, day: str, *, is_replaced: bool) -> bool:
+    """Return whether a fact had begun and was not over on `day` (YYYY-MM-DD). One that was replaced, nobody knows when,
+    was true on none.
+    """
+    if (fact.valid_from or "")[:10] > day:
+        return False
+    return day <= (fact.valid_until or "")[:10] if is_replaced else not is_over(fact, day)
+
+
 def _names_day(text: str, day: str, told: str) -> bool:
     """Return whether `text` says that something is on `day`, rather than that it goes on until then."""
     from quaid.text.dates import find_dates

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.web.pages.ask import show_ask
+from quaid.web.pages.graph import make_graph, show_graph
 from quaid.web.pages.memory import show_memory
+from quaid.web.pages.timeline import show_session, show_timeline
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -54,8 +56,11 @@ class File(NamedTuple):
 PAGES = (
     Page("/", "ask.html", show_ask, "Ask"),
     Page("/memory/{reference:path}", "memory.html", show_memory),
+    Page("/graph", "graph.html", show_graph, "Graph"),
+    Page("/timeline", "timeline.html", show_timeline, "Timeline"),
+    Page("/session/{reference:path}", "session.html", show_session),
 )
 ACTIONS: tuple[Action, ...] = ()
-FILES: tuple[File, ...] = ()
+FILES: tuple[File, ...] = (File("/graph.json", "application/json", make_graph),)
 MESSAGES: dict[str, str] = {}
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""

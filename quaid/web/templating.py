@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,6 +19,9 @@ from quaid.web.guard import FORM_TOKEN
 
 if TYPE_CHECKING:
     from quaid.web.routes import Page
+
+MAX_KEPT = 20_000
+"""Texts whose shown form is remembered: a page that is asked for again, as most are, has the same."""
 
 
 def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment:
@@ -53,5 +58,21 @@ def tell_moment(moment: str | None) -> str:
     return f"{day} {time[:5]}" if time else day
 
 
+def to_json(value: Any) -> bytes:
+    """Return JSON for a script, of whose strings each is as a template prints it, but for the escaping."""
+
+    def shown(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: shown(inner) for key, inner in part.items()}
+        return [shown(inner) for inner in part] if isinstance(part, list) else _shown(part)
+
+    return json.dumps(shown(value), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
 def _shown(value: Any) -> Any:
-    return escaped(admit(value).text) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return _show(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def _show(text: str) -> str:
+    return escaped(admit(text).text)

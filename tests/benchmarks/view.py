@@ -1,24 +1,29 @@
-"""How long the pages of `quaid view` take at a given number of notes.
+"""How long the pages of `quaid view` take at a given number of notes, and of entities besides.
 
-    python tests/benchmarks/view.py --notes 10000
+    python tests/benchmarks/view.py --notes 10000 --entities 2000
 
 Each figure is from the request to the whole page: the first of a server that has just begun, then medians of eleven.
+Where Chromium is there, also from the request for the graph to its first picture, and how long a frame takes while one
+zooms and moves it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import random
 import statistics
+import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from machine import describe_machine
-from scale import generate
+from scale import PEOPLE, generate
 from starlette.testclient import TestClient
 
 from quaid import Memory
+from quaid.model import ENTITY_TYPES
 from quaid.web.app import make_app
 from quaid.web.guard import Keys
 
@@ -28,11 +33,13 @@ PORT = 7438
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--notes", type=int, default=10_000)
+    parser.add_argument("--entities", type=int, default=2_000)
     options = parser.parse_args()
     print(describe_machine())
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "vault"
         generate(root, options.notes)
+        relate(root, options.entities)
         with Memory.open(root) as memory:
             memory.sync()
             fact = memory.recall("oat milk").hits[0].id
@@ -42,8 +49,43 @@ def main() -> None:
             print(f"{'first page':<20} {_timed(client, '/'):7.1f} ms")
             for name, path in {
                 "newest": "/", "question": "/?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
+                "graph": "/graph", "graph on a day": "/graph?focus=Maya+Chen+7&hops=2&on=2026-01-01",
+                "graph.json": "/graph.json", "timeline": "/timeline", "timeline, a day": "/timeline?at=2025-03-14",
+                "timeline, true": "/timeline?show=true&at=2025-03", "timeline, changes": "/timeline?show=changes",
+                "timeline, talks": "/timeline?show=conversations", "conversation": "/session/talk",
             }.items():  # fmt: skip
                 print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
+
+
+def relate(root: Path, count: int) -> None:
+    """Entities, two facts with an edge for each, and a conversation of 400 turns, committed."""
+    chance = random.Random(7)
+    names = [f"{chance.choice(PEOPLE)} {number}" for number in range(count)]
+    for number, name in enumerate(names):
+        kind = ENTITY_TYPES[number % len(ENTITY_TYPES)]
+        _write(root / f"entities/{name}.md", f"---\nid: 01k{number:023d}\ntype: {kind}\n---\n")
+        for place, relation in enumerate(("works_with", "lives_near")):
+            other = names[int(count * chance.random() ** 3)]  # few have many
+            month = 1 + number % 12
+            _write(
+                root / f"facts/edges/{relation}-{number}.md",
+                f"---\nid: 01m{2 * number + place:023d}\ntype: fact\nstatus: active\nowner: default\n"
+                f"created: 2026-{month:02}-11T09:30:00Z\nvalid_from: 2025-{month:02}-03\n"
+                f"{f'valid_until: 2026-{month:02}-28' if number % 5 == 0 else 'confidence: 0.9'}\n"
+                f'turns: ["[[talk#^t{1 + number % 400}]]"]\n---\n'
+                f"[[{name}]] {relation} [[{other}]]\n\n- [[{name}]] {relation} [[{other}]]\n",
+            )
+    turns = "".join(f"**Maya** (14:02): The {number}. thing I say. ^t{number}\n\n" for number in range(1, 401))
+    head = "---\nid: talk\ntype: episode\nsession: talk\nturn_count: 400\nstarted: 2026-03-20T14:02:00Z\n---\n"
+    _write(root / "episodes/2026/03/talk.md", head + turns)
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", *identity, "commit", "-qm", "relations"], cwd=root, check=True)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def _timed(client: TestClient, path: str) -> float:
