@@ -35,6 +35,7 @@ from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
+from quaid.recall.forgotten import find_forgotten
 from quaid.recall.visibility import may_see
 from quaid.sqlite import retry_after_damage
 from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
@@ -275,7 +276,8 @@ class Writer:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
         uncommitted.commit_travelling(self._root, self._dependencies.history(), document.path)
-        if self._dependencies.history().read_at("HEAD", document.path) != data:
+        kept = self._dependencies.history().read_at("HEAD", document.path)
+        if kept is None or kept.splitlines() != data.splitlines():  # how lines end on disk is a setting of git
             raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)
         message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
@@ -309,12 +311,11 @@ class Writer:
             if document.superseded_by:
                 return self._plan_reinstatement(document)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
-        found = self._dependencies.history().find_removed(references.target_of(reference))
+        dependencies = self._dependencies
+        found = find_forgotten(dependencies.history(), reference, dependencies.owners(), self._layout)
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
-        if not may_see(path, data, self._dependencies.owners(), self._layout):
-            raise NoteNotFoundError(reference)
         restored = notes.parse_note(path, data, place=self._layout)
         message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
         return WritePlan(
