@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import entity_note, fact_note, owner_note, replacing
+from quaid.capture import entity_note, fact_note, note_edit, owner_note, replacing
 from quaid.capture.fact_note import FactDetails
+from quaid.capture.note_edit import Mark
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
@@ -30,11 +31,11 @@ from quaid.errors import (
     VaultNotFoundError,
 )
 from quaid.history import merge_driver
-from quaid.history.merge import merge_lines
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
+from quaid.recall.forgotten import find_forgotten
 from quaid.recall.visibility import may_see
 from quaid.sqlite import retry_after_damage
 from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
@@ -55,10 +56,10 @@ FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
 class WriteResult:
     """The result of a write.
 
-    `outcome` is created, confirmed, linked, known, forgotten, restored, edited, kept, set or unchanged; `left` are
-    paths whose change is on disk but not committed, because the owner's own uncommitted work is in them or because git
-    refused, as `hint` then says; else `hint` names a next step worth knowing; `redacted` are the kinds of the secrets
-    that were taken out; `replaced` is the id of the fact that holds no longer.
+    `outcome` is created, confirmed, linked, known, forgotten, restored, edited, marked, disputed, kept, set or
+    unchanged; `left` are paths whose change is on disk but not committed, because the owner's own uncommitted work is
+    in them or because git refused, as `hint` then says; else `hint` names a next step worth knowing; `redacted` are the
+    kinds of the secrets that were taken out; `replaced` is the id of the fact that holds no longer.
     """
 
     id: str
@@ -144,13 +145,20 @@ class Writer:
         return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
 
     def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
-        """Write a note as its owner has edited it, in the owner's name; what was changed in it meanwhile stays.
+        """Write a note as its owner has edited it, in the owner's name; what was changed in it meanwhile stays. A text
+        whose head cannot be read is kept as it is, and `hint` says so.
 
         Raises:
             NoteChangedError: the same lines were changed meanwhile.
             NoteNotFoundError: the note is gone.
+            EmptyNoteError: nothing would be left of it.
         """
         return self.write(_key("edit", path, before, after), lambda: self._plan_edit(path, before, after)).written
+
+    def mark(self, reference: str, mark: Mark, *, is_set: bool) -> WriteResult:
+        """Pin or verify a fact or a core note in its owner's name, or take that back."""
+        key = _key("mark", reference, mark, is_set)
+        return self.write(key, lambda: self._plan_mark(reference, mark, is_set=is_set)).written
 
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
@@ -268,7 +276,8 @@ class Writer:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
         uncommitted.commit_travelling(self._root, self._dependencies.history(), document.path)
-        if self._dependencies.history().read_at("HEAD", document.path) != data:
+        kept = self._dependencies.history().read_at("HEAD", document.path)
+        if kept is None or kept.splitlines() != data.splitlines():  # how lines end on disk is a setting of git
             raise UncommittedError(document.path)
         text = documents.text_of(index, document.doc_id)
         message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
@@ -302,12 +311,11 @@ class Writer:
             if document.superseded_by:
                 return self._plan_reinstatement(document)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
-        found = self._dependencies.history().find_removed(references.target_of(reference))
+        dependencies = self._dependencies
+        found = find_forgotten(dependencies.history(), reference, dependencies.owners(), self._layout)
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
-        if not may_see(path, data, self._dependencies.owners(), self._layout):
-            raise NoteNotFoundError(reference)
         restored = notes.parse_note(path, data, place=self._layout)
         message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
         return WritePlan(
@@ -348,16 +356,29 @@ class Writer:
 
     def _plan_edit(self, path: str, before: bytes, after: bytes) -> WritePlan:
         now = self._read(path)
-        merged = after if now == before else merge_lines(before, now, after)
-        if merged is None:
-            raise NoteChangedError(path)
-        note = notes.parse_note(path, merged)
+        merged = note_edit.merge_edit(path, before, now, after, self._layout)
+        old, note = (notes.parse_note(path, data, place=self._layout) for data in (before, merged))
         said = note.title if note.problems or not note.text else note.text
-        written = WriteResult(note.id, path, "edited", said)
+        written = WriteResult(note.id, path, "edited", said, hint=note_edit.tell_new_problems(old, note))
         if merged == now:
             return WritePlan(replace(written, outcome="unchanged"))
-        message = Message(f"edit: {said}")
-        return WritePlan(written, (Edit(path, now, merged),), message, author=self._dependencies.history().owner())
+        return self._by_owner(written, Edit(path, now, merged), Message(f"edit: {said}"))
+
+    def _plan_mark(self, reference: str, mark: Mark, *, is_set: bool) -> WritePlan:
+        index = self._dependencies.fresh_visible_index()
+        document, *_ = references.resolve_one(index, reference)
+        note_edit.check_markable(document)
+        path, place = document.path, self._layout
+        edit = self._edit(path, lambda data: note_edit.plan_mark(path, data, mark, place, is_set=is_set))
+        said = documents.text_of(index, document.doc_id) if document.kind == Kind.FACT else document.title
+        written = WriteResult(document.id, path, "marked", said)
+        if edit.after == edit.before:
+            return WritePlan(replace(written, outcome="unchanged"))
+        verb = note_edit.name_marking(mark, is_set=is_set)
+        return self._by_owner(written, edit, Message(f"{verb}: {said}", trailers=_trailers(document.id, None)))
+
+    def _by_owner(self, written: WriteResult, edit: Edit, message: Message) -> WritePlan:
+        return WritePlan(written, (edit,), message, author=self._dependencies.history().owner())
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
         edit = self._edit(

@@ -21,9 +21,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import has_terminal
 from quaid.errors import QuaidError
-from quaid.model import Kind
 from quaid.place import state_folder
-from quaid.vault import notes
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -56,18 +54,8 @@ def run_edit(ctx: typer.Context, ref: Reference) -> None:
 
                 tell_written(invocation, WriteResult(view.document.id, path, "unchanged", view.document.title))
                 return
-            if not after.strip():
-                is_own = view.document.kind == Kind.NOTE
-                remove = (
-                    "To remove it, delete the file" if is_own else f"Remove it with: quaid forget {shlex.quote(ref)}"
-                )
-                raise _EditError(f"{path} would be empty: nothing was changed. {remove}")
             written = memory.writer.save_edit(path, before, after)
     tell_written(invocation, written)
-    known = notes.parse_note(path, before).problems
-    for problem in notes.parse_note(path, after).problems:
-        if problem not in known:
-            invocation.say(f"{path} is kept as you wrote it, but {problem}. Repair it with: quaid edit {path!r}")
 
 
 def run_open(ctx: typer.Context, ref: Reference) -> None:

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
 
+from quaid.text.line_ends import restore_lines
 from quaid.vault import frontmatter
 
 
@@ -58,8 +59,12 @@ def revert_change(before: bytes, after: bytes, now: bytes) -> Reverted:
     """Return `now` without what made `after` of `before`, line by line.
 
     A key of the head that was changed again keeps the value it has now: undoing a wording does not undo the status
-    that came after it.
+    that came after it. The lines of `now` keep their ends, which git may not know.
     """
+    if b"\r\n" in now and b"\r\n" not in before + after:
+        reverted = revert_change(before, after, now.replace(b"\r\n", b"\n"))
+        old, new = (data.decode("utf-8", "surrogateescape") for data in (now, reverted.text))
+        return reverted._replace(text=restore_lines(old, new).encode("utf-8", "surrogateescape"))
     plain = merge_lines(after, now, before)
     if plain is not None:
         return Reverted(plain)

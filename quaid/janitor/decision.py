@@ -10,6 +10,8 @@ from quaid.model import Edit, SourceEdit
 
 CONFLICT = "conflict"
 """The kind of a question which of two facts is true."""
+DISPUTE = "dispute"
+"""The kind of a question whether a fact is to go that its owner says is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

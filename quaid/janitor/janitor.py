@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.history.authorship import JANITOR
-from quaid.janitor import cleanup, questions
+from quaid.index import references
+from quaid.index.facts import list_living
+from quaid.janitor import cleanup, disputes, questions
 from quaid.janitor.decision import WaitingDecisions
 from quaid.janitor.gate import Gate, WorktreeMemory, list_questions
 from quaid.janitor.integrity import find_problems
@@ -28,11 +30,11 @@ from quaid.model import Committed, Edit, Message, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
 from quaid.sync.derived_index import SyncOptions
-from quaid.vault import layout, transaction
+from quaid.vault import files, layout, transaction
 
 if TYPE_CHECKING:
     from quaid.capture.dependencies import Dependencies
-    from quaid.capture.writer import Writer
+    from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.llm import Models
     from quaid.sync.derived_index import SyncReport
@@ -123,6 +125,32 @@ class Janitor:
         )
         self._apply(f"answer {reference} {answer}", changes, message)
         return meant
+
+    def dispute(self, reference: str, why: str = "") -> WriteResult:
+        """Ask in review/ whether a fact is to be forgotten that its owner says is wrong: once, in their name. `path` is
+        that of the question; `outcome` is disputed, or unchanged where it waits already.
+
+        Raises:
+            NoteNotFoundError, AmbiguousReferenceError
+            NotDisputableError: it is not a fact that holds.
+        """
+        from quaid.capture.writer import WritePlan, WriteResult
+
+        def plan() -> WritePlan:
+            index = self._dependencies.fresh_visible_index()
+            document, *_ = references.resolve_one(index, reference)
+            fact = next((each for each in list_living(index) if each.path == document.path), None)
+            data = files.read_note(self._root, document.path)
+            if fact is None or data is None:
+                raise disputes.NotDisputableError(document.path)
+            if waiting := disputes.is_asked(fact, self.open_questions()):
+                return WritePlan(WriteResult(fact.id, waiting.rel_path, "unchanged", fact.text))
+            place = layout.Layout.of(self._settings.vault)
+            edit, message = disputes.plan_question(fact, data, why, datetime.now(UTC), place)
+            written = WriteResult(fact.id, edit.rel_path, "disputed", fact.text)
+            return WritePlan(written, (edit,), message, author=self._dependencies.history().owner())
+
+        return self._writer.write(f"dispute {reference} {why}", plan).written
 
     def runs(self, limit: int) -> list[Run]:
         """The last runs, newest first."""

@@ -25,6 +25,7 @@ _DONE = {
     "keep_both": ("kept both of", "pair"),
     "conflict": ("settled", "contradiction"),
     "forget": ("forgot", "fact"),
+    "dispute": ("forgot", "disputed fact"),
     "pin": ("pinned", "fact"),
     "graduate": ("activated", "fact"),
     "promote": ("promoted", "fact"),

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from quaid.history.authorship import JANITOR, Authors
 from quaid.history.branches import made_by, written_by
-from quaid.janitor.decision import CONFLICT
+from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_byproduct, read_vetoes
-from quaid.model import Edit, Kind, Note
+from quaid.model import Edit, Kind, Note, note_name
 from quaid.vault import notes
 from quaid.vault.layout import Layout
 
@@ -67,6 +67,11 @@ class Policy:
         """The questions between two facts that the owner has answered with a choice, not carried out yet."""
         return [q for key, q in self.questions.items() if q.kind == CONFLICT and key in self.consents]
 
+    @property
+    def _disputed(self) -> set[str]:
+        """The names of the facts that the owner says are wrong: no night changes them before that is answered."""
+        return {name for question in self.questions.values() if question.kind == DISPUTE for name in question.about}
+
     def admits(self, decision: Decision) -> bool:
         """Return whether `decision` is to be carried out; where not, enter in the report what becomes of it."""
         report = self._report
@@ -82,6 +87,8 @@ class Policy:
             report.overruled += 1
         elif any(map(self._is_protected, decision.edits)) and not (has_consent and decision.kind == CONFLICT):
             report.held_back.append((decision, "it is about a pinned or verified note"))
+        elif not self._disputed.isdisjoint(map(note_name, decision.paths)):
+            report.held_back.append((decision, "you have said that it is wrong"))
         elif question and len(report.asked) >= MAX_QUESTIONS:
             report.held_back.append((decision, "there are enough questions for one night"))
         elif question:

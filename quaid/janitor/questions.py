@@ -44,12 +44,14 @@ _BOXES = {"yes": "Yes, do it", "no": "No, and do not ask again", "both": "Both a
 _BOX = re.compile(r"^([ \t]*[-*+])([ \t]+\[[ xX]\])", re.MULTILINE)
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+\[)([ xX])(\][ \t]+(Yes|No|a|b|Both|Neither)\b)", re.MULTILINE)
 _CHOICE = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+[ab]\b.*\[\[([^\[\]|#]+)", re.MULTILINE)
+_LINKED = re.compile(r"\[\[([^\[\]|#]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A note in review/ as its owner left it. `choices` are the names of the notes that it asks to choose from.
-    `answer` is None while no box is ticked, or several are.
+    """A note in review/ as its owner left it. `choices` are the names of the notes that it asks to choose from, `about`
+    are those of all that it is about. `created` is when it was asked (ISO 8601). `answer` is None while no box is
+    ticked, or several are.
     """
 
     rel_path: str
@@ -59,6 +61,8 @@ class Question:
     key: str
     title: str
     choices: tuple[str, ...]
+    about: tuple[str, ...]
+    created: str
     answer: Answer | None
 
     @property
@@ -114,7 +118,9 @@ def read_question(rel_path: str, data: bytes) -> Question | None:
         return None
     task, kind, key = (str(head.fields[name]) for name in ("task", "kind", "key"))
     title = next((line.removeprefix("# ") for line in head.body.splitlines() if line.startswith("# ")), rel_path)
-    question = Question(rel_path, data, task, kind, key, title, tuple(_CHOICE.findall(head.body)), None)
+    about = tuple(_LINKED.findall(str(head.fields.get("about", ""))))
+    created, choices = str(head.fields.get("created", "")), tuple(_CHOICE.findall(head.body))
+    question = Question(rel_path, data, task, kind, key, title, choices, about, created, None)
     ticked = [word.lower() for _, mark, _, word in _MARK.findall(head.body) if mark != " "]
     answers = {answer for answer in question.answers if answer in ticked}
     return replace(question, answer=answers.pop() if len(answers) == 1 else None)

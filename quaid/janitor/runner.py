@@ -18,9 +18,10 @@ from quaid.history.authorship import Authors
 from quaid.history.branches import last_written
 from quaid.history.signatures import Ranking
 from quaid.index import documents
-from quaid.index.facts import list_living
+from quaid.index.facts import LivingFact, list_living
 from quaid.janitor import night_merge, questions, removal_guard
-from quaid.janitor.decision import CONFLICT, Decision, WaitingDecisions
+from quaid.janitor.decision import CONFLICT, DISPUTE, Decision, WaitingDecisions
+from quaid.janitor.disputes import decide_answered, find_disputed
 from quaid.janitor.night_commits import (
     NightCommit,
     hold_back_approved,
@@ -57,6 +58,8 @@ _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
 _RETIRING = frozenset({"merge", "supersede", CONFLICT})
 """Decisions after which a fact is not what was asked about."""
+_FINDS = {CONFLICT: find_asked_pair, DISPUTE: find_disputed}
+"""The kinds of questions that close when a fact changes -> what finds the facts as they were asked about."""
 _OVERLAPS = "another decision of this night has changed the same note"
 
 
@@ -172,20 +175,21 @@ class Runner:
         facts = list_living(worktree.index())
         for question in list(self._policy.questions.values()):
             is_vetoed = self._policy.is_vetoed(question.key)
-            if question.kind == CONFLICT and not is_vetoed and find_asked_pair(facts, question) is None:
+            find = _FINDS.get(question.kind)
+            if find is not None and not is_vetoed and find(facts, question) is None:
                 self._remove_question(question, worktree, "no longer asked: a fact has changed")
             elif question.answer in _CHOSEN and not is_vetoed:
                 self._policy.consents.add(question.key)
             elif question.answer == "yes" and not is_vetoed:
-                self._carry_out_consent(question, worktree)
+                self._carry_out_consent(question, worktree, facts)
             elif question.answer in (*_CHOSEN, "yes"):
                 self._remove_question(question, worktree, "was undone")
             elif question.answer is not None:
                 self._refuse(question, worktree)
 
-    def _carry_out_consent(self, question: Question, worktree: Worktree) -> None:
+    def _carry_out_consent(self, question: Question, worktree: Worktree, facts: Sequence[LivingFact]) -> None:
         self._policy.consents.add(question.key)
-        waiting = self._dependencies.waiting.get(question.key)
+        waiting = self._dependencies.waiting.get(question.key) or decide_answered(facts, question, worktree.read)
         fitted = [self._fitted(edit, worktree) for edit in waiting.edits] if waiting is not None else []
         edits = tuple(edit for edit in fitted if edit is not None)
         if waiting is not None and len(edits) == len(fitted):

@@ -49,6 +49,16 @@ def escaped(text: str) -> str:
     return re.sub(_ASCII if text.isascii() else _ANY, _escape, text.replace("\r\n", "\n"))
 
 
+def list_unseen(text: str) -> dict[str, list[int]]:
+    """Return each such character with the numbers of the lines that have it, from 1. Ends of lines are none."""
+    found: dict[str, list[int]] = {}
+    for number, line in enumerate(re.split("\r\n|\r|\n", text), 1):
+        unseen = (match[0] for match in re.finditer(_ANY, line) if _escape(match) != match[0])
+        for character in dict.fromkeys(unseen):
+            found.setdefault(character, []).append(number)
+    return found
+
+
 def escaped_json(line: str) -> str:
     r"""Return the same for a line of JSON, which says the same as before: `\u001b`."""
 

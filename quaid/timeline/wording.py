@@ -15,10 +15,10 @@ MAX_NAMED = 2
 MAX_QUOTED = 60
 """Characters of a statement that a line quotes."""
 NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
-_TYPED = {"review", "config", UNDO, MERGE}
+_TYPED = {"review", "config", "dispute", UNDO, MERGE}
 """Tasks that are the owner's own word: no agent is offered them."""
 _DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"} | {
-    "review": "answered:"
+    "review": "answered:", "dispute": "disputed"
 }  # fmt: skip
 """What stands before the colon of a subject that says it best itself -> the word for having done it."""
 _OF_TURNS = {"forget": "forgot", "restore": "restored"}

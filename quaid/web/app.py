@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -18,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoundError, QuaidError
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
+from quaid.web.answer import COMMIT, SAID, Shown, commit_id
 from quaid.web.guard import FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
 from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, File, Page
@@ -70,7 +72,9 @@ class Site:
 
         async def answer(request: Request) -> Response:
             def render(memory: Memory) -> str:
-                return self._render(request, page.template, **page.show(memory, request))
+                shown = page.show(memory, request)
+                template, context = shown if isinstance(shown, Shown) else (page.template, shown)
+                return self._render(request, template, **context)
 
             try:
                 return HTMLResponse(await self._reading.run(render))
@@ -128,8 +132,11 @@ class Site:
         return HTMLResponse(self._render(request, "error.html", sentence=sentence, candidates=candidates), status)
 
     def _render(self, request: Request, template: str, **context: object) -> str:
-        said = MESSAGES.get(request.query_params.get("said", ""))
-        return self._templates.get_template(template).render(said=said, path=request.url.path, **context)
+        said = MESSAGES.get(request.query_params.get(SAID, ""))
+        undoable = commit_id(request.query_params.get(COMMIT, ""))
+        here = quote(request.scope["path"])
+        page = self._templates.get_template(template)
+        return page.render(said=said, undoable=undoable, here=here, path=request.url.path, **context)
 
 
 def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.web.answer import Context, Form, Shown
 from quaid.web.pages.ask import show_ask
+from quaid.web.pages.editing import read_version, save_edit, show_edit
 from quaid.web.pages.graph import make_graph, show_graph
 from quaid.web.pages.memory import show_memory
+from quaid.web.pages.memory_actions import dispute, forget, mark, restore, undo
 from quaid.web.pages.timeline import show_session, show_timeline
 
 if TYPE_CHECKING:
@@ -15,24 +18,14 @@ if TYPE_CHECKING:
 
     from quaid.memory import Memory
 
-Context = Mapping[str, Any]
-Form = Mapping[str, str]
-
 
 class Page(NamedTuple):
-    """A page: `show` returns what its template is given."""
+    """A page: `show` returns what its template is given, or another page in its place."""
 
     path: str
     template: str
-    show: Callable[[Memory, Request], Context]
+    show: Callable[[Memory, Request], Context | Shown]
     title: str = ""
-
-
-class Shown(NamedTuple):
-    """A page that answers an action: what was posted cannot be done as it is, and is not lost."""
-
-    template: str
-    context: Context
 
 
 class Action(NamedTuple):
@@ -56,11 +49,36 @@ class File(NamedTuple):
 PAGES = (
     Page("/", "ask.html", show_ask, "Ask"),
     Page("/memory/{reference:path}", "memory.html", show_memory),
+    Page("/edit/{reference:path}", "edit.html", show_edit),
     Page("/graph", "graph.html", show_graph, "Graph"),
     Page("/timeline", "timeline.html", show_timeline, "Timeline"),
     Page("/session/{reference:path}", "session.html", show_session),
 )
-ACTIONS: tuple[Action, ...] = ()
-FILES: tuple[File, ...] = (File("/graph.json", "application/json", make_graph),)
-MESSAGES: dict[str, str] = {}
+ACTIONS: tuple[Action, ...] = (
+    Action("/edit/{reference:path}", save_edit),
+    Action("/forget/{reference:path}", forget),
+    Action("/restore/{reference:path}", restore),
+    Action("/mark/{reference:path}", mark),
+    Action("/dispute/{reference:path}", dispute),
+    Action("/undo", undo),
+)
+FILES: tuple[File, ...] = (
+    File("/version/{reference:path}", "text/plain", read_version),
+    File("/graph.json", "application/json", make_graph),
+)
+MESSAGES: dict[str, str] = {
+    "edited": "Saved, as a commit in your name.",
+    "unchanged": "Nothing was changed: it is so already.",
+    "left": "It is on disk and not committed: git refused, or your own uncommitted changes are in it. "
+    "See more with: quaid status",
+    "forgotten": "Forgotten. Git keeps it, and you can bring it back.",
+    "restored": "It is back, and holds.",
+    "pinned": "Pinned: it does not fade, and no night changes it.",
+    "unpinned": "No longer pinned.",
+    "verified": "Verified: it does not fade, and no night changes it.",
+    "unverified": "No longer verified.",
+    "disputed": "It waits for your answer: yes forgets it, no keeps it. No night changes it before that.",
+    "undone": "Undone.",
+    "undone_partly": "Undone, but for what was changed since: that stays.",
+}
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""

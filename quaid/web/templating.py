@@ -45,9 +45,9 @@ def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment
     return environment
 
 
-def memory_path(reference: str) -> str:
-    """Return the address of the page of the memory that `reference` means."""
-    return f"/memory/{quote(reference, safe='')}"
+def memory_path(reference: str, page: str = "memory") -> str:
+    """Return the address of the page of the memory that `reference` means, or of another page about it."""
+    return f"/{page}/{quote(reference, safe='')}"
 
 
 def tell_moment(moment: str | None) -> str:

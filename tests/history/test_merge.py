@@ -71,3 +71,8 @@ def test_what_nobody_changed_since_is_taken_back_whole(before, after, now):
     assert revert_change(before, before, now) == (now, ())
     whole = merge_lines(after, now, before)
     assert whole is None or revert_change(before, after, now) == (whole, ())
+
+
+def test_a_change_is_taken_out_of_lines_that_end_otherwise_on_disk():
+    before, after = b"a\nb\nc", b"a\nB\nc"
+    assert revert_change(before, after, b"a\r\nB\r\nnew\nc") == (b"a\r\nb\r\nnew\nc", ())

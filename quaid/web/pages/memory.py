@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.capture.note_edit import MARKABLE, MARKS
+from quaid.capture.writer import FORGETTABLE
+from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoundError
+from quaid.model import Kind
+from quaid.recall.forgotten import find_forgotten
 from quaid.redaction import admit
-from quaid.vault import frontmatter
+from quaid.vault import frontmatter, notes
+from quaid.vault.layout import Layout
+from quaid.web.answer import Shown
 from quaid.web.rendering import render_markdown, render_note
 from quaid.web.word_diff import Piece, diff_words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from quaid.index.views import NoteView
     from quaid.memory import Memory
+    from quaid.model import Note
     from quaid.recall.provenance import NoteChange, Provenance
 
 MAX_CHANGES = 50
@@ -40,18 +50,33 @@ class Span(NamedTuple):
     width: float
 
 
-def show_memory(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return the note that the address means.
+def show_memory(memory: Memory, request: Request) -> Mapping[str, Any] | Shown:
+    """Return the note that the address means; of one that is forgotten a page from which it can be brought back.
 
     Raises:
         NoteNotFoundError, PartNotFoundError, AmbiguousReferenceError
     """
-    view = memory.get(request.path_params["reference"])
+    reference = request.path_params["reference"]
+    try:
+        view = memory.get(reference)
+    except PartNotFoundError:
+        raise
+    except NoteNotFoundError:
+        if shown := _show_forgotten(memory, reference):
+            return shown
+        raise
+    kind = view.document.kind
     found = memory.why(view.reference)
+    parsed = notes.parse_note(view.document.path, view.source, place=_layout(memory))
     is_part = view.turn is not None or bool(view.heading)
     changes = [*filter(None, (found.created,)), *found.edits][::-1]
     return {
         "note": view,
+        "problems": () if is_part else parsed.problems,
+        "can_forget": kind in FORGETTABLE and not view.heading,
+        "marks": {mark: getattr(parsed, mark) for mark in MARKS} if kind in MARKABLE and not is_part else {},
+        "holds": kind == Kind.FACT and not view.document.superseded_by,
+        "questions": [note for note in found.linked_from if note.kind == Kind.REVIEW],
         "title": view.document.title if view.document.kind != "fact" else view.text or view.document.title,
         "body": render_markdown(view.markdown) if is_part else render_note(view.markdown),
         "source": admit(view.markdown, keep_lines=True).text,
@@ -64,6 +89,36 @@ def show_memory(memory: Memory, request: Request) -> Mapping[str, Any]:
             session.path: [turn for turn in found.turns if turn.path == session.path] for session in found.sessions
         },
     }
+
+
+def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
+    found = find_forgotten(memory.git, reference, memory.answers.owners(), _layout(memory))
+    logged = memory.git.branches.read_commits([found.commit_id]) if found else []
+    commit = next(iter(memory.answers.see(each.commit for each in logged)), None)
+    if found is None or commit is None:
+        return None
+    note = notes.parse_note(found.path, found.data, place=_layout(memory))
+    context = {
+        "note_id": note.id,
+        "note_path": found.path,
+        "kind": note.kind.value,
+        "title": note.text if note.kind is Kind.FACT and note.text else note.title,
+        "body": render_note(found.data.decode("utf-8", "replace")),
+        "commit": commit,
+        "turns": list(_list_said(memory, note)),
+    }
+    return Shown("forgotten.html", context)
+
+
+def _list_said(memory: Memory, note: Note) -> Iterator[NoteView]:
+    """Yield the turns that a note cites and that are there still."""
+    for cited in note.citations:
+        with suppress(NoteNotFoundError, AmbiguousReferenceError):
+            yield memory.get(f"{cited.episode}#t{cited.turn}")
+
+
+def _layout(memory: Memory) -> Layout:
+    return Layout.of(memory.settings.vault)
 
 
 def _list_properties(source: str) -> dict[str, list[str]]:

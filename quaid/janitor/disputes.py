@@ -1,0 +1,86 @@
+"""A fact that its owner says is wrong: the question whether it is to be forgotten, and what a yes does.
+
+The question is all there is of it, so every clone has it. While it waits no night changes the fact, and it closes when
+the fact says something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from datetime import datetime
+
+from quaid.errors import BadInputError
+from quaid.index.facts import LivingFact
+from quaid.janitor.decision import DISPUTE, Decision
+from quaid.janitor.evidence import fact_evidence
+from quaid.janitor.model_text import clean_reason, quote
+from quaid.janitor.questions import Question, question_path, render_question
+from quaid.local.runs import evidence_key
+from quaid.model import Edit, Message, note_name
+from quaid.redaction import admit
+from quaid.vault import headings, notes
+from quaid.vault.layout import Layout
+
+_SAID = "You say that it is wrong"
+_WHY = re.compile(rf"^{_SAID}[.:].*$", re.MULTILINE)
+
+
+class NotDisputableError(BadInputError):
+    """Only a fact that holds can be wrong in a way that a yes or no settles."""
+
+    def __init__(self, rel_path: str) -> None:
+        super().__init__(f"{rel_path} is not a fact that holds. Edit or forget it instead: quaid edit {rel_path!r}")
+
+
+def find_disputed(facts: Collection[LivingFact], question: Question) -> LivingFact | None:
+    """Return the one of `facts` that `question` is about; None when it is gone, or says or holds otherwise."""
+    named = (fact for fact in facts if note_name(fact.path) in question.about)
+    return next((fact for fact in named if _key(fact, question.created) == question.key), None)
+
+
+def is_asked(fact: LivingFact, open_questions: Collection[Question]) -> Question | None:
+    """Return the question that waits about `fact`, if its owner has said already that it is wrong."""
+    return next((q for q in open_questions if q.kind == DISPUTE and find_disputed([fact], q)), None)
+
+
+def plan_question(fact: LivingFact, data: bytes, why: str, now: datetime, place: Layout) -> tuple[Edit, Message]:
+    """Return the note that asks about `fact`, whose file holds `data`, and the message of its commit. `why` is what its
+    owner says against it, without secrets.
+    """
+    reason = clean_reason(admit(why).text, "")
+    decision = _decide(fact, data, notes.render_time(now), f"{_SAID}: {reason}" if reason else f"{_SAID}.")
+    edit = Edit(question_path(DISPUTE, decision.key, place), None, render_question(decision, now))
+    trailers = (("Quaid-Task", DISPUTE), ("Quaid-Fact", fact.id))
+    return edit, Message(f"{DISPUTE}: {headings.one_line(fact.text)}", reason, trailers)
+
+
+def decide_answered(
+    facts: Collection[LivingFact], question: Question, read: Callable[[str], bytes | None]
+) -> Decision | None:
+    """Return what a yes to `question` does; None where it is not about a dispute, or the fact is not there."""
+    fact = find_disputed(facts, question) if question.kind == DISPUTE else None
+    data = read(fact.path) if fact is not None else None
+    if fact is None or data is None:
+        return None
+    said = _WHY.search(question.data.decode("utf-8", "replace"))
+    return _decide(fact, data, question.created, said[0] if said else f"{_SAID}.")
+
+
+def _decide(fact: LivingFact, data: bytes, created: str, why: str) -> Decision:
+    return Decision(
+        task=DISPUTE,
+        kind=DISPUTE,
+        key=_key(fact, created),
+        edits=(Edit(fact.path, data, None),),
+        subject=f"forget {quote(fact.text)}",
+        why=why,
+        facts=(fact.id,),
+        always_asks=True,
+        detail=f"> {headings.one_line(fact.text)}\n\n- note: [[{note_name(fact.path)}]]",
+    )
+
+
+def _key(fact: LivingFact, created: str) -> str:
+    # With the moment: who has said no may say later that it is wrong all the same.
+    return evidence_key(DISPUTE, fact_evidence(fact), created)

@@ -1,0 +1,53 @@
+"""The ends of lines: a text that was changed where its own ends are lost gets them back, line by line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+
+_END = re.compile(r"(\r\n|\r|\n)")
+
+
+def restore_lines(before: str, changed: str, seen: Callable[[str], str] = lambda line: line) -> str:
+    """Return `changed`, in which lines may end otherwise, with the ends of `before`. New lines end as most of them do.
+
+    `seen` is what became of an old line in `changed` though nobody has touched it; such a line comes back as it was.
+    """
+    old, ends = _split(before)
+    new, _ = _split(changed)
+    shown = [seen(line) for line in old]
+    usual = Counter(ends[:-1]).most_common(1)[0][0] if len(ends) > 1 else "\n"
+    lines: list[str] = []
+    for there, place in _pair(shown, new):
+        is_same = there is not None and shown[there] == new[place]
+        lines.append(old[there] if there is not None and is_same else new[place])
+        lines.append("" if place == len(new) - 1 else (ends[there] if there is not None else "") or usual)
+    return "".join(lines)
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """The lines of a text and their ends; that of the last is empty."""
+    pieces = _END.split(text)
+    return pieces[::2], [*pieces[1::2], ""]
+
+
+def _pair(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int | None, int]]:
+    """Yield the place of each new line behind that of the old line that it is, or stands for; None for one more."""
+    head = _count_same(old, new)
+    tail = _count_same(old[head:][::-1], new[head:][::-1])
+    yield from ((place, place) for place in range(head))
+    middle = old[head : len(old) - tail], new[head : len(new) - tail]
+    for _, start, end, first, last in SequenceMatcher(None, *middle).get_opcodes():
+        for place in range(first, last):
+            there = start + place - first
+            yield head + there if there < end else None, head + place
+    for place in range(tail):
+        yield len(old) - tail + place, len(new) - tail + place
+
+
+def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
+    """The length of their common beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

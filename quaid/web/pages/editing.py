@@ -1,0 +1,126 @@
+"""Editing a note as it is written: the form, saving it, and both versions where somebody else has changed the lines."""
+
+from __future__ import annotations
+
+import unicodedata
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, QuaidError
+from quaid.history.merge import revert_change
+from quaid.redaction import admit
+from quaid.text.invisible import escaped, list_unseen
+from quaid.vault import files, notes
+from quaid.web.answer import Form, Shown
+from quaid.web.pages.memory_actions import go_to_note
+from quaid.web.textarea import read_from_form, show_in_form
+from quaid.web.word_diff import diff_words
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from quaid.memory import Memory
+
+MAX_EDITED = 512 * 1024
+"""Bytes of a note that is edited on a page: a form holds it twice, each character in up to three bytes."""
+MAX_LINES_NAMED = 5
+"""Of those with a character that nobody sees."""
+
+
+class NotEditableHereError(BadInputError):
+    """A note that a form cannot hold."""
+
+    def __init__(self, rel_path: str, problem: str) -> None:
+        super().__init__(f"{rel_path} {problem}: it cannot be edited on a page. Edit it with: quaid edit {rel_path!r}")
+
+
+def show_edit(memory: Memory, request: Request) -> dict[str, Any]:
+    """Return the form with the whole note that the address means, or a part of.
+
+    Raises:
+        NoteNotFoundError, AmbiguousReferenceError
+        NotEditableHereError: it is too long, or not UTF-8.
+    """
+    path = memory.get(request.path_params["reference"]).document.path
+    data = _read(memory, path)
+    return _fill(request, path, data, _decode(path, data))
+
+
+def read_version(memory: Memory, request: Request) -> bytes:
+    """Return a word for the note that the address means, as it is on disk: another one when it has changed."""
+    return notes.content_hash(_read(memory, memory.get(request.path_params["reference"]).document.path)).encode()
+
+
+def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
+    """Save what the reader has written, as a commit in the owner's name; return the way to the memory. Where that
+    cannot be done: a page with what they wrote.
+    """
+    before, sent = _unpack(form.get("before", "")), form.get("text", "")
+    reference = request.path_params["reference"]
+    after = read_from_form(before, sent)
+    try:
+        path = memory.get(reference).document.path
+        written = memory.writer.save_edit(path, before, after)
+    except NoteChangedError:
+        return _show_both(memory, request, path, before, after)
+    except QuaidError as error:
+        filled = _fill(request, reference, before, show_in_form(after))
+        return Shown("edit.html", {**filled, "problem": str(error).partition("\n")[0]})
+    return go_to_note(written, written.id, "edited")
+
+
+def _show_both(memory: Memory, request: Request, path: str, before: bytes, mine: bytes) -> Shown:
+    """Return the page with the note as it is now, what the reader wrote, and a draft of both."""
+    now = _read(memory, path)
+    # What was changed meanwhile is taken into what the reader wrote, who wins where both changed a line.
+    draft = show_in_form(revert_change(now, before, mine).text)
+    theirs, yours = (admit(text, keep_lines=True).text for text in (_decode(path, now), show_in_form(mine)))
+    filled = _fill(request, path, now, draft)
+    return Shown("conflict.html", {**filled, "theirs": theirs, "yours": yours, "pieces": diff_words(theirs, yours)})
+
+
+def _fill(request: Request, path: str, before: bytes, text: str) -> dict[str, Any]:
+    """What the form is filled with: `before` is the note that it is about to change, `text` what stands in it."""
+    return {
+        "reference": request.path_params["reference"],
+        "note_path": path,
+        "before": urlsafe_b64encode(before).decode(),
+        "version": notes.content_hash(before),
+        "text": text,
+        "unseen": list(_tell_unseen(text)),
+        "problem": "",
+    }
+
+
+def _tell_unseen(text: str) -> Iterator[str]:
+    for character, lines in list_unseen(text).items():
+        name = unicodedata.name(character[0], "a control character").lower()
+        more = f" and {len(lines) - MAX_LINES_NAMED} more" if len(lines) > MAX_LINES_NAMED else ""
+        where = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
+        yield f"{escaped(character)} ({name}) in line{'s' if len(lines) > 1 else ''} {where}{more}"
+
+
+def _read(memory: Memory, path: str) -> bytes:
+    data = files.read_note(memory.root, path)
+    if data is None:
+        raise NoteNotFoundError(path)
+    return data
+
+
+def _decode(path: str, data: bytes) -> str:
+    if len(data) > MAX_EDITED:
+        raise NotEditableHereError(path, f"has more than {MAX_EDITED // 1024} KiB")
+    try:
+        return show_in_form(data)
+    except UnicodeDecodeError as error:
+        raise NotEditableHereError(path, "is not UTF-8") from error
+
+
+def _unpack(packed: str) -> bytes:
+    try:
+        data = urlsafe_b64decode(packed.encode("ascii"))
+        data.decode("utf-8")
+    except ValueError as error:
+        raise BadInputError("The form is not whole: nothing was saved. Open the page of the note again.") from error
+    return data
