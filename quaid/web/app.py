@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from quaid.memory import Memory
 
+Answer = TypeVar("Answer")
 HERE = Path(__file__).parent
 WARM_AFTER_S = 1.0
 """Seconds after the start: the first page, which asks nothing, does not wait for the model."""
@@ -73,11 +75,27 @@ class Site:
                 return self._render(request, page.template, **page.show(memory, request))
 
             try:
-                return HTMLResponse(await self._reading.run(render))
+                return HTMLResponse(await self._read(request, render))
+            except ClientDisconnect:
+                return Response()
             except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
                 return self._tell(request, error)
 
         return Route(page.path, answer)
+
+    async def _read(self, request: Request, job: Callable[[Memory], Answer]) -> Answer:
+        """Return what `job` makes of the memory. One that nobody waits for any more stops: an answer of the past takes
+        seconds, and the slider asks for the next.
+        """
+        reading, leaving = asyncio.create_task(self._reading.run(job)), asyncio.create_task(_wait_until_gone(request))
+        try:
+            await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                raise ClientDisconnect
+            return reading.result()
+        finally:
+            reading.cancel()
+            leaving.cancel()
 
     def act(self, action: Action) -> Route:
         """Return the route of an action: it answers with the way to a page, so that a reload does nothing twice."""
@@ -130,6 +148,11 @@ class Site:
     def _render(self, request: Request, template: str, **context: object) -> str:
         said = MESSAGES.get(request.query_params.get("said", ""))
         return self._templates.get_template(template).render(said=said, path=request.url.path, **context)
+
+
+async def _wait_until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
