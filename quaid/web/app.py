@@ -79,7 +79,7 @@ class Site:
             except ClientDisconnect:
                 return Response()
             except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
-                return self._tell(request, error)
+                return self.tell(request, error)
 
         return Route(page.path, answer)
 
@@ -105,7 +105,7 @@ class Site:
             try:
                 there = await self._writing.run(lambda memory: action.do(memory, form, request))
             except Exception as error:  # noqa: BLE001 - as above
-                return self._tell(request, error)
+                return self.tell(request, error)
             if isinstance(there, str):
                 return RedirectResponse(there, 303)
             return HTMLResponse(self._render(request, there.template, **there.context), 409)
@@ -120,7 +120,7 @@ class Site:
             try:
                 made = await self._reading.run(lambda memory: file.make(memory, request))
             except Exception as error:  # noqa: BLE001 - as above
-                return self._tell(request, error)
+                return self.tell(request, error)
             return Response(made, media_type=file.media_type, headers=saving)
 
         return Route(file.path, answer)
@@ -131,7 +131,7 @@ class Site:
         sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
         return HTMLResponse(self._render(request, "error.html", sentence=sentence), status)
 
-    def _tell(self, request: Request, error: Exception) -> Response:
+    def tell(self, request: Request, error: Exception) -> Response:
         """Return the page for what went wrong: one sentence, and the notes to choose from where several fit."""
         refusal = error if isinstance(error, QuaidError) else refusal_of(error, self._root)
         if refusal is None:
@@ -165,5 +165,7 @@ def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
         Route(LIVE, site.live.answer),
         Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
     ]
-    app = Starlette(routes=routes, lifespan=site.run, exception_handlers={HTTPException: site.tell_http})
+    app = Starlette(
+        routes=routes, lifespan=site.run, exception_handlers={HTTPException: site.tell_http, Exception: site.tell}
+    )
     return Guard(app, keys, port)
