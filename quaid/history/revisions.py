@@ -7,7 +7,7 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 
 from quaid.errors import GitError, RevisionError
@@ -69,6 +69,12 @@ class Revisions:
         seconds, tree = self._run("read a revision", *show)[1].decode().split()
         when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
         return Point(commit_id, when, self._find_folder(wanted, commit_id) if self._repository.prefix else tree)
+
+    def find_first_day(self) -> date | None:
+        """Return the day of the first commit, in UTC; None where there is none."""
+        show = ("log", "--first-parent", "--max-parents=0", "--format=%ct", "HEAD", "--")
+        seconds = self._run("read the history", *show, accept=(0, 128))[1].split()
+        return datetime.fromtimestamp(int(seconds[-1]), UTC).date() if seconds else None
 
     def list_left_out(self) -> set[str]:
         """Return the notes that a sparse checkout leaves out: git has them, and they are not to be on disk."""

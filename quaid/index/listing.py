@@ -77,6 +77,12 @@ def newest_chunks(connection: apsw.Connection, scope: Scope, limit: int) -> list
     return [int(row[0]) for row in rows]
 
 
+def list_values(connection: apsw.Connection, column: Literal["owner", "project"]) -> list[str]:
+    """Return the owners or projects that notes have, by name."""
+    rows = connection.execute(f"SELECT DISTINCT {column} FROM documents WHERE {column} <> '' ORDER BY 1")
+    return [str(row[0]) for row in rows]
+
+
 def list_turns(connection: apsw.Connection, doc_id: int) -> list[int]:
     """Return the numbers of the turns of an episode."""
     rows = connection.execute("SELECT DISTINCT turn FROM chunks WHERE doc_id = ? AND turn IS NOT NULL", (doc_id,))

@@ -94,6 +94,13 @@ def restrict_to(connection: apsw.Connection, owners: Collection[str]) -> None:
         )
 
 
+def list_hidden(connection: apsw.Connection, owners: Collection[str]) -> frozenset[str]:
+    """Return the ids and paths of the notes that others than `owners` keep private."""
+    hidden = f"SELECT id, path FROM documents d WHERE d.privacy = '{PRIVATE}' AND NOT {_is_visible('d', ':owners')}"
+    rows = connection.execute(hidden, {"owners": json.dumps([*owners])})
+    return frozenset(str(name) for row in rows for name in row)
+
+
 def visible_to(connection: apsw.Connection, owners: Collection[str]) -> Scope:
     """Return the scope of all but the private notes of others; `owners` are the names of the one who asks."""
     # From one owner to the next through the index: asked for DISTINCT, SQLite reads all of it.

@@ -25,7 +25,7 @@ from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
 from quaid.index.reader import IndexReader
-from quaid.index.scope import visible_to
+from quaid.index.scope import list_hidden, visible_to
 from quaid.index.views import NoteView, view_note
 from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
@@ -107,10 +107,7 @@ class Answers:
         embedder_of, kept = self._embedding.embedder_of, self._kept.of
         with database.shared_snapshot(connection, second) as second:
             sources = Sources(connection, second, embedder_of, self.matrix, self._postings, self._kept)
-            if options.recent and not query.strip():
-                answer = pipeline.list_newest(sources, self._settings.recall, options, self.helpers())
-            else:
-                answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+            answer = pipeline.answer(sources, query, self._settings.recall, options, self.helpers())
         if options.recent:
             answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
         if core_notes:
@@ -281,15 +278,12 @@ class Answers:
             raise VaultNotFoundError(past.path)
         try:
             sources = Sources(connection, connection, self._embedding.embedder_of, VectorMatrix())
-            answer = pipeline.recall(sources, query, self._settings.recall, options, self.helpers())
+            # What has become private since is not told as it was before.
+            options = replace(options, but_not=list_hidden(self.fresh()[0], options.owners))
+            answer = pipeline.answer(sources, query, self._settings.recall, options, self.helpers())
             conflicts = _list_conflicts(connection, options.owners)
         finally:
             reader.close()
-        # What has become private since is not told as it was before.
-        from quaid.recall.visibility import visible_paths
-
-        kept = set(visible_paths((hit.path for hit in answer.hits), self.fresh()[0], self.visible()))
-        answer = replace(answer, hits=tuple(hit for hit in answer.hits if hit.path in kept))
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
         return _with_degraded(replace(answer, trace=trace), [*past.degraded, *conflicts])
 

@@ -71,7 +71,8 @@ class RecallOptions:
     """The options of one question.
 
     `limit` None means by the size of the memory. `owners` are the names of the one who asks: private notes of others
-    are never seen, empty sees all. `projects` leaves what belongs to one of them or to no project. `exclude_session`
+    are never seen, empty sees all. `of_owners` leaves what belongs to one of them, `but_not` all but
+    these ids and paths. `projects` leaves what belongs to one of them or to no project. `exclude_session`
     is the one that is going on, whose turns the asker still has before it; what was said up to `compacted_at` it has no
     longer. `first` and `last` are the days between which a memory was made; what has no date is in. `at` asks what was
     true on that day. `budget` is in tokens of all that is printed; `beside`
@@ -82,6 +83,8 @@ class RecallOptions:
     limit: int | None = None
     kinds: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()
+    of_owners: frozenset[str] = frozenset()
+    but_not: frozenset[str] = frozenset()
     privacies: frozenset[str] = frozenset()
     statuses: frozenset[str] = frozenset()
     projects: frozenset[str] = frozenset()
@@ -117,6 +120,11 @@ def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
     counts for what is.
     """
     scope = visible_to(connection, options.owners) if options.owners else EVERYTHING
+    if options.of_owners:
+        scope = scope.narrowed(_among("d.owner", "of_owners"), of_owners=json.dumps([*options.of_owners]))
+    if options.but_not:
+        condition = f"NOT ({_among('d.path', 'but_not')} OR {_among('d.id', 'but_not')})"
+        scope = scope.narrowed(condition, but_not=json.dumps([*options.but_not]))
     if options.privacies:
         scope = scope.narrowed(_among("d.privacy", "privacies"), privacies=json.dumps([*options.privacies]))
     if options.statuses:

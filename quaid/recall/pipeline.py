@@ -59,6 +59,15 @@ class Helpers:
     owner_names: Sequence[str] = ()
 
 
+def answer(
+    sources: Sources, text: str, settings: RecallSettings, options: RecallOptions, helpers: Helpers | None = None
+) -> Recall:
+    """Return what answers `text`, or the newest memories where these are asked for and nothing else is."""
+    if options.recent and not text.strip():
+        return list_newest(sources, settings, options, helpers)
+    return recall(sources, text, settings, options, helpers)
+
+
 def recall(
     sources: Sources,
     text: str,

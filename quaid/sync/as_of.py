@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,7 @@ class PastIndexes:
         self._present = state_folder(root) / INDEX_FILE
         self._folder = state_folder(root) / AS_OF_DIR
         self._known: dict[str, Past] = {}
+        self._first_day: date | None = None
 
     def open(self, wanted: str, progress: Progress | None = None) -> Past:
         """Return the index of the vault at a revision, or at the end of a day (2026-03-01); make it if there is none.
@@ -88,6 +90,11 @@ class PastIndexes:
         if not past.degraded:  # under its id alone: a branch moves on, a commit does not
             self._known[past.commit] = past
         return past
+
+    def first_day(self) -> date | None:
+        """Return the day of the first commit, which can be asked for; None where there is none yet."""
+        self._first_day = self._first_day or self._git().revisions.find_first_day()
+        return self._first_day
 
     @contextmanager
     def discarding(self) -> Iterator[None]:

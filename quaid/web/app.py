@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from quaid.memory import Memory
 
+Answer = TypeVar("Answer")
 HERE = Path(__file__).parent
 WARM_AFTER_S = 1.0
 """Seconds after the start: the first page, which asks nothing, does not wait for the model."""
@@ -77,11 +79,27 @@ class Site:
                 return self._render(request, template, **context)
 
             try:
-                return HTMLResponse(await self._reading.run(render))
+                return HTMLResponse(await self._read(request, render))
+            except ClientDisconnect:
+                return Response()
             except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
-                return self._tell(request, error)
+                return self.tell(request, error)
 
         return Route(page.path, answer)
+
+    async def _read(self, request: Request, job: Callable[[Memory], Answer]) -> Answer:
+        """Return what `job` makes of the memory. One that nobody waits for any more stops: an answer of the past takes
+        seconds, and the slider asks for the next.
+        """
+        reading, leaving = asyncio.create_task(self._reading.run(job)), asyncio.create_task(_wait_until_gone(request))
+        try:
+            await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                raise ClientDisconnect
+            return reading.result()
+        finally:
+            reading.cancel()
+            leaving.cancel()
 
     def act(self, action: Action) -> Route:
         """Return the route of an action: it answers with the way to a page, so that a reload does nothing twice."""
@@ -91,7 +109,7 @@ class Site:
             try:
                 there = await self._writing.run(lambda memory: action.do(memory, form, request))
             except Exception as error:  # noqa: BLE001 - as above
-                return self._tell(request, error)
+                return self.tell(request, error)
             if isinstance(there, str):
                 return RedirectResponse(there, 303)
             return HTMLResponse(self._render(request, there.template, **there.context), 409)
@@ -106,7 +124,7 @@ class Site:
             try:
                 made = await self._reading.run(lambda memory: file.make(memory, request))
             except Exception as error:  # noqa: BLE001 - as above
-                return self._tell(request, error)
+                return self.tell(request, error)
             return Response(made, media_type=file.media_type, headers=saving)
 
         return Route(file.path, answer)
@@ -117,7 +135,7 @@ class Site:
         sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
         return HTMLResponse(self._render(request, "error.html", sentence=sentence), status)
 
-    def _tell(self, request: Request, error: Exception) -> Response:
+    def tell(self, request: Request, error: Exception) -> Response:
         """Return the page for what went wrong: one sentence, and the notes to choose from where several fit."""
         refusal = error if isinstance(error, QuaidError) else refusal_of(error, self._root)
         if refusal is None:
@@ -139,6 +157,11 @@ class Site:
         return page.render(said=said, undoable=undoable, here=here, path=request.url.path, **context)
 
 
+async def _wait_until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
     """Return the ASGI application for the vault at `root`, which is served at `port` of this machine until `ending`."""
     site = Site(root, keys, ending)
@@ -149,5 +172,7 @@ def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
         Route(LIVE, site.live.answer),
         Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
     ]
-    app = Starlette(routes=routes, lifespan=site.run, exception_handlers={HTTPException: site.tell_http})
+    app = Starlette(
+        routes=routes, lifespan=site.run, exception_handlers={HTTPException: site.tell_http, Exception: site.tell}
+    )
     return Guard(app, keys, port)

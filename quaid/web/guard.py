@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -133,11 +132,9 @@ class Guard:
         return headers
 
     def _check_cookie(self, headers: dict[str, str]) -> None:
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            found = None
-        if found is None or not _is_same(found.value, self._keys.cookie):
+        # Not SimpleCookie: one odd cookie of another server of this machine, and it reads none of them.
+        pairs = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
+        if not any(name == self._cookie and _is_same(value, self._keys.cookie) for name, _, value in pairs):
             raise RefusedError("This browser was not let in. Open the address that quaid view has printed.")
 
     async def _read_form(self, headers: dict[str, str], receive: Receive) -> dict[str, str]:
@@ -146,10 +143,12 @@ class Guard:
         body = bytearray()
         while True:
             message = await receive()
+            if message["type"] == "http.disconnect":  # half of a note is not to be saved
+                raise RefusedError("The form did not arrive as a whole.")
             body += message.get("body", b"")
             if len(body) > MAX_BODY:
                 raise RefusedError(f"A form may have {MAX_BODY:,} bytes. For longer notes: quaid edit REF")
-            if message["type"] == "http.disconnect" or not message.get("more_body"):
+            if not message.get("more_body"):
                 break
         try:
             form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000, errors="strict"))

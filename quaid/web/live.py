@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from quaid.errors import QuaidError
 from quaid.sync.watcher import Notice, concerns_notes, observe, why_incomplete
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 
 LIVE = "/live"
 """The address of the events."""
+EVENTS = "text/event-stream"
 GATHER_S = 0.3
 """Seconds in which changes are gathered before pages are told: a night, or a pull, writes many notes."""
+MAX_STREAMS = 32
+"""Pages that listen at the same time. One more is told so, and learns of changes when it is loaded again."""
+CHECK_S = 2.0
+"""The interval at which is looked whether the folder is still the one that is listened to: a disk may come and go."""
 POLL_S = 1.0
 """The interval at which a file system is looked through that reports no changes."""
 
@@ -40,6 +45,8 @@ class Live:
         self._changed = asyncio.Event()
         self._told = asyncio.Condition()
         self._version = ""
+        self.streams = 0
+        """Pages that listen now."""
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -51,26 +58,45 @@ class Live:
                 with suppress(RuntimeError):  # the loop has ended
                     loop.call_soon_threadsafe(self._changed.set)
 
-        telling = asyncio.create_task(self._tell())
-        observer = await run_in_threadpool(_listen, self._root, notice)
+        tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._listen(notice))]
         try:
             yield
         finally:
-            telling.cancel()
-            if observer is not None:
-                await run_in_threadpool(observer.stop)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
-    async def answer(self, _: Request) -> StreamingResponse:
+    async def answer(self, request: Request) -> Response:
         """Answer with an event for each change, as long as the page is open."""
-        return StreamingResponse(self._list_events(), media_type="text/event-stream")
+        if request.method == "HEAD":
+            return Response(media_type=EVENTS)
+        if self.streams >= MAX_STREAMS:
+            return PlainTextResponse("Too many pages are open. This one shows changes when it is loaded again.\n", 503)
+        return StreamingResponse(self._list_events(), media_type=EVENTS)
+
+    async def _listen(self, notice: Notice) -> None:
+        """Listen to the folder, and again to the one that has come in its place."""
+        while True:
+            observed = _identify(self._root)
+            observer = await run_in_threadpool(_observe, self._root, notice) if observed else None
+            try:
+                if self._version:  # it may have changed while nobody listened
+                    self._changed.set()
+                await asyncio.sleep(CHECK_S)
+                while observer is not None and _is_listening(observer) and _identify(self._root) == observed:  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(CHECK_S)
+            finally:
+                if observer is not None:
+                    observer.stop()
 
     async def _list_events(self) -> AsyncIterator[str]:
         """Yield the version of the memory, and again each time it has another."""
-        if not self._version:
-            await self._look()
+        self.streams += 1
         ending = asyncio.create_task(self._ending.wait())
         try:
             sent = ""
+            if not self._version:
+                await self._look()
             while not ending.done():
                 if sent != self._version:
                     sent = self._version
@@ -79,6 +105,7 @@ class Live:
                 await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
                 waiting.cancel()
         finally:
+            self.streams -= 1
             ending.cancel()
 
     async def _wait_for_other_than(self, version: str) -> None:
@@ -90,19 +117,42 @@ class Live:
             await self._changed.wait()
             await asyncio.sleep(GATHER_S)
             self._changed.clear()
-            with suppress(QuaidError, OSError):  # the page that is asked for next says what is wrong
-                await self._look()
+            await self._look()
 
     async def _look(self) -> None:
-        version = await self._reading.run(_read_version)
+        try:
+            version = await self._reading.run(_read_version)
+        except (QuaidError, OSError):  # the page that is asked for next says what is wrong
+            return
         async with self._told:
             self._version = version
             self._told.notify_all()
 
 
-def _listen(root: Path, notice: Notice) -> BaseObserver | None:
+def _identify(root: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from another that comes in its place; None where there is none."""
+    try:
+        about = root.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+def _is_listening(observer: BaseObserver) -> bool:
+    return all(emitter.is_alive() for emitter in observer.emitters)
+
+
+def _observe(root: Path, notice: Notice) -> BaseObserver | None:
+    with suppress(FileNotFoundError):  # gone meanwhile
+        return _observe_somehow(root, notice)
+    return None
+
+
+def _observe_somehow(root: Path, notice: Notice) -> BaseObserver:
     try:
         return observe(root, notice, poll_s=POLL_S if why_incomplete(root) else None)
+    except FileNotFoundError:
+        raise
     except OSError:  # the system has no watches left
         return observe(root, notice, poll_s=POLL_S)
 

@@ -67,7 +67,8 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
                 used,
                 http=loopback.protocol_with_timeout(),
                 ws="none",
-                log_level="warning",
+                log_level="critical",  # what any program of this machine sends is not told in the terminal
+                proxy_headers=False,
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=1,

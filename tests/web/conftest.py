@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 from starlette.testclient import TestClient
@@ -71,3 +72,17 @@ def client(site):
     site.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)
     yield site
     site.cookies.clear()
+
+
+@pytest.fixture
+def open_client(monkeypatch):
+    """A function that gives a browser which was let in to a vault."""
+    be_calm(monkeypatch)
+    with ExitStack() as opened:
+
+        def enter(vault) -> TestClient:
+            client = TestClient(make_app(vault.root, KEYS, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}")
+            client.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)
+            return opened.enter_context(client)
+
+        yield enter

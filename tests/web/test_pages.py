@@ -45,10 +45,10 @@ def test_every_page_is_whole_and_has_nothing_inline(client, path):
 def test_a_question_is_answered_and_each_answer_says_why(client):
     text = client.get("/?q=oat+milk").text
     assert "Maya takes oat milk in her coffee" in text
-    assert "found by" in text
+    assert "by words" in text
     assert re.search(r'<rect class="c1" x="0\.00" width="[1-9]', text)
     assert 'href="/memory/01milk"' in text
-    assert "How it was found" in text
+    assert "How this answer came about" in text
 
 
 def test_without_a_question_the_newest_are_shown(client):

@@ -66,9 +66,9 @@ def test_a_link_leads_to_the_memory_or_plainly_to_the_web(link):
 
 @pytest.mark.parametrize("text", ["[", "[[", "*a", "> ", "`", "![a](", "==a", "^a ", "<", "| ", "<!--", "[a]: b\n"])
 def test_a_note_made_to_take_long_does_not(text):
-    started = time.monotonic()
+    started = time.thread_time()
     render_markdown(text * (60_000 // len(text)))
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_secrets_are_left_out():

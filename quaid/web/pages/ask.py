@@ -2,77 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
 
-from quaid.errors import QuaidError, UsageError
-from quaid.model import PRIVACIES, Hit
+from quaid.errors import GitError, QuaidError, UsageError
+from quaid.index.listing import list_values
+from quaid.index.views import view_note
+from quaid.model import PRIVACIES, Hit, Recall
 from quaid.recall.options import KINDS
-from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
+from quaid.recall.trace import group_left_out, list_degraded
 from quaid.text.dates import parse_day
 from quaid.text.quoting import describe, describe_rivals
+from quaid.web.explanation import explain, share_score, tell_channels
+from quaid.web.templating import memory_path
 
 if TYPE_CHECKING:
+    import apsw
     from starlette.requests import Request
 
     from quaid.memory import Memory
 
 NEWEST = 12
 """Memories that are shown where nothing is asked."""
-MAX_COLOURS = 4
-"""Kinds of evidence with a colour of their own."""
-MAX_LEFT_OUT = 20
+MAX_LEFT_OUT = 8
 """Named for each reason."""
-FIELDS = ("q", "kind", "project", "privacy", "from", "to", "at", "as_of", "superseded")
+MAX_CHOICES = 200
+"""Owners and projects to choose from."""
+FIELDS = ("q", "kind", "owner", "project", "privacy", "from", "to", "at", "as_of", "superseded")
 
 
-class Share(NamedTuple):
-    """A part of a score: `start` and `width` in percent of the best score, `colour` from 1, 0 for what has none."""
+class History(NamedTuple):
+    """The days that the slider goes through, as numbers from the `first`; the last is now."""
 
-    name: str
-    value: float
-    start: float
-    width: float
-    colour: int
+    first: str
+    days: int
+    chosen: int
 
 
 def show_ask(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return the answer to the question in the address. Nothing is recorded: looking does not count as use."""
+    now = datetime.now(UTC)
     asked = {name: request.query_params.get(name, "").strip() for name in FIELDS}
-    shown: dict[str, Any] = {"asked": asked, "kinds": KINDS, "privacies": PRIVACIES, "found": None, "problem": ""}
+    index = memory.index()
+    shown: dict[str, Any] = {
+        "asked": asked,
+        "kinds": KINDS,
+        "privacies": PRIVACIES,
+        "owners": list_values(index, "owner")[:MAX_CHOICES],
+        "projects": list_values(index, "project")[:MAX_CHOICES],
+        "history": _read_history(memory, asked["as_of"], now.date()),
+        "present": f"/?{urlencode({name: value for name, value in asked.items() if value and name != 'as_of'})}",
+        "found": None,
+        "problem": "",
+    }
     try:
-        options = _read_options(asked, datetime.now(UTC))
-        limit, as_of = (None, asked["as_of"] or None) if asked["q"] else (NEWEST, None)
+        options = _read_options(asked, now)
+        limit, as_of = None if asked["q"] else NEWEST, asked["as_of"] or None
         # As fast as it is typed: no model is asked for each letter.
         found = memory.recall(
             asked["q"], limit, as_of=as_of, keep=False, recent=not asked["q"], depth="fast", **options
         )
     except QuaidError as error:
         return {**shown, "problem": str(error)}
-    best = max((1.0, *(hit.score for hit in found.hits)))
+    return {**shown, **_tell_answer(memory, index, found)}
+
+
+def _tell_answer(memory: Memory, index: apsw.Connection, found: Recall) -> Mapping[str, Any]:
     trace: Mapping[str, Any] = found.trace
+    best = max((1.0, *(hit.score for hit in found.hits)))
+    settings = memory.settings.recall
     slowest = max((stage["took_ms"] for stage in trace.get("stages", ())), default=0.0)
     return {
-        **shown,
         "found": found,
-        "hits": [(hit, describe(hit), describe_rivals(hit), list(share_score(hit, best))) for hit in found.hits],
+        "hits": [
+            (hit, describe(hit), describe_rivals(hit), list(share_score(hit, best)), tell_channels(hit, trace))
+            for hit in found.hits
+        ],
+        "origins": dict(_list_origins(found.hits)),
+        "explained": explain(found, settings.gate, settings.cut_share),
         "degraded": list_degraded(found.degraded, trace),
         "then": trace.get("as_of"),
         "stages": [(stage, 100 * stage["took_ms"] / slowest if slowest else 0) for stage in trace.get("stages", ())],
-        "left_out": {why: list(scores.items())[:MAX_LEFT_OUT] for why, scores in group_left_out(trace).items()},
+        "left_out": {
+            why: [(hit_id, score, _name(index, hit_id)) for hit_id, score in [*scores.items()][:MAX_LEFT_OUT]]
+            for why, scores in group_left_out(trace).items()
+        },
     }
 
 
-def share_score(hit: Hit, best: float) -> Iterator[Share]:
-    """Yield what the score of a hit is made of, as stretches of one bar; what speaks against it has no width."""
-    parts = {name: value for name, value in split_score(hit).items() if abs(value) >= MIN_SHOWN}
-    total = sum(value for value in parts.values() if value > 0)
-    start = 0.0
-    for place, (name, value) in enumerate(parts.items(), 1):
-        width = 100 * hit.score / best * value / total if value > 0 else 0.0
-        yield Share(name.replace("_", " "), value, start, width, place if place <= MAX_COLOURS and value > 0 else 0)
-        start += width
+def _name(index: apsw.Connection, hit_id: str) -> str:
+    """Return what a memory that was left out says, empty where the memory of now does not have it."""
+    try:
+        return view_note(index, hit_id).text.strip()
+    except QuaidError:
+        return ""
+
+
+def _list_origins(hits: Sequence[Hit]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield for each turn among the hits the address and the name of its conversation."""
+    for hit in hits:
+        if hit.turn is not None:
+            yield hit.id, (f"{memory_path(hit.path)}#b-t{hit.turn}", hit.heading or hit.path)
+
+
+def _read_history(memory: Memory, as_of: str, today: date) -> History | None:
+    """Return the days that can be asked for; None where there is no history to go back in."""
+    try:
+        first = memory.answers.pasts().first_day()
+    except GitError:
+        return None
+    if first is None or first >= today:
+        return None
+    try:
+        chosen = date.fromisoformat(as_of)
+    except ValueError:
+        chosen = today
+    days = (today - first).days
+    return History(first.isoformat(), days, min(days, max(0, (chosen - first).days)))
 
 
 def _read_options(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
@@ -91,6 +139,7 @@ def _read_options(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
     return {
         "kinds": frozenset({asked["kind"]} - {""}),
         "privacies": frozenset({asked["privacy"]} - {""}),
+        "of_owners": frozenset({asked["owner"]} - {""}),
         "projects": frozenset({asked["project"]} - {""}),
         "first": day("from", end=False),
         "last": day("to", end=True),
