@@ -15,9 +15,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoundError, QuaidError
+from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
+from quaid.timeline.undo import ChangeNotFoundError
 from quaid.web.guard import FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
 from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, File, Page
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
 
 HERE = Path(__file__).parent
+NOT_FOUND = (NoteNotFoundError, AmbiguousReferenceError, ChangeNotFoundError)
 WARM_AFTER_S = 1.0
 """Seconds after the start: the first page, which asks nothing, does not wait for the model."""
 
@@ -70,7 +72,8 @@ class Site:
 
         async def answer(request: Request) -> Response:
             def render(memory: Memory) -> str:
-                return self._render(request, page.template, **page.show(memory, request))
+                counts = {each.path: each.count_waiting(memory) for each in PAGES if each.count_waiting}
+                return self._render(request, page.template, counts=counts, **page.show(memory, request))
 
             try:
                 return HTMLResponse(await self._reading.run(render))
@@ -121,15 +124,15 @@ class Site:
             sentence, status = f"This is a bug in Quaid ({type(error).__name__}). The report is in {path}", 500
         else:
             sentence = str(refusal).partition("\n")[0]
-            status = (
-                404 if isinstance(refusal, (NoteNotFoundError, PartNotFoundError, AmbiguousReferenceError)) else 400
-            )
+            status = 404 if isinstance(refusal, NOT_FOUND) else 400
         candidates = getattr(refusal, "candidates", ())
         return HTMLResponse(self._render(request, "error.html", sentence=sentence, candidates=candidates), status)
 
     def _render(self, request: Request, template: str, **context: object) -> str:
         said = MESSAGES.get(request.query_params.get("said", ""))
-        return self._templates.get_template(template).render(said=said, path=request.url.path, **context)
+        return self._templates.get_template(template).render(
+            said=said, path=request.url.path, **{"counts": {}, **context}
+        )
 
 
 def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:

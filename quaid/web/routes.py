@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.web.pages.ask import show_ask
+from quaid.web.pages.change import show_change
 from quaid.web.pages.memory import show_memory
+from quaid.web.pages.nights import show_night, show_nights
+from quaid.web.pages.review import answer_question, carry_out_answers, count_open, show_review
+from quaid.web.pages.undo import undo_change
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -18,12 +22,13 @@ Form = Mapping[str, str]
 
 
 class Page(NamedTuple):
-    """A page: `show` returns what its template is given."""
+    """A page: `show` returns what its template is given, `count_waiting` how much waits there."""
 
     path: str
     template: str
     show: Callable[[Memory, Request], Context]
     title: str = ""
+    count_waiting: Callable[[Memory], int] | None = None
 
 
 class Shown(NamedTuple):
@@ -54,8 +59,22 @@ class File(NamedTuple):
 PAGES = (
     Page("/", "ask.html", show_ask, "Ask"),
     Page("/memory/{reference:path}", "memory.html", show_memory),
+    Page("/review", "review.html", show_review, "Review", count_open),
+    Page("/nights", "nights.html", show_nights, "Nights"),
+    Page("/nights/{run}", "night.html", show_night),
+    Page("/change/{commit}", "change.html", show_change),
 )
-ACTIONS: tuple[Action, ...] = ()
+ACTIONS: tuple[Action, ...] = (
+    Action("/review/answer", answer_question),
+    Action("/review/carry-out", carry_out_answers),
+    Action("/undo", undo_change),
+)
 FILES: tuple[File, ...] = ()
-MESSAGES: dict[str, str] = {}
+MESSAGES: dict[str, str] = {
+    "answered": "Your answer is committed.",
+    "carried-out": "What you have answered was carried out, as far as it says here.",
+    "nothing-to-carry-out": "Nothing was carried out: the questions stay as they are.",
+    "undone": "It was undone. The undo is a commit, which can be undone too.",
+    "nothing-undone": "Nothing was changed: it is undone already, or has only asked and counted.",
+}
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""
