@@ -115,6 +115,16 @@ def list_known(connection: apsw.Connection, only: Collection[str] | None = None)
         yield row[0], KnownFile._make(row[1:])
 
 
+def list_called(connection: apsw.Connection, names: Collection[str]) -> list[str]:
+    """Return the paths of the notes whose files are called one of `names`, as links have them."""
+    rows = connection.execute(
+        "SELECT path FROM documents JOIN names USING (doc_id) "
+        "WHERE position = 0 AND name_key IN (SELECT value FROM json_each(?)) ORDER BY path",
+        (json.dumps([name_key(name) for name in names]),),
+    )
+    return [str(row[0]) for row in rows]
+
+
 def list_stats(connection: apsw.Connection) -> Iterator[tuple[str, int, int, int, int, int]]:
     """Yield path, size, times of modification and change, inode and time of reading of every file."""
     rows: Iterator[Any] = connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")

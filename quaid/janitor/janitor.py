@@ -13,7 +13,7 @@ from quaid.history.authorship import JANITOR
 from quaid.index import references
 from quaid.index.facts import list_living
 from quaid.janitor import cleanup, disputes, questions
-from quaid.janitor.decision import WaitingDecisions
+from quaid.janitor.decision import Decision, WaitingDecisions
 from quaid.janitor.gate import Gate, WorktreeMemory, list_questions
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
@@ -29,8 +29,10 @@ from quaid.local.runs import Judgements, Proposals, Run, Runs
 from quaid.model import Committed, Edit, Message, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
+from quaid.recall.visibility import find_hidden_names
 from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout, transaction
+from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.capture.dependencies import Dependencies
@@ -100,7 +102,25 @@ class Janitor:
 
     def open_questions(self) -> list[Question]:
         """The questions that wait for the owner, by path."""
-        return questions.list_questions(self._root, layout.Layout.of(self._settings.vault))
+        return questions.list_questions(self._root, Layout.of(self._settings.vault))
+
+    def visible_questions(self) -> list[Question]:
+        """The same without those about a note that another owner keeps private, and those that no box can answer."""
+        index, owners = self._dependencies.fresh_index(), self._dependencies.owners()
+        found = [question for question in self.open_questions() if questions.is_answerable(question)]
+        hidden = find_hidden_names(
+            {name for question in found for name in question.about},
+            index,
+            self._dependencies.visible_index(),
+            self._dependencies.history(),
+            owners,
+            Layout.of(self._settings.vault),
+        )
+        return [question for question in found if hidden.isdisjoint(question.about)]
+
+    def find_decision(self, key: str) -> Decision | None:
+        """The decision that waits for an answer to the question `key`; None where another machine has asked it."""
+        return WaitingDecisions(Proposals(self._state / LOCAL_FILE), datetime.now(UTC).date()).get(key)
 
     def answer(self, reference: str, answer: Answer) -> list[Question]:
         """Tick a box of the question named by its file or key, or of `all` that take this answer, for the next run.
@@ -156,6 +176,11 @@ class Janitor:
         """The last runs, newest first."""
         return self._runs.list(limit)
 
+    def find_run(self, run: str) -> Run | None:
+        """The run of this id, as this machine has noted it down."""
+        found = self._runs.get(run)
+        return found if found and found.run == run else None
+
     # -- a run ---------------------------------------------------------------------------------------------------
 
     def _run(self, options: RunOptions, name: str, now: datetime, notes_before: int | None) -> RunReport:
@@ -168,7 +193,7 @@ class Janitor:
                 settings=self._settings,
                 embedding=self._dependencies.embedding,
                 history=self._dependencies.history(),
-                models=self._models,
+                models=(lambda: None) if options.only_answers else self._models,
                 judgements=judgements,
                 waiting=WaitingDecisions(Proposals(local), now.date()),
                 notes_before=notes_before,

@@ -28,12 +28,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from quaid.janitor.decision import CONFLICT, Decision
 from quaid.model import note_name
-from quaid.vault import files, frontmatter, notes
+from quaid.vault import files, frontmatter, markdown, notes
 from quaid.vault.layout import DEFAULT, Layout, is_question
 
 Answer = Literal["yes", "no", "a", "b", "both", "neither"]
@@ -43,15 +44,15 @@ FOLDER = "review"
 _BOXES = {"yes": "Yes, do it", "no": "No, and do not ask again", "both": "Both are true", "neither": "Neither is true"}
 _BOX = re.compile(r"^([ \t]*[-*+])([ \t]+\[[ xX]\])", re.MULTILINE)
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+\[)([ xX])(\][ \t]+(Yes|No|a|b|Both|Neither)\b)", re.MULTILINE)
+_LINK = re.compile(r"\[\[([^\[\]|#]+)")
 _CHOICE = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+[ab]\b.*\[\[([^\[\]|#]+)", re.MULTILINE)
-_LINKED = re.compile(r"\[\[([^\[\]|#]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A note in review/ as its owner left it. `choices` are the names of the notes that it asks to choose from, `about`
-    are those of all that it is about. `created` is when it was asked (ISO 8601). `answer` is None while no box is
-    ticked, or several are.
+    """A note in review/ as its owner left it. `about` are the names of the notes that it is about, `choices` of those
+    that it asks to choose from. `created` is when it was asked (ISO 8601). `answer` is None while no box is ticked, or
+    several are.
     """
 
     rel_path: str
@@ -60,8 +61,8 @@ class Question:
     kind: str
     key: str
     title: str
-    choices: tuple[str, ...]
     about: tuple[str, ...]
+    choices: tuple[str, ...]
     created: str
     answer: Answer | None
 
@@ -111,19 +112,29 @@ def render_question(decision: Decision, now: datetime) -> bytes:
     return "\n".join([f"{head}{body}", "", *(f"- [ ] {box}" for box in boxes), ""]).encode()
 
 
+@lru_cache(maxsize=256)  # every page asks how many there are
 def read_question(rel_path: str, data: bytes) -> Question | None:
     """The question in a note of review/, None for any other note."""
-    head = frontmatter.parse(data.decode("utf-8", errors="replace"))
+    text = data.decode("utf-8", errors="replace")
+    head = frontmatter.parse(text)
     if not is_question(head.fields):
         return None
     task, kind, key = (str(head.fields[name]) for name in ("task", "kind", "key"))
     title = next((line.removeprefix("# ") for line in head.body.splitlines() if line.startswith("# ")), rel_path)
-    about = tuple(_LINKED.findall(str(head.fields.get("about", ""))))
-    created, choices = str(head.fields.get("created", "")), tuple(_CHOICE.findall(head.body))
-    question = Question(rel_path, data, task, kind, key, title, choices, about, created, None)
+    choices = tuple(_CHOICE.findall(head.body))
+    about = tuple(dict.fromkeys([*_LINK.findall(text[: frontmatter.body_start(text)]), *choices]))
+    created = str(head.fields.get("created", ""))
+    question = Question(rel_path, data, task, kind, key, title, about, choices, created, None)
     ticked = [word.lower() for _, mark, _, word in _MARK.findall(head.body) if mark != " "]
     answers = {answer for answer in question.answers if answer in ticked}
     return replace(question, answer=answers.pop() if len(answers) == 1 else None)
+
+
+def is_answerable(question: Question) -> bool:
+    """Return whether it has its boxes, and is not in the middle of a merge."""
+    text = question.data.decode("utf-8", errors="replace")
+    has_boxes = any(tick(question, answer) != question.data for answer in question.answers)
+    return has_boxes and not markdown.has_conflict_markers(text)
 
 
 def tick(question: Question, answer: Answer) -> bytes:

@@ -54,8 +54,10 @@ if TYPE_CHECKING:
     from quaid.recall.records import RecallRecords
 
 MAX_GAPS = 100
+_CHOOSING = "resolve"
+"""The task that carries out which of two facts is true."""
 _CHOSEN = ("a", "b", "neither")
-"""Answers to a question between two facts that `resolve` carries out."""
+"""Answers to a question between two facts that it carries out."""
 _RETIRING = frozenset({"merge", "supersede", CONFLICT})
 """Decisions after which a fact is not what was asked about."""
 _FINDS = {CONFLICT: find_asked_pair, DISPUTE: find_disputed}
@@ -65,13 +67,21 @@ _OVERLAPS = "another decision of this night has changed the same note"
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """`tasks` are names from the table; none means all."""
+    """`tasks` are names from the table; none means all. With `only_answers` what the owner has answered is carried out
+    and nothing else is decided: no model is asked.
+    """
 
     tasks: tuple[str, ...] = ()
     dry_run: bool = False
     accept_removals: bool = False
     take_over: bool = False
     """Tidy here though another machine holds the lease."""
+    only_answers: bool = False
+
+    @classmethod
+    def for_answers(cls) -> RunOptions:
+        """The options of a run that carries out what the owner has answered, and nothing else."""
+        return cls(tasks=(_CHOOSING,), only_answers=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +311,7 @@ class Runner:
             vetoed=frozenset(veto.key for veto in vetoes),
             done=frozenset(decision.key for decision in self._report.done),
             answered=self._policy.answered(),
+            only_answers=self._options.only_answers,
             gaps=dependencies.books.gaps(MAX_GAPS)[0],
             ledger=lambda: dependencies.books.plan_fold(worktree.read),
             written=self._written,
@@ -356,7 +367,7 @@ class Runner:
         told = {decision.key for decision, _ in self._report.held_back}
         for key in sorted(self._policy.consents & self._policy.questions.keys() - told):
             waiting = self._dependencies.waiting.get(key)
-            if waiting is not None and waiting.task in names:
+            if waiting is not None and (self._options.only_answers or waiting.task in names):
                 self._report.held_back.append((waiting, "its notes have changed since you were asked"))
 
     def _write_questions(self, worktree: Worktree) -> None:

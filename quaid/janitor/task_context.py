@@ -50,7 +50,8 @@ class TaskContext:
     the vault, None where there is none. `use_of` maps ids to how memories were used. `models` is None where no model
     may be asked. `vetoes` of this task, newest first, are examples for a prompt of what the owner did not want;
     `vetoed` are the keys of all of them, of whatever task; `done` are those of what this run has carried out already.
-    `answered` are the questions between two facts that the owner has answered with a choice.
+    `answered` are the questions between two facts that the owner has answered with a choice; with `only_answers`
+    nothing else is to be decided.
     `gaps` are the questions asked in vain, newest first. `ledger` plans this device's recall counters. `written` is
     when a commit last changed each file. `stale_docs` and `grown_docs` look at the documents of projects. `remark`
     puts a sentence into the run's report. `doubts` says of facts, by path, why their owner is asked before they count.
@@ -68,6 +69,7 @@ class TaskContext:
     vetoed: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
     answered: Sequence[Question] = ()
+    only_answers: bool = False
     gaps: Sequence[Gap] = ()
     ledger: Callable[[], Edit | None] = lambda: None
     written: Mapping[str, datetime] = field(default_factory=dict)

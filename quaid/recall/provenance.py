@@ -15,6 +15,7 @@ from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
 from quaid.index import backlinks, graph
 from quaid.index.backlinks import Related
+from quaid.index.views import NoteView
 from quaid.model import Commit, Kind
 from quaid.recall.hits import OTHER_PERSON, SOURCES, whose_word
 from quaid.vault import differences, files
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from quaid.history.note_history import Revision
     from quaid.history.vault_history import History
     from quaid.index.documents import Document
-    from quaid.index.views import NoteView
     from quaid.settings import GitSettings
 
 HUMAN, QUAID, JANITOR = "human", "Quaid", "Quaid Janitor"
@@ -164,6 +164,11 @@ def explain(
         tuple(links),
         (*remarks, *life.remarks),
     )
+
+
+def list_cited(index: apsw.Connection, document: Document) -> list[CitedTurn]:
+    """Return the turns that a note rests on, as far as the vault holds them."""
+    return _cited_turns(index, NoteView(document, ""), backlinks.list_citations(index, document.doc_id))[0]
 
 
 # -- what was said ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import GitError
 from quaid.index import documents
 from quaid.index.scope import PRIVATE, is_visible
-from quaid.model import CORE_FILES
+from quaid.model import CORE_FILES, name_key, note_name
 from quaid.vault import files, layout
 from quaid.vault.markdown import text_of_note
 
@@ -78,6 +78,35 @@ class VisibleCommits:
             hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners, self._layout)}
             gone -= contents.keys()
         return tuple(path for path in visible if path not in hidden)
+
+
+def find_hidden_names(
+    names: Collection[str],
+    whole: apsw.Connection,
+    seen: apsw.Connection,
+    history: History,
+    owners: Collection[str],
+    place: Layout,
+) -> set[str]:
+    """Return those of `names`, as links have them, of which a note is one that somebody else keeps private. A note that
+    is gone counts as what it last was.
+    """
+    paths = documents.list_called(whole, names)
+    hidden = _keys_of(paths) - _keys_of(visible_paths(paths, whole, seen))
+    gone = {name_key(name) for name in names} - _keys_of(paths)
+    if gone and history.state().head:
+        branches = history.branches
+        removals = branches.log("--diff-filter=D", "--no-renames", "HEAD")
+        blobs = [(change.path, change.befores[0]) for logged in removals for change in logged.changes]
+        blobs += history.list_tree("HEAD").items()  # what is gone from the disk only
+        wanted = [(path, blob) for path, blob in blobs if blob and name_key(note_name(path)) in gone]
+        texts = branches.read_blobs({blob for _, blob in wanted})
+        hidden |= _keys_of(path for path, blob in wanted if not may_see(path, texts.get(blob, b""), owners, place))
+    return {name for name in names if name_key(name) in hidden}
+
+
+def _keys_of(paths: Iterable[str]) -> set[str]:
+    return {name_key(note_name(path)) for path in paths}
 
 
 def read_core_notes(root: Path, owners: Collection[str], place: Layout) -> Iterator[tuple[str, str]]:

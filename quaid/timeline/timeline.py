@@ -17,13 +17,13 @@ from quaid.history.revisions import TreeFile
 from quaid.index import documents
 from quaid.model import Commit, Edit, Recall
 from quaid.recall.options import RecallOptions
-from quaid.recall.visibility import may_see
 from quaid.timeline import log, states, undo
 from quaid.timeline.bisect import Turn, find_turn, is_found
 from quaid.timeline.branches import MemoryBranches
 from quaid.timeline.changes import MemoryChange, compare, list_blobs, list_spans, read_sides
 from quaid.timeline.states import AnswerChange, StateDiff
-from quaid.timeline.undo import Present, Undone, Versions
+from quaid.timeline.undo import ChangeNotFoundError, Present, Undone, Versions
+from quaid.timeline.views import CommitViews
 from quaid.vault import files, notes
 from quaid.vault.layout import Layout
 
@@ -68,6 +68,11 @@ class Timeline:
     def branches(self) -> MemoryBranches:
         """The memories beside this one."""
         return MemoryBranches(self._dependencies, self._writer, self._catch_up)
+
+    @property
+    def views(self) -> CommitViews:
+        """The commits, and the nights, as a page shows them."""
+        return CommitViews(self._git, self._answers, self._git_settings, self._layout)
 
     def log(self, limit: int, *, since: str | None = None, **which: Any) -> list[LogEntry]:
         """Return the newest `limit` commits in words; without `which` (as for `History.log`) a night is one of them."""
@@ -114,10 +119,10 @@ class Timeline:
 
         git = self._git
         found = undo.find_commits(git, reference or undo.find_last(git, self._own))
-        undo.check_undoable(found, () if anybodys else self._own, git.boundary)
         commits = tuple(logged.commit for logged in reversed(found))
         if not self._answers.see(commits):
-            raise undo.unknown(reference or "")
+            raise ChangeNotFoundError(reference or "")
+        undo.check_undoable(found, () if anybodys else self._own, git.boundary)
         is_by_hand = commits[0].email not in self._own
 
         def plan() -> WritePlan:
@@ -255,4 +260,4 @@ class Timeline:
         return compare(before, after, self._layout, self._may_see)
 
     def _may_see(self, path: str, data: bytes | None) -> bool:
-        return may_see(path, data or b"", self._answers.owners(), self._layout)
+        return self.views.may_see(path, data or b"")

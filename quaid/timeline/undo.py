@@ -27,6 +27,13 @@ _FIRST_LOOK = 50
 """Commits among which the last change is looked for first."""
 
 
+class ChangeNotFoundError(BadInputError):
+    """No run of the janitor's and no commit of the owner's branch has this name."""
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(f"No run and no commit is called {reference!r}. See them with: quaid log")
+
+
 @dataclass(frozen=True, slots=True)
 class Undone:
     """The commits that an undo took back, newest first, and the commit that does; None where nothing was left to undo,
@@ -83,13 +90,8 @@ def find_commits(history: History, reference: str) -> list[VaultCommit]:
         chosen = [logged for logged in of_runs if runs[-1] in logged.commit.trailers.get(RUN, ())]
     found = [logged for logged in chosen if logged.changes]
     if not found:
-        raise unknown(reference)
+        raise ChangeNotFoundError(reference)
     return found
-
-
-def unknown(reference: str) -> BadInputError:
-    """The refusal of what nothing is called."""
-    return BadInputError(f"No run and no commit is called {reference!r}. See them with: quaid log")
 
 
 def find_last(history: History, own: Collection[str]) -> str:

@@ -28,9 +28,11 @@ class Shown(NamedTuple):
 
 def go_to(address: str, said: str, commit: str | None = None) -> str:
     """Return an address of ours with what is said there, a key of `MESSAGES`, and the commit that can be undone."""
-    path, _, query = address.partition("?")
+    place, _, part = address.partition("#")
+    path, _, query = place.partition("?")
     kept = [pair for pair in parse_qsl(query) if pair[0] not in {SAID, COMMIT}]
-    return f"{path}?{urlencode([*kept, (SAID, said), *([(COMMIT, commit)] if commit else [])])}"
+    told = urlencode([*kept, (SAID, said), *([(COMMIT, commit)] if commit else [])])
+    return f"{path}?{told}{f'#{part}' if part else ''}"
 
 
 def own_address(given: str) -> str | None:

@@ -17,9 +17,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoundError, QuaidError
+from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
+from quaid.timeline.undo import ChangeNotFoundError
 from quaid.web.answer import COMMIT, SAID, Shown, commit_id
 from quaid.web.guard import FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 HERE = Path(__file__).parent
+NOT_FOUND = (NoteNotFoundError, AmbiguousReferenceError, ChangeNotFoundError)
 WARM_AFTER_S = 1.0
 """Seconds after the start: the first page, which asks nothing, does not wait for the model."""
 
@@ -74,9 +76,10 @@ class Site:
 
         async def answer(request: Request) -> Response:
             def render(memory: Memory) -> str:
+                counts = {each.path: each.count_waiting(memory) for each in PAGES if each.count_waiting}
                 shown = page.show(memory, request)
                 template, context = shown if isinstance(shown, Shown) else (page.template, shown)
-                return self._render(request, template, **context)
+                return self._render(request, template, counts=counts, **context)
 
             try:
                 return HTMLResponse(await self._read(request, render))
@@ -143,9 +146,7 @@ class Site:
             sentence, status = f"This is a bug in Quaid ({type(error).__name__}). The report is in {path}", 500
         else:
             sentence = str(refusal).partition("\n")[0]
-            status = (
-                404 if isinstance(refusal, (NoteNotFoundError, PartNotFoundError, AmbiguousReferenceError)) else 400
-            )
+            status = 404 if isinstance(refusal, NOT_FOUND) else 400
         candidates = getattr(refusal, "candidates", ())
         return HTMLResponse(self._render(request, "error.html", sentence=sentence, candidates=candidates), status)
 
@@ -154,7 +155,8 @@ class Site:
         undoable = commit_id(request.query_params.get(COMMIT, ""))
         here = quote(request.scope["path"])
         page = self._templates.get_template(template)
-        return page.render(said=said, undoable=undoable, here=here, path=request.url.path, **context)
+        about: dict[str, object] = {"said": said, "undoable": undoable, "here": here, "path": request.url.path, "counts": {}}
+        return page.render({**about, **context})
 
 
 async def _wait_until_gone(request: Request) -> None:

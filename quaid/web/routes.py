@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.web.answer import Context, Form, Shown
 from quaid.web.pages.ask import show_ask
+from quaid.web.pages.change import show_change
 from quaid.web.pages.editing import read_version, save_edit, show_edit
 from quaid.web.pages.graph import make_graph, show_graph
 from quaid.web.pages.memory import show_memory
-from quaid.web.pages.memory_actions import dispute, forget, mark, restore, undo
+from quaid.web.pages.memory_actions import dispute, forget, mark, restore
+from quaid.web.pages.nights import show_night, show_nights
+from quaid.web.pages.review import answer_question, carry_out_answers, count_open, show_review
 from quaid.web.pages.timeline import show_session, show_timeline
+from quaid.web.pages.undo import undo
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -20,12 +24,15 @@ if TYPE_CHECKING:
 
 
 class Page(NamedTuple):
-    """A page: `show` returns what its template is given, or another page in its place."""
+    """A page: `show` returns what its template is given, or another page in its place; `count_waiting` how much waits
+    there.
+    """
 
     path: str
     template: str
     show: Callable[[Memory, Request], Context | Shown]
     title: str = ""
+    count_waiting: Callable[[Memory], int] | None = None
 
 
 class Action(NamedTuple):
@@ -50,9 +57,13 @@ PAGES = (
     Page("/", "ask.html", show_ask, "Ask"),
     Page("/memory/{reference:path}", "memory.html", show_memory),
     Page("/edit/{reference:path}", "edit.html", show_edit),
-    Page("/graph", "graph.html", show_graph, "Graph"),
+    Page("/review", "review.html", show_review, "Review", count_open),
+    Page("/nights", "nights.html", show_nights, "Nights"),
+    Page("/nights/{run}", "night.html", show_night),
+    Page("/change/{commit}", "change.html", show_change),
     Page("/timeline", "timeline.html", show_timeline, "Timeline"),
     Page("/session/{reference:path}", "session.html", show_session),
+    Page("/graph", "graph.html", show_graph, "Graph"),
 )
 ACTIONS: tuple[Action, ...] = (
     Action("/edit/{reference:path}", save_edit),
@@ -60,6 +71,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("/restore/{reference:path}", restore),
     Action("/mark/{reference:path}", mark),
     Action("/dispute/{reference:path}", dispute),
+    Action("/review/answer", answer_question),
+    Action("/review/carry-out", carry_out_answers),
     Action("/undo", undo),
 )
 FILES: tuple[File, ...] = (
@@ -80,5 +93,9 @@ MESSAGES: dict[str, str] = {
     "disputed": "It waits for your answer: yes forgets it, no keeps it. No night changes it before that.",
     "undone": "Undone.",
     "undone_partly": "Undone, but for what was changed since: that stays.",
+    "answered": "Your answer is committed.",
+    "carried-out": "What you have answered was carried out, as far as it says here.",
+    "nothing-to-carry-out": "Nothing was carried out: the questions stay as they are.",
+    "nothing-undone": "Nothing was changed: it is undone already, or has only asked and counted.",
 }
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""

@@ -8,6 +8,8 @@ from difflib import SequenceMatcher
 from itertools import chain
 from typing import Literal, NamedTuple
 
+from quaid.redaction import admit
+
 CONTEXT = 2
 """Unchanged lines that are shown around a change."""
 MAX_LINES = 2_000
@@ -35,6 +37,14 @@ def diff_words(before: str, after: str) -> list[Piece]:
         return [Piece("gap", f"too long to compare: {len(old):,} lines before, {len(new):,} after")]
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     return list(chain.from_iterable(_diff_group(group, old, new) for group in matcher.get_grouped_opcodes(CONTEXT)))
+
+
+def diff_versions(before: bytes | None, after: bytes | None) -> list[Piece]:
+    """Return what one version of a file made of the other, None for no file, without secrets: a piece of one would not
+    look like it.
+    """
+    old, new = (admit((data or b"").decode("utf-8", "replace"), keep_lines=True).text for data in (before, after))
+    return diff_words(old, new)
 
 
 def _diff_group(

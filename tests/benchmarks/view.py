@@ -16,13 +16,24 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 from machine import describe_machine
 from scale import PEOPLE, generate
 from starlette.testclient import TestClient
 
 from quaid import Memory
+from quaid.index.facts import list_living
+from quaid.janitor import runner
+from quaid.janitor.decision import Decision
+from quaid.janitor.fact_edits import rewrite
+from quaid.janitor.policy import MAX_QUESTIONS
+from quaid.janitor.run_report import RunReport
+from quaid.janitor.runner import RunOptions
+from quaid.janitor.task_context import TaskContext
+from quaid.local.runs import evidence_key
 from quaid.model import ENTITY_TYPES
 from quaid.web.app import make_app
 from quaid.web.guard import Keys
@@ -43,6 +54,8 @@ def main() -> None:
         with Memory.open(root) as memory:
             memory.sync()
             fact = memory.recall("oat milk").hits[0].id
+            night = tidy(memory)
+            head = memory.git.state().head
         keys = Keys.make()
         with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
@@ -53,6 +66,7 @@ def main() -> None:
                 "graph.json": "/graph.json", "timeline": "/timeline", "timeline, a day": "/timeline?at=2025-03-14",
                 "timeline, true": "/timeline?show=true&at=2025-03", "timeline, changes": "/timeline?show=changes",
                 "timeline, talks": "/timeline?show=conversations", "conversation": "/session/talk",
+                "review": "/review", "nights": "/nights", "night": f"/nights/{night.run}", "change": f"/change/{head}",
             }.items():  # fmt: skip
                 print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
 
@@ -86,6 +100,22 @@ def relate(root: Path, count: int) -> None:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def tidy(memory: Memory) -> RunReport:
+    """A night that asks twenty questions about facts, and rewords a hundred others."""
+
+    def plan(context: TaskContext) -> Iterator[Decision]:
+        for number, fact in enumerate(list_living(context.index)[:120]):
+            edit = rewrite(fact.path, context.read(fact.path) or b"", f"{fact.text} Indeed.")
+            yield Decision(
+                "task", "rewrite", evidence_key("task", fact.path), (edit,), f"rewrite {fact.text}", "It reads better.",
+                (fact.id,), always_asks=number < MAX_QUESTIONS,
+            )  # fmt: skip
+
+    names = {"name": "task", "phase": "memory", "needs_model": False, "by_runner": False, "switch": "", "plan": plan}
+    runner.TASKS = (SimpleNamespace(**names),)
+    return memory.janitor.run(RunOptions())
 
 
 def _timed(client: TestClient, path: str) -> float:

@@ -23,7 +23,18 @@ class Tags(HTMLParser):
         return [attributes for tag, attributes in self.found if tag == name]
 
 
-PAGES = ("/", "/?q=oat+milk", "/?from=2026&kind=fact", "/memory/01milk", "/memory/hostile.md", "/memory/none", "/x")
+PAGES = (
+    "/",
+    "/?q=oat+milk",
+    "/?from=2026&kind=fact",
+    "/memory/01milk",
+    "/memory/hostile.md",
+    "/memory/none",
+    "/x",
+    "/review",
+    "/nights",
+    "/change/HEAD",
+)
 
 
 @pytest.mark.parametrize("path", PAGES)

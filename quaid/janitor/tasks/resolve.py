@@ -60,7 +60,8 @@ def plan(context: TaskContext) -> Iterator[Decision]:
         if pair is not None and decision is not None:
             taken |= {pair.a.id, pair.b.id}
             yield decision
-    yield from _settle(context, found, taken)
+    if not context.only_answers:
+        yield from _settle(context, found, taken)
 
 
 def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterator[Decision]:

@@ -17,7 +17,7 @@ from quaid.vault import frontmatter, notes
 from quaid.vault.layout import Layout
 from quaid.web.answer import Shown
 from quaid.web.rendering import render_markdown, render_note
-from quaid.web.word_diff import Piece, diff_words
+from quaid.web.word_diff import Piece, diff_versions
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -131,12 +131,8 @@ def _list_properties(source: str) -> dict[str, list[str]]:
 
 
 def _tell_step(change: NoteChange, *, is_created: bool) -> Step:
-    # Secrets are taken out first: the pieces of one would not look like it.
-    before, after = (
-        admit((data or b"").decode("utf-8", "replace"), keep_lines=True).text for data in (change.before, change.after)
-    )
     made = [f"{name.lower()} {value}" for name in TRAILERS if (value := change.trailer(name))]
-    return Step(change, [] if is_created else diff_words(before, after), made)
+    return Step(change, [] if is_created else diff_versions(change.before, change.after), made)
 
 
 def _draw_times(found: Provenance, today: date) -> Iterator[Span]:

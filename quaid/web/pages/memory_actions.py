@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quaid.capture.note_edit import MARKS
 from quaid.errors import BadInputError
-from quaid.web.answer import Form, commit_id, go_to, own_address
+from quaid.web.answer import Form, go_to
 from quaid.web.templating import memory_path
 
 if TYPE_CHECKING:
@@ -55,22 +55,6 @@ def dispute(memory: Memory, form: Form, request: Request) -> str:
     """
     written = memory.janitor.dispute(request.path_params["reference"], form.get("why", ""))
     return go_to_note(written, written.id, "disputed")
-
-
-def undo(memory: Memory, form: Form, _: Request) -> str:
-    """Take back one commit, whoever made it, but for what was changed since.
-
-    Raises:
-        BadInputError: there is no such commit, or nothing of it can be taken back.
-    """
-    undone_id = commit_id(form.get("commit", ""))
-    if not undone_id:
-        raise BadInputError("Give the whole id of a commit: nothing was undone. See them with: quaid log --json")
-    done = memory.timeline.undo(undone_id, anybodys=True)
-    said = "unchanged" if done.commit is None else "undone_partly" if done.kept else "undone"
-    if back := own_address(form.get("back", "")):
-        return go_to(back, said, done.commit)
-    return go_to(f"/change/{done.commit or undone_id}", said)
 
 
 def go_to_note(written: WriteResult, reference: str, said: str) -> str:

@@ -1,0 +1,256 @@
+"""Commits, and nights as the commits of a run, as the one who asks may see them.
+
+What another owner keeps private is left out, with whatever names or quotes it: a question about it, and the message of
+a commit that changed it beside other notes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from quaid.errors import QuaidError
+from quaid.history.authorship import Authors, Who
+from quaid.index import documents
+from quaid.janitor.questions import read_question
+from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks, is_counter
+from quaid.model import Commit
+from quaid.recall.visibility import find_hidden_names, may_see, visible_paths
+from quaid.timeline import log
+from quaid.timeline.changes import MemoryChange, Span, compare, list_blobs, list_spans, read_sides
+from quaid.timeline.undo import ChangeNotFoundError, Versions
+from quaid.timeline.wording import NIGHT, name_author, tell
+from quaid.vault.layout import Layout, is_note_path
+
+if TYPE_CHECKING:
+    from quaid.history.branches import VaultCommit
+    from quaid.history.vault_history import History
+    from quaid.recall.answers import Answers
+    from quaid.settings import GitSettings
+
+SEVERAL_OWNERS = "a change of several notes, not all of them yours to see"
+_NEUTRAL = (TASK, RUN, REVERTS, "Quaid-Model", "Quaid-Prompt")
+"""Trailers that say nothing of what a commit is about."""
+_ID = re.compile("[0-9a-f]{4,64}")
+_FIRST_LOOK = 200
+"""Commits among which nights are looked for first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitView:
+    """A commit. `files` are what the shown ones of its files held before and after, by path; `more` counts the others.
+    `is_hidden` where all of it is another owner's private matter.
+    """
+
+    commit: Commit
+    who: Who
+    what: str
+    changes: tuple[MemoryChange, ...] = ()
+    files: Mapping[str, Versions] = field(default_factory=dict)
+    more: int = 0
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """The commits of a run, oldest first, without its merge; `merge` is that, None where a rebase took it away."""
+
+    run: str
+    commits: tuple[Commit, ...]
+    merge: Commit | None = None
+
+    def count_decisions(self) -> dict[str, int]:
+        """Return task -> how many decisions were carried out."""
+        counts: dict[str, int] = {}
+        for commit in self.commits:
+            task = next(iter(commit.trailers.get(TASK, ())), "")
+            counts[task] = counts.get(task, 0) + len(commit.trailers.get(DECISION, ()) or [commit])
+        return counts
+
+
+class CommitViews:
+    """Reads the commits of one vault for the one who asks."""
+
+    def __init__(self, history: History, answers: Answers, settings: GitSettings, place: Layout) -> None:
+        self._history = history
+        self._answers = answers
+        self._settings = settings
+        self._layout = place
+
+    def view(self, reference: str, first: int = 0, limit: int = log.MAX_READ) -> CommitView:
+        """Return the commit of the owner's branch that an id means, with `limit` of its files from number `first` on.
+
+        Raises:
+            ChangeNotFoundError: there is none.
+        """
+        branches = self._history.branches
+        try:
+            commit_id = self._history.revisions.find(reference if _ID.fullmatch(reference) else "").id
+        except QuaidError:
+            raise ChangeNotFoundError(reference) from None
+        found = branches.read_commits([commit_id]) if branches.has(commit_id) else []
+        if not found:
+            raise ChangeNotFoundError(reference)
+        return self.view_all(found, first, limit)[0]
+
+    def view_all(self, commits: Sequence[VaultCommit], first: int = 0, limit: int = log.MAX_READ) -> list[CommitView]:
+        """Return each of `commits`, with `limit` of its files from number `first` on."""
+        hidden = self._find_hidden(commits)
+        authors = Authors.of(self._settings, self._history.owner())
+        spans = [_list_shown(logged, hidden) for logged in commits]
+        pages = [dict(islice(each.items(), first, first + limit)) for each in spans]
+        blobs = self._history.branches.read_blobs(list_blobs(*pages))
+        return [
+            replace(self._view(logged, page, blobs, hidden, authors), more=max(0, len(whole) - first - limit))
+            for logged, whole, page in zip(commits, spans, pages, strict=True)
+        ]
+
+    def night(self, run: str) -> Night:
+        """Return the night of a run, with the commits of it that may be seen.
+
+        Raises:
+            ChangeNotFoundError: the history knows none of this name.
+        """
+        found = self._group(self._list_commits(f"--grep=^{RUN}: {run}$")) if run.isalnum() else []
+        if not found:
+            raise ChangeNotFoundError(run)
+        return found[0]
+
+    def nights(self, limit: int) -> list[Night]:
+        """Return the newest `limit` nights that the history knows, newest first, without those of which nothing may be
+        seen.
+        """
+        asked = _FIRST_LOOK
+        while True:
+            commits = self._list_commits(f"-n{asked}", f"--grep=^{RUN}: ")
+            found = self._group(commits)
+            if len(found) > limit or len(commits) < asked:  # of the last one commits may be missing
+                return found[:limit]
+            asked *= 4
+
+    def read(self, commits: Iterable[Commit]) -> list[VaultCommit]:
+        """Return these commits with what they changed, in their order."""
+        ids = [commit.id for commit in commits]
+        found = {logged.commit.id: logged for logged in self._history.branches.read_commits(ids)}
+        return [found[commit_id] for commit_id in ids]
+
+    def may_see(self, path: str, data: bytes) -> bool:
+        """Return whether a file is not what another owner keeps private, nor a question about it."""
+        names = _list_named(path, data)
+        return self._may_see(path, data) and not (names and self._find_secret(names))
+
+    def list_undone(self) -> dict[str, str]:
+        """Return commit -> the commit that took it back, for those that are taken back still."""
+        undone: dict[str, str] = {}
+        for logged in reversed(self._list_commits(f"--grep=^{REVERTS}: ")):
+            commit = logged.commit
+            if commit.id not in undone:
+                undone |= dict.fromkeys(commit.trailers.get(REVERTS, ()), commit.id)
+        return undone
+
+    def find_neighbours(self, commit_id: str) -> tuple[str | None, str | None]:
+        """Return the commit before and the one after on the owner's line, None where there is none. One that came by a
+        merge has neither.
+        """
+        ids = self._history.branches.list_path("HEAD")[:-1]
+        ids += [head] if (head := self._history.state().head) and head not in ids else []
+        if commit_id not in ids:
+            return None, None
+        place = ids.index(commit_id)
+        return ids[place - 1] if place else None, ids[place + 1] if place + 1 < len(ids) else None
+
+    def _list_commits(self, *which: str) -> list[VaultCommit]:
+        """Commits of the owner's branch, oldest first; none before the first one."""
+        return self._history.branches.log(*which, "HEAD") if self._history.state().head else []
+
+    def _group(self, commits: Sequence[VaultCommit]) -> list[Night]:
+        """Return the nights that `commits` are of, newest first."""
+        hidden = self._find_hidden(commits)
+        nights: dict[str, list[Commit]] = {}
+        merges: dict[str, Commit] = {}
+        for logged in commits:
+            commit = _narrow(logged, hidden)
+            if commit is None:
+                continue
+            for run in commit.trailers.get(RUN, ()):
+                if NIGHT in commit.trailers.get(TASK, ()):
+                    merges[run] = commit
+                else:
+                    nights.setdefault(run, []).append(commit)
+        return [Night(run, tuple(nights[run]), merges.get(run)) for run in sorted(nights, reverse=True)]
+
+    def _find_hidden(self, commits: Iterable[VaultCommit]) -> set[str]:
+        """Return the paths that another owner keeps private, now or, for what is gone, in one of `commits`; and of the
+        questions about such notes.
+        """
+        spans = [list_spans(logged) for logged in commits]
+        paths = {path for each in spans for path in each}
+        whole, seen = self._answers.fresh()[0], self._answers.visible()
+        hidden = paths - set(visible_paths(paths, whole, seen))
+        known = dict(documents.list_known(whole, paths)).keys()
+        unknown = {path for path in paths - hidden if asks(path) or (is_note_path(path) and path not in known)}
+        held = [(path, blob) for each in spans for path, span in each.items() if path in unknown for blob in span]
+        texts = self._history.branches.read_blobs({blob for _, blob in held if blob})
+        read = [(path, texts[blob]) for path, blob in held if blob in texts]
+        hidden |= {path for path, data in read if not self._may_see(path, data)}
+        about = {path: _list_named(path, data) for path, data in read}
+        secret = self._find_secret({name for names in about.values() for name in names})
+        return hidden | {path for path, names in about.items() if not secret.isdisjoint(names)}
+
+    def _find_secret(self, names: Collection[str]) -> set[str]:
+        whole, seen = self._answers.fresh()[0], self._answers.visible()
+        return find_hidden_names(names, whole, seen, self._history, self._answers.owners(), self._layout)
+
+    def _view(
+        self,
+        logged: VaultCommit,
+        spans: Mapping[str, Span],
+        blobs: Mapping[str, bytes],
+        hidden: Collection[str],
+        authors: Authors,
+    ) -> CommitView:
+        commit = _narrow(logged, hidden)
+        if commit is None:
+            entry = log.hide(logged.commit)
+            return CommitView(entry.commit, entry.who, entry.what, is_hidden=True)
+        sides = read_sides(spans, blobs)
+        changes = compare(*sides, self._layout, self._may_see)
+        who = name_author(commit, authors)
+        what = tell([commit], changes, who) if commit.subject == logged.commit.subject else commit.subject
+        sources = {change.path: change.source for change in logged.changes if change.source}
+        unseen = {path for side in sides for path, data in side.items() if not self._may_see(path, data)}
+        files = {path: Versions(*(side.get(path) for side in sides)) for path in spans if path not in unseen}
+        for path in files.keys() & {*sources, *sources.values()}:
+            del files[path]  # only moved
+        return CommitView(commit, who, what, tuple(changes), files)
+
+    def _may_see(self, path: str, data: bytes) -> bool:
+        return may_see(path, data, self._answers.owners(), self._layout)
+
+
+def _list_named(path: str, data: bytes) -> Sequence[str]:
+    """The names of the notes that a question is about; none for any other note."""
+    question = read_question(path, data) if asks(path) else None
+    return question.about if question else ()
+
+
+def _list_shown(logged: VaultCommit, hidden: Collection[str]) -> dict[str, Span]:
+    """Path -> span of the files of a commit that are shown: counters are not."""
+    return {
+        path: span for path, span in sorted(list_spans(logged).items()) if path not in hidden and not is_counter(path)
+    }
+
+
+def _narrow(logged: VaultCommit, hidden: Collection[str]) -> Commit | None:
+    """The commit without what another owner keeps private; None where nothing else is in it."""
+    commit, paths = logged.commit, list_spans(logged).keys()
+    if paths.isdisjoint(hidden):
+        return commit
+    shown = tuple(path for path in commit.files if path not in hidden)
+    if all(map(is_counter, shown)):
+        return None
+    trailers = {name: commit.trailers[name] for name in _NEUTRAL if name in commit.trailers}
+    return replace(commit, subject=SEVERAL_OWNERS, body="", trailers=trailers, files=shown)
