@@ -91,11 +91,11 @@ MESSAGES: dict[str, str] = {
     "verified": "Verified: it does not fade, and no night changes it.",
     "unverified": "No longer verified.",
     "disputed": "It waits for your answer: yes forgets it, no keeps it. No night changes it before that.",
-    "undone": "Undone.",
+    "undone": "Undone. The undo is a commit, which can be undone too.",
     "undone_partly": "Undone, but for what was changed since: that stays.",
     "answered": "Your answer is committed.",
-    "carried-out": "What you have answered was carried out, as far as it says here.",
-    "nothing-to-carry-out": "Nothing was carried out: the questions stay as they are.",
-    "nothing-undone": "Nothing was changed: it is undone already, or has only asked and counted.",
+    "carried_out": "What you have answered was carried out, as far as it says here.",
+    "nothing_to_carry_out": "Nothing was carried out: the questions stay as they are.",
+    "nothing_undone": "Nothing was changed: it is undone already, or has only asked and counted.",
 }
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""

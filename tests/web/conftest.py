@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from starlette.testclient import TestClient
@@ -52,6 +52,22 @@ def seen_vault(tmp_path_factory):
         milk.write_text(milk.read_text().replace("soy", "oat"))
         vault.save("oat, not soy")
         yield vault
+
+
+@contextmanager
+def let_in(vault):
+    """A browser that was let in to the pages of `vault`."""
+    app = make_app(vault.root, KEYS, PORT, asyncio.Event())
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        client.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def calm():
+    with pytest.MonkeyPatch.context() as patch:
+        be_calm(patch)
+        yield
 
 
 @pytest.fixture(scope="session")

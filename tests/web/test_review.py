@@ -98,7 +98,7 @@ def test_an_answer_is_a_commit_at_once_and_one_click_takes_it_back(owner):
     assert "The next night does this by itself." in answered
     (commit,) = re.findall(r'name="commit" value="(\w+)"', answered)
     assert commit == vault.head()
-    assert reader.post("/undo", commit=commit, back="/review") == "/review?said=undone"
+    assert reader.post("/undo", commit=commit, back="/review") == f"/review?said=undone&commit={vault.head()}"
     assert keys_of(reader.get("/review")) == keys
     assert vault.git("diff", head, "HEAD") == ""
 
@@ -112,7 +112,7 @@ def test_what_was_answered_is_carried_out_now_and_nothing_else(owner):
     answer(reader, ALLERGY, "b")
     answer(reader, HELLO, "yes")
     there = reader.post("/review/carry-out")
-    assert re.fullmatch(r"/nights/\w{26}\?said=carried-out", there)
+    assert re.fullmatch(r"/nights/\w{26}\?said=carried_out", there)
     assert "superseded_by" in (vault.root / "facts/allergy.md").read_text()
     assert not (vault.root / "facts/learned4.md").exists()
     assert "status: pending" in note.read_text()
@@ -120,7 +120,8 @@ def test_what_was_answered_is_carried_out_now_and_nothing_else(owner):
     assert "replace" in page
     assert HELLO in page
     assert len(keys_of(reader.get("/review"))) == 1
-    assert reader.post("/undo", commit=there.split("/")[2].split("?")[0], back="/nights") == "/nights?said=undone"
+    told = reader.post("/undo", commit=there.split("/")[2].split("?")[0], back="/nights")
+    assert told == f"/nights?said=undone&commit={vault.head()}"
     assert "superseded_by" not in (vault.root / "facts/allergy.md").read_text()
     assert (vault.root / "facts/learned4.md").exists()
 

@@ -165,7 +165,7 @@ def carry_out_answers(memory: Memory, _: Mapping[str, str], __: Request) -> str:
         LockedError, JanitorStoppedError, LeaseHeldError: nothing was done.
     """
     report = memory.janitor.run(RunOptions.for_answers())
-    return go_to(f"/nights/{report.run}", "carried-out" if report.commit else "nothing-to-carry-out")
+    return go_to(f"/nights/{report.run}", "carried_out" if report.commit else "nothing_to_carry_out")
 
 
 def _read_later(given: str) -> list[str]:

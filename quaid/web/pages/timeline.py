@@ -32,7 +32,7 @@ MAX_CHANGES = 1_000
 """Commits that are looked through; `quaid log` has the rest."""
 MAX_TURNS = 60
 """Of one page of a conversation."""
-MAX_MONTHS = 30
+MAX_MONTHS = 36
 """A longer memory is shown by years."""
 MAX_YEARS = 60
 _PERIOD = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")

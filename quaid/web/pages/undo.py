@@ -21,7 +21,7 @@ def undo(memory: Memory, form: Form, _: Request) -> str:
     """
     reference = form.get("commit", "")
     done = memory.timeline.undo(reference, anybodys=True)
-    said = "nothing-undone" if done.commit is None else "undone_partly" if done.kept else "undone"
+    said = "nothing_undone" if done.commit is None else "undone_partly" if done.kept else "undone"
     if back := own_address(form.get("back", "")):
         return go_to(back, said, done.commit)
     return go_to(f"/change/{done.commit or done.commits[0].id}", said)
