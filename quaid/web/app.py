@@ -34,14 +34,15 @@ WARM_AFTER_S = 1.0
 
 
 class Site:
-    """The pages of one vault. Reading and writing have a thread each, and each thread a Memory of its own, so that no
-    page waits for a commit.
+    """The pages of one vault. Reading, writing and what is slow have a thread each, and each thread a Memory of its
+    own, so that no page waits for a commit or a check.
     """
 
     def __init__(self, root: Path, keys: Keys, ending: asyncio.Event) -> None:
         self._root = root
         self._reading = Worker("reading", root)
         self._writing = Worker("writing", root)
+        self._slow = Worker("slow", root)
         self.live = Live(root, self._reading, ending)
         self._templates = make_environment(keys.form, [page for page in PAGES if page.title])
 
@@ -62,18 +63,19 @@ class Site:
         async with self.live.run():
             yield
         waiting.cancel()
-        for closed in (self._reading.close(), self._writing.close()):
+        for closed in [worker.close() for worker in (self._reading, self._writing, self._slow)]:
             await run_in_threadpool(closed.result)
 
     def show(self, page: Page) -> Route:
         """Return the route of a page."""
+        worker = self._slow if page.is_slow else self._reading
 
         async def answer(request: Request) -> Response:
             def render(memory: Memory) -> str:
                 return self._render(request, page.template, **page.show(memory, request))
 
             try:
-                return HTMLResponse(await self._reading.run(render))
+                return HTMLResponse(await worker.run(render))
             except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
                 return self._tell(request, error)
 
@@ -81,16 +83,17 @@ class Site:
 
     def act(self, action: Action) -> Route:
         """Return the route of an action: it answers with the way to a page, so that a reload does nothing twice."""
+        worker = self._slow if action.is_slow else self._writing
 
         async def answer(request: Request) -> Response:
             form = request.scope[FORM]
             try:
-                there = await self._writing.run(lambda memory: action.do(memory, form, request))
+                there = await worker.run(lambda memory: action.do(memory, form, request))
             except Exception as error:  # noqa: BLE001 - as above
                 return self._tell(request, error)
             if isinstance(there, str):
                 return RedirectResponse(there, 303)
-            return HTMLResponse(self._render(request, there.template, **there.context), 409)
+            return HTMLResponse(self._render(request, there.template, **there.context), there.status)
 
         return Route(action.path, answer, methods=["POST"])
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.web.pages.ask import show_ask
+from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_fading, show_health
 from quaid.web.pages.memory import show_memory
+from quaid.web.shown import Shown
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -18,28 +20,23 @@ Form = Mapping[str, str]
 
 
 class Page(NamedTuple):
-    """A page: `show` returns what its template is given."""
+    """A page: `show` returns what its template is given. What `is_slow` has a thread of its own: no other waits."""
 
     path: str
     template: str
     show: Callable[[Memory, Request], Context]
     title: str = ""
-
-
-class Shown(NamedTuple):
-    """A page that answers an action: what was posted cannot be done as it is, and is not lost."""
-
-    template: str
-    context: Context
+    is_slow: bool = False
 
 
 class Action(NamedTuple):
     """A change of the memory: `do` returns the address to go to, with `said=KEY` for a sentence of `MESSAGES`, or a
-    page to show instead.
+    page to show instead. What `is_slow` has a thread of its own: no other waits.
     """
 
     path: str
     do: Callable[[Memory, Form, Request], str | Shown]
+    is_slow: bool = False
 
 
 class File(NamedTuple):
@@ -54,8 +51,18 @@ class File(NamedTuple):
 PAGES = (
     Page("/", "ask.html", show_ask, "Ask"),
     Page("/memory/{reference:path}", "memory.html", show_memory),
+    Page("/health", "health.html", show_health, "Health"),
+    Page("/health/fading", "fading.html", show_fading, is_slow=True),
+    Page("/health/checks", "checks.html", show_checks, is_slow=True),
 )
-ACTIONS: tuple[Action, ...] = ()
+ACTIONS: tuple[Action, ...] = (
+    Action("/health/gaps/answer", answer_gap),
+    Action("/health/gaps/leave-out", leave_out_gap),
+)
 FILES: tuple[File, ...] = ()
-MESSAGES: dict[str, str] = {}
+MESSAGES: dict[str, str] = {
+    "gap_answered": "The answer is remembered, and the question is closed.",
+    "gap_unfound": "The answer is remembered, but the question does not find it: say it in words of the question too.",
+    "gap_left_out": "The question is left out. Asked again in vain, it comes back.",
+}
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 
 import pytest
 from starlette.testclient import TestClient
@@ -53,14 +54,28 @@ def seen_vault(tmp_path_factory):
         yield vault
 
 
+@contextmanager
+def serve_here(vault):
+    """The application of a vault in this process, entered by nobody yet."""
+    app = make_app(vault.root, KEYS, PORT, asyncio.Event())
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        yield client
+
+
+@contextmanager
+def let_in(vault):
+    """The same, and a browser that was let in."""
+    with serve_here(vault) as client:
+        client.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)
+        yield client
+
+
 @pytest.fixture(scope="session")
 def site(seen_vault):
     """The application, entered by nobody yet."""
     with pytest.MonkeyPatch.context() as patch:
         be_calm(patch)
-        with TestClient(
-            make_app(seen_vault.root, KEYS, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}"
-        ) as client:
+        with serve_here(seen_vault) as client:
             yield client
 
 
