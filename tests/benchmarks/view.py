@@ -42,6 +42,8 @@ def main() -> None:
             print(f"{'first page':<20} {_timed(client, '/'):7.1f} ms")
             for name, path in {
                 "newest": "/", "question": "/?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
+                "health": "/health", "health: fading": "/health/fading", "health: checks": "/health/checks",
+                "projects": "/projects",
             }.items():  # fmt: skip
                 print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from vaults import Vault
-from web.browsing import start_browser, visit
+from web.browsing import NARROW, find_violations, start_browser, visit
 from web.conftest import let_in
 from web.test_pages import Tags
 
@@ -261,9 +261,13 @@ def test_charts_are_drawn_and_a_gap_is_answered_with_the_keyboard(lived):
         )
         assert len(drawn) == 3
         assert min(drawn) > 5  # lines, colours and words, and no empty canvas
+        assert find_violations(tab) == []
         ink = tab.evaluate("document.querySelector('figure canvas').toDataURL()")
         tab.emulate_media(color_scheme="dark")
         tab.wait_for_function(f"document.querySelector('figure canvas').toDataURL() !== {ink!r}")
+        tab.set_viewport_size(NARROW)
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert find_violations(tab) == []
         tab.get_by_text("Answer it").focus()
         tab.keyboard.press("Enter")
         tab.keyboard.press("Tab")

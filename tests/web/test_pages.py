@@ -23,7 +23,11 @@ class Tags(HTMLParser):
         return [attributes for tag, attributes in self.found if tag == name]
 
 
-PAGES = ("/", "/?q=oat+milk", "/?from=2026&kind=fact", "/memory/01milk", "/memory/hostile.md", "/memory/none", "/x")
+PAGES = (
+    "/", "/?q=oat+milk", "/?from=2026&kind=fact", "/memory/01milk", "/memory/hostile.md", "/memory/none", "/x",
+    "/health", "/health/fading", "/health/checks",
+    "/projects", "/projects/none",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -38,7 +42,7 @@ def test_every_page_is_whole_and_has_nothing_inline(client, path):
     assert len(tags.named("h1")) == 1
     assert tags.named("html")[0]["lang"] == "en"
     assert any(link["href"] == "#main" for link in tags.named("a"))
-    names = {field.get("id") for field in tags.named("input")}
+    names = {field.get("id") for tag in ("input", "textarea") for field in tags.named(tag)}
     assert {label["for"] for label in tags.named("label") if label.get("for")} <= names
 
 
