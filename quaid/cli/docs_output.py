@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,8 +22,7 @@ from quaid.cli.terminal import (
     short,
     styled,
 )
-from quaid.docs.freshness import describe
-from quaid.docs.source_roots import next_step
+from quaid.docs.freshness import WORDS, describe
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
@@ -36,29 +34,25 @@ MAX_SHOWN = 900
 """Characters of a passage; `quaid docs read` has the rest."""
 LINES_BEFORE = 2
 _MARKS = {
-    "fresh": ("●", "green", "true"),
-    "edited": ("◐", "yellow", "sources edited, not committed"),
-    "stale": ("○", "red", "stale"),
-    "no sources": ("·", "dim", "names no sources"),
-    "no history": ("?", "yellow", "cannot be checked"),
+    "fresh": ("●", "green"),
+    "edited": ("◐", "yellow"),
+    "stale": ("○", "red"),
+    "no sources": ("·", "dim"),
+    "no history": ("?", "yellow"),
 }
 _COUNTED = {"stale": "stale", "fresh": "true", "no sources": "without sources", "no history": "that cannot be checked"}
 
 
 def symbol(freshness: Freshness) -> str:
     """One character for how fresh a document is."""
-    mark, style, _ = _MARKS[_state(freshness)]
+    mark, style = _MARKS[freshness.state]
     return styled(mark, style)
 
 
 def legend(found: Iterable[Freshness]) -> str:
     """The meaning of the characters that were shown."""
-    states = set(map(_state, found))
-    return styled("  ".join(f"{mark} {word}" for state, (mark, _, word) in _MARKS.items() if state in states), "dim")
-
-
-def _state(freshness: Freshness) -> str:
-    return "edited" if freshness.edited and not freshness.is_stale else freshness.status
+    states = {freshness.state for freshness in found}
+    return styled("  ".join(f"{_MARKS[state][0]} {word}" for state, word in WORDS.items() if state in states), "dim")
 
 
 def warning_of(freshness: Freshness | None) -> str | None:
@@ -73,20 +67,8 @@ def day(iso: str | None) -> str:
 
 def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
     """Remark on registered documents and source roots that are missing, moved or refused."""
-    for doc in catalogue.docs:
-        if doc.registered_as:
-            invocation.say(
-                f"{doc.registered_as} is {doc.registry_path} now. Note that with: "
-                f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
-            )
-    for project, path in catalogue.missing:
-        gone = f"{one_line(path)} is registered and no longer exists"
-        invocation.say(f"{gone}. Take it out of projects/{project}/PROJECT.md.")
-    for project, root in catalogue.absent:
-        invocation.say(f"The source root {root} of {project} is not on this machine: its documents are not seen.")
-    for project, refused in catalogue.refused:
-        cannot = f"The documents of {project} cannot be checked: its source root {refused.written} {refused.problem}"
-        invocation.say(f"{cannot}. {next_step(project, refused)}")
+    for remark in catalogue.remarks:
+        invocation.say(remark)
 
 
 def warn_hidden(invocation: Invocation, kinds: Sequence[str]) -> None:

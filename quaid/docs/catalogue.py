@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from quaid.docs.registry import Project
-from quaid.docs.source_roots import SourceRoot, check_roots
+from quaid.docs.source_roots import SourceRoot, check_roots, next_step
 from quaid.errors import BadInputError, GitError, GitMissingError
 from quaid.history.source_repository import SourceRepository
 from quaid.history.vault_history import History
 from quaid.model import Kind
 from quaid.redaction import admit
-from quaid.vault import files, frontmatter, layout, markdown, notes
+from quaid.vault import files, frontmatter, headings, layout, markdown, notes
 
 SUFFIXES = (".md", ".markdown", ".mdx", ".rst", ".txt")
 _HEAD_BYTES = 20_000
@@ -72,6 +73,31 @@ class Catalogue:
     missing: tuple[tuple[str, str], ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
     refused: tuple[tuple[str, SourceRoot], ...] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences about registered documents and source roots that are missing, moved or refused."""
+        moved = [
+            f"{doc.registered_as} is {doc.registry_path} now. Note that with: "
+            f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
+            for doc in self.docs
+            if doc.registered_as
+        ]
+        missing = [
+            f"{headings.one_line(path)} is registered and no longer exists. "
+            f"Take it out of projects/{project}/PROJECT.md."
+            for project, path in self.missing
+        ]
+        absent = [
+            f"The source root {root} of {project} is not on this machine: its documents are not seen."
+            for project, root in self.absent
+        ]
+        refused = [
+            f"The documents of {project} cannot be checked: its source root {root.written} {root.problem}. "
+            f"{next_step(project, root)}"
+            for project, root in self.refused
+        ]
+        return [*moved, *missing, *absent, *refused]
 
 
 def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from quaid.docs.updater import AppliedUpdate, ProposedUpdate, Updater
     from quaid.llm import Models
     from quaid.local.runs import Judgements
+    from quaid.model import PlannedCall
     from quaid.recall.options import Depth
     from quaid.recall.pipeline import Helpers
     from quaid.sync.derived_index import SyncReport
@@ -151,7 +152,7 @@ class Documentation:
         about = [
             freshness.doc
             for freshness in self._check().kept()
-            if freshness.doc.startswith((f"{project.name}:", f"{project.home}/")) and inside in freshness.sources
+            if project.owns(freshness.doc) and inside in freshness.sources
         ]
         return FileOwner(project, rel_path, tuple(sorted(about)))
 
@@ -285,12 +286,15 @@ class Documentation:
             found = apply_kept(found, self._judgements())
         return list(zip(docs, found, strict=True))
 
-    def known_stale(self) -> list[str]:
-        """The documents that were stale at the last check, whatever has happened since."""
+    def known(self) -> list[Freshness]:
+        """Return what the last check of each document found, whatever has happened since, as models judged it."""
         from quaid.docs.judgements import apply_kept
 
-        kept = [freshness for freshness in self._check().kept() if freshness.is_stale]
-        return sorted(freshness.doc for freshness in apply_kept(kept, self._judgements()) if freshness.is_stale)
+        return apply_kept(self._check().kept(), self._judgements())
+
+    def known_stale(self) -> list[str]:
+        """The documents that were stale at the last check, whatever has happened since."""
+        return sorted(freshness.doc for freshness in self.known() if freshness.is_stale)
 
     def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
         """Return `found` as the fast model judges what the filter let through, and why it was not asked, if it failed.
@@ -340,6 +344,13 @@ class Documentation:
                 yield f"{doc.id}: {error}"
         if left := stale[self._settings.docs.most_updates :]:
             yield f"{len(left)} more are stale; docs.most_updates is {self._settings.docs.most_updates}"
+
+    def estimate_update(self, doc: Doc, freshness: Freshness) -> PlannedCall | None:
+        """Return the call of the deep model that `propose` would make for a stale document, with the most it can take;
+        None where there is no model, or the document is not stale.
+        """
+        models = self._models() if freshness.is_stale else None
+        return self._updater().estimate(self._updater().open(doc, freshness), models) if models is not None else None
 
     def finish_killed(self) -> None:
         """Commit what a killed writer has begun: a document that is written already is not stale any more."""

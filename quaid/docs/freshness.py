@@ -10,6 +10,16 @@ from quaid.docs.changes import ChangeKind, SourceCommit
 
 Status = Literal["fresh", "stale", "no sources", "no history"]
 """`no sources`: nothing says what it is about. `no history`: it, or they, are in no repository that can be read."""
+State = Literal["fresh", "edited", "stale", "no sources", "no history"]
+"""A status, or `edited`: not stale, but sources of it were changed and not committed yet."""
+WORDS: Mapping[State, str] = {
+    "fresh": "true",
+    "edited": "sources edited, not committed",
+    "stale": "stale",
+    "no sources": "names no sources",
+    "no history": "cannot be checked",
+}
+"""The states as people are told them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,10 @@ class Freshness:
     @property
     def is_stale(self) -> bool:
         return self.status == "stale"
+
+    @property
+    def state(self) -> State:
+        return "edited" if self.edited and not self.is_stale else self.status
 
     @property
     def significant(self) -> tuple[SourceFinding, ...]:

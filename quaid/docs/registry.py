@@ -82,6 +82,10 @@ class Project:
     def home(self) -> str:
         return self.layout.place(f"{FOLDER}/{self.name}")
 
+    def owns(self, doc_id: str) -> bool:
+        """Return whether a document, by its id, is one of this project."""
+        return doc_id.startswith((f"{self.name}:", f"{self.home}/"))
+
     def roots(self, vault: Path) -> tuple[Path, ...]:
         """The source roots that may be read, as folders, whether they are on this machine or not."""
         return tuple(root.folder for root in check_roots(vault, self.source_roots) if not root.problem)

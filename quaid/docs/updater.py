@@ -15,14 +15,14 @@ from quaid.docs.catalogue import Doc
 from quaid.docs.freshness import Freshness
 from quaid.docs.judgements import TASK, KeptJudgements, StaleDoc, judge_doc, keep_still_true
 from quaid.docs.source_trees import SourceTrees
-from quaid.docs.updates import DocUpdate, StillTrue, ask_update
+from quaid.docs.updates import PROMPT, DocUpdate, StillTrue, ask_update, show_stale
 from quaid.errors import ModelError, NoteBrokenError, NoteChangedError, ProposalError
 from quaid.history import proposal
 from quaid.history.messages import render
 from quaid.history.proposal import Proposed
 from quaid.history.vault_history import History
 from quaid.local.runs import evidence_key
-from quaid.model import Edit, Message, SourceEdit
+from quaid.model import Edit, Message, PlannedCall, SourceEdit
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
 from quaid.vault import files, headings
@@ -99,6 +99,11 @@ class Updater:
         if isinstance(update, StillTrue):
             keep_still_true(stale, update.summary or "it is true as it is", self._judgements)
         return ProposedUpdate(stale, update)
+
+    def estimate(self, stale: StaleDoc, models: Models) -> PlannedCall:
+        """Return the call that `propose` would make, with the most it can take."""
+        inputs = show_stale(stale.doc.rel_path, stale.text, stale.changes, stale.files)
+        return models.estimate(models.prompt(PROMPT), inputs)
 
     def apply(self, wanted: ProposedUpdate) -> AppliedUpdate:
         """Make the update a commit in the vault, or a branch in the source repository.

@@ -100,15 +100,7 @@ def ask_update(
             return edits, [*problems, "`still_true` is true exactly when there are no edits"]
         return edits, [*problems] or [*(_problems(text, edits, material) if edits else ())]
 
-    each = share(_MAX_DIFFS, len(changes))
-    inputs = {
-        "today": today(),
-        "stale_path": headings.one_line(path),
-        "stale_doc": excerpt(text, changes, MAX_DOC),
-        "source_changes": numbered(show_change(change, each) for change in changes) or _NOTHING,
-        "source_files": show_files(files) or _NOTHING,
-        "undone_edits": show_refused(refused),
-    }
+    inputs = show_stale(path, text, changes, files, refused)
     answer = models.ask(models.prompt(PROMPT), inputs, check=lambda value: check(value)[1])
     edits, problems = check(answer.value)
     if problems:
@@ -117,6 +109,21 @@ def ask_update(
     if not edits:
         return StillTrue(summary, answer.model, answer.prompt)
     return DocUpdate.of(text, edits, summary, answer)
+
+
+def show_stale(
+    path: str, text: str, changes: Sequence[SourceChange], files: Mapping[str, bytes], refused: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return what the deep model is shown of a stale document, by the slots of its prompt; as for `ask_update`."""
+    each = share(_MAX_DIFFS, len(changes))
+    return {
+        "today": today(),
+        "stale_path": headings.one_line(path),
+        "stale_doc": excerpt(text, changes, MAX_DOC),
+        "source_changes": numbered(show_change(change, each) for change in changes) or _NOTHING,
+        "source_files": show_files(files) or _NOTHING,
+        "undone_edits": show_refused(refused),
+    }
 
 
 def fit_edits(

@@ -122,6 +122,16 @@ class Models:
         text = prompt.fill(inputs)
         return _last_within(limit_s, f"The {prompt.tier} model", self._attempts(prompt, text, check, deadline))
 
+    def estimate(self, prompt: Prompt, inputs: Mapping[str, str]) -> PlannedCall:
+        """Return the call that `ask` would make, with the most it can take; a repair of its answer would be another.
+
+        Raises:
+            PromptError: the prompt has other slots.
+            ModelUnavailableError: there is no model to ask.
+        """
+        choice = self._discovery.choose()
+        return self._plan(choice, _build_request(prompt, choice.models[prompt.tier], prompt.fill(inputs)))
+
     def _attempts(self, prompt: Prompt, text: str, check: Check | None, deadline: float) -> Iterator[Answer]:
         """Yield the answers that can be given, each better than the one before: one that fits stays when its repair
         fails.
@@ -135,9 +145,7 @@ class Models:
             yield kept
             return
         _require_time(choice.provider, deadline - started)
-        room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
-        turns = (ChatMessage("user", text),)
-        request = Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, room)
+        request = _build_request(prompt, model, text)
         answer: Answer | None = None
         for answer in self._drafts(choice, request, check, deadline):
             yield replace(answer, took_s=time.monotonic() - started)
@@ -173,14 +181,8 @@ class Models:
 
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
         """Make one call, counted at its estimate before and at its usage afterwards."""
-        price = price_of(request.model, request.tier, self._settings)
-        if choice.provider.is_local:
-            price = price or Price(0.0, 0.0, 0.0, 0.0)
-        turns = choice.provider.turns_per_call
-        read = turns * (_input_tokens(request) + estimate_tokens(json.dumps(request.schema)))
-        most = with_cost(ModelUsage(read, turns * request.max_output_tokens, calls=1), price)
-        call = PlannedCall(request.tier, choice.provider.name, request.model, request.prompt, most)
-        reservation = self._budget.reserve(call, self._today())
+        price = self._price(choice, request)
+        reservation = self._budget.reserve(self._plan(choice, request), self._today())
         try:
             reply = choice.provider.complete(request, deadline)
         except ModelUnavailableError:
@@ -192,6 +194,17 @@ class Models:
         reply = replace(reply, usage=usage if usage.cost_usd is not None else with_cost(usage, price))
         self._budget.settle(reservation, reply.usage)
         return reply
+
+    def _price(self, choice: Choice, request: Request) -> Price | None:
+        price = price_of(request.model, request.tier, self._settings)
+        return price or Price(0.0, 0.0, 0.0, 0.0) if choice.provider.is_local else price
+
+    def _plan(self, choice: Choice, request: Request) -> PlannedCall:
+        """Return the call with the most it can take."""
+        turns = choice.provider.turns_per_call
+        read = turns * (_input_tokens(request) + estimate_tokens(json.dumps(request.schema)))
+        most = with_cost(ModelUsage(read, turns * request.max_output_tokens, calls=1), self._price(choice, request))
+        return PlannedCall(request.tier, choice.provider.name, request.model, request.prompt, most)
 
     def _kept(self, key: str, prompt: Prompt, check: Check | None) -> Answer | None:
         if self._answers is None or not self._settings.cache_days:
@@ -249,6 +262,12 @@ def _answer(draft: Draft, choice: Choice, reply: Reply, request: Request, usage:
         problems=draft.complaints,
         failed=draft.failed,
     )
+
+
+def _build_request(prompt: Prompt, model: str, text: str) -> Request:
+    room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
+    turns = (ChatMessage("user", text),)
+    return Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, room)
 
 
 def _input_tokens(request: Request) -> int:

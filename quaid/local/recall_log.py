@@ -87,6 +87,13 @@ class RecallLog:
         rows = self._connection.execute(f"SELECT {_COLUMNS} FROM recall_log ORDER BY entry_id DESC LIMIT ?", (limit,))
         return list(parse_rows(_entry, rows))
 
+    def unanswered(self) -> list[str]:
+        """Return the questions without a hit, each once, oldest first, where their words are kept."""
+        rows = self._connection.execute(
+            "SELECT query FROM recall_log WHERE hits = '[]' AND query IS NOT NULL GROUP BY query ORDER BY max(entry_id)"
+        )
+        return [str(row[0]) for row in rows]
+
 
 class Gap(NamedTuple):
     """A question that found nothing: how often it was asked, and when (ISO 8601, UTC)."""

@@ -38,7 +38,9 @@ class RecallDay:
     date: str
     recalls: int
     answered: int
+    degraded: int
     p50_ms: float
+    p95_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,5 +104,6 @@ def _histogram(took_ms: Sequence[float]) -> tuple[Bar, ...]:
 
 
 def _day(date: str, entries: Sequence[RecallEntry]) -> RecallDay:
-    answered = sum(bool(entry.hits) for entry in entries)
-    return RecallDay(date, len(entries), answered, measure(entry.took_ms for entry in entries).p50_ms)
+    took = measure(entry.took_ms for entry in entries)
+    answered, degraded = sum(bool(entry.hits) for entry in entries), sum(bool(entry.degraded) for entry in entries)
+    return RecallDay(date, len(entries), answered, degraded, took.p50_ms, took.p95_ms)

@@ -173,6 +173,21 @@ class RecallRecords:
         with self._open() as tables:
             return tables.gaps.recent(limit), tables.gaps.count()
 
+    def list_unanswered(self) -> dict[str, str]:
+        """Return the questions of the log that found nothing, by the key of their gap, where their words are kept.
+
+        Raises as `plan_fold`.
+        """
+        from quaid.local.recall_log import question_key
+
+        with self._open() as tables:
+            return {question_key(text): text for text in tables.log.unanswered()}
+
+    def close_gap(self, key: str) -> None:
+        """Delete a gap. Raises as `plan_fold`."""
+        with self._open() as tables, tables.transaction():
+            tables.gaps.close(key)
+
     def questions(self, limit: int) -> list[str]:
         """Return the questions asked last, newest first, each once, where their words are kept.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import date, datetime
+from math import log2
 
 from quaid.index import documents
 from quaid.index.documents import Candidate
@@ -107,11 +108,24 @@ def confidence(candidate: Candidate, use: Use, now: datetime) -> float:
     sure = UNSURE if candidate.confidence is None else candidate.confidence
     if candidate.pinned or candidate.verified:
         return sure
-    idle = days_since(use.last_access or candidate.created, now)
+    return retained(sure, use.last_access or candidate.created, use, now)
+
+
+def retained(sure: float, last: str | None, use: Use, now: datetime) -> float:
+    """Return what is left of the confidence `sure` of a memory that was used or learned `last` (ISO 8601)."""
+    idle = days_since(last, now)
     if idle is None or idle <= UNTOUCHED_DAYS:
         return sure
-    half_life = HALF_LIFE_DAYS * (1.0 + STRETCH_PER_ACCESS * use.accesses) * (1.0 + max(0.0, use.strength))
-    return float(sure * 2.0 ** (-(idle - UNTOUCHED_DAYS) / half_life))
+    return float(sure * 2.0 ** (-(idle - UNTOUCHED_DAYS) / _half_life_days(use)))
+
+
+def days_above(floor: float, sure: float, use: Use) -> float:
+    """Return the days without use until the confidence `sure` has faded to `floor`."""
+    return UNTOUCHED_DAYS + _half_life_days(use) * max(0.0, log2(sure / floor)) if sure > 0 else UNTOUCHED_DAYS
+
+
+def _half_life_days(use: Use) -> float:
+    return HALF_LIFE_DAYS * (1.0 + STRETCH_PER_ACCESS * use.accesses) * (1.0 + max(0.0, use.strength))
 
 
 def faded(score: float, candidate: Candidate, use: Use, now: datetime) -> float:

@@ -30,6 +30,7 @@ from quaid.llm import Models
 from quaid.local import hook_failures
 from quaid.model import Finding, Level
 from quaid.place import DOCS_FILE, INDEX_FILE, state_folder
+from quaid.recall.visibility import may_see, visible_paths
 from quaid.report.attention import MISPLACED_STEP, WAITING_STEP, list_long_core_notes
 from quaid.report.language import STEP, propose_model
 from quaid.report.merging import check_merging
@@ -179,7 +180,7 @@ def check_writes(memory: Memory) -> Outcome:
 
 def check_index(memory: Memory) -> Outcome:
     """Check that the index can be read and is of this version."""
-    reader = IndexReader(state_folder(memory.root) / INDEX_FILE)
+    reader = IndexReader(state_folder(memory.root) / INDEX_FILE, memory.answers.owners)
     try:
         connection = reader.open()
         if connection is None:
@@ -344,15 +345,22 @@ def _check_roots(vault: Path, project: Project) -> Outcome | None:
 
 
 def _list_problems(memory: Memory, index: str) -> list[tuple[str, str]]:
-    """(path, problem) of what one of the indexes holds, as it is."""
-    reader = IndexReader(state_folder(memory.root) / index)
-    try:
-        connection = reader.open()
-        return documents.list_problems(connection) if connection else []
-    except database.DatabaseError:
-        return []
-    finally:
-        reader.close()
+    """(path, problem) of what one of the indexes holds, as it is, without the notes that others keep private."""
+    notes, path = state_folder(memory.root) / INDEX_FILE, state_folder(memory.root) / index
+    with (
+        closing(IndexReader(path)) as reader,
+        closing(IndexReader(notes)) as whole,
+        closing(IndexReader(notes, memory.answers.owners)) as seen,
+    ):
+        try:
+            connection, everything, visible = reader.open(), whole.open(), seen.open()
+            found = documents.list_problems(connection) if connection else []
+            if not (found and everything and visible):
+                return found
+            shown = set(visible_paths((path for path, _ in found), everything, visible))
+            return [(path, problem) for path, problem in found if path in shown]
+        except database.DatabaseError:
+            return []
 
 
 def check_obsidian_git(memory: Memory) -> Outcome:
@@ -371,11 +379,13 @@ def check_obsidian_git(memory: Memory) -> Outcome:
 
 def check_conflict_copies(memory: Memory) -> Outcome:
     """Check that no sync tool left copies of notes that two devices changed."""
-    copies = [
+    place, owners = layout.Layout.of(memory.settings.vault), memory.answers.owners()
+    found = [
         path.relative_to(memory.root).as_posix()
         for path in memory.root.rglob("*.md")
         if layout.is_conflict_copy(path.name) and not any(map(layout.skips_folder, path.relative_to(memory.root).parts))
     ]
+    copies = [path for path in found if may_see(path, files.read_note(memory.root, path) or b"", owners, place)]
     if not copies:
         return "ok", "None"
     shown = ", ".join(sorted(copies)[:3]) + (" …" if len(copies) > 3 else "")

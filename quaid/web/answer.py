@@ -19,11 +19,12 @@ _OWN = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 
 class Shown(NamedTuple):
     """A page in place of the one that was asked for, or of an action that cannot be done as it is: what was posted is
-    on it and not lost.
+    on it and not lost; or, with the status 200, what the action has come to.
     """
 
     template: str
     context: Context
+    status: int = 409
 
 
 def go_to(address: str, said: str, commit: str | None = None) -> str:

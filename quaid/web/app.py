@@ -40,14 +40,15 @@ WARM_AFTER_S = 1.0
 
 
 class Site:
-    """The pages of one vault. Reading and writing have a thread each, and each thread a Memory of its own, so that no
-    page waits for a commit.
+    """The pages of one vault. Reading, writing and what is slow have a thread each, and each thread a Memory of its
+    own, so that no page waits for a commit or a check.
     """
 
     def __init__(self, root: Path, keys: Keys, ending: asyncio.Event) -> None:
         self._root = root
         self._reading = Worker("reading", root)
         self._writing = Worker("writing", root)
+        self._slow = Worker("slow", root)
         self.live = Live(root, self._reading, ending)
         self._templates = make_environment(keys.form, [page for page in PAGES if page.title])
 
@@ -68,21 +69,22 @@ class Site:
         async with self.live.run():
             yield
         waiting.cancel()
-        for closed in (self._reading.close(), self._writing.close()):
+        for closed in [worker.close() for worker in (self._reading, self._writing, self._slow)]:
             await run_in_threadpool(closed.result)
 
     def show(self, page: Page) -> Route:
         """Return the route of a page."""
+        worker = self._slow if page.is_slow else self._reading
 
         async def answer(request: Request) -> Response:
             def render(memory: Memory) -> str:
                 counts = {each.path: each.count_waiting(memory) for each in PAGES if each.count_waiting}
-                shown = page.show(memory, request)
-                template, context = shown if isinstance(shown, Shown) else (page.template, shown)
-                return self._render(request, template, counts=counts, **context)
+                given = page.show(memory, request)
+                shown = given if isinstance(given, Shown) else Shown(page.template, given)
+                return self._render(request, shown.template, counts=counts, **shown.context)
 
             try:
-                return HTMLResponse(await self._read(request, render))
+                return HTMLResponse(await self._read(worker, request, render))
             except ClientDisconnect:
                 return Response()
             except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
@@ -90,11 +92,11 @@ class Site:
 
         return Route(page.path, answer)
 
-    async def _read(self, request: Request, job: Callable[[Memory], Answer]) -> Answer:
+    async def _read(self, worker: Worker, request: Request, job: Callable[[Memory], Answer]) -> Answer:
         """Return what `job` makes of the memory. One that nobody waits for any more stops: an answer of the past takes
         seconds, and the slider asks for the next.
         """
-        reading, leaving = asyncio.create_task(self._reading.run(job)), asyncio.create_task(_wait_until_gone(request))
+        reading, leaving = asyncio.create_task(worker.run(job)), asyncio.create_task(_wait_until_gone(request))
         try:
             await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
@@ -106,16 +108,17 @@ class Site:
 
     def act(self, action: Action) -> Route:
         """Return the route of an action: it answers with the way to a page, so that a reload does nothing twice."""
+        worker = self._slow if action.is_slow else self._writing
 
         async def answer(request: Request) -> Response:
             form = request.scope[FORM]
             try:
-                there = await self._writing.run(lambda memory: action.do(memory, form, request))
+                there = await worker.run(lambda memory: action.do(memory, form, request))
             except Exception as error:  # noqa: BLE001 - as above
                 return self.tell(request, error)
             if isinstance(there, str):
                 return RedirectResponse(there, 303)
-            return HTMLResponse(self._render(request, there.template, **there.context), 409)
+            return HTMLResponse(self._render(request, there.template, **there.context), there.status)
 
         return Route(action.path, answer, methods=["POST"])
 
@@ -155,8 +158,8 @@ class Site:
         undoable = commit_id(request.query_params.get(COMMIT, ""))
         here = quote(request.scope["path"])
         page = self._templates.get_template(template)
-        about: dict[str, object] = {"said": said, "undoable": undoable, "here": here, "path": request.url.path, "counts": {}}
-        return page.render({**about, **context})
+        about = {"said": said, "undoable": undoable, "here": here, "path": request.url.path}
+        return page.render({"counts": {}, **about, **context})
 
 
 async def _wait_until_gone(request: Request) -> None:

@@ -10,9 +10,19 @@ from quaid.web.pages.ask import show_ask
 from quaid.web.pages.change import show_change
 from quaid.web.pages.editing import read_version, save_edit, show_edit
 from quaid.web.pages.graph import make_graph, show_graph
+from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_fading, show_health
 from quaid.web.pages.memory import show_memory
 from quaid.web.pages.memory_actions import dispute, forget, mark, restore
 from quaid.web.pages.nights import show_night, show_nights
+from quaid.web.pages.projects import (
+    apply,
+    confirm,
+    propose,
+    show_checked,
+    show_document,
+    show_project,
+    show_projects,
+)
 from quaid.web.pages.review import answer_question, carry_out_answers, count_open, show_review
 from quaid.web.pages.timeline import show_session, show_timeline
 from quaid.web.pages.undo import undo
@@ -25,7 +35,7 @@ if TYPE_CHECKING:
 
 class Page(NamedTuple):
     """A page: `show` returns what its template is given, or another page in its place; `count_waiting` how much waits
-    there.
+    there. What `is_slow` has a thread of its own: no other waits.
     """
 
     path: str
@@ -33,15 +43,17 @@ class Page(NamedTuple):
     show: Callable[[Memory, Request], Context | Shown]
     title: str = ""
     count_waiting: Callable[[Memory], int] | None = None
+    is_slow: bool = False
 
 
 class Action(NamedTuple):
     """A change of the memory: `do` returns the address to go to, with `said=KEY` for a sentence of `MESSAGES`, or a
-    page to show instead.
+    page to show instead. What `is_slow` has a thread of its own: no other waits.
     """
 
     path: str
     do: Callable[[Memory, Form, Request], str | Shown]
+    is_slow: bool = False
 
 
 class File(NamedTuple):
@@ -64,6 +76,13 @@ PAGES = (
     Page("/timeline", "timeline.html", show_timeline, "Timeline"),
     Page("/session/{reference:path}", "session.html", show_session),
     Page("/graph", "graph.html", show_graph, "Graph"),
+    Page("/health", "health.html", show_health, "Health"),
+    Page("/health/fading", "fading.html", show_fading, is_slow=True),
+    Page("/health/checks", "checks.html", show_checks, is_slow=True),
+    Page("/projects", "projects.html", show_projects, "Projects"),
+    Page("/projects/{name}", "project.html", show_project),
+    Page("/projects/{name}/check", "project.html", show_checked, is_slow=True),
+    Page("/projects/{name}/document", "document.html", show_document, is_slow=True),
 )
 ACTIONS: tuple[Action, ...] = (
     Action("/edit/{reference:path}", save_edit),
@@ -74,6 +93,11 @@ ACTIONS: tuple[Action, ...] = (
     Action("/review/answer", answer_question),
     Action("/review/carry-out", carry_out_answers),
     Action("/undo", undo),
+    Action("/health/gaps/answer", answer_gap),
+    Action("/health/gaps/leave-out", leave_out_gap),
+    Action("/projects/confirm", confirm, is_slow=True),
+    Action("/projects/propose", propose, is_slow=True),
+    Action("/projects/apply", apply, is_slow=True),
 )
 FILES: tuple[File, ...] = (
     File("/version/{reference:path}", "text/plain", read_version),
@@ -97,5 +121,11 @@ MESSAGES: dict[str, str] = {
     "carried_out": "What you have answered was carried out, as far as it says here.",
     "nothing_to_carry_out": "Nothing was carried out: the questions stay as they are.",
     "nothing_undone": "Nothing was changed: it is undone already, or has only asked and counted.",
+    "gap_answered": "The answer is remembered, and the question is closed.",
+    "gap_unfound": "The answer is remembered, but the question does not find it: say it in words of the question too.",
+    "doc_confirmed": "It is noted that the document is true as its sources are now.",
+    "doc_updated": "The document was updated, as a commit in the vault.",
+    "doc_still_true": "Nothing in the document has to change: it is true as its sources are now.",
+    "gap_left_out": "The question is left out. Asked again in vain, it comes back.",
 }
 """What a page can say of what was just done. Only the key is in the address: no note can put words there."""

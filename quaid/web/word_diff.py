@@ -20,6 +20,8 @@ _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
 How = Literal["same", "removed", "added", "gap"]
 
+_MARKS: dict[str, How] = {" ": "same", "-": "removed", "+": "added"}
+
 
 class Piece(NamedTuple):
     """A stretch of text, and what became of it. A gap stands for unchanged lines that are left out."""
@@ -72,3 +74,12 @@ def _diff_passage(old: list[str], new: list[str]) -> Iterator[Piece]:
             yield Piece("removed", "".join(old[start:end]))
         if last > first:
             yield Piece("added", "".join(new[first:last]))
+
+
+def read_diff(diff: str) -> list[Piece]:
+    """Return the lines of a unified diff without the marks they begin with; hunks are separated by gaps."""
+    pieces = []
+    for line in diff.splitlines(keepends=True):
+        how = _MARKS.get(line[:1])
+        pieces.append(Piece(how, line[1:]) if how else Piece("gap", "…\n" if line.startswith("@@") else line))
+    return pieces

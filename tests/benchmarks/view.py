@@ -67,6 +67,8 @@ def main() -> None:
                 "timeline, true": "/timeline?show=true&at=2025-03", "timeline, changes": "/timeline?show=changes",
                 "timeline, talks": "/timeline?show=conversations", "conversation": "/session/talk",
                 "review": "/review", "nights": "/nights", "night": f"/nights/{night.run}", "change": f"/change/{head}",
+                "health": "/health", "health: fading": "/health/fading", "health: checks": "/health/checks",
+                "projects": "/projects",
             }.items():  # fmt: skip
                 print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
 

@@ -77,7 +77,10 @@ class TestNumbers:
         assert numbers.degraded == {"vectors": 1, "pending": 1}
         assert numbers.doors == {"cli": 2, "mcp": 1}
         assert [bar for bar in numbers.histogram if bar.count] == [Bar(5.0, 1), Bar(10.0, 1), Bar(None, 1)]
-        assert numbers.days == (RecallDay("2026-11-19", 1, 0, 6000.0), RecallDay("2026-11-20", 2, 2, 5.0))
+        assert numbers.days == (
+            RecallDay("2026-11-19", 1, 0, 0, 6000.0, 6000.0),
+            RecallDay("2026-11-20", 2, 2, 1, 5.0, 7.0),
+        )
 
     @given(st.lists(st.floats(0, 1e5), min_size=1))
     def test_every_recall_is_in_one_bar_and_percentiles_are_measurements(self, took):

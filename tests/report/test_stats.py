@@ -78,7 +78,9 @@ def test_recall_for_programs(asked):
     )
     assert shape["latency"] == {"count": 20, "p50_ms": 40.0, "p95_ms": 76.0}
     assert shape["histogram"][0] == {"up_to_ms": 5.0, "count": 1}
-    assert shape["days"][0] == {"date": "2026-11-17", "recalls": 5, "answered": 4, "p50_ms": 48.0}
+    assert shape["days"][0] == {
+        "date": "2026-11-17", "recalls": 5, "answered": 4, "degraded": 1, "p50_ms": 48.0, "p95_ms": 80.0,
+    }  # fmt: skip
     assert shape["most_recalled"][0] == {
         "id": "01oatmilk", "title": "Maya takes oat milk in her coffee.", "accesses": 16,
         "last_access": "2026-11-20T12:00:00Z", "strength": 0.8,

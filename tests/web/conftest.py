@@ -55,10 +55,17 @@ def seen_vault(tmp_path_factory):
 
 
 @contextmanager
-def let_in(vault):
-    """A browser that was let in to the pages of `vault`."""
+def serve_here(vault):
+    """The application of a vault in this process, entered by nobody yet."""
     app = make_app(vault.root, KEYS, PORT, asyncio.Event())
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        yield client
+
+
+@contextmanager
+def let_in(vault):
+    """The same, and a browser that was let in."""
+    with serve_here(vault) as client:
         client.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)
         yield client
 
@@ -75,9 +82,7 @@ def site(seen_vault):
     """The application, entered by nobody yet."""
     with pytest.MonkeyPatch.context() as patch:
         be_calm(patch)
-        with TestClient(
-            make_app(seen_vault.root, KEYS, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}"
-        ) as client:
+        with serve_here(seen_vault) as client:
             yield client
 
 

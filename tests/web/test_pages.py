@@ -34,6 +34,15 @@ PAGES = (
     "/review",
     "/nights",
     "/change/HEAD",
+    "/health",
+    "/health/fading",
+    "/health/checks",
+    "/projects",
+    "/projects/none",
+    "/graph",
+    "/timeline",
+    "/session/20-1402-2f1c9a",
+    "/edit/01milk",
 )
 
 
@@ -49,7 +58,7 @@ def test_every_page_is_whole_and_has_nothing_inline(client, path):
     assert len(tags.named("h1")) == 1
     assert tags.named("html")[0]["lang"] == "en"
     assert any(link["href"] == "#main" for link in tags.named("a"))
-    names = {field.get("id") for field in tags.named("input")}
+    names = {field.get("id") for tag in ("input", "textarea") for field in tags.named(tag)}
     assert {label["for"] for label in tags.named("label") if label.get("for")} <= names
 
 

@@ -7,12 +7,13 @@ is pinned, verified, immutable, superseded, or was said again lately is left alo
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from quaid.index import backlinks, documents, graph
-from quaid.index.documents import Candidate, Document
+from quaid.index.documents import Document
 from quaid.janitor.decision import Decision
 from quaid.janitor.model_text import quote
 from quaid.janitor.task_context import TaskContext
@@ -20,6 +21,9 @@ from quaid.local.runs import evidence_key
 from quaid.model import Edit, Use, note_name
 from quaid.recall import scoring
 from quaid.vault import headings, notes
+
+if TYPE_CHECKING:
+    import apsw
 
 FLOOR = 0.1
 """Less confidence than this, and a fact is asked about."""
@@ -37,14 +41,21 @@ _MAY_FADE = (
 
 @dataclass(frozen=True, slots=True)
 class FadedFact:
-    """A fact below the floor. `confidence` is what is left of `sure`; `last` the day (ISO) it was used or learned."""
+    """A fact that fades, and may be below the floor by now. `confidence` is what is left of `sure`; `last` is the day
+    (ISO) it was used or learned. `text` is there for those that are asked about.
+    """
 
     document: Document
-    text: str
     use: Use
     sure: float
     confidence: float
     last: str
+    text: str = ""
+
+    @property
+    def falls_in_days(self) -> float:
+        """The days from `last` until it is below the floor, if nobody needs it."""
+        return scoring.days_above(FLOOR, self.sure, self.use)
 
     @property
     def key(self) -> str:
@@ -136,35 +147,51 @@ def describe(faded: FadedFact, replaced: Collection[str] = ()) -> str:
     return "\n".join(lines)
 
 
+def list_fading(
+    index: apsw.Connection,
+    use_of: Callable[[Collection[str]], Mapping[str, Use]],
+    written: Mapping[str, datetime],
+    now: datetime,
+    created_before: str,
+) -> list[FadedFact]:
+    """Return the facts that may fade and were learned before a day (ISO), by path; `written` is when a commit last
+    changed each file.
+    """
+    rows = documents.find_documents(index, _MAY_FADE, (created_before,))
+    uses = use_of([row.id for row in rows])
+    return [_faded(row, uses.get(row.id, scoring.NEVER_USED), written.get(row.path), now) for row in rows]
+
+
 def _list_below_floor(context: TaskContext) -> list[FadedFact]:
     """All facts under the floor, faded most first, but those that were said again in the last thirty days."""
     began = (context.now - timedelta(days=scoring.UNTOUCHED_DAYS)).date().isoformat()
-    rows = {row.doc_id: row for row in documents.find_documents(context.index, _MAY_FADE, (began,))}
-    chunks = documents.first_chunks(context.index, rows.keys())
-    facts = documents.fetch_candidates(context.index, chunks).values()
-    uses = context.use_of([fact.id for fact in facts])
-    faded = [_faded(fact, rows[fact.doc_id], uses.get(fact.id, scoring.NEVER_USED), context) for fact in facts]
+    fading = list_fading(context.index, context.use_of, context.written, context.now, began)
     below = [
         one
-        for one in faded
+        for one in fading
         if one.confidence < FLOOR and (scoring.days_since(one.last, context.now) or 0.0) > scoring.UNTOUCHED_DAYS
     ]
-    cited = graph.cited_turns(context.index, [one.document.doc_id for one in below])
+    doc_ids = [one.document.doc_id for one in below]
+    cited = graph.cited_turns(context.index, doc_ids)
     turns = documents.fetch_candidates(context.index, [chunk_id for _, chunk_id in cited])
     said_again = set()
     for doc_id, chunk_id in cited:
         idle = scoring.days_since(turns[chunk_id].said_at or turns[chunk_id].created, context.now)
         if idle is not None and idle <= scoring.UNTOUCHED_DAYS:
             said_again.add(doc_id)
-    kept = [one for one in below if one.document.doc_id not in said_again]
+    facts = documents.fetch_candidates(context.index, documents.first_chunks(context.index, doc_ids)).values()
+    texts = {fact.doc_id: fact.text for fact in facts}
+    kept = [
+        replace(one, text=texts[one.document.doc_id])
+        for one in below
+        if one.document.doc_id in texts and one.document.doc_id not in said_again
+    ]
     return sorted(kept, key=lambda one: (one.confidence, one.document.path))
 
 
-def _faded(fact: Candidate, row: Document, use: Use, context: TaskContext) -> FadedFact:
-    sure = scoring.UNSURE if fact.confidence is None else fact.confidence
+def _faded(row: Document, use: Use, written: datetime | None, now: datetime) -> FadedFact:
+    sure = scoring.UNSURE if row.confidence is None else row.confidence
     # What was said years ago and came into the memory yesterday has had a day to be needed.
-    written = context.written.get(fact.path)
-    known = (use.last_access, fact.created, notes.render_time(written) if written else None)
+    known = (use.last_access, row.created, written.date().isoformat() if written else None)
     last = max(day[:10] for day in known if day)
-    confidence = scoring.confidence(fact, replace(use, last_access=last), context.now)
-    return FadedFact(row, fact.text, use, sure, confidence, last)
+    return FadedFact(row, use, sure, scoring.retained(sure, last, use, now), last)

@@ -1,0 +1,273 @@
+"""The health of a memory beside its figures: how it grew, what fades, what contradicts itself, what was asked in vain.
+
+All of it is of what its owner may see: what others keep private is neither shown nor counted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.errors import BadInputError
+from quaid.history.branches import last_written
+from quaid.index import documents, graph
+from quaid.index.scope import EVERYTHING
+from quaid.janitor.tasks.decay import FLOOR, FadedFact, list_fading
+from quaid.recall.contradictions import compare_times, list_opposed
+from quaid.recall.records import RecallRecords
+
+if TYPE_CHECKING:
+    import apsw
+
+    from quaid.capture.writer import WriteResult
+    from quaid.index.documents import Document
+    from quaid.local.recall_log import Gap
+    from quaid.memory import Memory
+
+MAX_POINTS = 60
+"""Days that a growth has; of a longer time each stands for several."""
+MAX_NEXT = 12
+"""Facts that are named as the next to fade."""
+MAX_PAIRS = 50
+MAX_GAPS = 50
+FALLS = (("within a week", 7), ("within a month", 30), ("within three months", 91), ("within a year", 365))
+"""Spans of days, as they are called, until a fact is below the floor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The notes that are there today, by the days (ISO, oldest first) until which they had been made: a number for each
+    day and kind, the most frequent kind first. `undated` say of no day that they were made on it.
+    """
+
+    days: tuple[str, ...]
+    kinds: Mapping[str, tuple[int, ...]]
+    undated: int
+
+
+class NextToFade(NamedTuple):
+    """A fact that is above the floor until `falls`, if nobody needs it. `confidence` is what is left of `sure`."""
+
+    id: str
+    text: str
+    falls: date
+    sure: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fading:
+    """Facts by the time until they are below the floor: `below` are already, `lasting` fade never (pinned, verified,
+    immutable), `spans` are numbers by the names of `FALLS` and `later`. `left` counts facts by tenths of confidence.
+    """
+
+    facts: int
+    below: int
+    lasting: int
+    spans: Mapping[str, int]
+    left: tuple[int, ...]
+    following: tuple[NextToFade, ...]
+
+
+class Claim(NamedTuple):
+    """One of two facts that cannot both be true; `since` is the day from which it holds, or on which it was told."""
+
+    id: str
+    text: str
+    since: str | None
+
+
+class Contradiction(NamedTuple):
+    """Two facts that cannot both be true, the later first where that can be told."""
+
+    facts: tuple[Claim, Claim]
+    is_later_known: bool
+
+
+class Answered(NamedTuple):
+    """The fact that answers a gap, and whether the question finds it now; None where its words are not known."""
+
+    written: WriteResult
+    is_found: bool | None
+
+
+# -- growth -----------------------------------------------------------------------------------------------------------
+
+
+def measure_growth(memory: Memory, today: date | None = None) -> Growth:
+    """Return how the memory grew, until `today` (UTC)."""
+    rows = memory.index().execute("SELECT kind, substr(created, 1, 10), count(*) FROM documents GROUP BY 1, 2")
+    today = today or datetime.now(UTC).date()
+    made: dict[str, Counter[date]] = {}
+    undated = 0
+    for kind, day, count in rows:
+        if (when := _parse_day(day)) is None:
+            undated += count
+        else:
+            made.setdefault(kind, Counter())[min(when, today)] += count
+    if not made:
+        return Growth((), {}, undated)
+    days = _spread(min(map(min, made.values())), today)
+    kinds = {kind: _accumulate(counts, days) for kind, counts in made.items()}
+    ordered = dict(sorted(kinds.items(), key=lambda item: (-item[1][-1], item[0])))
+    return Growth(tuple(day.isoformat() for day in days), ordered, undated)
+
+
+def _spread(first: date, last: date) -> list[date]:
+    """Return days from `first` to `last`, `MAX_POINTS` at most, the same time between two of them."""
+    step = -(-((last - first).days + 1) // MAX_POINTS)
+    return [last - timedelta(days=back) for back in range(0, (last - first).days + 1, step)][::-1]
+
+
+def _accumulate(counts: Counter[date], days: Sequence[date]) -> tuple[int, ...]:
+    in_time = sorted(counts)
+    totals = [0, *accumulate(counts[day] for day in in_time)]
+    return tuple(totals[bisect_right(in_time, day)] for day in days)
+
+
+# -- fading -----------------------------------------------------------------------------------------------------------
+
+
+def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
+    """Return how the confidence of facts fades. It is the janitor's reckoning, which reads the whole history.
+
+    Raises:
+        GitError: the history cannot be read.
+        LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
+    """
+    now = now or datetime.now(UTC)
+    index = memory.index()
+    fading = list_fading(
+        index,
+        memory.answers.records().strengths,
+        last_written(memory.git.branches.log()),
+        now,
+        (now + timedelta(days=1)).date().isoformat(),
+    )
+    standing = sorted(
+        ((_falls_on(one), one) for one in fading if one.confidence >= FLOOR),
+        key=lambda pair: (pair[0], pair[1].document.path),
+    )
+    ends = [now.date() + timedelta(days=days) for _, days in FALLS]
+    spans = Counter(bisect_right(ends, falls - timedelta(days=1)) for falls, _ in standing)
+    names = [*(name for name, _ in FALLS), "later"]
+    (living,) = index.execute(
+        "SELECT count(*) FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND created IS NOT NULL"
+    ).fetchone() or (0,)
+    tenths = Counter(min(9, int(10 * one.confidence)) for one in fading)
+    return Fading(
+        facts=int(living),
+        below=len(fading) - len(standing),
+        lasting=int(living) - len(fading),
+        spans={name: spans[place] for place, name in enumerate(names)},
+        left=tuple(tenths[tenth] for tenth in range(10)),
+        following=tuple(_tell_next(index, falls, one) for falls, one in standing[:MAX_NEXT]),
+    )
+
+
+def _falls_on(fact: FadedFact) -> date:
+    begun = _parse_day(fact.last)
+    return date.max if begun is None else begun + timedelta(days=int(fact.falls_in_days) + 1)
+
+
+def _tell_next(index: apsw.Connection, falls: date, fact: FadedFact) -> NextToFade:
+    document = fact.document
+    return NextToFade(
+        document.id, documents.text_of(index, document.doc_id), falls, fact.sure, round(fact.confidence, 2)
+    )
+
+
+# -- contradictions ---------------------------------------------------------------------------------------------------
+
+
+def list_contradictions(memory: Memory, today: date | None = None) -> list[Contradiction]:
+    """Return the pairs of facts that hold and cannot both be true, the newest first, `MAX_PAIRS` at most: those that
+    give a subject two objects of a relation that has one, and those that an open question is about.
+    """
+    index = memory.index()
+    day = (today or datetime.now(UTC).date()).isoformat()
+    holding = EVERYTHING.narrowed(
+        "d.kind = 'fact' AND d.superseded_by IS NULL AND (d.valid_until IS NULL OR d.valid_until >= :today)", today=day
+    )
+    rows = index.execute(f"SELECT doc_id FROM documents d WHERE {holding.documents}", holding.values)
+    facts = {int(row[0]) for row in rows}
+    opposed = list_opposed(index, facts, holding) | graph.list_disputed(index, facts)
+    newest = sorted((pair for pair in opposed if facts.issuperset(pair)), key=max, reverse=True)[:MAX_PAIRS]
+    wanted = {doc_id for pair in newest for doc_id in pair}
+    found = {row.doc_id: row for row in _fetch(index, wanted)}
+    return [_tell_pair(index, found[one], found[other]) for one, other in newest]
+
+
+def _fetch(index: apsw.Connection, doc_ids: Iterable[int]) -> list[Document]:
+    wanted = ", ".join(map(str, sorted(doc_ids)))
+    return documents.find_documents(index, f"d.doc_id IN ({wanted})")
+
+
+def _tell_pair(index: apsw.Connection, one: Document, other: Document) -> Contradiction:
+    order = compare_times(one, other)
+    ordered = (other, one) if order < 0 else (one, other)
+    first, second = (
+        Claim(each.id, documents.text_of(index, each.doc_id), (each.valid_from or each.created or "")[:10] or None)
+        for each in ordered
+    )
+    return Contradiction((first, second), bool(order))
+
+
+# -- gaps -------------------------------------------------------------------------------------------------------------
+
+
+def list_gaps(memory: Memory) -> tuple[list[Gap], int]:
+    """Return the newest questions that found nothing, with their words where the gaps or the log of recalls have them,
+    and how many there are in all.
+
+    Raises:
+        LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
+    """
+    with RecallRecords(memory.root, memory.settings) as records:
+        gaps, total = records.gaps(MAX_GAPS)
+        words = records.list_unanswered()
+    return [gap._replace(text=gap.text or words.get(gap.key)) for gap in gaps], total
+
+
+def find_gap(memory: Memory, key: str) -> Gap:
+    """Return one gap. Raises as `list_gaps`.
+
+    Raises:
+        BadInputError: the question is not among those that are listed.
+    """
+    for gap in list_gaps(memory)[0]:
+        if gap.key == key:
+            return gap
+    raise BadInputError("This question is not open any more: it was answered, or left out, meanwhile.")
+
+
+def answer_gap(memory: Memory, gap: Gap, answer: str) -> Answered:
+    """Remember `answer` as a fact, and close the gap.
+
+    Raises:
+        FactTooShortError: it has fewer than three words; the gap stays.
+    """
+    written = memory.remember(answer)
+    close_gap(memory, gap.key)
+    if not gap.text:
+        return Answered(written, None)
+    found = memory.recall(gap.text, keep=False, depth="fast")
+    return Answered(written, any(hit.id == written.id for hit in found.hits))
+
+
+def close_gap(memory: Memory, key: str) -> None:
+    """Leave a question out of the gaps; asked again in vain, it comes back. Raises as `list_gaps`."""
+    with RecallRecords(memory.root, memory.settings) as records:
+        records.close_gap(key)
+
+
+def _parse_day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text or "")
+    except ValueError:
+        return None

@@ -1,0 +1,186 @@
+"""Projects: their documents and how true they are, what changed of a document's sources, and how it becomes true."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from quaid.docs.freshness import WORDS, describe
+from quaid.errors import QuaidError
+from quaid.redaction import admit
+from quaid.report.projects import DocView, ProjectView, check_doc, check_project, list_projects, read_project
+from quaid.web.answer import Shown
+from quaid.web.word_diff import diff_words, read_diff
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from quaid.docs.updater import ProposedUpdate
+    from quaid.memory import Memory
+
+HERE = "/projects"
+MAX_DOCS = 200
+"""Documents of a project that are listed, those that are stale first."""
+
+
+def show_projects(memory: Memory, _: Request) -> Mapping[str, Any]:
+    """Return all projects as their last check has left them."""
+    return {"views": list_projects(memory)}
+
+
+def show_project(memory: Memory, request: Request) -> Mapping[str, Any]:
+    """Return a project as its last check has left it.
+
+    Raises:
+        BadInputError: no project has that name.
+    """
+    return _tell_project(read_project(memory, request.path_params["name"]))
+
+
+def show_checked(memory: Memory, request: Request) -> Mapping[str, Any]:
+    """Check the documents of a project and return it. Raises as `show_project`."""
+    return _tell_project(check_project(memory, request.path_params["name"]))
+
+
+def show_document(memory: Memory, request: Request) -> Mapping[str, Any]:
+    """Return a document with what changed of its sources.
+
+    Raises:
+        BadInputError: there is no such project or document.
+    """
+    doc_id = request.query_params.get("id", "")
+    return _tell_doc(memory, check_doc(memory, request.path_params["name"], doc_id))
+
+
+def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
+    """Note that a document is true as its sources are now.
+
+    Raises:
+        BadInputError: there is no such document, or its sources are in no repository.
+    """
+    view = _find_doc(memory, form)
+    memory.documentation.confirm(view.doc.id, view.project.name)
+    return f"{_doc_path(view)}&said=doc_confirmed"
+
+
+def propose(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
+    """Ask the deep model how a stale document becomes true, and show what it proposes.
+
+    Raises:
+        BadInputError: there is no such document.
+        ModelError: no model answered.
+    """
+    view = _find_doc(memory, form)
+    answer = _ask(memory, view)
+    return answer if isinstance(answer, (str, Shown)) else _show_proposal(view, answer)
+
+
+def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
+    """Carry out the proposal that was shown: a commit in the vault, or a branch in the source repository.
+
+    Raises:
+        BadInputError: there is no such document.
+        ProposalError, NoteChangedError: nothing was changed, and why.
+        ModelError: the answer was not kept, and no model answered.
+    """
+    memory.documentation.finish_killed()
+    view = _find_doc(memory, form)
+    answer = _ask(memory, view)
+    if isinstance(answer, (str, Shown)):
+        return answer
+    if _name_proposal(answer) != form.get("shown"):
+        return _show_proposal(view, answer, is_another=True)
+    done = memory.documentation.apply(answer)
+    if done.branch is None:
+        return f"{_doc_path(view)}&said=doc_updated"
+    merge = f"git -C {shlex.quote(str(view.doc.folder))} merge {shlex.quote(done.branch.branch)}"
+    context = {"view": view, "branch": done.branch.branch, "merge": merge, "back": _doc_path(view)}
+    return Shown("updated.html", context, 200)
+
+
+def _ask(memory: Memory, view: DocView) -> ProposedUpdate | str | Shown:
+    """Return what the model proposes; where to go if nothing has to change, or a page that says why there is nothing.
+    A kept answer is given again, so that what was shown is what is carried out.
+    """
+    from quaid.docs.updater import ProposedUpdate
+    from quaid.docs.updates import StillTrue
+
+    found = list(memory.documentation.propose([view.doc.id], view.project.name))
+    proposed = next((each for each in found if isinstance(each, ProposedUpdate)), None)
+    if proposed is None and found:
+        problem = " ".join(map(str, found))
+        return Shown("document.html", {**_tell_doc(memory, view), "problem": problem})
+    if proposed is None or isinstance(proposed.update, StillTrue):
+        return f"{_doc_path(view)}&said=doc_still_true"
+    return proposed
+
+
+def _show_proposal(view: DocView, proposed: ProposedUpdate, *, is_another: bool = False) -> Shown:
+    update = proposed.update
+    # Secrets are taken out first: the pieces of one would not look like it.
+    before, after = (admit(getattr(update, side), keep_lines=True).text for side in ("before", "after"))
+    context = {
+        **_name(view),
+        "update": update,
+        "pieces": diff_words(before, after),
+        "shown": _name_proposal(proposed),
+        "is_another": is_another,
+    }
+    return Shown("proposal.html", context, 409 if is_another else 200)
+
+
+def _name_proposal(proposed: ProposedUpdate) -> str:
+    told = repr((proposed.stale.doc.id, proposed.stale.data, getattr(proposed.update, "after", "")))
+    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _tell_project(view: ProjectView) -> Mapping[str, Any]:
+    name = view.project.name
+    return {
+        "view": view,
+        "words": WORDS,
+        "docs": [(one, describe(one), _address(name, one.doc)) for one in view.docs[:MAX_DOCS]],
+        "more": max(0, len(view.docs) - MAX_DOCS),
+        "check": f"{HERE}/{quote(name, safe='')}/check",
+    }
+
+
+def _tell_doc(memory: Memory, view: DocView) -> Mapping[str, Any]:
+    # Secrets are taken out first, as above.
+    diffs = {path: read_diff(admit(diff, keep_lines=True).text) for path, diff in view.diffs.items()}
+    paths = iter(diffs)
+    cost, why_not = None, ""
+    try:
+        cost = memory.documentation.estimate_update(view.doc, view.freshness)
+    except QuaidError as error:
+        why_not = str(error)
+    return {
+        **_name(view),
+        "about": describe(view.freshness),
+        "words": WORDS,
+        "changes": [(finding, diffs[next(paths)]) for finding in view.freshness.significant],
+        "trivial": [finding for finding in view.freshness.findings if finding.is_trivial],
+        "cost": cost,
+        "why_not": why_not,
+        "models": memory.settings.models,
+        "problem": "",
+    }
+
+
+def _name(view: DocView) -> Mapping[str, Any]:
+    return {"view": view, "home": f"{HERE}/{quote(view.project.name, safe='')}"}
+
+
+def _find_doc(memory: Memory, form: Mapping[str, str]) -> DocView:
+    return check_doc(memory, form.get("project", ""), form.get("id", ""))
+
+
+def _doc_path(view: DocView) -> str:
+    return _address(view.project.name, view.doc.id)
+
+
+def _address(project: str, doc_id: str) -> str:
+    return f"{HERE}/{quote(project, safe='')}/document?id={quote(doc_id, safe='/:')}"
