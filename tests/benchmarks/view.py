@@ -35,13 +35,15 @@ def main() -> None:
         generate(root, options.notes)
         with Memory.open(root) as memory:
             memory.sync()
-            fact = memory.recall("oat milk").hits[0].id
+            fact, gone = (hit.id for hit in memory.recall("oat milk", kinds=("fact",)).hits[:2])
+            memory.forget(gone)
         keys = Keys.make()
         with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
             print(f"{'first page':<20} {_timed(client, '/'):7.1f} ms")
             for name, path in {
                 "newest": "/", "question": "/?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
+                "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",
             }.items():  # fmt: skip
                 print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
 
