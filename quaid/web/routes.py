@@ -104,7 +104,7 @@ FILES: tuple[File, ...] = (
     File("/graph.json", "application/json", make_graph),
 )
 MESSAGES: dict[str, str] = {
-    "edited": "Saved, as a commit in your name.",
+    "edited": "Saved, as a commit.",
     "unchanged": "Nothing was changed: it is so already.",
     "left": "It is on disk and not committed: git refused, or your own uncommitted changes are in it. "
     "See more with: quaid status",

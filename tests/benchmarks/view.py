@@ -53,7 +53,8 @@ def main() -> None:
         relate(root, options.entities)
         with Memory.open(root) as memory:
             memory.sync()
-            fact = memory.recall("oat milk").hits[0].id
+            fact, gone = (hit.id for hit in memory.recall("oat milk", kinds=("fact",)).hits[:2])
+            memory.forget(gone)
             night = tidy(memory)
             head = memory.git.state().head
         keys = Keys.make()
@@ -62,6 +63,7 @@ def main() -> None:
             print(f"{'first page':<20} {_timed(client, '/'):7.1f} ms")
             for name, path in {
                 "newest": "/", "question": "/?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
+                "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",
                 "graph": "/graph", "graph on a day": "/graph?focus=Maya+Chen+7&hops=2&on=2026-01-01",
                 "graph.json": "/graph.json", "timeline": "/timeline", "timeline, a day": "/timeline?at=2025-03-14",
                 "timeline, true": "/timeline?show=true&at=2025-03", "timeline, changes": "/timeline?show=changes",

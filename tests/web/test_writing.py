@@ -275,6 +275,13 @@ def test_what_another_owner_keeps_private_cannot_be_written(reader):
     assert reader.get("/memory/01bobs").status_code == 404
 
 
+def test_what_is_known_since_today_has_a_bar_that_can_be_seen(reader):
+    reader.save("01milk", lambda text: text.replace("status: active", "status: active\nvalid_from: 2020-01-01"))
+    bars = re.findall(r'<rect class="c\d" x="([\d.]+)" width="([\d.]+)"', reader.get("/memory/01milk").text)
+    assert len(bars) == 2
+    assert all(float(start) + float(width) <= 100 and float(width) >= 1 for start, width in bars)
+
+
 def test_an_undo_leads_to_its_change_or_back_and_says_what_it_cannot_do(reader):
     _, _, commit = reader.act("/mark/01milk", mark="pinned", value="on")
     path, said, _ = reader.act("/undo", commit=commit)
@@ -350,7 +357,7 @@ def test_asking_opening_editing_and_undoing_by_keyboard_alone(browser, vault):
         tab.evaluate("place => document.querySelector('textarea').setSelectionRange(place, place + 3)", place)
         tab.keyboard.type("oat")
         tab.keyboard.press("Control+s")
-        tab.get_by_text("Saved, as a commit in your name.").wait_for()
+        tab.get_by_text("Saved, as a commit.").wait_for()
         assert tab.locator(".life ins").first.inner_text() == "oat"
         assert "oat" in (vault.root / "facts/milk.md").read_text()
         go_to_control("Undo")
@@ -381,7 +388,7 @@ def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
             text = tab.locator("textarea")
             text.fill(text.input_value().replace("soy", word))
         one.get_by_role("button", name="Save").click()
-        one.get_by_text("Saved, as a commit in your name.").wait_for()
+        one.get_by_text("Saved, as a commit.").wait_for()
         other.bring_to_front()
         other.get_by_text("The note has changed on disk meanwhile").wait_for()
         with other.expect_event("response", lambda answer: answer.status == 409):
@@ -398,7 +405,7 @@ def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
         other.wait_for_timeout(300)
         assert asked == ["beforeunload"]
         other.get_by_role("button", name="Save this text").click()
-        other.get_by_text("Saved, as a commit in your name.").wait_for()
+        other.get_by_text("Saved, as a commit.").wait_for()
         assert "almond" in (vault.root / "facts/milk.md").read_text()
         site.troubles = [each for each in site.troubles if "409" not in each]
 
@@ -416,7 +423,7 @@ def test_a_note_is_edited_and_forgotten_without_javascript_and_keeps_its_bytes(b
         text = tab.get_by_label("The note, its head included")
         text.fill(text.input_value().replace("soy", "oat"))
         tab.get_by_role("button", name="Save").click()
-        tab.get_by_text("Saved, as a commit in your name.").wait_for()
+        tab.get_by_text("Saved, as a commit.").wait_for()
         assert (vault.root / "facts/milk.md").read_bytes() == data.replace(b"soy", b"oat")
         tab.get_by_text("Forget …").click()
         tab.get_by_role("button", name="Forget it").click()

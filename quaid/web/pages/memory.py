@@ -147,12 +147,13 @@ def _draw_times(found: Provenance, today: date) -> Iterator[Span]:
     days = (end - begin).days
     for name, (first, last) in (("true", valid), ("known", known)):
         start, stop = first or begin, last or end
+        width = max(1.0, 100 * (stop - start).days / days) if days else 100.0
         yield Span(
             name,
             first.isoformat() if first else None,
             last.isoformat() if last else None,
-            100 * (start - begin).days / days if days else 0.0,
-            max(1.0, 100 * (stop - start).days / days) if days else 100.0,
+            min(100 * (start - begin).days / days, 100 - width) if days else 0.0,
+            width,
         )
 
 
