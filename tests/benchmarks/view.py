@@ -14,11 +14,13 @@ import asyncio
 import random
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from machine import describe_machine
 from scale import PEOPLE, generate
@@ -73,6 +75,48 @@ def main() -> None:
                 "projects": "/projects",
             }.items():  # fmt: skip
                 print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
+        _measure_picture(root)
+
+
+def _measure_picture(root: Path) -> None:
+    """Print how long Chromium takes to the first picture of the graph, and for a frame while it is zoomed and moved."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from vaults import Vault
+    from web.browsing import start_browser, visit
+
+    try:
+        with start_browser() as browser, visit(browser, Vault(root)) as site:
+            drawn = [_draw(site) for _ in range(3)]
+    except BaseException as error:
+        print(f"{'first picture':<20} not measured: {error}")
+        return
+    print(f"{'first picture':<20} {statistics.median(first for first, _ in drawn):7.1f} ms")
+    frames = sorted(frame for _, those in drawn for frame in those)
+    print(f"{'a frame':<20} {statistics.median(frames):7.1f} ms, 95 % below {frames[int(0.95 * len(frames))]:.1f} ms")
+
+
+def _draw(site: Any) -> tuple[float, list[float]]:
+    tab = site.open("/graph")
+    tab.locator("[data-drawn]").wait_for(timeout=60_000)
+    first = tab.evaluate("performance.getEntriesByName('graph drawn')[0].startTime")
+    tab.wait_for_timeout(3_000)
+    box = tab.locator("#drawing").bounding_box()
+    tab.mouse.move(box["x"] + 300, box["y"] + 250)
+    tab.evaluate(
+        "() => { window.frames_ = []; let last = performance.now(); const next = (now) => { frames_.push(now - last); "
+        "last = now; requestAnimationFrame(next); }; requestAnimationFrame(next); }"
+    )
+    for step in range(15):
+        tab.mouse.wheel(0, -60 if step < 8 else 40)
+        tab.wait_for_timeout(30)
+    tab.mouse.down()
+    for step in range(30):
+        tab.mouse.move(box["x"] + 300 + 5 * step, box["y"] + 250 + 2 * step)
+        tab.wait_for_timeout(16)
+    tab.mouse.up()
+    frames = tab.evaluate("frames_")
+    tab.close()
+    return first, frames[1:]
 
 
 def relate(root: Path, count: int) -> None:

@@ -123,6 +123,7 @@ def make_graph(memory: Memory, request: Request) -> bytes:
     """
     now = datetime.now(UTC)
     shown = select(_read(memory), _read_wanted(_read_fields(request), now))
+    is_told = len(shown.links) <= MAX_TOLD
     nodes = [
         {
             "name": entity.name,
@@ -143,8 +144,8 @@ def make_graph(memory: Memory, request: Request) -> bytes:
             "until": (link.edge.valid_until or "")[:10],
             "days": ", ".join(tell_days(link.edge)),
             "over": _is_over(link.edge, now.date().isoformat()),
-            "text": _clip(link.edge.text) if len(shown.links) <= MAX_TOLD else "",
-            "page": memory_path(link.edge.id),
+            "text": _clip(link.edge.text) if is_told else "",
+            "page": memory_path(link.edge.id) if is_told else "",
         }
         for link in shown.links
     ]
