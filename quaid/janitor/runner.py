@@ -54,10 +54,8 @@ if TYPE_CHECKING:
     from quaid.recall.records import RecallRecords
 
 MAX_GAPS = 100
-_CHOOSING = "resolve"
-"""The task that carries out which of two facts is true."""
-_CHOSEN = ("a", "b", "neither")
-"""Answers to a question between two facts that it carries out."""
+_CHOOSING, _CHOSEN = "resolve", ("a", "b", "neither")
+"""The task that carries out which of two facts is true, and the answers that it carries out."""
 _RETIRING = frozenset({"merge", "supersede", CONFLICT})
 """Decisions after which a fact is not what was asked about."""
 _FINDS = {CONFLICT: find_asked_pair, DISPUTE: find_disputed}
@@ -67,8 +65,8 @@ _OVERLAPS = "another decision of this night has changed the same note"
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """`tasks` are names from the table; none means all. With `only_answers` what the owner has answered is carried out
-    and nothing else is decided: no model is asked.
+    """`tasks` are names from the table; none means all. With `only_answers` no model is asked and nothing is decided:
+    what the owner has answered is carried out.
     """
 
     tasks: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
@@ -144,7 +145,7 @@ def make_graph(memory: Memory, request: Request) -> bytes:
             "until": (link.edge.valid_until or "")[:10],
             "days": ", ".join(tell_days(link.edge)),
             "over": _is_over(link.edge, now.date().isoformat()),
-            "text": _clip(link.edge.text) if is_told else "",
+            "text": shorten(link.edge.text, MAX_FACT, placeholder="…") if is_told else "",
             "page": memory_path(link.edge.id) if is_told else "",
         }
         for link in shown.links
@@ -259,10 +260,6 @@ def _list_bounds(graph: EntityGraph, today: str) -> tuple[str, str]:
 
 def _type_of(entity: Entity) -> str:
     return entity.type if entity.type in ENTITY_TYPES else OTHER
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= MAX_FACT else f"{text[: MAX_FACT - 1].rstrip()}…"
 
 
 def _read_fields(request: Request) -> dict[str, Any]:

@@ -123,10 +123,13 @@ def show_review(memory: Memory, request: Request) -> Mapping[str, Any]:
     shown = waiting[:MAX_CARDS]
     decisions = {question.key: memory.janitor.find_decision(question.key) for question in found}
     known = _look_up(memory, shown, decisions)
+    keys = [question.key for question in shown]
+    following = [*keys[1:], keys[0] if len(keys) > 1 else ""]
+    put_off = {key: ",".join([*(each for each in later if each != key), key][-MAX_LATER:]) for key in keys}
     return {
         "cards": [
-            _make_card(memory, question, decisions[question.key], known, _address_later(later, question.key), following)
-            for question, following in zip(shown, _list_following(shown), strict=True)
+            _make_card(memory, question, decisions[question.key], known, put_off[question.key], after)
+            for question, after in zip(shown, following, strict=False)
         ],
         "more": len(waiting) - len(shown),
         "later": [key for key in later if key in decisions],
@@ -172,17 +175,6 @@ def _read_later(given: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"\b[0-9a-f]{16}\b", given)))[:MAX_LATER]
 
 
-def _address_later(later: Sequence[str], key: str) -> str:
-    """The keys that the address names once `key` is put off as well."""
-    return ",".join([*(each for each in later if each != key), key][-MAX_LATER:])
-
-
-def _list_following(shown: Sequence[Question]) -> list[str]:
-    """The question to go to when each of `shown` is answered or put off."""
-    keys = [question.key for question in shown]
-    return [*keys[1:], keys[0] if len(keys) > 1 else ""][: len(keys)]
-
-
 # -- cards -----------------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +194,7 @@ def _make_card(
         )
         for letter, document in zip("ABCD", _list_sides(question, decision, known), strict=False)
     ]
+    branches = [decision.branch] if decision is not None and decision.branch is not None else []
     is_gone = question.kind == CONFLICT and len(sides) < len(question.choices)
     text = question.data.decode("utf-8", "replace")
     return Card(
@@ -211,7 +204,8 @@ def _make_card(
         sides,
         [] if is_gone else [ANSWERS[answer] for answer in question.answers],
         [(edit.rel_path, pieces) for edit in edits if (pieces := _diff_text(memory, edit))],
-        [(edit.rel_path, diff_versions(edit.before, edit.after)) for edit in edits] + list(_diff_branch(decision)),
+        [(edit.rel_path, diff_versions(edit.before, edit.after)) for edit in edits]
+        + [(f"{branch.folder}/{branch.path}", diff_versions(branch.before, branch.after)) for branch in branches],
         "One of the two notes is gone or has another name, so the next night closes this question."
         if is_gone
         else _tell_doubt(memory, question, decision, edits),
@@ -271,11 +265,6 @@ def _diff_text(memory: Memory, edit: Edit) -> list[Piece]:
     if edit.before is None or edit.after is None:
         return []
     return diff_versions(*(notes.parse_fact(edit.rel_path, data).text.encode() for data in (edit.before, edit.after)))
-
-
-def _diff_branch(decision: Decision | None) -> Iterator[tuple[str, list[Piece]]]:
-    if decision is not None and (branch := decision.branch) is not None:
-        yield f"{branch.folder}/{branch.path}", diff_versions(branch.before, branch.after)
 
 
 def _tell_known(document: Document, use: Use) -> Iterator[tuple[str, str]]:
