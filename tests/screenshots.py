@@ -26,7 +26,7 @@ QUESTIONS = (
     "who is Biscuit's vet?",
     "when is Ines' birthday?",
     "who leads Harbour?",
-    "what did the plumber say?",
+    "what is the password of the router?",
 )
 """Asked beforehand, so that there is something to see of latency and of gaps."""
 
@@ -61,7 +61,7 @@ def main() -> None:
             "session": "/session/birthday",
             "graph": "/graph?focus=Maya+Chen&hops=2",
             "health": "/health",
-            "projects": "/projects/kestrel",
+            "projects": "/projects/kestrel/check",
         }
         with start_browser() as browser:
             for scheme, viewport, pages in (

@@ -177,7 +177,7 @@ def render_report(report: RunReport) -> str:
 
 def list_runs(invocation: Invocation, janitor: Janitor, limit: int) -> None:
     """Show the last runs, and the questions that wait for the owner."""
-    runs, waiting = janitor.runs(limit), janitor.open_questions()
+    runs, waiting = janitor.runs(limit), janitor.visible_questions()
     rows = [
         (run.run[-5:], moment(run.started), run.outcome, f"{len(run.decisions)} decided", short(run.commit))
         for run in runs

@@ -12,12 +12,15 @@ from quaid.cli.query_options import QueryOptions, query_command
 from quaid.cli.recall_output import render_hits
 from quaid.cli.terminal import count, has_terminal, moment, paragraphs, short, styled
 from quaid.errors import UsageError
-from quaid.model import Hit, Recall
+from quaid.model import Recall
 from quaid.recall.trace import list_degraded
 from quaid.text.quoting import render_memory_line
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
+
+OF_SEVERAL = {"vault", "also_in"}
+"""The fields of a hit that are there where several vaults were asked."""
 
 
 class _Expected(NamedTuple):
@@ -150,16 +153,13 @@ def shape_of_recall(query: QueryOptions, found: Recall, expected: _Expected | No
         "as_of": found.trace.get("as_of"),
         "took_ms": round(found.took_ms, 2),
         "context": [{"path": path, "text": text} for path, text in found.context],
-        "hits": [_shape_of_hit(hit) for hit in found.hits],
+        "hits": [
+            {name: value for name, value in asdict(hit).items() if hit.vault or name not in OF_SEVERAL}
+            for hit in found.hits
+        ],
         **({"expected": expected._asdict()} if expected else {}),
         **({"trace": dict(found.trace)} if query.explain else {}),
     }
-
-
-def _shape_of_hit(hit: Hit) -> dict[str, Any]:
-    """A hit as JSON, with its vault where several were asked."""
-    shape = asdict(hit)
-    return shape if hit.vault else {name: value for name, value in shape.items() if name not in {"vault", "also_in"}}
 
 
 def render_answer(found: Recall, *, explain: bool) -> str:

@@ -50,7 +50,8 @@ def plan_question(fact: LivingFact, data: bytes, why: str, now: datetime, place:
     """
     reason = clean_reason(admit(why).text, "")
     decision = _decide(fact, data, notes.render_time(now), f"{_SAID}: {reason}" if reason else f"{_SAID}.")
-    edit = Edit(question_path(DISPUTE, decision.key, place), None, render_question(decision, now))
+    question = render_question(decision, now, lambda _: data, place)
+    edit = Edit(question_path(DISPUTE, decision.key, place), None, question)
     trailers = (("Quaid-Task", DISPUTE), ("Quaid-Fact", fact.id))
     return edit, Message(f"{DISPUTE}: {headings.one_line(fact.text)}", reason, trailers)
 

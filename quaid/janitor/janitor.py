@@ -105,9 +105,9 @@ class Janitor:
         return questions.list_questions(self._root, Layout.of(self._settings.vault))
 
     def visible_questions(self) -> list[Question]:
-        """The same without those about a note that another owner keeps private, and those that no box can answer."""
+        """The same without those about a note that another owner keeps private."""
         index, owners = self._dependencies.fresh_index(), self._dependencies.owners()
-        found = [question for question in self.open_questions() if questions.is_answerable(question)]
+        found = self.open_questions()
         hidden = find_hidden_names(
             {name for question in found for name in question.about},
             index,

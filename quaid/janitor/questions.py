@@ -25,17 +25,18 @@ One of the kind `conflict` asks which of two facts is true:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from quaid.index.scope import PRIVATE
 from quaid.janitor.decision import CONFLICT, Decision
 from quaid.model import note_name
 from quaid.vault import files, frontmatter, markdown, notes
-from quaid.vault.layout import DEFAULT, Layout, is_question
+from quaid.vault.layout import DEFAULT, Layout, is_note_path, is_question
 
 Answer = Literal["yes", "no", "a", "b", "both", "neither"]
 YES_OR_NO: Sequence[Answer] = ("yes", "no")
@@ -89,9 +90,15 @@ def list_questions(root: Path, place: Layout) -> list[Question]:
     return [question for question in found if question is not None]
 
 
-def render_question(decision: Decision, now: datetime) -> bytes:
-    """The note that asks whether `decision` may be carried out."""
+def render_question(
+    decision: Decision, now: datetime, read: Callable[[str], bytes | None], place: Layout = DEFAULT
+) -> bytes:
+    """The note that asks whether `decision` may be carried out. It quotes what it is about, which `read` gives, so who
+    keeps that private keeps the question private too.
+    """
     paths = [*decision.paths, *(path for path, _ in decision.choices)]
+    found = [notes.parse_note(path, data, place=place) for path in paths if is_note_path(path) and (data := read(path))]
+    owner = next((note.owner for note in found if note.privacy == PRIVATE and note.owner != "default"), None)
     about = [f"[[{note_name(path)}]]" for path in paths if path.endswith(".md")]
     head = frontmatter.render(
         {
@@ -100,6 +107,8 @@ def render_question(decision: Decision, now: datetime) -> bytes:
             "kind": decision.kind,
             "key": decision.key,
             "created": notes.render_time(now),
+            "owner": owner,
+            "privacy": PRIVATE if owner else None,
             "about": list(dict.fromkeys(about))[:20] or None,
         }
     )

@@ -54,10 +54,9 @@ if TYPE_CHECKING:
     from quaid.recall.records import RecallRecords
 
 MAX_GAPS = 100
-_CHOOSING, _CHOSEN = "resolve", ("a", "b", "neither")
-"""The task that carries out which of two facts is true, and the answers that it carries out."""
-_RETIRING = frozenset({"merge", "supersede", CONFLICT})
-"""Decisions after which a fact is not what was asked about."""
+_CHOSEN = ("a", "b", "neither")
+"""Answers to a question between two facts that `resolve` carries out."""
+_RETIRING = frozenset({"merge", "supersede", CONFLICT})  # after these a fact is not what was asked about
 _FINDS = {CONFLICT: find_asked_pair, DISPUTE: find_disputed}
 """The kinds of questions that close when a fact changes -> what finds the facts as they were asked about."""
 _OVERLAPS = "another decision of this night has changed the same note"
@@ -79,7 +78,7 @@ class RunOptions:
     @classmethod
     def for_answers(cls) -> RunOptions:
         """The options of a run that carries out what the owner has answered, and nothing else."""
-        return cls(tasks=(_CHOOSING,), only_answers=True)
+        return cls(tasks=("resolve",), only_answers=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,16 +372,18 @@ class Runner:
         report = self._report
         made: list[Decision] = []
         retired = {fact for decision in report.done if decision.kind in _RETIRING for fact in decision.facts}
+        place = Layout.of(self._settings.vault)
         for asked in list(report.asked):
             if not retired.isdisjoint(asked.facts):
                 report.asked.remove(asked)
                 report.held_back.append((asked, _OVERLAPS))
                 continue
-            path = questions.question_path(asked.kind, asked.key, Layout.of(self._settings.vault))
+            path = questions.question_path(asked.kind, asked.key, place)
             if worktree.read(path) is not None:
                 report.asked.remove(asked)
                 continue
-            made.append(replace(asked, edits=(Edit(path, None, questions.render_question(asked, self._now)),)))
+            text = questions.render_question(asked, self._now, worktree.read, place)
+            made.append(replace(asked, edits=(Edit(path, None, text),)))
             if not report.is_dry_run:
                 self._dependencies.waiting.put(asked)
         if made:

@@ -253,5 +253,5 @@ def _ask(draft: _Draft, *paths: str) -> None:
     )
     path = question_path(CONFLICT, decision.key, draft.place)
     if draft.get(path) is None:
-        draft.put(path, render_question(decision, draft.now))
+        draft.put(path, render_question(decision, draft.now, draft.get, draft.place))
         draft.questions.append(path)

@@ -62,7 +62,11 @@ def weigh(answers: Mapping[str, Recall], of_meaning: float) -> dict[str, float]:
     """
     scales = {vault: answer.scale for vault, answer in answers.items() if answer.hits and answer.scale}
     words = _weigh_words(scales)
-    best = max(scales.values(), key=_likeness_first, default=Scale())
+    best = max(
+        scales.values(),
+        key=lambda scale: (bool(scale.embedder), scale.like, scale.embedder, -scale.unlike),
+        default=Scale(),
+    )
     weights = {}
     for vault, scale in scales.items():
         weights[vault] = words[vault]
@@ -76,10 +80,6 @@ def weigh(answers: Mapping[str, Recall], of_meaning: float) -> dict[str, float]:
 
     unit = weights[max(weights, key=find_best)] if weights else 1.0
     return {vault: weights[vault] / unit if vault in weights and unit else 1.0 for vault in answers}
-
-
-def _likeness_first(scale: Scale) -> tuple[bool, float, str, float]:
-    return bool(scale.embedder), scale.like, scale.embedder, -scale.unlike
 
 
 def _weigh_words(scales: Mapping[str, Scale]) -> dict[str, float]:
@@ -185,12 +185,17 @@ def _trace(
          "shown": sum(hit.vault == vault for hit in shown), "weight": round(weights[vault], 3)}
         for vault, answer in answers.items()
     ]  # fmt: skip
-    cut = [
-        {**item, "id": f"{vault}/{item['id']}"} for vault, answer in answers.items() for item in _list_cut(answer)
-    ] + [
-        {"id": f"{hit.vault}/{hit.id}", "score": hit.score, "why": "far behind the best of another vault"}
-        for hit in behind[:MAX_CUT_SHOWN]
-    ]
+    cut = (
+        [
+            {**item, "id": f"{vault}/{item['id']}"}
+            for vault, answer in answers.items()
+            for item in answer.trace.get("cut", ())  # type: ignore[attr-defined]
+        ]
+        + [
+            {"id": f"{hit.vault}/{hit.id}", "score": hit.score, "why": "far behind the best of another vault"}
+            for hit in behind[:MAX_CUT_SHOWN]
+        ]
+    )
     asked_past = {vault: answer.trace["as_of"] for vault, answer in answers.items() if "as_of" in answer.trace}
     return {
         **{name: first[name] for name in ("words", "intent") if name in first},
@@ -199,11 +204,6 @@ def _trace(
         **({"as_of": asked_past} if asked_past else {}),
         "vaults": {vault: dict(answer.trace) for vault, answer in answers.items()},
     }
-
-
-def _list_cut(answer: Recall) -> Sequence[Mapping[str, Any]]:
-    cut = answer.trace.get("cut", ())
-    return cut if isinstance(cut, list) else []
 
 
 def share_of(merged: Recall, vault: str, answer: Recall) -> Recall:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
@@ -198,14 +198,9 @@ def list_contradictions(memory: Memory, today: date | None = None) -> list[Contr
     facts = {int(row[0]) for row in rows}
     opposed = list_opposed(index, facts, holding) | graph.list_disputed(index, facts)
     newest = sorted((pair for pair in opposed if facts.issuperset(pair)), key=max, reverse=True)[:MAX_PAIRS]
-    wanted = {doc_id for pair in newest for doc_id in pair}
-    found = {row.doc_id: row for row in _fetch(index, wanted)}
+    numbers = ", ".join(map(str, sorted({doc_id for pair in newest for doc_id in pair})))
+    found = {row.doc_id: row for row in documents.find_documents(index, f"d.doc_id IN ({numbers})")}
     return [_tell_pair(index, found[one], found[other]) for one, other in newest]
-
-
-def _fetch(index: apsw.Connection, doc_ids: Iterable[int]) -> list[Document]:
-    wanted = ", ".join(map(str, sorted(doc_ids)))
-    return documents.find_documents(index, f"d.doc_id IN ({wanted})")
 
 
 def _tell_pair(index: apsw.Connection, one: Document, other: Document) -> Contradiction:

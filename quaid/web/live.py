@@ -83,7 +83,11 @@ class Live:
                 if self._version:  # it may have changed while nobody listened
                     self._changed.set()
                 await asyncio.sleep(CHECK_S)
-                while observer is not None and _is_listening(observer) and _identify(self._root) == observed:  # noqa: ASYNC110 - nobody tells
+                while (  # noqa: ASYNC110 - nobody tells
+                    observer is not None
+                    and all(each.is_alive() for each in observer.emitters)
+                    and _identify(self._root) == observed
+                ):
                     await asyncio.sleep(CHECK_S)
             finally:
                 if observer is not None:
@@ -138,23 +142,15 @@ def _identify(root: Path) -> tuple[int, int] | None:
     return about.st_dev, about.st_ino
 
 
-def _is_listening(observer: BaseObserver) -> bool:
-    return all(emitter.is_alive() for emitter in observer.emitters)
-
-
 def _observe(root: Path, notice: Notice) -> BaseObserver | None:
     with suppress(FileNotFoundError):  # gone meanwhile
-        return _observe_somehow(root, notice)
+        try:
+            return observe(root, notice, poll_s=POLL_S if why_incomplete(root) else None)
+        except FileNotFoundError:
+            raise
+        except OSError:  # the system has no watches left
+            return observe(root, notice, poll_s=POLL_S)
     return None
-
-
-def _observe_somehow(root: Path, notice: Notice) -> BaseObserver:
-    try:
-        return observe(root, notice, poll_s=POLL_S if why_incomplete(root) else None)
-    except FileNotFoundError:
-        raise
-    except OSError:  # the system has no watches left
-        return observe(root, notice, poll_s=POLL_S)
 
 
 def _read_version(memory: Memory) -> str:

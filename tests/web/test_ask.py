@@ -119,7 +119,7 @@ def test_an_answer_that_nobody_waits_for_stops(past_vault):
 
         started = time.monotonic()
         with pytest.raises(Exception, match=r"^$"):
-            await site._read(Left(), work)
+            await site._read(site._reading, Left(), work)
         await site._reading.run(lambda _: None)
         return time.monotonic() - started
 

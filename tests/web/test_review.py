@@ -70,11 +70,14 @@ def test_a_question_about_what_another_owner_keeps_private_is_nowhere(owner):
     reader, vault = owner
     (hidden,) = [path for path in (vault.root / "review").glob("*.md") if "Bob" in path.read_text()]
     key = re.search(r"key: (\w+)", hidden.read_text())[1]
-    for path in ("/review", "/", f"/review?later={key}", "/nights"):
+    for path in ("/review", "/", f"/review?later={key}", "/nights", "/?q=who+has+hidden+the+spare+key"):
         page = reader.get(path)
         assert "Bob" not in page
         assert hidden.name not in page
         assert re.search(r"open questions: </span>(\d+)", page)[1] == "3"
+    assert "Bob" not in reader.get(f"/memory/review%2F{hidden.name}", 404)
+    with vault.memory(owner="bob") as memory:
+        assert memory.get(f"review/{hidden.name}").document.owner == "bob"
     assert "not asked any more" in reader.post("/review/answer", 400, key=key, answer="a")
     # Gone from the disk, or from the history too, it is as private as it was.
     (vault.root / "facts/hidden.md").unlink()

@@ -14,7 +14,7 @@ from quaid.model import PRIVACIES, Hit, Recall
 from quaid.recall.options import KINDS
 from quaid.recall.trace import group_left_out, list_degraded
 from quaid.text.dates import parse_day
-from quaid.text.quoting import describe, describe_rivals
+from quaid.text.quoting import describe, relate_rivals, short_id
 from quaid.web.explanation import explain, share_score, tell_channels
 from quaid.web.templating import memory_path
 
@@ -74,10 +74,15 @@ def _tell_answer(memory: Memory, index: apsw.Connection, found: Recall) -> Mappi
     best = max((1.0, *(hit.score for hit in found.hits)))
     settings = memory.settings.recall
     slowest = max((stage["took_ms"] for stage in trace.get("stages", ())), default=0.0)
+    numbers = {hit.id: f"answer {number}" for number, hit in enumerate(found.hits, 1)}
+    rivals = {
+        hit.id: [f"{word} {numbers.get(other, short_id(other))}" for other, word in relate_rivals(hit).items()]
+        for hit in found.hits
+    }
     return {
         "found": found,
         "hits": [
-            (hit, describe(hit), describe_rivals(hit), list(share_score(hit, best)), tell_channels(hit, trace))
+            (hit, describe(hit), rivals[hit.id], list(share_score(hit, best)), tell_channels(hit, trace))
             for hit in found.hits
         ],
         "origins": dict(_list_origins(found.hits)),

@@ -89,6 +89,7 @@ def show_graph(memory: Memory, request: Request) -> Mapping[str, Any]:
         problem, wanted = str(error), _read_wanted({**asked, "hops": "", "on": ""}, now)
     shown = select(graph, wanted)
     relations = _relate(shown, today)
+    counts = Counter(map(_type_of, graph.entities))
     page = max(1, int(asked["page"])) if asked["page"].isdecimal() else 1
     rows = range(ROWS * (page - 1), min(ROWS * page, len(shown.entities)))
     return {
@@ -101,7 +102,7 @@ def show_graph(memory: Memory, request: Request) -> Mapping[str, Any]:
         "relations": relations.get(shown.focus, []) if shown.focus is not None else [],
         "max_relations": MAX_RELATIONS,
         "names": [entity.name for entity in graph.entities[:MAX_SUGGESTED]],
-        "types": _count_types(graph),
+        "types": [(kind, counts[kind]) for kind in (*ENTITY_TYPES, OTHER) if counts[kind]],
         "all_relations": sorted({link.edge.relation for link in graph.links}),
         "days": _list_bounds(graph, today),
         "rows": [(shown.entities[row], relations.get(row, [])) for row in rows],
@@ -244,11 +245,6 @@ def _relate(shown: Picture, today: str) -> dict[int, list[Relation]]:
 
 def _is_over(edge: StatedEdge, today: str) -> bool:
     return not is_true_on(edge._replace(valid_from=None), today, is_replaced=edge.is_replaced)
-
-
-def _count_types(graph: EntityGraph) -> list[tuple[str, int]]:
-    counts = Counter(map(_type_of, graph.entities))
-    return [(kind, counts[kind]) for kind in (*ENTITY_TYPES, OTHER) if counts[kind]]
 
 
 def _list_bounds(graph: EntityGraph, today: str) -> tuple[str, str]:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from quaid.memory import Memory
-    from quaid.model import ModelUsage
-    from quaid.settings import ModelSettings
 
 MAX_COLOURS = 4
 MAX_DAYS = 60
@@ -50,9 +48,10 @@ class Limit(NamedTuple):
 def show_health(memory: Memory, _: Request) -> Mapping[str, Any]:
     """Return the figures that are there at once."""
     recalls, models = stats.recall_stats_of(memory), stats.model_stats_of(memory)
-    nights = stats.health_stats_of(memory)
     gaps, all_gaps = health.list_gaps(memory)
     growth = health.measure_growth(memory)
+    today, caps = models.today, models.caps
+    used_of = (("tokens", today.tokens, caps.max_tokens_per_day), ("$", today.cost_usd or 0.0, caps.max_usd_per_day))
     days, spent = recalls.numbers.days[-MAX_DAYS:], models.days[-MAX_DAYS:]
     return {
         "growth": growth,
@@ -72,7 +71,9 @@ def show_health(memory: Memory, _: Request) -> Mapping[str, Any]:
         "kept_gaps": memory.settings.recall.gaps,
         "contradictions": health.list_contradictions(memory),
         "models": models,
-        "limits": _list_limits(models.today, models.caps),
+        "limits": [
+            Limit(name, used, most, min(100.0, 100 * used / most) if most else 0.0) for name, used, most in used_of
+        ],
         "model_days": [day.day for day in spent],
         "model_columns": [
             Column("cost, $", tuple(day.usage.cost_usd for day in spent), 1),
@@ -81,7 +82,6 @@ def show_health(memory: Memory, _: Request) -> Mapping[str, Any]:
             Column("tokens out", tuple(day.usage.output_tokens for day in spent)),
         ],
         "prompts": models.prompts[:MAX_PROMPTS],
-        "nights": nights,
     }
 
 
@@ -131,8 +131,3 @@ def _draw_kinds(kinds: Mapping[str, tuple[int, ...]]) -> list[Column]:
         return columns
     rest = [column.values for column in columns[MAX_COLOURS:]]
     return [*columns[:MAX_COLOURS], Column("other", tuple(map(sum, zip(*rest, strict=True))), MAX_COLOURS + 1)]
-
-
-def _list_limits(today: ModelUsage, caps: ModelSettings) -> list[Limit]:
-    pairs = (("tokens", today.tokens, caps.max_tokens_per_day), ("$", today.cost_usd or 0.0, caps.max_usd_per_day))
-    return [Limit(name, used, most, min(100.0, 100 * used / most) if most else 0.0) for name, used, most in pairs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -29,13 +30,16 @@ if TYPE_CHECKING:
 
 MAX_CHANGES = 50
 """Of a note's life, the newest."""
+_LISTED = re.compile(r'^(- [^"\n]*"([^"\n]+)".*)$', re.MULTILINE)
+"""A line of a commit that tells of one decision among many, and what it quotes."""
 TRAILERS = ("Task", "Run", "Decision", "Model", "Prompt", "Session")
 
 
 class Step(NamedTuple):
-    """A change in a note's life, with what it did to the text and who or what decided it."""
+    """A change in a note's life: why it was made, what it did to the text, and who or what decided it."""
 
     change: NoteChange
+    why: str
     pieces: list[Piece]
     trailers: list[str]
 
@@ -131,8 +135,21 @@ def _list_properties(source: str) -> dict[str, list[str]]:
 
 
 def _tell_step(change: NoteChange, *, is_created: bool) -> Step:
-    made = [f"{name.lower()} {value}" for name in TRAILERS if (value := change.trailer(name))]
-    return Step(change, [] if is_created else diff_versions(change.before, change.after), made)
+    """Return a change with the reason that its commit gives; of one that lists many decisions those that quote this
+    note.
+    """
+    made = [f"{name.lower()} {value}" for name in TRAILERS if (value := change.trailer(name)) and "," not in value]
+    pieces = [] if is_created else diff_versions(change.before, change.after)
+    body = change.commit.body if change.commit else ""
+    listed = _LISTED.findall(body)
+    if len(listed) < 2:
+        return Step(change, body, pieces, made)
+    texts = [
+        " ".join((data or b"").decode("utf-8", "replace").replace("[[", "").replace("]]", "").split())
+        for data in (change.before, change.after)
+    ]
+    lines = [line for line, quoted in listed if any(quoted.removesuffix("…") in text for text in texts)]
+    return Step(change, "\n".join(lines), pieces, made)
 
 
 def _draw_times(found: Provenance, today: date) -> Iterator[Span]:
