@@ -8,8 +8,11 @@ By default into docs/pictures. The memory in them is the story of tests/story.py
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,11 +34,26 @@ QUESTIONS = (
 """Asked beforehand, so that there is something to see of latency and of gaps."""
 
 
+@contextmanager
+def make_home() -> Iterator[Path]:
+    """A folder that is gone afterwards: Maya's home where this user may make one, as some pages show where things are."""
+    home = Path("/home/maya")
+    try:
+        home.mkdir()
+    except OSError:
+        with tempfile.TemporaryDirectory(prefix="quaid-pictures-") as scratch:
+            yield Path(scratch)
+        return
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home)
+
+
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="quaid-pictures-") as scratch, pytest.MonkeyPatch.context() as patch:
-        place = Path(scratch)
+    with make_home() as place, pytest.MonkeyPatch.context() as patch:
         be_calm(patch)
         for name in ("QUAID_VAULT_HAND_WRITTEN", "QUAID_EMBEDDING_PROVIDER"):
             patch.delenv(name)
