@@ -54,6 +54,8 @@ OWNERS = {
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/sqlite/"],
     "apsw": ["sqlite.py", "index/sqlite/", "local/", "embed/cache.py"],
+    "psycopg": ["index/postgres/"],
+    "psycopg_pool": ["index/postgres/"],
     "httpx": ["http.py"],
     "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
     "onnx": ["embed/"],
@@ -94,6 +96,8 @@ HEAVY = (
     "jinja2",
     "uvicorn",
     "nh3",
+    "psycopg",
+    "psycopg_pool",
 )
 
 MODULES = sorted(path.as_posix() for path in CODE.texts)
