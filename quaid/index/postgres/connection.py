@@ -54,7 +54,6 @@ class Place:
 class _Work:
     """A transaction that is under way on a connection of the pool."""
 
-    raw: Raw
     cursor: psycopg.ClientCursor[tuple[Any, ...]]
     version: int = 0
     writes: int = 0
@@ -200,7 +199,7 @@ class PostgresIndex:
     def _begun(self, begin: str) -> Iterator[tuple[_Work, tuple[int, ...]]]:
         """Yield a transaction that `begin` begins, with the vault's settings in it, and the row that it returns."""
         with self._pool.connection() as raw:
-            work = _Work(raw, psycopg.ClientCursor(raw))
+            work = _Work(psycopg.ClientCursor(raw))
             settings = work.cursor.mogrify(
                 _SETTINGS, (str(self.place.vault), self.place.owners, self.place.search_path)
             )
