@@ -76,6 +76,10 @@ class Revisions:
         seconds = self._run("read the history", *show, accept=(0, 128))[1].split()
         return datetime.fromtimestamp(int(seconds[-1]), UTC).date() if seconds else None
 
+    def has_commit(self, commit_id: str) -> bool:
+        """Return whether the repository has this commit."""
+        return resolve(self._run, commit_id) == commit_id
+
     def list_left_out(self) -> set[str]:
         """Return the notes that a sparse checkout leaves out: git has them, and they are not to be on disk."""
         if not (self._repository.git_dir / "info/sparse-checkout").exists():

@@ -12,7 +12,7 @@ from quaid.model import name_key, note_name
 from quaid.text.endings import HAPPENED
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 _IS_DATED = (
     "d.kind = 'fact' AND coalesce(d.valid_from, d.valid_until) IS NOT NULL "
@@ -72,7 +72,7 @@ class DrawnFact(NamedTuple):
     is_replaced: bool
 
 
-def count_learned(connection: apsw.Connection, kind: str = "fact") -> Counter[str]:
+def count_learned(connection: IndexConnection, kind: str = "fact") -> Counter[str]:
     """Return how many notes of `kind` came on which day (YYYY-MM-DD)."""
     rows = connection.execute(
         f"SELECT substr({DATE}, 1, 10) AS day, count(*) FROM documents d WHERE kind = ? GROUP BY day", (kind,)
@@ -80,13 +80,13 @@ def count_learned(connection: apsw.Connection, kind: str = "fact") -> Counter[st
     return Counter({str(day): int(count) for day, count in rows})
 
 
-def list_spans(connection: apsw.Connection) -> list[tuple[str, str]]:
+def list_spans(connection: IndexConnection) -> list[tuple[str, str]]:
     """Return the first and the last day (YYYY-MM-DD) of every fact that has one; an open end is the last day of all."""
     rows = connection.execute(f"SELECT {_FIRST}, {_LAST} FROM documents d WHERE {_IS_DATED}")
     return [(str(first), str(last)) for first, last in rows]
 
 
-def list_learned(connection: apsw.Connection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
+def list_learned(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
     """Return the facts that were learned from the day `first` to the day `last`, newest first."""
     return _list_facts(
         connection, f"d.kind = 'fact' AND substr({DATE}, 1, 10) BETWEEN ? AND ?", f"{DATE} DESC", (first, last),
@@ -94,7 +94,7 @@ def list_learned(connection: apsw.Connection, first: str, last: str, limit: int,
     )  # fmt: skip
 
 
-def list_true(connection: apsw.Connection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
+def list_true(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
     """Return the facts with a first or a last day that were true on a day from `first` to `last`; what began last
     first.
     """
@@ -104,7 +104,7 @@ def list_true(connection: apsw.Connection, first: str, last: str, limit: int, of
 
 
 def _list_facts(
-    connection: apsw.Connection, where: str, order: str, days: tuple[str, str], limit: int, offset: int
+    connection: IndexConnection, where: str, order: str, days: tuple[str, str], limit: int, offset: int
 ) -> list[DatedFact]:
     rows = connection.execute(
         # Which they are first, their texts then: SQLite would fetch the text of each.
@@ -117,7 +117,7 @@ def _list_facts(
     return list(map(DatedFact._make, rows))
 
 
-def list_talks(connection: apsw.Connection, first: str, last: str, limit: int, offset: int = 0) -> list[Talk]:
+def list_talks(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[Talk]:
     """Return the conversations that began from the day `first` to the day `last`, newest first."""
     rows: list[Any] = connection.execute(
         f"SELECT path, title, {DATE} AS started, source, "
@@ -131,7 +131,7 @@ def list_talks(connection: apsw.Connection, first: str, last: str, limit: int, o
     return [Talk._make((*row[:5], len(drawn[key]))) for key, row in zip(keys, rows, strict=True)]
 
 
-def _list_drawn_ids(connection: apsw.Connection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:
+def _list_drawn_ids(connection: IndexConnection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:
     """Return the facts that cite each of `talks`, given as (key of its note's name, session), or name its session."""
     drawn: dict[str, set[int]] = {key: set() for key, _ in talks}
     for key, doc_id in connection.execute(
@@ -149,7 +149,7 @@ def _list_drawn_ids(connection: apsw.Connection, talks: Collection[tuple[str, st
     return drawn
 
 
-def list_said(connection: apsw.Connection, doc_id: int, limit: int, offset: int = 0) -> list[SaidTurn]:
+def list_said(connection: IndexConnection, doc_id: int, limit: int, offset: int = 0) -> list[SaidTurn]:
     """Return turns of the episode `doc_id`, in their order."""
     rows = connection.execute(
         "SELECT turn, speaker, said_at, text FROM chunks WHERE doc_id = ?1 AND turn IN ("
@@ -164,7 +164,7 @@ def list_said(connection: apsw.Connection, doc_id: int, limit: int, offset: int 
     return list(turns.values())
 
 
-def list_drawn(connection: apsw.Connection, path: str, session: str | None) -> list[DrawnFact]:
+def list_drawn(connection: IndexConnection, path: str, session: str | None) -> list[DrawnFact]:
     """Return the facts that rest on the episode at `path`, once for each turn of it that they cite."""
     key = name_key(note_name(path))
     (doc_ids,) = _list_drawn_ids(connection, [(key, session)]).values()

@@ -9,7 +9,7 @@ from quaid.index import graph
 from quaid.index.graph import StatedEdge
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 
 class Entity(NamedTuple):
@@ -40,7 +40,7 @@ class EntityGraph(NamedTuple):
     links: list[Link]
 
 
-def read_graph(connection: apsw.Connection) -> EntityGraph:
+def read_graph(connection: IndexConnection) -> EntityGraph:
     """Return the graph of all that `connection` may see. A name that several notes have is that of the first file which
     is called so, else of the first note with that alias.
     """

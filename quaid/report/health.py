@@ -22,10 +22,9 @@ from quaid.recall.contradictions import compare_times, list_opposed
 from quaid.recall.records import RecallRecords
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.capture.writer import WriteResult
     from quaid.index.documents import Document
+    from quaid.index.port import IndexConnection
     from quaid.local.recall_log import Gap
     from quaid.memory import Memory
 
@@ -175,7 +174,7 @@ def _falls_on(fact: FadedFact) -> date:
     return date.max if begun is None else begun + timedelta(days=int(fact.falls_in_days) + 1)
 
 
-def _tell_next(index: apsw.Connection, falls: date, fact: FadedFact) -> NextToFade:
+def _tell_next(index: IndexConnection, falls: date, fact: FadedFact) -> NextToFade:
     document = fact.document
     return NextToFade(
         document.id, documents.text_of(index, document.doc_id), falls, fact.sure, round(fact.confidence, 2)
@@ -203,7 +202,7 @@ def list_contradictions(memory: Memory, today: date | None = None) -> list[Contr
     return [_tell_pair(index, found[one], found[other]) for one, other in newest]
 
 
-def _tell_pair(index: apsw.Connection, one: Document, other: Document) -> Contradiction:
+def _tell_pair(index: IndexConnection, one: Document, other: Document) -> Contradiction:
     order = compare_times(one, other)
     ordered = (other, one) if order < 0 else (one, other)
     first, second = (

@@ -52,8 +52,10 @@ OWNERS = {
     "starlette": ["web/", "mcp/"],
     "uvicorn": ["web/server.py", "mcp/http.py", "resident/loopback.py"],
     "watchdog": ["sync/watcher.py"],
-    "sqlite_vec": ["index/"],
-    "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
+    "sqlite_vec": ["index/sqlite/"],
+    "apsw": ["sqlite.py", "index/sqlite/", "local/", "embed/cache.py"],
+    "psycopg": ["index/postgres/"],
+    "psycopg_pool": ["index/postgres/"],
     "httpx": ["http.py"],
     "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
     "onnx": ["embed/"],
@@ -94,6 +96,8 @@ HEAVY = (
     "jinja2",
     "uvicorn",
     "nh3",
+    "psycopg",
+    "psycopg_pool",
 )
 
 MODULES = sorted(path.as_posix() for path in CODE.texts)

@@ -23,7 +23,7 @@ from quaid.recall import scoring
 from quaid.vault import headings, notes
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 FLOOR = 0.1
 """Less confidence than this, and a fact is asked about."""
@@ -148,7 +148,7 @@ def describe(faded: FadedFact, replaced: Collection[str] = ()) -> str:
 
 
 def list_fading(
-    index: apsw.Connection,
+    index: IndexConnection,
     use_of: Callable[[Collection[str]], Mapping[str, Use]],
     written: Mapping[str, datetime],
     now: datetime,

@@ -19,9 +19,9 @@ from quaid.web.explanation import explain, share_score, tell_channels
 from quaid.web.templating import memory_path
 
 if TYPE_CHECKING:
-    import apsw
     from starlette.requests import Request
 
+    from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
 NEWEST = 12
@@ -69,7 +69,7 @@ def show_ask(memory: Memory, request: Request) -> Mapping[str, Any]:
     return {**shown, **_tell_answer(memory, index, found)}
 
 
-def _tell_answer(memory: Memory, index: apsw.Connection, found: Recall) -> Mapping[str, Any]:
+def _tell_answer(memory: Memory, index: IndexConnection, found: Recall) -> Mapping[str, Any]:
     trace: Mapping[str, Any] = found.trace
     best = max((1.0, *(hit.score for hit in found.hits)))
     settings = memory.settings.recall
@@ -97,7 +97,7 @@ def _tell_answer(memory: Memory, index: apsw.Connection, found: Recall) -> Mappi
     }
 
 
-def _name(index: apsw.Connection, hit_id: str) -> str:
+def _name(index: IndexConnection, hit_id: str) -> str:
     """Return what a memory that was left out says, empty where the memory of now does not have it."""
     try:
         return view_note(index, hit_id).text.strip()

@@ -18,10 +18,10 @@ from quaid.model import Kind
 from quaid.text.endings import tell_days
 
 if TYPE_CHECKING:
-    import apsw
     from starlette.requests import Request
 
     from quaid.index.calendar import DatedFact
+    from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
 TIMELINE = "/timeline"
@@ -202,7 +202,7 @@ class _Counted:
         return bisect_right(self._firsts, period.last) - bisect_left(self._lasts, period.first)
 
 
-def _count(index: apsw.Connection, lane: str, today: str) -> _Counted:
+def _count(index: IndexConnection, lane: str, today: str) -> _Counted:
     if lane == "true":
         return _Counted(((first, last, 1) for first, last in days.list_spans(index)), today)
     kind = Kind.EPISODE if lane == "conversations" else Kind.FACT
