@@ -22,6 +22,7 @@ OPENS = {
     "cli/hook.py": {"hooks"},
     "cli/mcp.py": {"mcp"},
     "cli/resident.py": {"hooks"},
+    "cli/serve.py": {"mcp"},
     "cli/view.py": {"web"},
 }  # commands that open another door
 
@@ -50,7 +51,10 @@ OWNERS = {
     "nh3": ["web/rendering.py"],
     "jinja2": ["web/templating.py"],
     "starlette": ["web/", "mcp/"],
-    "uvicorn": ["web/server.py", "mcp/http.py", "resident/loopback.py"],
+    "uvicorn": ["web/server.py", "mcp/http.py", "mcp/serving.py", "resident/loopback.py"],
+    "psycopg": ["server/", "index/postgres/"],
+    "psycopg_pool": ["server/", "index/postgres/", "cli/serve.py"],
+    "jwt": ["server/oauth.py"],
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/"],
     "apsw": ["sqlite.py", "index/", "local/", "embed/cache.py"],
@@ -94,6 +98,8 @@ HEAVY = (
     "jinja2",
     "uvicorn",
     "nh3",
+    "psycopg",
+    "jwt",
 )
 
 MODULES = sorted(path.as_posix() for path in CODE.texts)

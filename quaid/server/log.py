@@ -1,0 +1,36 @@
+"""The log: one JSON object a line on stderr. It says who did what, how long it took and how it ended, never the
+content: no question, no text of a note, no token.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import TextIO
+
+MAX_VALUE = 400
+FIELDS = frozenset({
+    "server", "request", "client", "vault", "route", "method", "status", "tool", "outcome", "ms", "commit", "reason",
+    "attempts", "lag_ms", "problem", "port", "failures",
+})  # fmt: skip
+"""The fields that a line may have: what is not listed cannot be logged by accident."""
+
+_mutex = threading.Lock()
+
+
+def write_line(event: str, *, to: TextIO | None = None, **said: str | float | None) -> None:
+    """Write one line. Values that are None are left out.
+
+    Raises:
+        ValueError: a field is not one of `FIELDS`.
+    """
+    if unknown := said.keys() - FIELDS:
+        raise ValueError(f"{sorted(unknown)} are not fields of the log")
+    shown = {
+        key: value[:MAX_VALUE] if isinstance(value, str) else value for key, value in said.items() if value is not None
+    }
+    line = json.dumps({"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "event": event, **shown})
+    with _mutex:
+        print(line, file=to or sys.stderr, flush=True)
