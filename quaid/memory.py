@@ -70,7 +70,6 @@ class Memory:
         later = (lambda: self.git), (lambda: self.models)
         self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, *later, problem)
         self.remarks: tuple[str, ...] = ()  # what its user should know of how it was opened
-        self.trailers: tuple[tuple[str, str], ...] = ()  # of each commit, beside its own; set before the first write
         self.report_to(None, lambda _: None)
 
     @classmethod
@@ -433,7 +432,7 @@ class Memory:
 
         return Dependencies(
             self.root, self.settings, self.embedding, self.answers.matrix, lambda: self.git, self.whole_index,
-            self.index, self.answers.visible, self.answers.owners, self._tell, self.trailers,
+            self.index, self.answers.visible, self.answers.owners, self._tell,
         )  # fmt: skip
 
     def _show(self, what: str, done: int, total: int) -> None:

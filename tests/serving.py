@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import signal
@@ -167,7 +169,12 @@ def run_git(folder: Path, *args: str, stdin: bytes | None = None) -> str:
 
 
 def fact(name: str, text: str, owner: str = "default", privacy: str = "shared") -> dict[str, str]:
-    return {f"facts/{name}.md": FACT.format(id=name, text=text, owner=owner, privacy=privacy)}
+    return {f"facts/{name}.md": FACT.format(id=id_of(name), text=text, owner=owner, privacy=privacy)}
+
+
+def id_of(name: str) -> str:
+    """An id of Quaid's form for a fact of this name."""
+    return f"0{int(hashlib.sha256(name.encode()).hexdigest(), 16) % 10**24:024d}"
 
 
 # -- servers -----------------------------------------------------------------------------------------------------
@@ -230,9 +237,6 @@ class ServerProcess:
         return call_tool(f"{self.url}/v/{vault}/mcp", token, tool, arguments, key)
 
     def push_hook(self, address: str) -> int:
-        import hashlib
-        import hmac
-
         body = json.dumps({"repository": {"clone_url": address}}).encode()
         signed = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
         return post(f"{self.url}/hooks/push", body, {"X-Hub-Signature-256": f"sha256={signed}"})[0]

@@ -138,7 +138,6 @@ class RecallTools:
 
         USE WHEN: the user asks about the memory itself. SKIP WHEN: they ask about what is in it.
         """
-
         def count(memory: Memory) -> CallToolResult:
             from quaid.report.stats import stats_of
 

@@ -33,7 +33,7 @@ SCOPES = {
     "memory_store": "write", "memory_forget": "write", "memory_restore": "write", "memory_create_edge": "write",
 }  # fmt: skip
 """What a tool takes beside `read`."""
-READING = ("memory_recall", "memory_get", "memory_search", "memory_history", "memory_stats")
+READING = ("memory_recall", "memory_get", "memory_search", "memory_history")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ class VaultFolder:
     path: Path
     mirror: Mirror
     mutex: threading.Lock
+    line: threading.Lock
 
     @contextmanager
     def writing(self) -> Iterator[WorkingCopy]:
@@ -46,19 +47,17 @@ class VaultFolder:
             raise
         mark.unlink(missing_ok=True)
 
-    @contextmanager
-    def alone(self, wait_s: float) -> Iterator[None]:
+    def alone(self, wait_s: float) -> AbstractContextManager[None]:
         """Be the only thread of this process at work in the folder.
 
         Raises:
             LockedError: another one is, for longer than `wait_s` seconds.
         """
-        if not self.mutex.acquire(timeout=wait_s):
-            raise LockedError("Others keep writing to this vault")
-        try:
-            yield
-        finally:
-            self.mutex.release()
+        return _holding(self.mutex, wait_s)
+
+    def in_line(self, wait_s: float) -> AbstractContextManager[None]:
+        """Be the only writer of this process that asks for the vault's lease. Raises as `alone`."""
+        return _holding(self.line, wait_s)
 
 
 class VaultFolders:
@@ -77,8 +76,18 @@ class VaultFolders:
             if key not in self._known:
                 path = self._place / "vaults" / f"{vault.vault}-{vault.name}"
                 mirror = Mirror(path / "mirror.git", vault.address, vault.branch, self._limits)
-                self._known[key] = VaultFolder(path, mirror, threading.Lock())
+                self._known[key] = VaultFolder(path, mirror, threading.Lock(), threading.Lock())
             return self._known[key]
+
+
+@contextmanager
+def _holding(mutex: threading.Lock, wait_s: float) -> Iterator[None]:
+    if not mutex.acquire(timeout=wait_s):
+        raise LockedError("Others keep writing to this vault")
+    try:
+        yield
+    finally:
+        mutex.release()
 
 
 def _discard(root: Path) -> None:

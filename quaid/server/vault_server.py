@@ -140,7 +140,8 @@ class VaultServer:
         try:
             vault = self.catalogue.find(name)
             folder = self._folders.of(vault)
-            with folder.alone(wait_s), self._leases.held(vault.vault, wait_s):
+            # In the order of upkeep.py, which has the lease when it comes to the folder.
+            with folder.in_line(wait_s), self._leases.held(vault.vault, wait_s), folder.alone(wait_s):
                 stored = writing.write(folder, vault, call, job)
                 outcome = "stored"
                 if stored.attempts:
