@@ -285,7 +285,8 @@ class Hit:
     are the ids of hits that cannot be true together with this one; those of them that began or were told before it
     are also in `later_than`, those after it in `earlier_than`, with those that replaced a fact which was learned
     from a turn. `ordinal` is the place of `text` in its note, `heading` the title and the headings over it, and
-    `beside` what stands around it: only where a budget has room for that.
+    `beside` what stands around it: only where a budget has room for that. `vault` is the name of the vault that it is
+    from, where several were asked, and `also_in` are the others that say the same.
     """
 
     id: str
@@ -316,6 +317,8 @@ class Hit:
     ordinal: int = 0
     heading: str = ""
     beside: tuple[Neighbour, ...] = ()
+    vault: str = ""
+    also_in: tuple[str, ...] = ()
 
     @property
     def told(self) -> str | None:
@@ -324,11 +327,29 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """The evidence by which the scores of an answer, which are relative to its vault, compare with another vault's.
+
+    The cosine `unlike` counts 0 and `like`, the highest there, 1, by the embedder with the fingerprint `embedder`; that
+    is empty where nothing was searched by its meaning. `chunks` are all that the asker may see, and `matches` how many
+    of them have each word that was searched. `called` are the ids of hits that are called as the question: they go
+    first, whatever else is found.
+    """
+
+    unlike: float = 0.0
+    like: float = 0.0
+    embedder: str = ""
+    chunks: int = 0
+    matches: Mapping[str, int] = field(default_factory=dict)
+    called: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Recall:
     """The answer to one question. `degraded` names every channel or guarantee that was missing; `doubt` says why the
     best answer may not be one; `context` are core notes that were asked for with it, as (path, text). `more` says
     that other memories matched as well. `text` is the answer as a reader is shown it within the budget that was given,
-    None without one.
+    None without one. `scale` is what the scores are relative to, for whoever compares them with another vault's.
     """
 
     query: str
@@ -340,6 +361,7 @@ class Recall:
     context: tuple[tuple[str, str], ...] = ()
     more: bool = False
     text: str | None = None
+    scale: Scale | None = None
 
 
 class ModelUsage(NamedTuple):

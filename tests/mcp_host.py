@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,17 @@ EVERYTHING = (
 DEFAULT = EVERYTHING[:6]
 
 
-def talk(root: Path, body: Callable[[Client], Awaitable[None]], surface: str = "all", mode: str = "auto") -> None:
-    """Run `body` with a client of a server in this very process."""
+def talk(
+    root: Path,
+    body: Callable[[Client], Awaitable[None]],
+    surface: str = "all",
+    mode: str = "auto",
+    vaults: Mapping[str, Path] | None = None,
+) -> None:
+    """Run `body` with a client of a server in this very process, which may ask `vaults` too."""
 
     async def run() -> None:
-        workers = Workers(root)
+        workers = Workers(root, vaults=vaults)
         try:
             async with Client(Server(workers, surface), mode=mode) as client:
                 await body(client)

@@ -183,7 +183,10 @@ def _new_typer(**options: Any) -> typer.Typer:
 def _shared(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON (docs/cli.md has the shapes).")] = False,
-    vault: Annotated[Path | None, typer.Option("--vault", metavar="PATH", help="The vault to use.")] = None,
+    vaults: Annotated[
+        list[Path] | None,
+        typer.Option("--vault", metavar="PATH", help="The vault to use; recall, search and mcp take several."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, no remarks.")] = False,
 ) -> None:
     """Never called: its options are lent to every command."""

@@ -28,7 +28,8 @@ class Invocation:
 
     as_json: bool = False
     quiet: bool = False
-    vault: Path | None = None
+    vaults: Sequence[Path] = ()
+    """The vaults that were named; most commands use one."""
     root: Path | None = None
     """The vault that was opened; a failure's report goes into it."""
     is_deciding: bool = False
@@ -37,6 +38,20 @@ class Invocation:
     """The working folder, where it is not this process's."""
     lent: Memory | None = None
     """The memory, where it is open already: this process answers for another one."""
+
+    @property
+    def vault(self) -> Path | None:
+        """The vault that was named; None where none was.
+
+        Raises:
+            UsageError: several were named.
+        """
+        if len(self.vaults) > 1:
+            raise UsageError(
+                f"This command uses one vault, and --vault names {len(self.vaults)}. Leave all but one of them out; "
+                "several are asked by: quaid recall, quaid search"
+            )
+        return self.vaults[0] if self.vaults else None
 
     def open(self, *, owner: str | None = None) -> AbstractContextManager[Memory]:
         """Open the vault that is meant, as its owner or as `owner` sees it.

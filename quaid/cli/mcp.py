@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from quaid import trust
 from quaid.cli.invocation import Invocation
 from quaid.cli.resident import run_call
 from quaid.cli.terminal import closed_streams
-from quaid.errors import UsageError
+from quaid.errors import QuaidError, UsageError
 
 
 class Surface(StrEnum):
@@ -37,15 +38,19 @@ def run_mcp(
     Several may run on one vault. With --http it listens on 127.0.0.1 and wants the token in
     mcp-token in the state folder (quaid status names it), or $QUAID_MCP_TOKEN, as a bearer token.
 
+    With several --vault an agent may ask all of them, by name and no others; what it stores goes into the first.
+
     Examples:
       claude mcp add --scope user quaid -- quaid mcp
       quaid mcp --tools all --vault ~/quaid
       quaid mcp --http --port 7437
+      quaid mcp --vault ~/quaid --vault ~/team
     """
     invocation: Invocation = ctx.obj
     if port is not None and not http:
         raise UsageError("--port is for --http. Without it the server has no port.")
-    root, remark = trust.locate_vault(invocation.vault)
+    vaults = _find_vaults(invocation) if len(invocation.vaults) > 1 else {}
+    root, remark = trust.locate_vault(next(iter(vaults.values())) if vaults else invocation.vault)
     if remark:
         invocation.say(remark)
     trust.check(root)
@@ -55,7 +60,20 @@ def run_mcp(
             raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http")
         from quaid.mcp.stdio import serve_stdio
 
-        serve_stdio(root, tools.value, run_call)
+        serve_stdio(root, tools.value, run_call, vaults)
     from quaid.mcp.http import PORT, serve_http
 
-    serve_http(root, tools.value, PORT if port is None else port, run_call)
+    serve_http(root, tools.value, PORT if port is None else port, run_call, vaults)
+
+
+def _find_vaults(invocation: Invocation) -> dict[str, Path]:
+    """The vaults that an agent may ask, by their names, with a word on each that cannot be asked as it is."""
+    from quaid.federation import name_vaults
+
+    vaults = name_vaults(invocation.vaults)
+    for name, root in vaults.items():
+        try:
+            trust.check(root)
+        except QuaidError as error:
+            invocation.say(f"quaid: vault {name}: {error}")
+    return vaults

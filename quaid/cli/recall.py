@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from quaid.cli.query_options import QueryOptions, query_command
 from quaid.cli.recall_output import render_hits
 from quaid.cli.terminal import count, has_terminal, moment, paragraphs, short, styled
 from quaid.errors import UsageError
-from quaid.model import Recall
+from quaid.model import Hit, Recall
 from quaid.recall.trace import list_degraded
 from quaid.text.quoting import render_memory_line
 
@@ -33,8 +34,8 @@ def run_recall(invocation: Invocation, query: QueryOptions) -> int | None:
     Words, meaning and the graph are searched together. On a terminal the hits are a list to read, in a pipe one
     [MEMORY] line each.
 
-    A DAY is 2026-03-01, 2026-03, last March or yesterday. With --expect the exit code is the answer, as git bisect run
-    wants it.
+    Several --vault are asked together, and each hit names its own. A DAY is 2026-03-01, 2026-03, last March or
+    yesterday. With --expect the exit code is the answer, as git bisect run wants it.
 
     Examples:
       quaid recall "what does Maya drink?"
@@ -42,6 +43,7 @@ def run_recall(invocation: Invocation, query: QueryOptions) -> int | None:
       quaid recall "where did she live" --at 2024-06 --explain
       quaid recall "what do we know of the lease" --as-of 2026-03-01
       quaid recall --last --session 2f1c9a
+      quaid recall "when is the launch?" --vault ~/team --vault ~/quaid
       git bisect run quaid recall "what milk does Maya take?" --expect 7k3qd
     """
     if query.given:
@@ -68,7 +70,9 @@ def run_search(invocation: Invocation, query: QueryOptions) -> int | None:
 def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) -> int | None:
     options = {**query.options(datetime.now(UTC)), "keyword_only": keyword_only}
     expected = None
-    if query.expect is None:
+    if len(invocation.vaults) > 1:
+        found = _recall_from_all(invocation, query, options)
+    elif query.expect is None:
         with invocation.open(owner=query.owner) as memory:
             found = _recall(invocation, memory, query, options)
     else:
@@ -104,10 +108,26 @@ def _recall(invocation: Invocation, memory: Memory, query: QueryOptions, options
         )
 
 
+def _recall_from_all(invocation: Invocation, query: QueryOptions, options: dict[str, Any]) -> Recall:
+    """The answer of all vaults that were named."""
+    from quaid.federation import Federation, Question
+
+    if query.expect is not None:
+        raise UsageError("--expect names a note of one vault. Leave all but one --vault out.")
+    asked = {**options, "limit": query.limit}
+    with Federation.open(invocation.vaults, query.owner) as federation:
+        question = Question(query.text, asked, query.as_of, query.session, "cli")
+        found = federation.recall(question)
+        for remark in federation.remarks:
+            invocation.say(remark)
+    return found
+
+
 def _remark(invocation: Invocation, query: QueryOptions, found: Recall) -> None:
-    then = found.trace.get("as_of")
-    if isinstance(then, dict):
-        invocation.say(f"quaid: as it was known {moment(then['when'])}, at {short(then['commit'])}")
+    then: Any = found.trace.get("as_of", {})
+    for vault, known in {"": then}.items() if "commit" in then else then.items():
+        at = f"{moment(known['when'])}, at {short(known['commit'])}"
+        invocation.say(f"quaid: {f'vault {vault} ' if vault else ''}as it was known {at}")
     if degraded := list_degraded(found.degraded, found.trace):
         invocation.say(f"quaid: {' · '.join(degraded)}")
     if found.doubt and found.hits and not query.explain:
@@ -130,10 +150,16 @@ def shape_of_recall(query: QueryOptions, found: Recall, expected: _Expected | No
         "as_of": found.trace.get("as_of"),
         "took_ms": round(found.took_ms, 2),
         "context": [{"path": path, "text": text} for path, text in found.context],
-        "hits": found.hits,
+        "hits": [_shape_of_hit(hit) for hit in found.hits],
         **({"expected": expected._asdict()} if expected else {}),
         **({"trace": dict(found.trace)} if query.explain else {}),
     }
+
+
+def _shape_of_hit(hit: Hit) -> dict[str, Any]:
+    """A hit as JSON, with its vault where several were asked."""
+    shape = asdict(hit)
+    return shape if hit.vault else {name: value for name, value in shape.items() if name not in {"vault", "also_in"}}
 
 
 def render_answer(found: Recall, *, explain: bool) -> str:

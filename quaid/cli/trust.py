@@ -42,7 +42,7 @@ def run_clone(
             f"{url} is not a vault: it has no {CONFIG_FILE}. Make one of its clone: quaid init {shlex.quote(str(root))}"
         )
     _trust(invocation, root, "Cloned and trusted")
-    with Invocation(vault=root).open() as memory:
+    with Invocation(vaults=(root,)).open() as memory:
         memory.remotes.trust(ORIGIN)
 
 
@@ -89,4 +89,4 @@ def _trust(invocation: Invocation, root: Path, said: str) -> None:
 
 
 def _tell(invocation: Invocation, root: Path, outcome: str, said: str) -> None:
-    invocation.tell(lambda: f"{styled(said, 'green')}: {root}", vault=root, outcome=outcome)
+    invocation.tell(lambda: f"{styled(said, 'green')}: {root}", vaults=(root,), outcome=outcome)

@@ -112,6 +112,17 @@ def count(connection: apsw.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM fulltext_docsize").get)
 
 
+def count_matches(
+    connection: apsw.Connection, words: Sequence[str], allowed: Collection[int] | None = None
+) -> dict[str, int]:
+    """Return how many chunks, of those in `allowed` if it is given, have each of `words`."""
+    if allowed is None:
+        sql = "SELECT count(*) FROM fulltext WHERE fulltext MATCH ?"
+        return {word: int(connection.execute(sql, (match_any([word]),)).get) for word in words}
+    sql = "SELECT rowid FROM fulltext WHERE fulltext MATCH ?"
+    return {word: sum(row[0] in allowed for row in connection.execute(sql, (match_any([word]),))) for word in words}
+
+
 def is_common(matches: int, total: int) -> bool:
     """Return whether a word that `matches` of `total` chunks have is passed over where others are asked for."""
     return total > MANY and matches > COMMON_SHARE * total

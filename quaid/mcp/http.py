@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -31,8 +32,10 @@ MIN_TOKEN = 16
 MAX_BODY = 64 * 2**20
 
 
-def serve_http(root: Path, surface: Surface, port: int, run_call: Run | None = None) -> NoReturn:
-    """Serve until told to stop; then exit with 0. `port` 0 takes any that is free.
+def serve_http(
+    root: Path, surface: Surface, port: int, run_call: Run | None = None, vaults: Mapping[str, Path] | None = None
+) -> NoReturn:
+    """Serve until told to stop; then exit with 0. `port` 0 takes any that is free. `vaults` are as for `serve_stdio`.
 
     Raises:
         BadInputError: the port cannot be used, or the token is not valid.
@@ -43,7 +46,7 @@ def serve_http(root: Path, surface: Surface, port: int, run_call: Run | None = N
     token = find_token(root)
     with closing(loopback.listen(port)) as listening:
         port = listening.getsockname()[1]
-        workers = Workers(root, run_call)
+        workers = Workers(root, run_call, vaults)
         config = uvicorn.Config(
             make_app(workers, surface, token, port),
             http=loopback.protocol_with_timeout(),

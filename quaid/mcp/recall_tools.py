@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
 from pydantic import Field
 
+from quaid.federation import Question
 from quaid.mcp import results
 from quaid.mcp.toolbox import READS, Day, Ref, Tool, parse_date, parse_period, reporter
 from quaid.mcp.workers import Workers
 
 if TYPE_CHECKING:
+    from quaid.federation import Federation
     from quaid.memory import Memory
-    from quaid.model import Recall
+    from quaid.model import Hit, Recall
 
 Query = Annotated[str, Field(max_length=4_000, description=(
     'What you want to know, with names; "exact words" in quotes. None: what was learned last.'
@@ -34,6 +37,12 @@ Budget = Annotated[
     int | None, Field(ge=100, le=5_000, description="Fill so many tokens with memories and what was said around them.")
 ]
 Ids = Annotated[bool, Field(description="Ids and scores in the text as well.")]
+Vaults = Annotated[list[str] | None, Field(max_length=50, description="Only these, by name; all without it.")]
+Vault = Annotated[
+    str | None, Field(max_length=500, description="The vault that it is in, by name; the first without it.")
+]
+OF_SEVERAL = frozenset({"vaults", "vault"})
+"""Arguments of a server that may ask several vaults."""
 Project = Annotated[str | None, Field(max_length=200, description="Only of this project or of none.")]
 
 _STILL_LEARNING = "extracting: a conversation is still being learned from; what it teaches is not in here yet"
@@ -67,6 +76,7 @@ class RecallTools:
         superseded: Superseded = False,
         budget: Budget = None,
         ids: Ids = False,
+        vaults: Vaults = None,
     ) -> Annotated[CallToolResult, results.RecallOutput]:
         """What is remembered about people, preferences, plans, decisions and past conversations, best first.
 
@@ -82,6 +92,11 @@ class RecallTools:
         options |= {"beside": True, "budget": budget, "with_ids": ids}
         report = reporter(context)
         is_whole = await self._workers.wait_for_extractions(report)
+        lacking = [] if is_whole else [_STILL_LEARNING]
+        if self._workers.federation is not None:
+            question = Question(query, {**options, "limit": limit}, as_of, door="mcp")
+            found = await self._recall_from_all(self._workers.federation, question, vaults or ())
+            return results.recall_result(found, lacking, with_ids=ids)
 
         def recall(memory: Memory) -> Recall:
             from quaid.agents.prompt_context import notify_recalled
@@ -92,7 +107,21 @@ class RecallTools:
 
         # The index of the past is made when it is asked for, which takes a while.
         found = await (self._workers.slow.run(recall, report) if as_of else self._workers.reading.run(recall))
-        return results.recall_result(found, [] if is_whole else [_STILL_LEARNING], with_ids=ids)
+        return results.recall_result(found, lacking, with_ids=ids)
+
+    async def _recall_from_all(self, federation: Federation, question: Question, among: Sequence[str]) -> Recall:
+        """Return what all vaults answer, or those in `among`; the owner is told by each what it gave."""
+        found = await asyncio.to_thread(federation.recall, question, among)
+        for name in dict.fromkeys(hit.vault for hit in found.hits):
+            hits = [hit for hit in found.hits if hit.vault == name]
+
+            def notify(memory: Memory, hits: Sequence[Hit] = hits) -> None:
+                from quaid.agents.prompt_context import notify_recalled
+
+                notify_recalled(memory.root, memory.settings.notifications, hits)
+
+            await federation.worker_of(name).run(notify)
+        return found
 
     async def memory_search(
         self,
@@ -103,6 +132,7 @@ class RecallTools:
         kinds: Kinds = None,
         project: Project = None,
         superseded: Superseded = False,
+        vaults: Vaults = None,
     ) -> Annotated[CallToolResult, results.RecallOutput]:
         """Memories that have these words, by words alone: no meaning, no graph.
 
@@ -112,17 +142,23 @@ class RecallTools:
         """
         options: dict[str, Any] = {**parse_period(date_from, date_to), **_scope(kinds, project)}
         options |= {"superseded": superseded, "beside": True}
+        if self._workers.federation is not None:
+            question = Question(query, {**options, "limit": limit, "keyword_only": True}, door="mcp")
+            asked = self._workers.federation.recall
+            return results.recall_result(await asyncio.to_thread(asked, question, vaults or ()))
         return results.recall_result(
             await self._workers.reading.run(lambda memory: memory.search(query, limit, door="mcp", **options))
         )
 
-    async def memory_get(self, ref: Ref) -> Annotated[CallToolResult, results.NoteOutput]:
+    async def memory_get(self, ref: Ref, vault: Vault = None) -> Annotated[CallToolResult, results.NoteOutput]:
         """One memory in whole: its text, dates, status and edges.
 
         USE WHEN: you need all of a note that memory_recall found, who said it or what replaced it; or the note of a
         person, by name.
         """
-        return results.note_result(await self._workers.reading.run(lambda memory: memory.get(ref)))
+        federation = self._workers.federation
+        worker = self._workers.reading if federation is None else federation.worker_of(vault)
+        return results.note_result(await worker.run(lambda memory: memory.get(ref)))
 
     async def memory_history(
         self, ref: Ref, limit: Annotated[int, Field(ge=1, le=100)] = 20
@@ -138,6 +174,7 @@ class RecallTools:
 
         USE WHEN: the user asks about the memory itself. SKIP WHEN: they ask about what is in it.
         """
+
         def count(memory: Memory) -> CallToolResult:
             from quaid.report.stats import stats_of
 

@@ -78,6 +78,7 @@ class RecalledMemory(TypedDict):
     related_through: NotRequired[list[str]]
     heading: NotRequired[str]
     beside: NotRequired[list[str]]
+    vaults: NotRequired[list[str]]
 
 
 class RecallOutput(TypedDict):
@@ -254,6 +255,7 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
             later_than=list(hit.later_than),
             earlier_than=list(hit.earlier_than),
             related_through=[one_line(name) for name in hit.via],
+            vaults=[one_line(name) for name in (hit.vault, *hit.also_in) if name],
         ), keep)
         for hit in hits
     ]  # fmt: skip
@@ -261,12 +263,19 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
-        as_of=f"{then['when']}, commit {then['commit'][:10]}" if isinstance(then, dict) else "",
+        as_of=_tell_past(then) if isinstance(then, dict) else "",
         memories=memories,
         left_out=len(found.hits) - len(hits),
     )
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
     return tool_result(shape, text="\n".join([*remarks, block]).strip())
+
+
+def _tell_past(then: Mapping[str, Any]) -> str:
+    """As of when a vault was asked, or each of several."""
+    if "commit" in then:
+        return f"{then['when']}, commit {then['commit'][:10]}"
+    return "; ".join(f"{one_line(vault)}: {_tell_past(known)}" for vault, known in then.items())
 
 
 def warning_of(found: Recall) -> str:

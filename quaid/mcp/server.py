@@ -35,7 +35,7 @@ from quaid.mcp import docs_tools
 from quaid.mcp.advice import as_tools
 from quaid.mcp.capture_tools import CaptureTools
 from quaid.mcp.prompts import add_prompts
-from quaid.mcp.recall_tools import RecallTools
+from quaid.mcp.recall_tools import OF_SEVERAL, RecallTools
 from quaid.mcp.resources import add_resources
 from quaid.mcp.toolbox import Tool, lean, select_tools
 from quaid.mcp.workers import Workers
@@ -43,6 +43,7 @@ from quaid.mcp.write_tools import WriteTools
 from quaid.redaction import admit, admit_all
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.text.invisible import without_unseen
+from quaid.text.quoting import as_name
 
 Surface = Literal["default", "all"]
 
@@ -95,11 +96,7 @@ class Server(MCPServer[Any]):
             "quaid",
             title="Quaid",
             version=__version__,
-            instructions=INSTRUCTIONS.format(
-                more=docs_tools.INSTRUCTIONS if documents is not None and documents.has_projects else ""
-            )
-            if served is None
-            else SERVED_INSTRUCTIONS,
+            instructions=SERVED_INSTRUCTIONS if documents is None else _instructions(workers, documents),
             log_level="WARNING",
             cache_hints=dict.fromkeys(_SETTLED, CacheHint(DAY_MS, "public")),
             middleware=[self._warm],
@@ -124,6 +121,9 @@ class Server(MCPServer[Any]):
         listed = await super().list_tools()
         for tool in listed:
             tool.input_schema = lean(tool.input_schema)
+            if self._workers.federation is None:
+                known = tool.input_schema.get("properties", {})
+                tool.input_schema["properties"] = {name: known[name] for name in known if name not in OF_SEVERAL}
             tool.output_schema = tool.output_schema and lean(tool.output_schema)
         return listed
 
@@ -226,6 +226,14 @@ class Server(MCPServer[Any]):
         answer = await call_next(ctx)
         asyncio.get_running_loop().call_later(WARM_AFTER_S, self._workers.warm)
         return answer
+
+
+def _instructions(workers: Workers, documents: docs_tools.DocsTools) -> str:
+    more = docs_tools.INSTRUCTIONS if documents.has_projects else ""
+    if workers.federation is not None:
+        names = [as_name(name) for name in workers.federation.names]
+        more += f"\n\nThe vaults are {', '.join(names)}. All are asked; what you store goes into {names[0]}."
+    return INSTRUCTIONS.format(more=more)
 
 
 def _visible(value: Any) -> Any:

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -49,8 +50,11 @@ class JsonLines(TextIOWrapper):
         return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], line) if "\\u" in line else line
 
 
-def serve_stdio(root: Path, surface: Surface, run_call: Run | None = None) -> NoReturn:
-    """Serve until stdin ends, the host dies or a signal comes; then exit with 0.
+def serve_stdio(
+    root: Path, surface: Surface, run_call: Run | None = None, vaults: Mapping[str, Path] | None = None
+) -> NoReturn:
+    """Serve until stdin ends, the host dies or a signal comes; then exit with 0. `vaults` are those that may be asked,
+    by their names, where there are more than the one at `root`.
 
     Raises:
         UsageError: there is no stdin or stdout.
@@ -67,7 +71,7 @@ def serve_stdio(root: Path, surface: Surface, run_call: Run | None = None) -> No
             time.sleep(HOST_EVERY_S)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    workers = Workers(root, run_call)
+    workers = Workers(root, run_call, vaults)
     server = Server(workers, surface)
     gc.freeze()
     gc.set_threshold(10_000)  # a server runs for days

@@ -9,13 +9,14 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import wait
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
+from quaid.federation import Federation
 from quaid.local.locks import is_extracting, try_lock
 from quaid.place import state_folder
 from quaid.resident.call import ANSWER_S, Answer
@@ -38,10 +39,10 @@ CLOSE_S = 1.0
 
 class Workers:
     """The workers of one vault, the thread that follows it, and the one that answers calls of other processes by
-    `run_call`.
+    `run_call`. Where `vaults` names others beside it they are only asked, with it as a `federation`.
     """
 
-    def __init__(self, root: Path, run_call: Run | None = None) -> None:
+    def __init__(self, root: Path, run_call: Run | None = None, vaults: Mapping[str, Path] | None = None) -> None:
         self.root = root
         self.state = state_folder(root)
         self.reading = Worker("reading", root)
@@ -52,6 +53,11 @@ class Workers:
         self._listener = run_call and Listener(root, run_call, SERVER, use=self._lend)
         self._is_warm = False
         self._gave_up = False
+        named = vaults or {}
+        self._others = {name: Worker("reading", other) for name, other in named.items() if other != root}
+        self._states = (self.state, *(state_folder(other) for other in named.values() if other != root))
+        home = {name: self.reading for name, other in named.items() if other == root}
+        self.federation = Federation({**home, **self._others}) if self._others else None
 
     def warm(self) -> None:
         """Load the embedding model, bring the index up to date, answer other processes, see that the vault is followed;
@@ -72,7 +78,7 @@ class Workers:
     async def wait_for_extractions(self, report: Reporter) -> bool:
         """Wait for extractions under way, only once for one that never ends. Return whether none is left."""
         waited_s = 0.0
-        while is_extracting(self.state):
+        while any(map(is_extracting, self._states)):
             if self._gave_up or waited_s >= MAX_WAIT_S:
                 self._gave_up = True
                 return False
@@ -89,7 +95,8 @@ class Workers:
         if self._listener is not None:
             self._listener.close()
         self._watch.stop()
-        wait([worker.close() for worker in (self.writing, self.slow, self.documents, self.reading)], CLOSE_S)
+        others = self._others.values()
+        wait([worker.close() for worker in (self.writing, self.slow, self.documents, self.reading, *others)], CLOSE_S)
         self._watch.join()
 
     def _lend(self, job: Callable[[Memory], Answer]) -> Answer:

@@ -31,6 +31,7 @@ from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.place import INDEX_FILE, state_folder
 from quaid.recall.options import RecallOptions
+from quaid.recall.trace import with_degraded
 from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
@@ -101,7 +102,7 @@ class Answers:
         connection, stale = self.fresh()
         core_notes = tuple(read_core_notes(self._root, self.owners(), self._layout)) if options.context else ()
         if core_notes and options.budget is not None:
-            core_notes, room = _fit_core_notes(core_notes, options.budget)
+            core_notes, room = fit_core_notes(core_notes, options.budget)
             options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
         embedder_of, kept = self._embedding.embedder_of, self._kept.of
@@ -126,7 +127,7 @@ class Answers:
             waiting = kept(connection, "pending", lambda: vectors.count_missing(connection))
             if waiting and self._embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
-        return _with_degraded(answer, degraded)
+        return with_degraded(answer, degraded)
 
     def view(self, reference: str) -> NoteView:
         """Return the note, or the part of it, that `reference` means, as its file has it.
@@ -177,7 +178,7 @@ class Answers:
         if not (options.kinds or options.at or options.keyword_only):
             depth = options.depth
             problems.append(records.after_recall(answer, door=door, depth=depth, session=session, limit=options.limit))
-        return _with_degraded(answer, [problem for problem in problems if problem])
+        return with_degraded(answer, [problem for problem in problems if problem])
 
     def owners(self) -> frozenset[str]:
         """Return the names of the one who asks."""
@@ -291,7 +292,7 @@ class Answers:
         kept = set(visible_paths((hit.path for hit in answer.hits), self.fresh()[0], self.visible()))
         answer = replace(answer, hits=tuple(hit for hit in answer.hits if hit.path in kept))
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
-        return _with_degraded(replace(answer, trace=trace), [*past.degraded, *conflicts])
+        return with_degraded(replace(answer, trace=trace), [*past.degraded, *conflicts])
 
     @property
     def is_without_file(self) -> bool:
@@ -323,7 +324,7 @@ def _list_conflicts(connection: apsw.Connection, owners: Collection[str]) -> lis
     return [f"conflict: both sides of an unresolved merge are in {named}. Keep one in an editor, then: git add"]
 
 
-def _fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:
+def fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:
     """Return the core notes in at most half of the budget, and what is left of it."""
     from quaid.recall import cutoff
 
@@ -335,17 +336,3 @@ def _fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple
             fitted.append((path, kept))
             room -= frame + cutoff.tokens(kept)
     return tuple(fitted), budget - (budget // 2 - room)
-
-
-def _with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
-    """Return the answer with the short names of `more`; the sentences behind them go into the trace."""
-    sentences = list(more)
-    names = [sentence.split(":", 1)[0] for sentence in sentences]
-    if not names:
-        return answer
-    known = answer.trace.get("degraded", [])
-    return replace(
-        answer,
-        degraded=tuple(dict.fromkeys([*answer.degraded, *names])),
-        trace={**answer.trace, "degraded": [*(known if isinstance(known, list) else []), *sentences]},
-    )

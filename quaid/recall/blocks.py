@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache, partial
 from itertools import groupby, pairwise, starmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.claims import find_lost_detail
 from quaid.model import Hit, Neighbour
@@ -49,6 +49,8 @@ _MIN_REPEATED = 0.5
 """A fact is said by its turn when the turn has so much of its words."""
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MAX_HEADING = 120
+_APART = "\0"
+"""Stands between a vault and what is named in it."""
 _MAX_QUOTED = 80
 _PICTURE = "(?:photo|picture|image|photograph|photography|screenshot)"
 _NESTED_CAPTION = rf"(?i)\b((?:an? )?{_PICTURE}s? of )(?:an? {_PICTURE} of )+"
@@ -100,6 +102,9 @@ def pack(
     A `question` for a list is told whether they are all; `more` says that other memories matched as well. `with_ids`
     adds the id and the score to each line that matched.
     """
+    apart = [_apart(hit) for hit in hits]
+    original = {each.id: hit for each, hit in zip(apart, hits, strict=True)}
+    hits = apart
     asks_list = asks_for_list(question)
     page = _Page(hits, budget, budget if fill_to is None else fill_to, with_ids=with_ids)
     if asks_list:
@@ -115,7 +120,24 @@ def pack(
         page.put(_entry_beside(neighbour))
     remarks = [LEGEND] if page.has_beside else []
     remarks += [_completeness(len(ranked), len(hits), more=more)] if asks_list and ranked else []
-    return Excerpt("\n".join([*remarks, page.render()]).strip(), tuple(map(page.with_shown_neighbours, ranked)))
+    shown_hits = tuple(replace(original[hit.id], beside=page.shown_beside(hit)) for hit in ranked)
+    return Excerpt("\n".join([*remarks, page.render()]).strip(), shown_hits)
+
+
+def _apart(hit: Hit) -> Hit:
+    """Return `hit` with its vault before all that names a note: two vaults may have notes of one name."""
+    if not hit.vault:
+        return hit
+    before = f"{hit.vault}{_APART}"
+    names = ("contradicts", "later_than", "earlier_than")
+    rivals: dict[str, Any] = {name: tuple(before + other for other in getattr(hit, name)) for name in names}
+    beside = tuple(replace(each, path=before + each.path) for each in hit.beside)
+    return replace(hit, id=before + hit.id, path=before + hit.path, beside=beside, **rivals)
+
+
+def _own(name: str) -> str:
+    """Return a name as its vault has it."""
+    return name.rpartition(_APART)[2]
 
 
 def _most_worth_first(hits: Sequence[Hit]) -> list[tuple[Hit, _Entry]]:
@@ -245,15 +267,16 @@ class _Page:
         trimmed = cutoff.trim(entry.text, (self._room - frame) // cutoff.CHARACTERS_PER_TOKEN)
         return bool(trimmed) and self.put(replace(entry, text=trimmed))
 
-    def with_shown_neighbours(self, hit: Hit) -> Hit:
-        """Return `hit` with those of its neighbours that are shown."""
+    def shown_beside(self, hit: Hit) -> tuple[Neighbour, ...]:
+        """Return those of the neighbours of `hit` that are shown, as its own vault names them."""
         shown = {
             (path, ordinal)
             for path, block in self._blocks.items()
             for (ordinal, _), entry in block.entries.items()
             if entry.hit is None
         }
-        return replace(hit, beside=tuple(each for each in hit.beside if (each.path, each.ordinal) in shown))
+        beside = (each for each in hit.beside if (each.path, each.ordinal) in shown)
+        return tuple(replace(each, path=_own(each.path)) for each in beside)
 
     def render(self) -> str:
         """Return the blocks, apart from each other by an empty line where one has several lines."""
@@ -331,13 +354,13 @@ class _Page:
         if hit is None:
             return ""
         about = [*describe_standing(hit), *starmap(self._rival, relate_rivals(hit).items())]
-        about += [f"score {hit.score:.2f}", f"id {on_one_line(hit.id)}"] if self._with_ids else []
+        about += [f"score {hit.score:.2f}", f"id {on_one_line(_own(hit.id))}"] if self._with_ids else []
         return f" ({', '.join(about)})" if about else ""
 
     def _rival(self, other_id: str, word: str) -> str:
         other = self._hits.get(other_id)
         if other is None:
-            return f"{word} {short_id(other_id)}"
+            return f"{word} {short_id(_own(other_id))}"
         said = on_one_line(other.text)
         quoted = said if len(said) <= _MAX_QUOTED else f"{said[:_MAX_QUOTED].rstrip()} {GAP}"
         return f"{word} {_day(other.created)}“{quoted}”"

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from quaid.recall.options import RecallOptions
+    from quaid.settings import RecallSettings
+
+MAX_IN_BUDGET = 100
+"""Hits that are packed into a budget of tokens at most, where no limit is asked for."""
 CHARACTERS_PER_TOKEN = 4
 """Characters of English text per token with the tokenisers in use, near enough for a budget."""
 _FIRST_WIDE = "\u2e80"
 """Chinese, Japanese and Korean letters come after it, and emoji."""
 _MIN_TRIMMED = 12
 """Fewer tokens of a text tell nothing."""
+
+
+def find_limit(options: RecallOptions, settings: RecallSettings, count: Callable[[], int]) -> int:
+    """Return how many hits at most: as asked, as set, else by the chunks that the asker sees, which `count` tells."""
+    if options.limit or settings.limit:
+        return options.limit or settings.limit
+    if options.budget is not None:  # then the room decides
+        return MAX_IN_BUDGET
+    return dynamic_k(count(), settings.k_least, settings.k_most)
 
 
 def dynamic_k(count: int, least: int, most: int) -> int:

@@ -76,7 +76,8 @@ class RecallOptions:
     longer. `first` and `last` are the days between which a memory was made; what has no date is in. `at` asks what was
     true on that day. `budget` is in tokens of all that is printed; `beside`
     fetches what stands around each hit without one, for whoever packs the hits. `keyword_only` is `quaid search`. With
-    `recent` the newest come first: of those that answer, or of all where nothing is asked.
+    `recent` the newest come first: of those that answer, or of all where nothing is asked. `comparable` adds to the
+    answer what compares its scores with those of another vault.
     """
 
     limit: int | None = None
@@ -98,6 +99,7 @@ class RecallOptions:
     beside: bool = False
     with_ids: bool = False
     context: bool = False
+    comparable: bool = False
     weights: Weights = field(default_factory=Weights)
     now: datetime | None = None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import EmbeddingError, ModelError
 from quaid.index import documents, fulltext, graph, listing
 from quaid.index.documents import Candidate
-from quaid.model import Hit, Kind, Recall, Use
+from quaid.model import Hit, Kind, Recall, Scale, Use
 from quaid.recall import (
     beam_search,
     candidates,
@@ -39,8 +39,6 @@ from quaid.settings import RecallSettings
 if TYPE_CHECKING:
     from quaid.recall.blocks import Excerpt
 
-MOST_IN_BUDGET = 100
-"""Hits that are packed into a budget of tokens at most, where no limit is asked for."""
 NEWEST = 12
 """The number of newest memories, where no limit is asked for or set."""
 SPARE = 3
@@ -157,7 +155,8 @@ class _Pipeline:
         degraded = tuple(dict.fromkeys(self.retrieved.degraded))
         told = excerpt.text if excerpt else None
         trace, more = request.trace, self.behind > 0
-        return Recall(text, shown, degraded, trace.took_ms, trace.as_shape(), doubt, more=more, text=told)
+        scale = self.scale(chosen) if request.options.comparable else None
+        return Recall(text, shown, degraded, trace.took_ms, trace.as_shape(), doubt, more=more, text=told, scale=scale)
 
     def pack(self, shown: Sequence[Hit]) -> Excerpt | None:
         """Return what of the hits a reader is shown in the budget; None without a budget."""
@@ -189,11 +188,8 @@ class _Pipeline:
 
     def doubt(self) -> str | None:
         """Return why the answer is in doubt, None when it is not."""
-        gate = self.request.settings.gate
-        if not self.ranked:
-            return "nothing was found"
-        best = self.scores[self.ranked[0].chunk_id]
-        return f"the best score is {best:.3f}, under {gate:g}" if best < gate else None
+        best = self.scores[self.ranked[0].chunk_id] if self.ranked else None
+        return scoring.tell_doubt(best, self.request.settings.gate)
 
     def expand(self) -> None:
         """Search once more, more broadly, and add what is found (the second pass)."""
@@ -272,7 +268,7 @@ class _Pipeline:
             ordered = [(each, scores[each.chunk_id]) for each in ranked]
             if not keyword_only:
                 ordered = diversity.reorder(request, self.retrieved, ranked, scores)
-            limit = self.limit()
+            limit = cutoff.find_limit(request.options, settings, self.count_seen)
             similarity = settings.collapse_similarity if settings.stages.fold else 2.0
             folded = diversity.fold((each for each, _ in ordered), similarity, limit)
             value = {each.chunk_id: score for each, score in ordered}
@@ -283,20 +279,25 @@ class _Pipeline:
             chosen, opposed = contradictions.show_together(request, chosen)
         return chosen[:limit], opposed
 
-    def limit(self) -> int:
-        """Return how many hits at most: as asked, as set, else by the size of the memory that is seen."""
-        request, settings = self.request, self.request.settings
-        if request.options.limit or settings.limit:
-            return request.options.limit or settings.limit
-        if request.options.budget is not None:  # then the room decides
-            return MOST_IN_BUDGET
-        seen = request.visible
-        connection = request.connection
-        kept = request.sources.kept
-        count = (
-            len(seen) if seen is not None else kept.of(connection, "chunks", lambda: documents.count_chunks(connection))
+    def count_seen(self) -> int:
+        """Return how many chunks the one who asks may see."""
+        seen, connection, kept = self.request.visible, self.request.connection, self.request.sources.kept
+        if seen is not None:
+            return len(seen)
+        return int(kept.of(connection, "chunks", lambda: documents.count_chunks(connection)))
+
+    def scale(self, chosen: Sequence[Chosen]) -> Scale:
+        """Return what compares the scores with those of another vault."""
+        request, retrieved = self.request, self.retrieved
+        called = scoring.called_chunks(self.found, retrieved)
+        return Scale(
+            unlike=retrieved.unlike,
+            like=max(retrieved.cosines.values(), default=0.0),
+            embedder=retrieved.embedded[0].fingerprint if retrieved.embedded else "",
+            chunks=self.count_seen(),
+            matches=fulltext.count_matches(request.connection, request.query.words, request.visible),
+            called=frozenset(hit_id(each) for each, _, _ in chosen if each.chunk_id in called),
         )
-        return cutoff.dynamic_k(count, settings.k_least, settings.k_most)
 
     def facts(self) -> dict[str, object]:
         """Return what the trace says of the question as a whole."""

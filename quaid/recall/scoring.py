@@ -125,6 +125,13 @@ def type_boost(candidate: Candidate, intent: Intent) -> float:
     return PROFILES[intent].type_boosts.get(candidate.type or "", 1.0)
 
 
+def tell_doubt(best: float | None, gate: float) -> str | None:
+    """Return why an answer whose best score is `best`, None without any, is in doubt; None when it is not."""
+    if best is None:
+        return "nothing was found"
+    return f"the best score is {best:.3f}, under {gate:g}" if best < gate else None
+
+
 def days_since(moment: str | None, now: datetime) -> float | None:
     """Return the days from an ISO date or time to `now`, never below 0; None for what is not a date."""
     try:

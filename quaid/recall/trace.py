@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from quaid.model import Hit
+from quaid.model import Hit, Recall
 
 MIN_SHOWN = 0.005
 """Smaller scores round to nothing and are not shown."""
@@ -81,3 +82,17 @@ def list_degraded(degraded: Sequence[str], trace: Mapping[str, Any]) -> list[str
     problems = [stage["problem"] for stage in trace.get("stages", []) if "problem" in stage]
     known = {**_DEGRADED, "model": f"model: the order is not a model's. {' '.join(problems)}".rstrip()}
     return [known.get(name, name if ": " in name else f"degraded: {name}") for name in bare] + sentences
+
+
+def with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
+    """Return the answer with the short names of `more`; the sentences behind them go into the trace."""
+    sentences = list(more)
+    names = [sentence.split(":", 1)[0] for sentence in sentences]
+    if not names:
+        return answer
+    known = answer.trace.get("degraded", [])
+    return replace(
+        answer,
+        degraded=tuple(dict.fromkeys([*answer.degraded, *names])),
+        trace={**answer.trace, "degraded": [*(known if isinstance(known, list) else []), *sentences]},
+    )

@@ -118,9 +118,12 @@ def of_this_process(arguments: Sequence[str]) -> Call | None:
     is_hook = arguments[0] == "hook" and event_name(arguments[1:]) in EVENTS and not os.environ.get(NO_HOOKS)
     if (not is_hook and arguments[0] not in COMMANDS) or "-h" in arguments or "--help" in arguments:
         return None
+    vaults = _named_vaults(arguments)
+    if len(vaults) > 1:  # a process that answers has one memory open
+        return None
     try:
         stdin = read_input() if is_hook else b""
-        named = _named_vault(arguments) or os.environ.get("QUAID_HOME")
+        named = "".join(vaults) or os.environ.get("QUAID_HOME")
         start = (_folder_of_event(stdin) if is_hook and not named else "") or os.getcwd()
         root = os.path.expanduser(named) if named else find_vault_path(start) or os.path.expanduser("~/quaid")
         return Call(os.path.abspath(root), arguments, stdin)
@@ -211,15 +214,15 @@ def is_own_peer(connection: _socket.socket) -> bool:
     return int.from_bytes(told[4:8], sys.byteorder) == os.geteuid()
 
 
-def _named_vault(arguments: Sequence[str]) -> str:
-    named = ""
+def _named_vaults(arguments: Sequence[str]) -> list[str]:
+    named = []
     for number, argument in enumerate(arguments):
         if argument == "--":
             break
         if argument == "--vault" and number + 1 < len(arguments):
-            named = arguments[number + 1]
+            named.append(arguments[number + 1])
         elif argument.startswith("--vault="):
-            named = argument.removeprefix("--vault=")
+            named.append(argument.removeprefix("--vault="))
     return named
 
 

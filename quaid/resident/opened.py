@@ -17,8 +17,9 @@ Result = TypeVar("Result")
 class OpenedMemory:
     """Opens the memory of the vault at `root` when it is first used; belongs to the thread that uses it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, owner: str | None = None) -> None:
         self._root = root
+        self._owner = owner
         self._memory: Memory | None = None
         self._settings: tuple[object, ...] = ()
 
@@ -36,7 +37,7 @@ class OpenedMemory:
         if not is_whole or settings != self._settings:
             self.close()
         if self._memory is None:
-            self._memory, self._settings = Memory.open(self._root), settings
+            self._memory, self._settings = Memory.open(self._root, owner=self._owner), settings
         return self._memory
 
     def close(self) -> None:

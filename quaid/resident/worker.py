@@ -44,10 +44,12 @@ class _Progress:
 
 
 class Worker:
-    """Does jobs one after the other. The first of them opens the Memory of the vault at `root`."""
+    """Does jobs one after the other. The first of them opens the Memory of the vault at `root`, as its owner or as
+    `owner` sees it.
+    """
 
-    def __init__(self, name: str, root: Path) -> None:
-        self._opened = OpenedMemory(root)
+    def __init__(self, name: str, root: Path, owner: str | None = None) -> None:
+        self._opened = OpenedMemory(root, owner)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
         self._running: set[_Progress] = set()
 

@@ -127,10 +127,10 @@ def render_memory_line(hit: Hit) -> str:
 
 
 def describe(hit: Hit) -> list[str]:
-    """Return what is known of a hit: when, what and under which headings, whose word, where it belongs, how long it
-    holds.
+    """Return what is known of a hit: in which vault, when, what and under which headings, whose word, where it belongs,
+    how long it holds.
     """
-    about = [as_name(hit.created[:10])] if hit.created else []
+    about = [*_name_vault(hit), as_name(hit.created[:10])] if hit.created else _name_vault(hit)
     speaker = as_name(hit.speaker or "")
     if hit.kind == "turn":
         about += [speaker] if speaker else []
@@ -143,11 +143,16 @@ def describe(hit: Hit) -> list[str]:
 
 
 def describe_standing(hit: Hit) -> list[str]:
-    """Return what a reader must know of a hit to judge it: whose word it is where that is not its speaker's, and how
-    long it holds.
+    """Return what a reader must know of a hit to judge it: in which vault it is, where several were asked, whose word
+    it is where that is not its speaker's, and how long it holds.
     """
-    about = [f"from {hit.provenance}"] if hit.provenance in {"agent", "tool", "import"} else []
+    about = _name_vault(hit)
+    about += [f"from {hit.provenance}"] if hit.provenance in {"agent", "tool", "import"} else []
     return [*about, *_list_marks(hit), *(["no longer true"] if hit.superseded else [])]
+
+
+def _name_vault(hit: Hit) -> list[str]:
+    return [f"vault {' and '.join(map(as_name, (hit.vault, *hit.also_in)))}"] if hit.vault else []
 
 
 def _heading_of(hit: Hit) -> str:

@@ -38,5 +38,6 @@ measure precision precision.py
 measure injections injections.py
 measure weights learn_weights.py --keep "$vaults"
 measure ablation ablation.py --keep "$vaults"
+measure several-vaults several_vaults.py --keep "$vaults"
 measure nights nights.py # a year: half an hour
 python "$here/report.py" "$out"

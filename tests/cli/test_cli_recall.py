@@ -11,6 +11,7 @@ import pytest
 from command_line import DOCS
 from hypothesis import given
 from hypothesis import strategies as st
+from vaults import copy_vault
 
 from quaid import Memory
 from quaid.cli.explanation import FILLS, REST, render_explanation
@@ -369,3 +370,60 @@ def test_any_answer_can_be_drawn_within_the_line(parts, stages):
 
 def test_an_answer_without_a_trace_can_be_drawn():
     assert "words     none worth searching" in render_explanation(Recall("q", ()))
+
+
+class TestSeveralVaults:
+    @pytest.fixture
+    def two(self, vault, tmp_path):
+        team = copy_vault(tmp_path / "team")
+        write(vault, "milk", "Maya takes oat milk.", created="2026-03-05T10:00:00Z")
+        write(team, "launch", "The launch of the kiln is in May.", created="2026-03-05T10:00:00Z")
+        return "--vault", str(vault.root), "--vault", str(team.root)
+
+    def test_each_line_says_its_vault(self, two):
+        code, out, _ = command_line.quaid("recall", "launch of the kiln", *two)
+        assert code == 0
+        assert out.startswith("[MEMORY] (vault team, 2026-03-05, fact, from owner, score ")
+
+    def test_json_says_the_vault_only_where_several_were_asked(self, two, vault):
+        _, out, _ = command_line.quaid("recall", "launch of the kiln", *two, "--json")
+        (hit,) = json.loads(out)["hits"]
+        assert (hit["vault"], hit["also_in"]) == ("team", [])
+        _, out, _ = quaid(vault, "recall", "oat milk", "--json")
+        assert not {"vault", "also_in"} & json.loads(out)["hits"][0].keys()
+
+    def test_a_table_and_an_explanation_say_it_too(self, two, shown_on_a_terminal):
+        _, out, _ = command_line.quaid("search", "launch", *two)
+        assert "vault team · 2026-03-05" in out
+        _, out, _ = command_line.quaid("recall", "launch of the kiln", "--explain", *two)
+        assert re.search(r"vault team +\S+ ms .* weight 1", out)
+        assert "vault vault" in out
+
+    def test_a_vault_that_is_missing_is_told_on_stderr(self, two, tmp_path):
+        code, out, err = command_line.quaid("recall", "launch", *two, "--vault", str(tmp_path / "gone"))
+        assert code == 0
+        assert "in May" in out
+        assert "vault gone: No vault at" in err
+
+    def test_a_vault_that_is_named_twice_is_one(self, two, vault):
+        _, out, _ = command_line.quaid("recall", "oat milk", "--vault", str(vault.root), "--vault", f"{vault.root}/.")
+        assert "Maya takes oat milk." in out
+
+    @pytest.mark.parametrize(
+        "line",
+        [["remember", "Maya has a kiln."], ["forget", "01milk"], ["sync"], ["recall", "milk", "--expect", "01milk"]],
+    )
+    def test_what_is_for_one_vault_says_so(self, two, line):
+        code, _, err = command_line.quaid(*line, *two)
+        assert code == 2
+        assert "one vault" in err
+        assert "Leave all but one" in err
+
+    def test_the_option_after_the_command_replaces_the_one_before(self, vault, tmp_path):
+        write(vault, "milk", "Maya takes oat milk.")
+        code, out, _ = command_line.quaid(
+            "--vault", str(tmp_path / "gone"), "recall", "milk", "--vault", str(vault.root)
+        )
+        assert code == 0
+        assert "oat milk" in out
+        assert "vault " not in out

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
+from pathlib import Path
 
 import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_host import DEFAULT, EVERYTHING, call, refusal, talk
 from replay import Replay, facts_of
-from vaults import Vault
+from vaults import Vault, copy_vault
 
 from quaid.local.locks import extracting
 from quaid.mcp import results
@@ -502,5 +503,42 @@ class TestResourcesAndPrompts:
                 await client.get_prompt("recall", {"topic": " "})
             with pytest.raises(MCPError):
                 await client.get_prompt("recall", {})
+
+        talk(vault.root, body)
+
+
+class TestSeveralVaults:
+    def test_an_agent_asks_all_or_some_by_name_and_reaches_no_other(self, vault: Vault, tmp_path: Path) -> None:
+        team, other = copy_vault(tmp_path / "team"), copy_vault(tmp_path / "other")
+        vault.write_fact("milk", "Maya takes oat milk in her coffee.")
+        team.write_fact("launch", "The launch of the kiln is in May.")
+        other.write_fact("secret", "The launch code is heron.")
+        me = vault.root.name
+
+        async def body(client):
+            shown = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
+            assert "vaults" in shown["memory_recall"]
+            assert "vault" in shown["memory_get"]
+            assert f"vaults are {me}, team" in client.instructions
+            (memory,) = (await call(client, "memory_recall", query="launch of the kiln"))["memories"]
+            assert memory["vaults"] == ["team"]
+            assert not (await call(client, "memory_recall", query="launch", vaults=[me]))["memories"]
+            assert (await call(client, "memory_search", query="launch", vaults=["team"]))["memories"]
+            for unknown in ("other", str(other.root), "../other", str(team.root)):
+                assert "There is no vault" in await refusal(client, "memory_recall", query="launch", vaults=[unknown])
+                assert "There is no vault" in await refusal(client, "memory_get", ref="01secret", vault=unknown)
+            assert (await call(client, "memory_get", ref="01launch", vault="team"))["text"].endswith("in May.")
+            await refusal(client, "memory_get", ref="01launch")
+            await call(client, "memory_store", text="Maya sold the kiln in June.")
+
+        talk(vault.root, body, vaults={me: vault.root, "team": team.root})
+        assert len(list((vault.root / "facts").rglob("*.md"))) == 2
+        assert len(list((team.root / "facts").rglob("*.md"))) == 1
+
+    def test_a_server_of_one_vault_does_not_know_the_argument(self, vault: Vault) -> None:
+        async def body(client):
+            shown = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}
+            assert not {"vault", "vaults"}.intersection(*shown.values())
+            assert "takes no vaults" in await refusal(client, "memory_recall", query="milk", vaults=["team"])
 
         talk(vault.root, body)

@@ -1,0 +1,213 @@
+"""The answers of several vaults -> one, by scores that compare.
+
+A score is relative to its vault: the best text there counts 1, however little it has to do with the question. So each
+vault has a weight, by evidence that is the same everywhere: how like the question its best text is, and how much of the
+question it has words for. What that finds is in docs/recall.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, chain
+from typing import Any
+
+from quaid.claims import Reading, is_near_copy
+from quaid.model import Hit, Recall, Scale
+from quaid.recall import cutoff
+from quaid.recall.intent import asks_for_list
+from quaid.recall.options import RecallOptions
+from quaid.recall.scoring import MAX_CUT_SHOWN, OF_A_LIST, tell_doubt
+from quaid.recall.trace import list_degraded, with_degraded
+from quaid.settings import RecallSettings
+
+
+def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: RecallOptions) -> Recall:
+    """Return the answers of vaults, by the names of these, as one: the hits best first, each with its vault.
+
+    `settings` and `options` are as for one vault. Each answer has its `scale`, no budget, and as many hits as `limit`
+    says. Of what two vaults say alike one is shown, which names both. In which order the vaults stand changes nothing.
+    """
+    weights = weigh(answers, settings.vector_weight)
+    first = next(iter(answers.values()))
+    ranked = {vault: [*_weighed(vault, answers[vault], weights[vault])] for vault in sorted(answers)}
+    if options.recent:
+        hits = sorted(chain(*ranked.values()), key=lambda hit: hit.created or "", reverse=True)
+    else:
+        hits = _in_one_order(ranked.values(), answers)
+    relevant, behind = hits, list[Hit]()
+    if settings.stages.cut and not (options.keyword_only or options.recent):
+        relevant, behind = _cut(hits, answers, settings.cut_share)
+    chunks = sum(answer.scale.chunks for answer in answers.values() if answer.scale)
+    limit = cutoff.find_limit(options, settings, lambda: chunks)
+    shown, more = _fold(relevant, settings.collapse_similarity if settings.stages.fold else 2.0, limit)
+    merged = Recall(
+        first.query,
+        shown,
+        took_ms=max(answer.took_ms for answer in answers.values()),
+        trace=_trace(answers, weights, shown, behind),
+        doubt=_find_doubt(answers, shown, settings.gate) if first.query else None,
+        context=tuple((f"{vault}/{path}", text) for vault in answers for path, text in answers[vault].context),
+        more=more or any(answer.more for answer in answers.values()),
+    )
+    lacking = {vault: list_degraded(answer.degraded, answer.trace) for vault, answer in answers.items()}
+    return with_degraded(merged, [f"vault {vault}: {said}" for vault in answers for said in lacking[vault]])
+
+
+def weigh(answers: Mapping[str, Recall], of_meaning: float) -> dict[str, float]:
+    """Return by how much the scores of each vault count: 1 for the one with the best hit, whose answer stays as it is,
+    and more for another only where its own best is behind that. Likeness makes up the share `of_meaning`, words the
+    rest, and all where there are no vectors to compare. A vault without hits has no say.
+    """
+    scales = {vault: answer.scale for vault, answer in answers.items() if answer.hits and answer.scale}
+    words = _weigh_words(scales)
+    best = max(scales.values(), key=_likeness_first, default=Scale())
+    weights = {}
+    for vault, scale in scales.items():
+        weights[vault] = words[vault]
+        if scale.embedder and scale.embedder == best.embedder and best.like > best.unlike:
+            likeness = max(0.0, (scale.like - best.unlike) / (best.like - best.unlike))
+            weights[vault] = of_meaning * likeness + (1 - of_meaning) * words[vault]
+
+    def find_best(vault: str) -> tuple[float, str]:
+        uncalled = (hit.score for hit in answers[vault].hits if hit.id not in scales[vault].called)
+        return weights[vault] * max(uncalled, default=0.0), vault
+
+    unit = weights[max(weights, key=find_best)] if weights else 1.0
+    return {vault: weights[vault] / unit if vault in weights and unit else 1.0 for vault in answers}
+
+
+def _likeness_first(scale: Scale) -> tuple[bool, float, str, float]:
+    return bool(scale.embedder), scale.like, scale.embedder, -scale.unlike
+
+
+def _weigh_words(scales: Mapping[str, Scale]) -> dict[str, float]:
+    """Return of each vault for how much of the question it has words, from 0 to 1: the rarer a word is in all vaults
+    together, the more of the question it is.
+    """
+    searched = [scale.matches for scale in scales.values()]
+    # What one vault adds, the other names of an entity, is not of the question.
+    asked = set(searched[0]).intersection(*searched[1:]) if searched else set()
+    chunks = sum(scale.chunks for scale in scales.values())
+    counts = {word: sum(matches[word] for matches in searched) for word in sorted(asked)}
+    rarity = {word: math.log1p((chunks - n + 0.5) / (n + 0.5)) for word, n in counts.items() if n}
+    total = sum(rarity.values())
+    return {
+        vault: sum(worth for word, worth in rarity.items() if scale.matches[word]) / total if total else 1.0
+        for vault, scale in scales.items()
+    }
+
+
+def _weighed(vault: str, answer: Recall, weight: float) -> Iterable[Hit]:
+    called = answer.scale.called if answer.scale else frozenset()
+    for hit in answer.hits:
+        counts = 1.0 if hit.id in called else weight
+        evidence = {name: round(share * counts, 4) for name, share in hit.evidence.items()}
+        yield replace(hit, vault=vault, score=round(hit.score * counts, 4), evidence=evidence)
+
+
+def _find_doubt(answers: Mapping[str, Recall], shown: Sequence[Hit], gate: float) -> str | None:
+    best = max(shown, key=lambda hit: hit.score, default=None)
+    if best is None:
+        return tell_doubt(None, gate)
+    return answers[best.vault].doubt or tell_doubt(best.score, gate)
+
+
+def _in_one_order(ranked: Iterable[Sequence[Hit]], answers: Mapping[str, Recall]) -> list[Hit]:
+    """Return the hits of all vaults, each vault's in its own order, which puts a fact before what it contradicts."""
+    offers: list[tuple[bool, float, Hit]] = []
+    for hits in ranked:
+        best_from_here = [*accumulate((hit.score for hit in reversed(hits)), max)][::-1]
+        values = zip(hits, best_from_here, strict=True)
+        offers += [(not _is_called(hit, answers), -value, hit) for hit, value in values]
+    return [hit for _, _, hit in sorted(offers, key=lambda offer: offer[:2])]
+
+
+def _is_called(hit: Hit, answers: Mapping[str, Recall]) -> bool:
+    scale = answers[hit.vault].scale
+    return scale is not None and hit.id in scale.called
+
+
+def _cut(hits: Sequence[Hit], answers: Mapping[str, Recall], cut_share: float) -> tuple[list[Hit], list[Hit]]:
+    """Return the hits that are not too far behind the best of all vaults, and the others. What the vault with the best
+    hit has shown is not cut again.
+    """
+    best = max((hit for hit in hits if not _is_called(hit, answers)), key=_relevance, default=None)
+    if best is None:
+        return list(hits), []
+    of_turns = OF_A_LIST if asks_for_list(answers[best.vault].query) else 1.0
+    kept, behind = list[Hit](), list[Hit]()
+    for hit in hits:
+        least = cut_share * _relevance(best) * (1.0 if hit.turn is None else of_turns)
+        is_kept = hit.vault == best.vault or _is_called(hit, answers) or _relevance(hit) >= least
+        (kept if is_kept else behind).append(hit)
+    return kept, behind
+
+
+def _relevance(hit: Hit) -> float:
+    """Return the score of a hit before its session lost for what is shown of it already."""
+    return max(hit.score, sum(hit.evidence.values()))
+
+
+def _fold(hits: Sequence[Hit], similarity: float, limit: int) -> tuple[tuple[Hit, ...], bool]:
+    """Return the first `limit` of `hits`, those of several vaults that say the same as one, and whether there are more.
+    What one vault shows twice it has found to differ.
+    """
+    kept: list[Hit] = []
+    readings: list[Reading] = []
+    for hit in hits:
+        reading = Reading(hit.text)
+        same = (
+            place
+            for place, other in enumerate(kept)
+            if hit.vault not in {other.vault, *other.also_in} and is_near_copy(reading, readings[place], similarity)
+        )
+        if (place := next(same, None)) is not None:
+            other = kept[place]
+            count = other.stands_for + hit.stands_for
+            kept[place] = replace(other, also_in=tuple(sorted([*other.also_in, hit.vault])), stands_for=count)
+        elif len(kept) == limit:
+            return tuple(kept), True
+        else:
+            kept.append(hit)
+            readings.append(reading)
+    return tuple(kept), False
+
+
+def _trace(
+    answers: Mapping[str, Recall], weights: Mapping[str, float], shown: Collection[Hit], behind: Sequence[Hit]
+) -> dict[str, Any]:
+    """Return how the answer came about: a stage for each vault, and the trace of each by its name."""
+    first: Mapping[str, Any] = next(iter(answers.values())).trace
+    stages = [
+        {"stage": f"vault {vault}", "took_ms": round(answer.took_ms, 2), "candidates": answer.trace.get("candidates"),
+         "shown": sum(hit.vault == vault for hit in shown), "weight": round(weights[vault], 3)}
+        for vault, answer in answers.items()
+    ]  # fmt: skip
+    cut = [
+        {**item, "id": f"{vault}/{item['id']}"} for vault, answer in answers.items() for item in _list_cut(answer)
+    ] + [
+        {"id": f"{hit.vault}/{hit.id}", "score": hit.score, "why": "far behind the best of another vault"}
+        for hit in behind[:MAX_CUT_SHOWN]
+    ]
+    asked_past = {vault: answer.trace["as_of"] for vault, answer in answers.items() if "as_of" in answer.trace}
+    return {
+        **{name: first[name] for name in ("words", "intent") if name in first},
+        "stages": stages,
+        "cut": cut,
+        **({"as_of": asked_past} if asked_past else {}),
+        "vaults": {vault: dict(answer.trace) for vault, answer in answers.items()},
+    }
+
+
+def _list_cut(answer: Recall) -> Sequence[Mapping[str, Any]]:
+    cut = answer.trace.get("cut", ())
+    return cut if isinstance(cut, list) else []
+
+
+def share_of(merged: Recall, vault: str, answer: Recall) -> Recall:
+    """Return what of a merged answer came from the `answer` of one vault, as that vault records it."""
+    given = {hit.id: hit for hit in merged.hits if hit.vault == vault}
+    hits = (replace(hit, score=given[hit.id].score) for hit in answer.hits if hit.id in given)
+    return replace(answer, hits=tuple(hits))
