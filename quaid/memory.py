@@ -22,7 +22,7 @@ from quaid.errors import (
     VaultExistsError,
     VaultNotFoundError,
 )
-from quaid.index.reader import IndexReader
+from quaid.index.sqlite.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
 from quaid.place import CONFIG_FILE, LOCAL_FILE, state_folder
@@ -36,8 +36,6 @@ from quaid.sync.indexer import Indexer
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.capture.dependencies import Dependencies
     from quaid.capture.extractor import Extractor, ExtractResult
     from quaid.capture.files.analyzer import AnalyzeResult
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
     from quaid.history.vault_history import History
+    from quaid.index.port import IndexConnection
     from quaid.janitor.janitor import Janitor
     from quaid.llm import Models
     from quaid.recall.provenance import Provenance
@@ -189,12 +188,12 @@ class Memory:
         most = self.settings.hooks.context_tokens if tokens is None else tokens
         return answers.ask(lambda: build(self.root, self.index(), answers.owners(), most, longest, cwd, place=place))
 
-    def index(self) -> apsw.Connection:
+    def index(self) -> IndexConnection:
         """Return a read-only connection to the index, brought up to date, without what others keep private."""
         self.answers.fresh()
         return self.answers.visible()
 
-    def whole_index(self) -> apsw.Connection:
+    def whole_index(self) -> IndexConnection:
         """Return the same with the private notes of all, for uses that show no content."""
         return self.answers.fresh()[0]
 

@@ -52,6 +52,7 @@ _OF_SQLITE = (apsw.IOError, apsw.FullError, apsw.BusyError, apsw.CantOpenError, 
 _OF_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 Result = TypeVar("Result")
+Opened = TypeVar("Opened", bound="Database")
 
 
 class Format(NamedTuple):
@@ -98,19 +99,20 @@ class Database(apsw.Connection):
 def open_database(
     path: Path,
     form: Format,
-    begin: Callable[[Database], object],
+    begin: Callable[[Opened], object],
     wait_ms: int = BUSY_MS,
     *,
-    prepare: Callable[[Database], object] | None = None,
-) -> Database:
+    prepare: Callable[[Opened], object] | None = None,
+    kind: type[Opened] = Database,  # type: ignore[assignment]
+) -> Opened:
     """Return a connection that may write the database at `path`, which `begin` fills when it is new; 0600, in WAL mode.
 
-    `prepare` is called with every connection before it is used. A lock is waited for `wait_ms`.
+    It is of `kind`; `prepare` is called with it before it is used. A lock is waited for `wait_ms`.
 
     Raises:
         apsw.Error: as SQLite says; `retry_after_damage` and `translated` know what is meant.
     """
-    connection = _connect_or_make(path, wait_ms)
+    connection = _connect_or_make(path, wait_ms, kind)
     try:
         connection.set_busy_timeout(wait_ms)
         if prepare is not None:
@@ -129,21 +131,21 @@ def open_database(
     return connection
 
 
-def _connect_or_make(path: Path, wait_ms: int) -> Database:
+def _connect_or_make(path: Path, wait_ms: int, kind: type[Opened]) -> Opened:
     if not _has_header(path):
         _make_file(path, wait_ms)
     try:
-        return connect(path, apsw.SQLITE_OPEN_READWRITE)
+        return connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
     except apsw.CantOpenError:
         if path.exists():
             raise
     # Another process has set it aside since it was looked at.
     _make_file(path, wait_ms)
-    return connect(path, apsw.SQLITE_OPEN_READWRITE)
+    return connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
 
 
-def connect(path: Path, flags: int, options: str = "") -> Database:
-    """Return a connection to the file at `path`, which is not a link, a pipe or a folder, nor is anything that lies
+def connect(path: Path, flags: int, options: str = "", kind: type[Opened] = Database) -> Opened:  # type: ignore[assignment]
+    """Return a connection of `kind` to the file at `path`, which is not a link, a pipe or a folder, nor is what lies
     beside it.
 
     Raises:
@@ -165,7 +167,7 @@ def connect(path: Path, flags: int, options: str = "") -> Database:
         raise apsw.NotADBError(f"{path.name} may not be read or written")
     name = f"{real.as_uri()}?{options}" if options else str(real)
     flags |= apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_URI if options else 0)
-    connection = Database(name, flags=flags, vfs=_checked_files())
+    connection = kind(name, flags=flags, vfs=_checked_files())
     connection.path, connection.inode = real, found_inode
     return connection
 
@@ -341,7 +343,7 @@ def _make_file(path: Path, wait_ms: int) -> None:
         for suffix in (*_SIDE_FILES, ""):
             _remove(Path(f"{path}{suffix}"))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
+        connection: Database = connect(path, apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.reserve_bytes("main", _CHECKSUM_BYTES)
             use_write_ahead_log(connection, wait_ms)
@@ -351,7 +353,7 @@ def _make_file(path: Path, wait_ms: int) -> None:
 
 def _is_sound(path: Path) -> bool:
     try:
-        connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
+        connection: Database = connect(path, apsw.SQLITE_OPEN_READWRITE)
         try:
             return bool(connection.execute("PRAGMA quick_check(1)").get == "ok")
         finally:

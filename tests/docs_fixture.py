@@ -14,8 +14,8 @@ from vaults import dump
 from quaid.docs import search
 from quaid.docs.chunks import parse_doc
 from quaid.docs.search import DocSearchResult
-from quaid.index import database
 from quaid.index.matrix import VectorMatrix
+from quaid.index.sqlite import database
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings

@@ -11,9 +11,10 @@ import apsw
 import numpy as np
 from hand_written import parse_note
 
-from quaid.index import database, documents, vectors
+from quaid.index import documents, vectors
 from quaid.index.documents import Candidate, KnownFile
 from quaid.index.matrix import VectorMatrix
+from quaid.index.sqlite import database
 from quaid.model import Recall
 from quaid.recall import pipeline
 from quaid.recall.options import RecallOptions

@@ -22,7 +22,7 @@ import pytest
 from quaid import Memory
 from quaid.config import user_config_path
 from quaid.errors import QuaidError
-from quaid.index import database
+from quaid.index import contents
 from quaid.place import state_folder, state_home
 from quaid.settings import EmbeddingSettings
 from quaid.sync.verify import verify
@@ -118,8 +118,8 @@ def dump(index: apsw.Connection) -> list[str]:
     """All the index holds, the words in its full-text tables included, without row numbers."""
     if index.filename:  # a reader may not even make a temporary table
         with closing(apsw.Connection(index.filename, flags=apsw.SQLITE_OPEN_READONLY)) as own:
-            return sorted([*database.dump(own), *list_words(own)])
-    return sorted([*database.dump(index), *list_words(index)])
+            return sorted([*contents.dump(own), *list_words(own)])
+    return sorted([*contents.dump(index), *list_words(index)])
 
 
 def list_words(index: apsw.Connection) -> Iterator[str]:

@@ -157,8 +157,9 @@ def _innermost(folders: Mapping[str, Sequence[str]], cwd: str) -> str | None:
 
 def _count_docs(root: Path, place: Layout) -> tuple[Counter[str], dict[str, list[str]]]:
     """Return how many documents each project has, and those that were stale when they were last checked."""
-    from quaid.index import database, documents
-    from quaid.index.reader import IndexReader
+    from quaid.index import documents
+    from quaid.index.sqlite import database
+    from quaid.index.sqlite.reader import IndexReader
     from quaid.local.doc_cache import DocChecks
 
     docs: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from quaid.agents.core_excerpt import shorten_note
 from quaid.agents.project_context import read_projects
-from quaid.index import database, documents
+from quaid.index import contents, documents
 from quaid.index.facts import list_first_paths, list_latest_facts, list_preferences
 from quaid.index.scope import visible_to
 from quaid.local import queue
@@ -32,7 +32,7 @@ from quaid.vault import files
 from quaid.vault.layout import Layout, is_question
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 RECENT_DAYS = 14
 MAX_RECENT = 40
@@ -81,7 +81,7 @@ class SessionContext:
 
 def build_session_context(
     root: Path,
-    index: apsw.Connection | None,
+    index: IndexConnection | None,
     owners: frozenset[str],
     tokens: int,
     longest: int | None = None,
@@ -100,11 +100,11 @@ def build_session_context(
     return text
 
 
-def is_current(root: Path, place: Layout, index: apsw.Connection, now: datetime) -> bool:
+def is_current(root: Path, place: Layout, index: IndexConnection, now: datetime) -> bool:
     """Return whether the index agrees with the files in what `read_context` takes from it: the newest facts, the first
     preferences, and all of this month and the last. That looks at some files where a sweep looks at all.
     """
-    if database.schema_version(index) != database.SCHEMA_VERSION:
+    if index.schema_version() != contents.SCHEMA_VERSION:
         return False
     last_month = now.replace(day=1) - timedelta(days=1)
     facts = root / place.place("facts")
@@ -116,7 +116,7 @@ def is_current(root: Path, place: Layout, index: apsw.Connection, now: datetime)
 
 def read_context(
     root: Path,
-    index: apsw.Connection | None,
+    index: IndexConnection | None,
     owners: frozenset[str],
     now: datetime,
     cwd: str | None = None,

@@ -29,8 +29,7 @@ from quaid.text.quoting import neutralise
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import apsw
-
+    from quaid.index.port import IndexConnection
     from quaid.llm import Models
     from quaid.llm.exchange import FailedItem
     from quaid.sync.embedding import Progress
@@ -85,7 +84,7 @@ class ConversationReader:
         root: Path,
         settings: Settings,
         models: Callable[[], Models],
-        index: Callable[[], apsw.Connection],
+        index: Callable[[], IndexConnection],
         progress: Progress | None,
     ) -> None:
         self._state = state_folder(root)

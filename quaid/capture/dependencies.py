@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from quaid.settings import Settings
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.history.vault_history import History
     from quaid.index.matrix import VectorMatrix
+    from quaid.index.port import IndexConnection
     from quaid.sync.embedding import Embedding
 
 
@@ -31,9 +30,9 @@ class Dependencies:
     embedding: Embedding
     matrix: VectorMatrix
     history: Callable[[], History]
-    fresh_index: Callable[[], apsw.Connection]
-    fresh_visible_index: Callable[[], apsw.Connection]
-    visible_index: Callable[[], apsw.Connection]
+    fresh_index: Callable[[], IndexConnection]
+    fresh_visible_index: Callable[[], IndexConnection]
+    visible_index: Callable[[], IndexConnection]
     owners: Callable[[], frozenset[str]]
     say: Callable[[str], None]
     trailers: tuple[tuple[str, str], ...] = ()

@@ -35,7 +35,7 @@ from quaid.place import CONFIG_FILE
 from quaid.vault import files, layout, template
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 EXAMPLES = 5
 SHOWN = 10
@@ -255,7 +255,7 @@ def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Im
     )
 
 
-def _namesakes(index: apsw.Connection, found: ImportContent) -> tuple[tuple[str, str], ...]:
+def _namesakes(index: IndexConnection, found: ImportContent) -> tuple[tuple[str, str], ...]:
     """(new note, a note elsewhere in the vault that has its name): a link to that name may mean either."""
     if not found.into:
         return ()

@@ -11,7 +11,7 @@ from quaid.index import documents, graph
 from quaid.model import name_key
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 _MAX_SHOWN = 60
 _MAX_TIES = 4
@@ -19,7 +19,7 @@ _MIN_CHARACTERS = 2
 _MAX_PROJECTS = 40
 
 
-def show_known_names(index: apsw.Connection, text: str) -> str:
+def show_known_names(index: IndexConnection, text: str) -> str:
     """Return a line for each entity whose name or alias `text` uses, or for a person the first name, as much of it as
     `index` shows: `Anna Kowalski (person, also Ania): colleague_of Maya`. A last line has all projects.
     """
@@ -48,7 +48,7 @@ def _begins_in(name: str, words: str) -> bool:
     return has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(first)}(?!\w)", words) is not None
 
 
-def _line(index: apsw.Connection, note: str, called: list[str], kind: str | None) -> str:
+def _line(index: IndexConnection, note: str, called: list[str], kind: str | None) -> str:
     aliases = [name for name in called if name_key(name) != name_key(note)]
     about = ", ".join([kind or "concept", *(f"also {alias}" for alias in aliases)])
     keys = {name_key(note)}

@@ -15,7 +15,7 @@ from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.claims import Reading, find_same, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
-from quaid.index import database, documents, graph, vectors
+from quaid.index import documents, graph, vectors
 from quaid.index.documents import Document
 from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
@@ -23,11 +23,11 @@ from quaid.sync.embedding import Embedding
 from quaid.vault import files, frontmatter, layout, markdown, notes
 
 if TYPE_CHECKING:
-    import apsw
     import numpy as np
     import numpy.typing as npt
 
     from quaid.index.matrix import VectorMatrix
+    from quaid.index.port import EmbedderRow, IndexConnection
 
 SIMILAR_FACTS = 8
 """Nearest facts that are compared before a new one is written."""
@@ -46,7 +46,7 @@ class NoteFinder:
         self._layout = layout.Layout.of(settings.vault)
         self._embedding = embedding
 
-    def find_duplicates(self, index: apsw.Connection, new: Sequence[NewFact]) -> list[Duplicate]:
+    def find_duplicates(self, index: IndexConnection, new: Sequence[NewFact]) -> list[Duplicate]:
         """For each fact the owner's living one that says it already, else an earlier one of `new` that does."""
         if not new:
             return []
@@ -55,14 +55,14 @@ class NoteFinder:
             self._known(documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
-        with database.snapshot(index):
+        with index.snapshot():
             likeness = _Likeness.of(index, new, self._settings, self._embedding)
             alike = self._find_alike(index, new, found, likeness) if likeness else {}
         for place in range(len(new)):
             found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
         return found
 
-    def find_entity(self, index: apsw.Connection, name: str) -> entity_note.EntityNote | None:
+    def find_entity(self, index: IndexConnection, name: str) -> entity_note.EntityNote | None:
         """The entity note of what is called so, else the owner's own note of it, else the file that has taken the name
         and that `index` does not show.
         """
@@ -85,7 +85,7 @@ class NoteFinder:
         kind = self._layout.kind_of(path, frontmatter.parse(data.decode("utf-8", "replace")).fields)
         return entity_note.EntityNote(note_name(path), path, data, is_own=kind is not Kind.ENTITY)
 
-    def entity_names(self, index: apsw.Connection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
+    def entity_names(self, index: IndexConnection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
         """The names of all entities that `index` shows, for a plan that is made at `now`."""
         return EntityNames.of(
             graph.entity_names(index),
@@ -99,16 +99,16 @@ class NoteFinder:
             ],
         )
 
-    def find_episode(self, index: apsw.Connection, session: str) -> episode_note.KeptEpisode | None:
+    def find_episode(self, index: IndexConnection, session: str) -> episode_note.KeptEpisode | None:
         """The episode note of a session."""
         return next(self._episodes(index, "session = ?", (session,)), None)
 
-    def find_episodes(self, index: apsw.Connection, started: str, but: str) -> list[episode_note.KeptEpisode]:
+    def find_episodes(self, index: IndexConnection, started: str, but: str) -> list[episode_note.KeptEpisode]:
         """The episodes that began at `started`, as frontmatter writes it, all but that of one session."""
         return list(self._episodes(index, "created = ? AND session <> ?", (started, but)))
 
     def _episodes(
-        self, index: apsw.Connection, where: str, values: Sequence[str]
+        self, index: IndexConnection, where: str, values: Sequence[str]
     ) -> Iterator[episode_note.KeptEpisode]:
         for document in documents.find_documents(index, f"kind = 'episode' AND {where}", values):
             data = files.read_note(self._root, document.path)
@@ -116,7 +116,7 @@ class NoteFinder:
                 yield episode_note.KeptEpisode(document.path, data)
 
     def _find_alike(
-        self, index: apsw.Connection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness
+        self, index: IndexConnection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness
     ) -> dict[int, KnownFact]:
         """Place of a fact without a twin so far -> the known one that says the same in other words."""
         nearest = {
@@ -149,13 +149,13 @@ class NoteFinder:
 class _Likeness:
     """The vectors of new facts, and from which cosine on two facts may say the same."""
 
-    row: vectors.EmbedderRow
+    row: EmbedderRow
     vectors: Sequence[bytes]
     threshold: float
 
     @classmethod
     def of(
-        cls, index: apsw.Connection, new: Sequence[NewFact], settings: Settings, embedding: Embedding
+        cls, index: IndexConnection, new: Sequence[NewFact], settings: Settings, embedding: Embedding
     ) -> _Likeness | None:
         """None where nothing can be embedded: then only equal words are found."""
         row = vectors.active_embedder(index)
@@ -200,7 +200,7 @@ def _earlier(
     return None
 
 
-def list_waiting(root: Path, connection: apsw.Connection) -> tuple[str, ...]:
+def list_waiting(root: Path, connection: IndexConnection) -> tuple[str, ...]:
     """Return the paths of the episodes that no model has drawn facts from, oldest first."""
     episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
     heads = ((document.path, files.read_note(root, document.path, _HEAD_BYTES) or b"") for document in episodes)

@@ -13,9 +13,8 @@ from quaid.index import graph
 from quaid.model import Edge, ModelUsage
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.capture.extraction import Extraction
+    from quaid.index.port import IndexConnection
     from quaid.llm import Models
 
 PROMPT = "relations"
@@ -59,7 +58,7 @@ class RelationQuestion:
         return renamed
 
 
-def name_relations(models: Models, found: Extraction, index: apsw.Connection) -> RelationNames:
+def name_relations(models: Models, found: Extraction, index: IndexConnection) -> RelationNames:
     """Relations that neither the tables nor the graph know get the name that the model finds for them; without an
     answer they keep their own, and `degraded` says so.
     """

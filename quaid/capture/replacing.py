@@ -16,14 +16,13 @@ from quaid.model import Edit, Kind, name_key
 from quaid.vault import frontmatter, notes
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.capture.note_finder import NoteFinder
     from quaid.capture.writer import WritePlan
     from quaid.history.vault_history import History
+    from quaid.index.port import IndexConnection
 
 
-def find_replaced(index: apsw.Connection, finder: NoteFinder, reference: str, new: NewFact) -> Document:
+def find_replaced(index: IndexConnection, finder: NoteFinder, reference: str, new: NewFact) -> Document:
     """Return the fact that `reference` means, by its id, by its name or by what it says, and that `new` replaces.
 
     Raises:

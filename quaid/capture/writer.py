@@ -42,9 +42,8 @@ from quaid.vault.layout import Layout
 from quaid.vault.transaction import VaultChange
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.capture.dependencies import Dependencies
+    from quaid.index.port import IndexConnection
 
 
 PLAN_ATTEMPTS = 5
@@ -233,7 +232,7 @@ class Writer:
         )
         return replacing.add_end(plan, ended, old.id, documents.text_of(seen, old.doc_id))
 
-    def _plan_new(self, statement: str, details: FactDetails, visible: apsw.Connection) -> tuple[str, Edit]:
+    def _plan_new(self, statement: str, details: FactDetails, visible: IndexConnection) -> tuple[str, Edit]:
         from quaid.capture.stated_relations import add_stated
 
         owner = person_of(self._root, self._dependencies.settings)

@@ -13,11 +13,11 @@ from quaid.docs import chunks
 from quaid.docs.catalogue import Catalogue
 from quaid.embed.runtime import open_multiply
 from quaid.errors import QuaidError
-from quaid.index import database, passages
+from quaid.index import contents, passages
 from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
-from quaid.index.reader import IndexReader
+from quaid.index.sqlite.reader import IndexReader
 from quaid.model import ChannelRank
 from quaid.place import DOCS_FILE, state_folder
 from quaid.recall import pipeline
@@ -121,8 +121,8 @@ class DocSearch:
             one, other = (reader.open() for reader in self._readers)
             if one is None or other is None:
                 return DocSearchResult(query, (), tuple(degraded))
-            with database.shared_snapshot(one, other) as other:
-                sources = Sources(one, other, self._embedding.embedder_of, self._matrix, self._postings, self._kept)
+            with contents.shared_snapshot(one, other) as second:
+                sources = Sources(one, second, self._embedding.embedder_of, self._matrix, self._postings, self._kept)
                 found = search(
                     sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
                     depth=depth, helpers=helpers(),

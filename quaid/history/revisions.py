@@ -70,6 +70,10 @@ class Revisions:
         when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
         return Point(commit_id, when, self._find_folder(wanted, commit_id) if self._repository.prefix else tree)
 
+    def has_commit(self, commit_id: str) -> bool:
+        """Return whether the repository has this commit."""
+        return resolve(self._run, commit_id) == commit_id
+
     def list_left_out(self) -> set[str]:
         """Return the notes that a sparse checkout leaves out: git has them, and they are not to be on disk."""
         if not (self._repository.git_dir / "info/sparse-checkout").exists():

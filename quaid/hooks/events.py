@@ -94,8 +94,8 @@ def _context_alone(root: Path, settings: Settings, longest: int, cwd: str) -> st
 
     from quaid.agents.session_context import build_session_context, is_current
     from quaid.config import own_names
-    from quaid.index import database
-    from quaid.index.reader import IndexReader
+    from quaid.index.sqlite import database
+    from quaid.index.sqlite.reader import IndexReader
     from quaid.vault.layout import Layout
 
     reader, place = IndexReader(state_folder(root) / INDEX_FILE), Layout.of(settings.vault)

@@ -1,5 +1,5 @@
-"""The derived index: schema, documents, words, vectors, graph. It opens no note.
+"""The derived index: the port, documents, words, vectors, graph; an engine keeps it. It opens no note.
 
 May import the base only.
-Begin with schema.sql and documents.py.
+Begin with port.py and documents.py.
 """

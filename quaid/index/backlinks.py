@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-import apsw
-
 from quaid.index import documents
 from quaid.index.documents import Document
+from quaid.index.port import IndexConnection
 from quaid.model import name_key, note_name
 
 ASSISTANT = "Assistant"
@@ -33,13 +32,13 @@ class Related:
     replaced: bool = False
 
 
-def list_citations(connection: apsw.Connection, doc_id: int) -> list[tuple[str, int]]:
+def list_citations(connection: IndexConnection, doc_id: int) -> list[tuple[str, int]]:
     """Return (episode's note name, turn) of every turn the document cites, found or not, in order."""
     rows = connection.execute("SELECT DISTINCT episode, turn FROM citations WHERE doc_id = ? ORDER BY 1, 2", (doc_id,))
     return [(str(episode), int(turn)) for episode, turn in rows]
 
 
-def all_citations(connection: apsw.Connection) -> dict[int, set[tuple[str, int]]]:
+def all_citations(connection: IndexConnection) -> dict[int, set[tuple[str, int]]]:
     """Return (episode's note name, turn) of every turn that each document cites, by doc_id."""
     cited: dict[int, set[tuple[str, int]]] = {}
     for doc_id, episode, turn in connection.execute("SELECT doc_id, episode, turn FROM citations"):
@@ -47,7 +46,7 @@ def all_citations(connection: apsw.Connection) -> dict[int, set[tuple[str, int]]
     return cited
 
 
-def turns_of_people(connection: apsw.Connection) -> set[tuple[str, int]]:
+def turns_of_people(connection: IndexConnection) -> set[tuple[str, int]]:
     """Return (episode's note name, turn) of every turn that somebody else than the assistant has said."""
     rows = connection.execute(
         "SELECT DISTINCT path, turn FROM chunks JOIN documents USING (doc_id) "
@@ -57,7 +56,7 @@ def turns_of_people(connection: apsw.Connection) -> set[tuple[str, int]]:
     return {(note_name(path), turn) for path, turn in rows}
 
 
-def find_episode(connection: apsw.Connection, name: str) -> Document | None:
+def find_episode(connection: IndexConnection, name: str) -> Document | None:
     """Return the episode whose note is called `name`."""
     found = documents.find_documents(
         connection,
@@ -67,18 +66,18 @@ def find_episode(connection: apsw.Connection, name: str) -> Document | None:
     return found[0] if found else None
 
 
-def find_session(connection: apsw.Connection, session: str) -> Document | None:
+def find_session(connection: IndexConnection, session: str) -> Document | None:
     """Return the episode that keeps `session`."""
     found = documents.find_documents(connection, "kind = 'episode' AND session = ?", (session,))
     return found[0] if found else None
 
 
-def count_turns(connection: apsw.Connection, doc_id: int) -> int:
+def count_turns(connection: IndexConnection, doc_id: int) -> int:
     row = connection.execute("SELECT count(DISTINCT turn) FROM chunks WHERE doc_id = ?", (doc_id,)).fetchone()
     return int(row[0]) if row else 0
 
 
-def turn_at(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[str | None, str | None, str] | None:
+def turn_at(connection: IndexConnection, doc_id: int, turn: int) -> tuple[str | None, str | None, str] | None:
     """Return (speaker, when it was said, text) of one turn; None for one that is forgotten or never was."""
     rows: list[Any] = connection.execute(
         "SELECT speaker, said_at, text FROM chunks WHERE doc_id = ? AND turn = ? ORDER BY ordinal", (doc_id, turn)
@@ -86,7 +85,7 @@ def turn_at(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[str | 
     return (rows[0][0], rows[0][1], "\n\n".join(str(row[2]) for row in rows)) if rows else None
 
 
-def turns_beside(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[int | None, int | None]:
+def turns_beside(connection: IndexConnection, doc_id: int, turn: int) -> tuple[int | None, int | None]:
     """Return the numbers of the turns before and after, whatever is missing between."""
     row = connection.execute(
         "SELECT (SELECT max(turn) FROM chunks WHERE doc_id = ?1 AND turn < ?2), "
@@ -96,7 +95,7 @@ def turns_beside(connection: apsw.Connection, doc_id: int, turn: int) -> tuple[i
     return (row[0], row[1]) if row else (None, None)
 
 
-def facts_from(connection: apsw.Connection, episode: Document, turn: int | None = None) -> list[Related]:
+def facts_from(connection: IndexConnection, episode: Document, turn: int | None = None) -> list[Related]:
     """Return facts that cite the episode (or this turn of it); of the whole episode also those that name its
     session.
     """
@@ -106,7 +105,7 @@ def facts_from(connection: apsw.Connection, episode: Document, turn: int | None 
     return _related(connection, f"kind = 'fact' AND ({cites} OR session = ?3)", (key, turn, session))
 
 
-def links_to(connection: apsw.Connection, document: Document) -> list[Related]:
+def links_to(connection: IndexConnection, document: Document) -> list[Related]:
     """Return notes that link to the document by any of its names or its id, or have an edge with it (if it is an
     entity).
     """
@@ -122,7 +121,7 @@ def links_to(connection: apsw.Connection, document: Document) -> list[Related]:
     return _related(connection, f"doc_id IN ({linking}) AND doc_id <> ?2", (keys, document.doc_id))
 
 
-def list_linking(connection: apsw.Connection, name: str) -> list[str]:
+def list_linking(connection: IndexConnection, name: str) -> list[str]:
     """Return the paths of the notes that link to, or cite, the note called `name`, whether or not it is there."""
     rows = connection.execute(
         "SELECT path FROM documents WHERE doc_id IN (SELECT doc_id FROM links WHERE target_key = ?1 "
@@ -132,7 +131,7 @@ def list_linking(connection: apsw.Connection, name: str) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def list_paths(connection: apsw.Connection, paths: Iterable[str]) -> list[tuple[int, str]]:
+def list_paths(connection: IndexConnection, paths: Iterable[str]) -> list[tuple[int, str]]:
     """Return (doc_id, path) of those of `paths` that are in the index."""
     rows = connection.execute(
         "SELECT doc_id, path FROM documents WHERE path IN (SELECT value FROM json_each(?)) ORDER BY path",
@@ -141,7 +140,7 @@ def list_paths(connection: apsw.Connection, paths: Iterable[str]) -> list[tuple[
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def replaced_by(connection: apsw.Connection, document: Document) -> list[Related]:
+def replaced_by(connection: IndexConnection, document: Document) -> list[Related]:
     """Return what took the document's place, then what took the place of that."""
     found: list[Document] = []
     for _ in range(MAX_STEPS):
@@ -153,7 +152,7 @@ def replaced_by(connection: apsw.Connection, document: Document) -> list[Related
     return _in_order(connection, found)
 
 
-def replaces(connection: apsw.Connection, document: Document) -> list[Related]:
+def replaces(connection: IndexConnection, document: Document) -> list[Related]:
     """Return what the document took the place of, then what those had replaced."""
     found: list[Document] = []
     newest = [document]
@@ -171,13 +170,14 @@ def replaces(connection: apsw.Connection, document: Document) -> list[Related]:
     return _in_order(connection, found)
 
 
-def _in_order(connection: apsw.Connection, found: Sequence[Document]) -> list[Related]:
+def _in_order(connection: IndexConnection, found: Sequence[Document]) -> list[Related]:
     doc_ids = json.dumps([document.doc_id for document in found])
-    related = {one.path: one for one in _related(connection, "doc_id IN (SELECT value FROM json_each(?))", (doc_ids,))}
+    among = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"
+    related = {one.path: one for one in _related(connection, among, (doc_ids,))}
     return [related[document.path] for document in found]
 
 
-def _related(connection: apsw.Connection, where: str, values: Iterable[Any]) -> list[Related]:
+def _related(connection: IndexConnection, where: str, values: Iterable[Any]) -> list[Related]:
     rows = connection.execute(
         "SELECT id, path, kind, coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id ORDER BY ordinal "
         f"LIMIT 1), title), superseded_by IS NOT NULL FROM documents d WHERE {where}",

@@ -6,9 +6,8 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import apsw
-
 from quaid.index import fulltext, graph, vectors
+from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import CONFLICT_PROBLEM, Note, name_key
 
@@ -92,19 +91,15 @@ _CANDIDATE = (
 )
 _HOLDS = "superseded_by IS NULL AND (valid_until IS NULL OR durability = 'immutable')"
 """A fact that a new one without an end may repeat: of two with ends, equal words may tell of two occasions."""
-_INSERT_DOCUMENT = (
-    "INSERT INTO documents (path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
+_DOCUMENT_COLUMNS = (
+    "path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
     "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
-    "verified, confirmations, created, valid_from, valid_until, superseded_by, problems) "
-    "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    "verified, confirmations, created, valid_from, valid_until, superseded_by, problems"
 )
-_INSERT_CHUNK = (
-    "INSERT INTO chunks (doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, text_key) "
-    "VALUES (?,?,?,?,?,?,?,?,?,?)"
-)
+_CHUNK_COLUMNS = "doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, text_key"
 
 
-def list_known(connection: apsw.Connection, only: Collection[str] | None = None) -> Iterator[tuple[str, KnownFile]]:
+def list_known(connection: IndexConnection, only: Collection[str] | None = None) -> Iterator[tuple[str, KnownFile]]:
     """Yield what the index knows of every file, or of the paths in `only`: (path, file)."""
     where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
     rows = connection.execute(
@@ -115,13 +110,13 @@ def list_known(connection: apsw.Connection, only: Collection[str] | None = None)
         yield row[0], KnownFile._make(row[1:])
 
 
-def list_stats(connection: apsw.Connection) -> Iterator[tuple[str, int, int, int, int, int]]:
+def list_stats(connection: IndexConnection) -> Iterator[tuple[str, int, int, int, int, int]]:
     """Yield path, size, times of modification and change, inode and time of reading of every file."""
     rows: Iterator[Any] = connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")
     return rows
 
 
-def list_projects(connection: apsw.Connection) -> dict[str, str | None]:
+def list_projects(connection: IndexConnection) -> dict[str, str | None]:
     """Return path -> project of every document."""
     rows = connection.execute("SELECT path, project FROM documents")
     return {str(path): project for path, project in rows}
@@ -134,38 +129,37 @@ def text_key(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def list_text_keys(connection: apsw.Connection) -> set[str]:
+def list_text_keys(connection: IndexConnection) -> set[str]:
     """Return the keys of all texts that are embedded."""
     return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_key FROM chunks")}
 
 
-def replace_document(connection: apsw.Connection, note: Note, known: KnownFile) -> int:
+def replace_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:
     """Put a note in the place of what its path held before. Its vectors come later (`embedded` = pending)."""
     remove_document(connection, note.rel_path)
-    connection.execute(_INSERT_DOCUMENT, _document_row(note, known))
-    doc_id = connection.last_insert_rowid()
+    doc_id = connection.insert("documents", _DOCUMENT_COLUMNS, _document_row(note, known))
     for chunk in note.chunks:
         key = text_key(chunk.embedded_text)
-        values = (chunk.turn, chunk.speaker, chunk.said_at, chunk.passage, key)
-        connection.execute(_INSERT_CHUNK, (doc_id, chunk.ordinal, chunk.text, chunk.context, chunk.keywords, *values))
-        fulltext.insert(connection, connection.last_insert_rowid(), chunk)
+        searched, said = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
+        values = (doc_id, chunk.ordinal, *searched, *said, chunk.passage, key)
+        fulltext.insert(connection, connection.insert("chunks", _CHUNK_COLUMNS, values), chunk)
     if any(chunk.turn is not None for chunk in note.chunks):
         fulltext.insert_episodes(connection, doc_id)
     graph.insert(connection, doc_id, note)
     return doc_id
 
 
-def remove_document(connection: apsw.Connection, path: str) -> None:
+def remove_document(connection: IndexConnection, path: str) -> None:
     row = connection.execute("SELECT doc_id FROM documents WHERE path = ?", (path,)).fetchone()
     if row is None:
         return
     chunk_ids = [found[0] for found in connection.execute("SELECT chunk_id FROM chunks WHERE doc_id = ?", row)]
-    fulltext.remove(connection, int(row[0]), chunk_ids)
+    connection.words.remove(int(row[0]), chunk_ids)
     vectors.remove(connection, chunk_ids)
     connection.execute("DELETE FROM documents WHERE doc_id = ?", row)
 
 
-def touch(connection: apsw.Connection, path: str, known: KnownFile) -> None:
+def touch(connection: IndexConnection, path: str, known: KnownFile) -> None:
     """Remember the new times of a file that was read again and has the same content."""
     connection.execute(
         "UPDATE documents SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, read_ns = ? WHERE path = ?",
@@ -173,7 +167,7 @@ def touch(connection: apsw.Connection, path: str, known: KnownFile) -> None:
     )
 
 
-def list_passed_over(connection: apsw.Connection, only: Collection[str] | None = None) -> dict[str, str]:
+def list_passed_over(connection: IndexConnection, only: Collection[str] | None = None) -> dict[str, str]:
     """Return files that look like notes and are not read, path -> why; of all, or of the paths in `only`."""
     where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
     rows = connection.execute(
@@ -183,7 +177,7 @@ def list_passed_over(connection: apsw.Connection, only: Collection[str] | None =
 
 
 def replace_passed_over(
-    connection: apsw.Connection, passed_over: Mapping[str, str], only: Collection[str] | None = None
+    connection: IndexConnection, passed_over: Mapping[str, str], only: Collection[str] | None = None
 ) -> None:
     known = list_passed_over(connection, only)
     if known != dict(passed_over):
@@ -192,27 +186,28 @@ def replace_passed_over(
 
 
 def fetch_candidates(
-    connection: apsw.Connection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
+    connection: IndexConnection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
 ) -> dict[int, Candidate]:
     """Return those of `chunk_ids` that are in `scope`."""
     rows = connection.execute(
         f"SELECT {_CANDIDATE} FROM chunks c JOIN documents d USING (doc_id) "
-        f"WHERE chunk_id IN (SELECT value FROM json_each(:wanted)) {scope.and_chunks}",
+        f"WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) {scope.and_chunks}",
         {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
     return {row[0]: Candidate._make(row) for row in rows}
 
 
-def first_chunks(connection: apsw.Connection, doc_ids: Collection[int]) -> set[int]:
+def first_chunks(connection: IndexConnection, doc_ids: Collection[int]) -> set[int]:
     """Return the opening chunk of each document, but no turn of an episode: which turn matters is not known."""
     rows = connection.execute(
-        "SELECT chunk_id FROM chunks WHERE doc_id IN (SELECT value FROM json_each(?)) AND ordinal = 0 AND turn IS NULL",
+        "SELECT chunk_id FROM chunks WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) "
+        "AND ordinal = 0 AND turn IS NULL",
         (json.dumps(list(doc_ids)),),
     )
     return {row[0] for row in rows}
 
 
-def facts_of_sessions(connection: apsw.Connection, sessions: Collection[str], scope: Scope, limit: int) -> set[int]:
+def facts_of_sessions(connection: IndexConnection, sessions: Collection[str], scope: Scope, limit: int) -> set[int]:
     """Return the opening chunks of facts in `scope` that were learned in `sessions`, newest first."""
     rows = connection.execute(
         "SELECT c.chunk_id FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
@@ -223,19 +218,20 @@ def facts_of_sessions(connection: apsw.Connection, sessions: Collection[str], sc
     return {int(row[0]) for row in rows}
 
 
-def list_ids(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, str]:
+def list_ids(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, str]:
     """Return the id of each document."""
     rows = connection.execute(
-        "SELECT doc_id, id FROM documents WHERE doc_id IN (SELECT value FROM json_each(?))",
+        "SELECT doc_id, id FROM documents WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
         (json.dumps(list(doc_ids)),),
     )
     return {int(row[0]): str(row[1]) for row in rows}
 
 
-def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, list[tuple[str, str, str]]]:
+def fetch_edges(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, list[tuple[str, str, str]]]:
     found: dict[int, list[tuple[str, str, str]]] = {}
     for doc_id, *edge in connection.execute(
-        "SELECT doc_id, subject, relation, object FROM edges WHERE doc_id IN (SELECT value FROM json_each(?))",
+        "SELECT doc_id, subject, relation, object FROM edges "
+        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
         (json.dumps(list(doc_ids)),),
     ):
         found.setdefault(doc_id, []).append((edge[0], edge[1], edge[2]))
@@ -243,7 +239,7 @@ def fetch_edges(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[i
 
 
 def find_documents(
-    connection: apsw.Connection, where: str, values: Sequence[Any] | Mapping[str, Any] = ()
+    connection: IndexConnection, where: str, values: Sequence[Any] | Mapping[str, Any] = ()
 ) -> list[Document]:
     """Return documents that match an SQL condition over `documents d`, by path."""
     # Sorted here: asked to sort by path, SQLite walks all documents in that order rather than look few up.
@@ -252,7 +248,7 @@ def find_documents(
     return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
-def find_by_text(connection: apsw.Connection, text_hash: str, owner: str, until: str | None = None) -> Document | None:
+def find_by_text(connection: IndexConnection, text_hash: str, owner: str, until: str | None = None) -> Document | None:
     """Return the fact of `owner` that says exactly this and holds, for good or until the same day."""
     found = find_documents(
         connection,
@@ -262,14 +258,14 @@ def find_by_text(connection: apsw.Connection, text_hash: str, owner: str, until:
     return found[0] if found else None
 
 
-def find_by_reference(connection: apsw.Connection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
+def find_by_reference(connection: IndexConnection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
     """Return documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name,
     title or alias of.
     """
     return find_by_identity(connection, reference, scope) or find_by_name(connection, reference, scope)
 
 
-def find_by_identity(connection: apsw.Connection, called: str, scope: Scope = EVERYTHING) -> list[Document]:
+def find_by_identity(connection: IndexConnection, called: str, scope: Scope = EVERYTHING) -> list[Document]:
     """Return documents in `scope` whose id, path or session (of an episode) is `called`."""
     return find_documents(
         connection,
@@ -280,7 +276,7 @@ def find_by_identity(connection: apsw.Connection, called: str, scope: Scope = EV
     )
 
 
-def find_by_name(connection: apsw.Connection, name: str, scope: Scope = EVERYTHING) -> list[Document]:
+def find_by_name(connection: IndexConnection, name: str, scope: Scope = EVERYTHING) -> list[Document]:
     """Return documents in `scope` that `name` is the file name, title or alias of, in any case."""
     return find_documents(
         connection,
@@ -289,7 +285,7 @@ def find_by_name(connection: apsw.Connection, name: str, scope: Scope = EVERYTHI
     )
 
 
-def list_conflicts(connection: apsw.Connection, scope: Scope = EVERYTHING) -> list[str]:
+def list_conflicts(connection: IndexConnection, scope: Scope = EVERYTHING) -> list[str]:
     """Return the paths of the notes in `scope` that hold the marks of a merge conflict."""
     rows = connection.execute(
         "SELECT d.path FROM documents d WHERE problems <> '[]' AND EXISTS "
@@ -299,17 +295,17 @@ def list_conflicts(connection: apsw.Connection, scope: Scope = EVERYTHING) -> li
     return [str(row[0]) for row in rows]
 
 
-def list_names(connection: apsw.Connection, begun: str, limit: int) -> list[str]:
+def list_names(connection: IndexConnection, begun: str, limit: int) -> list[str]:
     """Return at most `limit` file names, titles and aliases that begin with `begun`, in any case."""
     key = name_key(begun)
     rows = connection.execute(
-        "SELECT DISTINCT name FROM names WHERE substr(name_key, 1, ?) = ? ORDER BY name_key LIMIT ?",
+        "SELECT name FROM names WHERE substr(name_key, 1, ?) = ? GROUP BY name ORDER BY min(name_key), name LIMIT ?",
         (len(key), key, limit),
     )
     return [str(row[0]) for row in rows]
 
 
-def list_statements(connection: apsw.Connection) -> list[tuple[int, str]]:
+def list_statements(connection: IndexConnection) -> list[tuple[int, str]]:
     """Return (doc_id, text) of all facts."""
     rows = connection.execute(
         "SELECT d.doc_id, c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.kind = 'fact' AND c.ordinal = 0"
@@ -317,7 +313,7 @@ def list_statements(connection: apsw.Connection) -> list[tuple[int, str]]:
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
-def list_first_headings(connection: apsw.Connection) -> list[tuple[int, str, str]]:
+def list_first_headings(connection: IndexConnection) -> list[tuple[int, str, str]]:
     """Return (doc_id, title, `Title > Heading` over its first section) of all notes that are read by heading."""
     rows = connection.execute(
         "SELECT d.doc_id, d.title, c.context FROM documents d JOIN chunks c USING (doc_id) "
@@ -326,7 +322,7 @@ def list_first_headings(connection: apsw.Connection) -> list[tuple[int, str, str
     return [(int(row[0]), str(row[1]), str(row[2])) for row in rows]
 
 
-def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -> str:
+def text_of(connection: IndexConnection, doc_id: int, turn: int | None = None) -> str:
     """Return the text of a document, or of one turn of it; empty when there is no such turn."""
     rows = connection.execute(
         "SELECT text, turn, speaker FROM chunks WHERE doc_id = ?1 AND (?2 IS NULL OR turn = ?2) ORDER BY ordinal",
@@ -336,45 +332,45 @@ def text_of(connection: apsw.Connection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
-def chunk_text(connection: apsw.Connection, chunk_id: int) -> str:
+def chunk_text(connection: IndexConnection, chunk_id: int) -> str:
     """Return the text of a chunk."""
     return str(connection.execute("SELECT text FROM chunks WHERE chunk_id = ?", (chunk_id,)).get)
 
 
 def list_beside(
-    connection: apsw.Connection, chunk_ids: Collection[int], turns: int, sections: int
+    connection: IndexConnection, chunk_ids: Collection[int], turns: int, sections: int
 ) -> list[tuple[int, int]]:
     """Return (chunk, chunk beside it) for those of the same note that are at most `turns` places from a piece of a
     turn, `sections` from any other.
     """
     rows = connection.execute(
         "SELECT c.chunk_id, b.chunk_id FROM chunks c JOIN chunks b ON b.doc_id = c.doc_id "
-        "AND b.ordinal BETWEEN c.ordinal - iif(c.turn IS NULL, :sections, :turns) "
-        "AND c.ordinal + iif(c.turn IS NULL, :sections, :turns) AND b.chunk_id <> c.chunk_id "
-        "WHERE c.chunk_id IN (SELECT value FROM json_each(:wanted))",
+        "AND b.ordinal BETWEEN c.ordinal - CASE WHEN c.turn IS NULL THEN :sections ELSE :turns END "
+        "AND c.ordinal + CASE WHEN c.turn IS NULL THEN :sections ELSE :turns END AND b.chunk_id <> c.chunk_id "
+        "WHERE c.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))",
         {"wanted": json.dumps(list(chunk_ids)), "turns": turns, "sections": sections},
     )
     return [(int(row[0]), int(row[1])) for row in rows]
 
 
-def list_contexts(connection: apsw.Connection, chunk_ids: Collection[int]) -> dict[int, str]:
+def list_contexts(connection: IndexConnection, chunk_ids: Collection[int]) -> dict[int, str]:
     """Return the context of each chunk: of a section the headings over it."""
     rows = connection.execute(
-        "SELECT chunk_id, context FROM chunks WHERE chunk_id IN (SELECT value FROM json_each(?))",
+        "SELECT chunk_id, context FROM chunks WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
         (json.dumps(list(chunk_ids)),),
     )
     return {int(row[0]): str(row[1]) for row in rows}
 
 
 def living_facts(
-    connection: apsw.Connection, chunk_ids: Collection[int], owner: str
+    connection: IndexConnection, chunk_ids: Collection[int], owner: str
 ) -> list[tuple[int, Document, str]]:
     """Return (chunk_id, document, text) of those chunks that are facts of `owner` and still hold."""
     columns = ", ".join(f"d.{name.strip()}" for name in _DOCUMENT.split(","))
     rows = connection.execute(
         # From the chunks to their documents: SQLite would rather look at all documents of the owner.
         f"SELECT chunk_id, text, {columns} FROM chunks c CROSS JOIN documents d USING (doc_id) "
-        "WHERE chunk_id IN (SELECT value FROM json_each(?)) AND kind = 'fact' AND owner = ? "
+        "WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND kind = 'fact' AND owner = ? "
         f"AND {_HOLDS}",
         (json.dumps(list(chunk_ids)), owner),
     )
@@ -382,7 +378,7 @@ def living_facts(
 
 
 def list_beginnings(
-    connection: apsw.Connection, references: Collection[str], scope: Scope = EVERYTHING
+    connection: IndexConnection, references: Collection[str], scope: Scope = EVERYTHING
 ) -> dict[str, str]:
     """Return when each of the notes in `scope` that `references` (ids, paths or names) name began to hold: reference ->
     ISO date.
@@ -397,20 +393,20 @@ def list_beginnings(
     return {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
 
 
-def count_by(connection: apsw.Connection, column: str) -> dict[str, int]:
+def count_by(connection: IndexConnection, column: str) -> dict[str, int]:
     rows = connection.execute(f"SELECT {column}, count(*) FROM documents GROUP BY 1 ORDER BY 2 DESC, 1")
     return {str(row[0]): int(row[1]) for row in rows if row[0] is not None}
 
 
-def count(connection: apsw.Connection) -> int:
+def count(connection: IndexConnection) -> int:
     return int(connection.execute("SELECT count(*) FROM documents").fetchone()[0])  # type: ignore[index]
 
 
-def count_chunks(connection: apsw.Connection) -> int:
+def count_chunks(connection: IndexConnection) -> int:
     return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])  # type: ignore[index]
 
 
-def list_problems(connection: apsw.Connection) -> list[tuple[str, str]]:
+def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
     """Return (path, sentence) for every note that could not be read as meant, ids used twice included."""
     found = [
         (str(path), str(problem))

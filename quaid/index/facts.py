@@ -7,8 +7,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import NamedTuple
 
-import apsw
-
+from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 from quaid.text import endings
 
@@ -47,11 +46,11 @@ class LivingFact(NamedTuple):
         return self.pinned or self.verified
 
 
-def list_living(connection: apsw.Connection) -> list[LivingFact]:
+def list_living(connection: IndexConnection) -> list[LivingFact]:
     """Return all of them, by path. Notes that share an id are left out, as it is unknown which of them is meant."""
     rows = connection.execute(
         "SELECT d.doc_id, c.chunk_id, path, id, owner, project, c.text, text_hash, type, status, confidence, "
-        "confirmations, source, created, valid_from, valid_until, pinned <> 0, verified <> 0, "
+        "confirmations, source, created, valid_from, valid_until, pinned, verified, "
         "NOT EXISTS (SELECT 1 FROM chunks more WHERE more.doc_id = d.doc_id AND more.ordinal = 1) "
         "FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
         "WHERE kind = 'fact' AND superseded_by IS NULL "
@@ -60,7 +59,7 @@ def list_living(connection: apsw.Connection) -> list[LivingFact]:
     return [LivingFact(*row[:16], *map(bool, row[16:])) for row in rows]
 
 
-def list_replaced_by(connection: apsw.Connection, names: Collection[str]) -> list[str]:
+def list_replaced_by(connection: IndexConnection, names: Collection[str]) -> list[str]:
     """Return paths of facts that say they were replaced by one of the notes called `names`."""
     rows = connection.execute(
         "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IN (SELECT value FROM json_each(?)) "
@@ -87,19 +86,19 @@ _HAS_A_DAY = "kind = 'fact' AND created IS NOT NULL"
 _IS_PREFERENCE = f"{_HAS_A_DAY} AND type = 'preference'"
 
 
-def list_latest_facts(connection: apsw.Connection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
+def list_latest_facts(connection: IndexConnection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
     """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first. A
     text has behind it since when it is true: what was told last need not be what began last.
     """
     return _list_holding(connection, scope, limit, today, _HAS_A_DAY, _NEWEST)
 
 
-def list_preferences(connection: apsw.Connection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
+def list_preferences(connection: IndexConnection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
     """Return the same of preferences: first what is pinned or verified, then what was confirmed most often."""
     return _list_holding(connection, scope, limit, today, _IS_PREFERENCE, _WEIGHTIEST)
 
 
-def list_first_paths(connection: apsw.Connection, latest: int, preferences: int) -> list[str]:
+def list_first_paths(connection: IndexConnection, latest: int, preferences: int) -> list[str]:
     """Return the paths of the `latest` newest facts and of as many first preferences, of whatever scope."""
     rows = connection.execute(
         f"SELECT * FROM (SELECT path FROM documents WHERE {_HAS_A_DAY} ORDER BY {_NEWEST} LIMIT ?) UNION "
@@ -110,7 +109,7 @@ def list_first_paths(connection: apsw.Connection, latest: int, preferences: int)
 
 
 def _list_holding(
-    connection: apsw.Connection, scope: Scope, limit: int, today: str, which: str, order: str
+    connection: IndexConnection, scope: Scope, limit: int, today: str, which: str, order: str
 ) -> list[tuple[str, str]]:
     rows = connection.execute(
         # Which they are first, their texts then: asked at once, SQLite fetches the text of every fact.

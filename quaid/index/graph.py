@@ -6,8 +6,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import apsw
-
+from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Edge, Note, name_key
 from quaid.text.words import list_spans
@@ -38,7 +37,7 @@ _IS_SPOKEN_OF = (
 _IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
 
 
-def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
+def insert(connection: IndexConnection, doc_id: int, note: Note) -> None:
     """Insert the names, edges, links and citations of one document. Its title is the last of its names."""
     called: dict[str, str] = {}
     for name in (*note.names, note.title):
@@ -57,7 +56,7 @@ def insert(connection: apsw.Connection, doc_id: int, note: Note) -> None:
     )
 
 
-def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING) -> dict[str, set[str]]:
+def find_entities(connection: IndexConnection, keys: Collection[str], scope: Scope = EVERYTHING) -> dict[str, set[str]]:
     """Return those of `keys` that name an entity, each with all keys of the same one: key -> {canonical and alias
     keys}.
 
@@ -89,14 +88,14 @@ def find_entities(connection: apsw.Connection, keys: Collection[str], scope: Sco
     return found
 
 
-def with_aliases(connection: apsw.Connection, names: Collection[str], scope: Scope = EVERYTHING) -> tuple[str, ...]:
+def with_aliases(connection: IndexConnection, names: Collection[str], scope: Scope = EVERYTHING) -> tuple[str, ...]:
     """Return the keys of `names` and of all other names of the entities that they name, in alphabetical order."""
     keys = {name_key(name) for name in names if name}
     return tuple(sorted(keys.union(*find_entities(connection, keys, scope).values())))
 
 
 def find_similar_names(
-    connection: apsw.Connection, parts: Collection[str], scope: Scope = EVERYTHING, limit: int = 20
+    connection: IndexConnection, parts: Collection[str], scope: Scope = EVERYTHING, limit: int = 20
 ) -> set[str]:
     """Return keys of entities of whose name each of `parts` is a whole word: `chen` finds `maya chen`."""
     if not parts:
@@ -111,7 +110,7 @@ def find_similar_names(
 
 
 def neighbours(
-    connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
+    connection: IndexConnection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
 ) -> list[Neighbour]:
     """Return edges that touch any of `keys`, in both directions, from documents in `scope`; first those between two of
     them.
@@ -131,7 +130,7 @@ def neighbours(
 
 
 def documents_about(
-    connection: apsw.Connection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
+    connection: IndexConnection, keys: Collection[str], scope: Scope = EVERYTHING, limit: int = 200
 ) -> list[int]:
     """Return documents in `scope` that are called so, link to or have an edge with one of the named things."""
     # The scope is asked once, around the whole: a condition in each part would be looked at four times.
@@ -148,25 +147,26 @@ def documents_about(
     return [int(row[0]) for row in rows]
 
 
-def list_ends(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
+def list_ends(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
     """Return (document, key of an entity it is about): ends of its edges, and its own names if it is an entity."""
     rows = connection.execute(
-        "SELECT doc_id, subject_key FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
-        "UNION SELECT doc_id, object_key FROM edges WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
+        "SELECT doc_id, subject_key FROM edges WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) "
+        "UNION SELECT doc_id, object_key FROM edges "
+        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) "
         "UNION SELECT doc_id, name_key FROM names JOIN documents USING (doc_id) "
-        "WHERE kind = 'entity' AND doc_id IN (SELECT value FROM json_each(:wanted))",
+        "WHERE kind = 'entity' AND doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))",
         {"wanted": json.dumps(list(doc_ids))},
     )
     return [(int(row[0]), str(row[1])) for row in rows]
 
 
 def list_edges_of(
-    connection: apsw.Connection, doc_ids: Collection[int], relations: Collection[str]
+    connection: IndexConnection, doc_ids: Collection[int], relations: Collection[str]
 ) -> list[tuple[str, str, str]]:
     """Return (subject_key, relation, object_key) of the edges of `doc_ids` whose relation is one of `relations`."""
     rows = connection.execute(
         "SELECT DISTINCT subject_key, relation, object_key FROM edges "
-        "WHERE doc_id IN (SELECT value FROM json_each(:wanted)) "
+        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) "
         "AND relation IN (SELECT value FROM json_each(:relations))",
         {"wanted": json.dumps(list(doc_ids)), "relations": json.dumps(sorted(relations))},
     )
@@ -174,7 +174,7 @@ def list_edges_of(
 
 
 def fetch_edges_about(
-    connection: apsw.Connection, keys: Collection[str], relations: Collection[str], scope: Scope = EVERYTHING
+    connection: IndexConnection, keys: Collection[str], relations: Collection[str], scope: Scope = EVERYTHING
 ) -> dict[int, list[tuple[str, str, str]]]:
     """Return the edges of facts in `scope` that touch one of `keys` with one of `relations`, by document, as they are
     written; of more than 400 edges those of the newest notes.
@@ -194,11 +194,11 @@ def fetch_edges_about(
     return found
 
 
-def list_disputed(connection: apsw.Connection, doc_ids: Collection[int]) -> set[tuple[int, int]]:
+def list_disputed(connection: IndexConnection, doc_ids: Collection[int]) -> set[tuple[int, int]]:
     """Return the pairs of facts, one of `doc_ids` in each, of which an open question asks which is true."""
     rows = connection.execute(
         "SELECT n.doc_id, other.doc_id FROM json_each(?) AS wanted "
-        "JOIN names n ON n.doc_id = wanted.value AND n.position = 0 "
+        "JOIN names n ON n.doc_id = CAST(wanted.value AS INTEGER) AND n.position = 0 "
         "JOIN links l ON l.target_key = n.name_key "
         "JOIN documents q ON q.doc_id = l.doc_id AND q.kind = 'review' AND q.path LIKE '%/conflict-%' "
         "JOIN links beside ON beside.doc_id = q.doc_id AND beside.target_key <> l.target_key "
@@ -209,7 +209,7 @@ def list_disputed(connection: apsw.Connection, doc_ids: Collection[int]) -> set[
     return {(min(int(one), int(other)), max(int(one), int(other))) for one, other in rows}
 
 
-def entity_names(connection: apsw.Connection, within: str | None = None) -> list[tuple[str, str]]:
+def entity_names(connection: IndexConnection, within: str | None = None) -> list[tuple[str, str]]:
     """Return (written name or alias, file name of its note) of all entity notes, then of the owner's own notes that are
     called by several words or spoken of; of these no name in lower case. Of these names only those that stand in the
     text `within`, where one is given.
@@ -225,12 +225,12 @@ def entity_names(connection: apsw.Connection, within: str | None = None) -> list
     return [(name, note) for name, note in found if name in within]
 
 
-def note_of(connection: apsw.Connection, name: str) -> str:
+def note_of(connection: IndexConnection, name: str) -> str:
     """Return the note that is called `name`; the name itself where none is."""
     return next((note for _, note in _list_called(connection, {name_key(name)})), name)
 
 
-def _list_called(connection: apsw.Connection, keys: Collection[str]) -> list[tuple[str, str]]:
+def _list_called(connection: IndexConnection, keys: Collection[str]) -> list[tuple[str, str]]:
     """Return those of `entity_names` that have one of `keys`."""
     return _list_names(
         connection,
@@ -240,7 +240,7 @@ def _list_called(connection: apsw.Connection, keys: Collection[str]) -> list[tup
     )
 
 
-def _list_names(connection: apsw.Connection, named: str, keys: Collection[str] = ()) -> list[tuple[str, str]]:
+def _list_names(connection: IndexConnection, named: str, keys: Collection[str] = ()) -> list[tuple[str, str]]:
     """Return what `entity_names` does, of the notes d and names n in `named`."""
     rows = connection.execute(
         f"SELECT n.name, first.name, d.kind FROM {named} "
@@ -252,7 +252,7 @@ def _list_names(connection: apsw.Connection, named: str, keys: Collection[str] =
     return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
 
 
-def entity_types(connection: apsw.Connection, names: Collection[str]) -> dict[str, str]:
+def entity_types(connection: IndexConnection, names: Collection[str]) -> dict[str, str]:
     """Return the types of the entities whose notes are called `names`."""
     rows = connection.execute(
         "SELECT n.name, d.type FROM names n JOIN documents d USING (doc_id) "
@@ -262,31 +262,31 @@ def entity_types(connection: apsw.Connection, names: Collection[str]) -> dict[st
     return {str(row[0]): str(row[1]) for row in rows if row[1]}
 
 
-def relations(connection: apsw.Connection) -> list[str]:
+def relations(connection: IndexConnection) -> list[str]:
     """Return all relations in use, the most frequent first."""
     rows = connection.execute("SELECT relation FROM edges GROUP BY relation ORDER BY count(*) DESC, relation")
     return [str(row[0]) for row in rows]
 
 
-def cited_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> list[tuple[int, int]]:
+def cited_turns(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, int]]:
     """Return (citing document, chunk of the turn it cites)."""
     rows = connection.execute(
         "SELECT c.doc_id, ch.chunk_id FROM citations c "
         "JOIN names n ON n.name_key = lower(c.episode) AND n.position = 0 "
         "JOIN chunks ch ON ch.doc_id = n.doc_id AND ch.turn = c.turn "
-        "WHERE c.doc_id IN (SELECT value FROM json_each(?))",
+        "WHERE c.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
         (json.dumps(list(doc_ids)),),
     )
     return [(int(row[0]), int(row[1])) for row in rows]
 
 
 def citing_chunks(
-    connection: apsw.Connection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
+    connection: IndexConnection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
 ) -> list[tuple[str, int, int]]:
     """Return (episode's note name, turn, chunk of a document in `scope` that cites it) for each of `turns`."""
     rows = connection.execute(
         "SELECT ci.episode, ci.turn, ch.chunk_id FROM json_each(:wanted) AS wanted "
-        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = wanted.value ->> 1 "
+        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = CAST(wanted.value ->> 1 AS INTEGER) "
         f"JOIN chunks ch ON ch.doc_id = ci.doc_id AND ch.ordinal = 0 {scope.join_documents('ci')} "
         f"WHERE true {scope.and_documents}",
         {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
@@ -294,7 +294,7 @@ def citing_chunks(
     return [(str(row[0]), int(row[1]), int(row[2])) for row in rows]
 
 
-def find_edge_fact(connection: apsw.Connection, edge: Edge) -> str | None:
+def find_edge_fact(connection: IndexConnection, edge: Edge) -> str | None:
     """Return the path of a fact that holds and says `edge`."""
     row = connection.execute(
         "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND doc_id IN "
@@ -305,21 +305,21 @@ def find_edge_fact(connection: apsw.Connection, edge: Edge) -> str | None:
 
 
 def replaced_turns(
-    connection: apsw.Connection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
+    connection: IndexConnection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
 ) -> list[tuple[str, int, str]]:
     """Return (episode's note name, turn, what replaced it) for each fact in `scope` that rests on one of `turns` and
     was replaced.
     """
     rows = connection.execute(
         "SELECT ci.episode, ci.turn, d.superseded_by FROM json_each(:wanted) AS wanted "
-        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = wanted.value ->> 1 "
+        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = CAST(wanted.value ->> 1 AS INTEGER) "
         f"JOIN documents d ON d.doc_id = ci.doc_id WHERE d.superseded_by IS NOT NULL {scope.and_documents}",
         {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
     )
     return [(str(row[0]), int(row[1]), str(row[2])) for row in rows]
 
 
-def counts(connection: apsw.Connection) -> dict[str, int]:
+def counts(connection: IndexConnection) -> dict[str, int]:
     """Return numbers for `quaid stats`: entities (named by a note or an edge), edges, relations."""
     row = connection.execute(
         "SELECT (SELECT count(*) FROM (SELECT subject_key FROM edges UNION SELECT object_key FROM edges "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import apsw
+from quaid.index.port import IndexConnection
 
 
-def list_successors(connection: apsw.Connection) -> list[tuple[str, str, str | None]]:
+def list_successors(connection: IndexConnection) -> list[tuple[str, str, str | None]]:
     """Return (path, what it says that replaced it, path of that note or None) of every superseded note, by path.
 
     A note is named by its id, its path with or without the ending, its name or an alias.
@@ -20,7 +20,7 @@ def list_successors(connection: apsw.Connection) -> list[tuple[str, str, str | N
     return [(str(row[0]), str(row[1]), row[2]) for row in rows]
 
 
-def list_broken_citations(connection: apsw.Connection) -> list[tuple[str, str, int]]:
+def list_broken_citations(connection: IndexConnection) -> list[tuple[str, str, int]]:
     """Return (path, episode's note name, turn) of every citation of a turn that is not there, by path."""
     rows = connection.execute(
         "SELECT d.path, c.episode, c.turn FROM citations c JOIN documents d USING (doc_id) WHERE NOT EXISTS ("
@@ -30,7 +30,7 @@ def list_broken_citations(connection: apsw.Connection) -> list[tuple[str, str, i
     return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
 
 
-def list_shared_names(connection: apsw.Connection) -> list[tuple[str, list[str]]]:
+def list_shared_names(connection: IndexConnection) -> list[tuple[str, list[str]]]:
     """Return (name as written, paths) of every name or alias that several entity notes have."""
     rows = connection.execute(
         "SELECT n.name_key, min(n.name), d.path FROM names n JOIN documents d USING (doc_id) "

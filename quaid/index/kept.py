@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-import apsw
-
-from quaid.index.database import data_version
+from quaid.index.port import IndexConnection
 from quaid.index.scope import Scope
 
 Answer = TypeVar("Answer")
@@ -18,15 +16,15 @@ class Moment:
     """One state of one index, as one connection sees it."""
 
     def __init__(self) -> None:
-        self._connection: apsw.Connection | None = None
+        self._connection: IndexConnection | None = None
         self._version = (-1, -1)
 
-    def is_of(self, connection: apsw.Connection) -> bool:
+    def is_of(self, connection: IndexConnection) -> bool:
         """Return whether the index behind `connection` is as it was when `move_to` was called."""
-        return connection is self._connection and data_version(connection) == self._version
+        return connection is self._connection and connection.version() == self._version
 
-    def move_to(self, connection: apsw.Connection) -> None:
-        self._connection, self._version = connection, data_version(connection)
+    def move_to(self, connection: IndexConnection) -> None:
+        self._connection, self._version = connection, connection.version()
 
 
 class KeptAnswers:
@@ -36,7 +34,7 @@ class KeptAnswers:
         self._moment = Moment()
         self._kept: dict[Hashable, Any] = {}
 
-    def of(self, connection: apsw.Connection, key: Hashable, ask: Callable[[], Answer]) -> Answer:
+    def of(self, connection: IndexConnection, key: Hashable, ask: Callable[[], Answer]) -> Answer:
         """Return what `ask` returns, or what it has returned for `key` before."""
         if len(self._kept) > MAX_KEPT or not self._moment.is_of(connection):
             self._moment.move_to(connection)
@@ -46,7 +44,7 @@ class KeptAnswers:
         answer: Answer = self._kept[key]
         return answer
 
-    def chunks_in(self, connection: apsw.Connection, scope: Scope) -> frozenset[int] | None:
+    def chunks_in(self, connection: IndexConnection, scope: Scope) -> frozenset[int] | None:
         """Return the chunk_ids in `scope`; None for all. To ask SQLite for each chunk that was found whether it is in
         scope takes several times as long as finding it.
         """

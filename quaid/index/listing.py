@@ -13,7 +13,7 @@ from quaid.index.scope import Scope
 from quaid.model import name_key
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 Sort = Literal["date", "title", "path", "kind"]
 SORTS: tuple[str, ...] = get_args(Sort)
@@ -46,7 +46,7 @@ class ListedNote(NamedTuple):
     text: str
 
 
-def list_notes(connection: apsw.Connection, wanted: NoteFilter, sort: Sort = "date") -> list[ListedNote]:
+def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "date") -> list[ListedNote]:
     """Return the notes that fit, the newest first or in the order of `sort`."""
     conditions, values = _conditions(connection, wanted)
     where = " AND ".join(conditions) or "true"
@@ -67,24 +67,25 @@ def list_notes(connection: apsw.Connection, wanted: NoteFilter, sort: Sort = "da
     return sorted(listed, key=lambda note: name_key(note.text if sort == "title" else note.document.kind))
 
 
-def newest_chunks(connection: apsw.Connection, scope: Scope, limit: int) -> list[int]:
+def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list[int]:
     """Return the turns and the opening chunks of notes in `scope` that were said or made last, newest first."""
     rows = connection.execute(
         "SELECT chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE (c.turn IS NOT NULL OR c.ordinal = 0) "
-        f"{scope.and_chunks} ORDER BY coalesce(c.said_at, d.created) DESC, d.id DESC, c.ordinal DESC LIMIT :limit",
+        f"{scope.and_chunks} ORDER BY coalesce(c.said_at, d.created) DESC NULLS LAST, d.id DESC, c.ordinal DESC "
+        "LIMIT :limit",
         {**scope.values, "limit": limit},
     )
     return [int(row[0]) for row in rows]
 
 
-def list_turns(connection: apsw.Connection, doc_id: int) -> list[int]:
+def list_turns(connection: IndexConnection, doc_id: int) -> list[int]:
     """Return the numbers of the turns of an episode."""
     rows = connection.execute("SELECT DISTINCT turn FROM chunks WHERE doc_id = ? AND turn IS NOT NULL", (doc_id,))
     return [int(row[0]) for row in rows]
 
 
-def _conditions(connection: apsw.Connection, wanted: NoteFilter) -> tuple[list[str], dict[str, Any]]:
-    among = "IN (SELECT value FROM json_each(:{}))"
+def _conditions(connection: IndexConnection, wanted: NoteFilter) -> tuple[list[str], dict[str, Any]]:
+    among, numbered = "IN (SELECT value FROM json_each(:{}))", "IN (SELECT CAST(value AS INTEGER) FROM json_each(:{}))"
     values: dict[str, Any] = {}
     conditions = []
     for column, chosen in (("kind", wanted.kinds), ("type", wanted.types)):
@@ -97,7 +98,7 @@ def _conditions(connection: apsw.Connection, wanted: NoteFilter) -> tuple[list[s
         conditions.append(f"({has_status}{f' OR {replaced}' if SUPERSEDED in wanted.statuses else ''})")
         values["status"] = json.dumps(wanted.statuses)
     for number, name in enumerate(wanted.about):
-        conditions.append(f"d.doc_id {among.format(f'about{number}')}")
+        conditions.append(f"d.doc_id {numbered.format(f'about{number}')}")
         values[f"about{number}"] = json.dumps(sorted(_list_about(connection, name)))
     for column, value in (("owner", wanted.owner), ("project", wanted.project)):
         if value is not None:
@@ -110,7 +111,7 @@ def _conditions(connection: apsw.Connection, wanted: NoteFilter) -> tuple[list[s
     return conditions, values
 
 
-def _list_about(connection: apsw.Connection, name: str) -> set[int]:
+def _list_about(connection: IndexConnection, name: str) -> set[int]:
     """Return the documents that are called so, link to it, have an edge with it, or have one of its names in a text."""
     key = name_key(name)
     keys = graph.find_entities(connection, [key]).get(key, set()) | {key}

@@ -16,10 +16,8 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import apsw
-
-from quaid.index import database, vectors
-from quaid.index.vectors import EmbedderRow
+from quaid.index import contents, vectors
+from quaid.index.port import EmbedderRow, IndexConnection
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +117,7 @@ class VectorMatrix:
 
     def search(
         self,
-        connection: apsw.Connection,
+        connection: IndexConnection,
         row: EmbedderRow,
         query: npt.NDArray[np.float32],
         limit: int,
@@ -132,20 +130,20 @@ class VectorMatrix:
             self._asked += 1
             self._last = query
         if self._asked == 1:
-            database.enable_vectors(connection)
+            connection.vectors.prepare()
             return vectors.search(connection, row, query.astype("<f4").tobytes(), limit, allowed)
         self._catch_up(connection, row)
         return self._nearest(query, limit, allowed)
 
     def cosines(
-        self, connection: apsw.Connection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
+        self, connection: IndexConnection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
     ) -> dict[int, float]:
         """Return the cosine similarity of each of `chunk_ids` that has a vector. Ask after `search`."""
         found, matrix = self.vectors(connection, row, chunk_ids)
         return dict(zip(found, _product(matrix, query).tolist(), strict=True)) if found else {}
 
     def vectors(
-        self, connection: apsw.Connection, row: EmbedderRow, chunk_ids: Collection[int]
+        self, connection: IndexConnection, row: EmbedderRow, chunk_ids: Collection[int]
     ) -> tuple[list[int], npt.NDArray[np.float32]]:
         """Return those of `chunk_ids` that have a vector, and their vectors, float32 [n, dimension]. Ask after
         `search`.
@@ -153,8 +151,8 @@ class VectorMatrix:
         import numpy as np
 
         if self._upper is None:
-            blobs = {chunk_id: vectors.get(connection, row, chunk_id) for chunk_id in chunk_ids}
-            held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items() if blob is not None}
+            blobs = connection.vectors.get(row, chunk_ids)
+            held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items()}
             return list(held), np.stack([*held.values()]) if held else np.empty((0, row.dimension), np.float32)
         ids, rows = self._held(np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
         return ids.tolist(), self._exactly(rows)
@@ -223,22 +221,23 @@ class VectorMatrix:
         numbers *= self._scales[rows, None]
         return numbers
 
-    def _catch_up(self, connection: apsw.Connection, row: EmbedderRow) -> None:
-        version = database.data_version(connection)
-        identity = (connection.filename, row.fingerprint, row.table, database.get_meta(connection, "generation") or "")
+    def _catch_up(self, connection: IndexConnection, row: EmbedderRow) -> None:
+        version = connection.version()
+        generation = contents.get_meta(connection, contents.GENERATION) or ""
+        identity = (connection.name, row.fingerprint, row.table, generation)
         if identity == self._identity and version == self._version:
             return
-        database.enable_vectors(connection)
+        connection.vectors.prepare()
         self._multiply = self._multiply or self._open_multiply() or multiply_with_numpy
         if identity != self._identity or not self._follow(connection, row):
             self._load(connection, row)
         self._identity, self._version = identity, version
 
-    def _load(self, connection: apsw.Connection, row: EmbedderRow) -> None:
+    def _load(self, connection: IndexConnection, row: EmbedderRow) -> None:
         import numpy as np
 
         self._moved, _ = vectors.list_moved(connection)
-        count = connection.execute(f"SELECT count(*) FROM {row.table}_rowids").get
+        count = connection.execute(f"SELECT count(*) FROM ({connection.vectors.held(row)}) held").get
         capacity = int(count * GROWTH) + 64
         self._upper = np.empty((row.dimension, capacity), np.int8)
         self._lower = np.empty((capacity, row.dimension), np.int8)
@@ -249,12 +248,12 @@ class VectorMatrix:
         highest = int(connection.execute("SELECT coalesce(max(chunk_id), 0) FROM chunks").get)
         self._row_of = np.full(int(highest * GROWTH) + 64, -1, np.int32)
         self._used = 0
-        for taken, chunk_ids, block in vectors.list_blocks(connection, row):
+        for taken, chunk_ids, block in connection.vectors.list_blocks(row):
             places = np.flatnonzero(np.unpackbits(np.frombuffer(taken, np.uint8), bitorder="little"))
             floats = np.frombuffer(block, "<f4").reshape(-1, row.dimension)
             self._add(np.frombuffer(chunk_ids, "<i8")[places], floats[places])
 
-    def _follow(self, connection: apsw.Connection, row: EmbedderRow) -> bool:
+    def _follow(self, connection: IndexConnection, row: EmbedderRow) -> bool:
         """Drop what is gone and fetch what is new; False where that is too much, or nobody knows what it is."""
         import numpy as np
 
@@ -268,8 +267,8 @@ class VectorMatrix:
         self._row_of[gone] = -1
         self._ids[rows] = -1
         self._moved = count
-        blobs = {chunk_id: vectors.get(connection, row, chunk_id) for chunk_id in sorted({*moved.tolist(), *new})}
-        held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items() if blob is not None}
+        blobs = connection.vectors.get(row, sorted({*moved.tolist(), *new}))
+        held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items()}
         if held:
             self._add(np.array([*held], np.int64), np.stack([*held.values()]))
         return True

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 
-import apsw
-
+from quaid.index.port import IndexConnection
 from quaid.model import Passage
 
 
-def insert(connection: apsw.Connection, doc_id: int, passages: Iterable[Passage]) -> None:
+def insert(connection: IndexConnection, doc_id: int, passages: Iterable[Passage]) -> None:
     """Add the passages of a document; with it they go."""
     connection.executemany(
         "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
@@ -22,13 +21,13 @@ def insert(connection: apsw.Connection, doc_id: int, passages: Iterable[Passage]
 
 
 def fetch(
-    connection: apsw.Connection, wanted: Collection[tuple[str, int]]
+    connection: IndexConnection, wanted: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], tuple[Passage, str]]:
     """Return the passages that (path of the document, ordinal) name, each with its document's title."""
     rows = connection.execute(
         "SELECT d.path, p.ordinal, heading, p.text, first_line, last_line, title FROM json_each(?) AS wanted "
         "JOIN documents d ON d.path = wanted.value ->> 0 JOIN passages p USING (doc_id) "
-        "WHERE p.ordinal = wanted.value ->> 1",
+        "WHERE p.ordinal = CAST(wanted.value ->> 1 AS INTEGER)",
         (json.dumps([list(one) for one in wanted]),),
     )
     return {

@@ -11,10 +11,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-import apsw
-
 from quaid.index import fulltext
 from quaid.index.kept import Moment
+from quaid.index.port import IndexConnection
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,17 +35,17 @@ class Postings:
         self._kept: OrderedDict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = OrderedDict()
         self._size = 0
 
-    def has(self, connection: apsw.Connection, words: Sequence[str]) -> bool:
+    def has(self, connection: IndexConnection, words: Sequence[str]) -> bool:
         """Return whether `search` can answer without asking SQLite."""
         return self._asked > 0 and self._moment.is_of(connection) and all(word in self._kept for word in words)
 
-    def is_quick(self, connection: apsw.Connection, words: Sequence[str]) -> bool:
+    def is_quick(self, connection: IndexConnection, words: Sequence[str]) -> bool:
         """Return whether `search` takes no longer than a thread to start: it asks SQLite nothing, or little."""
         is_small = 0 < self._total <= fulltext.MANY and self._moment.is_of(connection)
         return is_small or self.has(connection, words)
 
     def search(
-        self, connection: apsw.Connection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
+        self, connection: IndexConnection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
         """Return (chunk_id, bm25) of chunks that have any of `words`, of those in `allowed` if it is given, best first,
         as `fulltext.search` does. Words that most chunks of a large index have count only where there are no others.
@@ -78,20 +77,20 @@ class Postings:
             ids = np.sort(seen[scores[seen] > 0])
         return _best(ids, scores[ids], limit)
 
-    def _begin(self, connection: apsw.Connection) -> None:
+    def _begin(self, connection: IndexConnection) -> None:
         """Forget what was of another index or of another state of it."""
         self._moment.move_to(connection)
-        self._total = fulltext.count(connection)
+        self._total = connection.words.count()
         self._kept.clear()
         self._size = 0
 
-    def _of(self, connection: apsw.Connection, word: str) -> tuple[Any, Any]:
+    def _of(self, connection: IndexConnection, word: str) -> tuple[Any, Any]:
         import numpy as np
 
         if word in self._kept:
             self._kept.move_to_end(word)
             return self._kept[word]
-        ids, scores = fulltext.list_matches(connection, fulltext.match_any([word]))
+        ids, scores = connection.words.list_matches(fulltext.match_any([word]))
         kept = self._kept[word] = np.array(ids, np.int64), np.array(scores, np.float64)
         self._size += len(ids)
         while self._size > max(MAX_KEPT, KEPT_SHARE * self._total) and len(self._kept) > 1:

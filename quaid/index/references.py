@@ -16,7 +16,7 @@ from quaid.index.documents import Document
 from quaid.model import Kind, name_key, note_name
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 _MAX_ID_LENGTH = 200
 """Longer references are sentences; SQLite would refuse them as a pattern."""
@@ -24,6 +24,7 @@ _MIN_ID_PART = 4
 _LINK = re.compile(r"!?\[\[(?P<target>[^\[\]]+)\]\]|\[[^\[\]]*\]\((?P<path>[^()]+)\)")
 _SHOWN_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]+)\]\]")
 _TURN = re.compile(r"\^?t(\d{1,9})")
+_AMONG = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"
 _MAX_SHOWN = 80
 """Characters of a note's text in a list to choose from."""
 
@@ -36,7 +37,7 @@ class Meant(NamedTuple):
     heading: str = ""
 
 
-def has_reference(connection: apsw.Connection, references: Sequence[str]) -> bool:
+def has_reference(connection: IndexConnection, references: Sequence[str]) -> bool:
     """Return whether one of `references` is the id, path, session, file name, title or alias of any document."""
     rows = connection.execute(
         "SELECT 1 FROM documents WHERE id IN (SELECT value FROM json_each(:called)) UNION ALL "
@@ -51,7 +52,7 @@ def has_reference(connection: apsw.Connection, references: Sequence[str]) -> boo
     return next(rows, None) is not None
 
 
-def resolve(connection: apsw.Connection, reference: str) -> list[Meant]:
+def resolve(connection: IndexConnection, reference: str) -> list[Meant]:
     """Return what a person may mean by `reference`, by path; several when it is ambiguous, none when nothing fits.
 
     It is an id or a part of one, a path with or without `.md`, a name, title or alias in any case, the exact text of a
@@ -66,7 +67,7 @@ def resolve(connection: apsw.Connection, reference: str) -> list[Meant]:
     return []
 
 
-def resolve_one(connection: apsw.Connection, reference: str) -> Meant:
+def resolve_one(connection: IndexConnection, reference: str) -> Meant:
     """Return the one thing that `reference` means.
 
     Raises:
@@ -101,7 +102,7 @@ def _splits(text: str) -> Iterator[tuple[str, str]]:
         yield text[:end].rstrip(), text[end + 1 :].rpartition("#")[2].strip()
 
 
-def _find(connection: apsw.Connection, text: str) -> list[Document]:
+def _find(connection: IndexConnection, text: str) -> list[Document]:
     """Return what the first way to read `text` finds: what names a note exactly goes before what only resembles it."""
     if not text:
         return []
@@ -111,18 +112,18 @@ def _find(connection: apsw.Connection, text: str) -> list[Document]:
     return []
 
 
-def _by_path(connection: apsw.Connection, text: str) -> list[Document]:
+def _by_path(connection: IndexConnection, text: str) -> list[Document]:
     """Return notes by path in any case, with or without its ending, or by the end of it, as links give it."""
     path = text.replace("\\", "/").removeprefix("./").strip("/").lower().removesuffix(".md")
     found = documents.find_documents(
         connection,
-        "lower(path) = ?1 OR substr(lower(path), -length(?1) - 1) = '/' || ?1 AND instr(?1, '/') > 0",
+        "lower(path) = ?1 OR substr(lower(path), length(path) - length(?1)) = '/' || ?1 AND instr(?1, '/') > 0",
         (f"{path}.md",),
     )
     return [each for each in found if each.path.lower() == f"{path}.md"] or found
 
 
-def _by_name(connection: apsw.Connection, text: str) -> list[Document]:
+def _by_name(connection: IndexConnection, text: str) -> list[Document]:
     """Return the notes that are called so: the file name goes before an alias or a title, as it does in a link."""
     name = text[:-3] if text.lower().endswith(".md") else text
     found = documents.find_by_name(connection, name)
@@ -130,27 +131,27 @@ def _by_name(connection: apsw.Connection, text: str) -> list[Document]:
     return [each for each in by_file if note_name(each.path) == name] or by_file or found
 
 
-def _by_part_of_id(connection: apsw.Connection, text: str) -> list[Document]:
+def _by_part_of_id(connection: IndexConnection, text: str) -> list[Document]:
     if not _MIN_ID_PART <= len(text) <= _MAX_ID_LENGTH:
         return []
     escaped = text.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return documents.find_documents(
         connection,
-        "id <> path AND (id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\')",
+        "id <> path AND (lower(id) LIKE ? ESCAPE '\\' OR lower(id) LIKE ? ESCAPE '\\')",
         (f"{escaped}%", f"%{escaped}"),
     )
 
 
-def _by_statement(connection: apsw.Connection, text: str) -> list[Document]:
+def _by_statement(connection: IndexConnection, text: str) -> list[Document]:
     """Return the facts that say exactly this; case, white space and a final full stop make no difference."""
     wanted = _statement_key(_SHOWN_LINK.sub(r"\1", text))
     said = documents.list_statements(connection)
     doc_ids = [doc_id for doc_id, statement in said if _statement_key(statement) == wanted]
-    found = documents.find_documents(connection, f"doc_id IN ({','.join('?' * len(doc_ids))})", doc_ids)
+    found = documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))
     return [each for each in found if each.superseded_by is None] or found
 
 
-def _by_first_heading(connection: apsw.Connection, text: str) -> list[Document]:
+def _by_first_heading(connection: IndexConnection, text: str) -> list[Document]:
     """Return the notes that begin with this heading: what is their title where files are named by a number."""
     wanted = name_key(text)
     doc_ids = [
@@ -158,7 +159,7 @@ def _by_first_heading(connection: apsw.Connection, text: str) -> list[Document]:
         for doc_id, title, headings in documents.list_first_headings(connection)
         if wanted in _beginnings(name_key(headings).removeprefix(f"{name_key(title)} > "))
     ]
-    return documents.find_documents(connection, f"doc_id IN ({','.join('?' * len(doc_ids))})", doc_ids)
+    return documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))
 
 
 def _beginnings(headings: str) -> set[str]:
@@ -171,7 +172,7 @@ def _statement_key(text: str) -> str:
     return name_key(text).rstrip(".")
 
 
-def _describe(connection: apsw.Connection, meant: Meant) -> tuple[str, str]:
+def _describe(connection: IndexConnection, meant: Meant) -> tuple[str, str]:
     """Return (reference, text) of one choice: the reference names this note alone."""
     document, part = meant.document, meant.heading
     if meant.turn is not None:

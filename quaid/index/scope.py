@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-import apsw
+from quaid.index.port import IndexConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Scope:
         """What two scopes of the same notes share."""
         return json.dumps([self.documents, self.chunks, self.values], sort_keys=True, default=str)
 
-    def list_chunks(self, connection: apsw.Connection) -> frozenset[int]:
+    def list_chunks(self, connection: IndexConnection) -> frozenset[int]:
         """Return the chunk_ids in it."""
         rows = connection.execute(
             f"SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE true {self.and_chunks}", self.values
@@ -67,7 +67,7 @@ EVERYTHING = Scope()
 
 
 PRIVATE = "private"
-_OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
+OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
 """The tables whose rows say what one note says."""
 
 
@@ -76,25 +76,12 @@ def is_visible(owner: str, privacy: str, owners: Collection[str]) -> bool:
     return privacy != PRIVATE or owner in owners
 
 
-def _is_visible(document: str, owners: str) -> str:
+def seen_by(document: str, owners: str) -> str:
+    """Return the condition under which a row of documents is visible to the JSON list `owners`."""
     return f"({document}.privacy <> '{PRIVATE}' OR {document}.owner IN (SELECT value FROM json_each({owners})))"
 
 
-def restrict_to(connection: apsw.Connection, owners: Collection[str]) -> None:
-    """Leave only what `owners` may see: temporary views stand before the tables of notes, so no lookup of a connection
-    names, counts or joins what another keeps private. Words and vectors have numbers alone, which lead nowhere.
-    """
-    names = "'" + json.dumps(sorted(owners)).replace("'", "''") + "'"
-    seen = _is_visible("d", names)
-    connection.execute(f"CREATE TEMP VIEW documents AS SELECT * FROM main.documents d WHERE {seen}")
-    for table in _OF_A_NOTE:
-        connection.execute(
-            f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} r WHERE EXISTS "
-            f"(SELECT 1 FROM main.documents d WHERE d.doc_id = r.doc_id AND {seen})"
-        )
-
-
-def visible_to(connection: apsw.Connection, owners: Collection[str]) -> Scope:
+def visible_to(connection: IndexConnection, owners: Collection[str]) -> Scope:
     """Return the scope of all but the private notes of others; `owners` are the names of the one who asks."""
     # From one owner to the next through the index: asked for DISTINCT, SQLite reads all of it.
     others = connection.execute(
@@ -105,4 +92,4 @@ def visible_to(connection: apsw.Connection, owners: Collection[str]) -> Scope:
     )
     if all(str(row[0]) in owners for row in others):
         return EVERYTHING
-    return EVERYTHING.narrowed(_is_visible("d", ":owners"), owners=json.dumps([*owners]))
+    return EVERYTHING.narrowed(seen_by("d", ":owners"), owners=json.dumps([*owners]))

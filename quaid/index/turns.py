@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.index.scope import Scope
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 
 class TurnChunks(NamedTuple):
@@ -26,22 +26,25 @@ class TurnChunks(NamedTuple):
         return range(self.first, self.last + 1)
 
 
-def list_turns(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, tuple[int, list[TurnChunks]]]:
+def list_turns(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, tuple[int, list[TurnChunks]]]:
     """Return of each episode the size of its file in bytes and its turns in their order, by doc_id."""
     rows = connection.execute(
-        "SELECT c.doc_id, d.size, json_group_array(json_array(c.turn, c.speaker, c.first, c.last)) FROM ("
-        "SELECT doc_id, turn, speaker, min(chunk_id) AS first, max(chunk_id) AS last FROM chunks "
-        "WHERE doc_id IN (SELECT value FROM json_each(?)) AND turn IS NOT NULL GROUP BY doc_id, turn) c "
-        "JOIN documents d USING (doc_id) GROUP BY c.doc_id",
+        "SELECT c.doc_id, d.size, json_group_array(c.turn), json_group_array(c.speaker), json_group_array(c.first), "
+        "json_group_array(c.last) FROM ("
+        "SELECT doc_id, turn, min(speaker) AS speaker, min(chunk_id) AS first, max(chunk_id) AS last FROM chunks "
+        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND turn IS NOT NULL "
+        "GROUP BY doc_id, turn) c "
+        "JOIN documents d USING (doc_id) GROUP BY c.doc_id, d.size",
         (json.dumps(list(doc_ids)),),
     )
-    return {
-        int(doc_id): (int(size), sorted((TurnChunks(*turn) for turn in json.loads(turns)), key=lambda turn: turn.first))
-        for doc_id, size, turns in rows
-    }
+    found: dict[int, tuple[int, list[TurnChunks]]] = {}
+    for doc_id, size, *columns in rows:
+        turns = map(TurnChunks._make, zip(*map(json.loads, columns), strict=True))
+        found[int(doc_id)] = int(size), sorted(turns, key=lambda turn: turn.first)
+    return found
 
 
-def list_speakers(connection: apsw.Connection, scope: Scope) -> list[str]:
+def list_speakers(connection: IndexConnection, scope: Scope) -> list[str]:
     """Return who speaks in the conversations in `scope`."""
     documents = "" if scope.is_open else "JOIN documents d USING (doc_id)"
     rows = connection.execute(

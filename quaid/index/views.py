@@ -11,7 +11,7 @@ from quaid.index.documents import Document
 from quaid.model import Edge
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class NoteView:
         return self.source.decode("utf-8", "replace")
 
 
-def view_note(index: apsw.Connection, reference: str) -> NoteView:
+def view_note(index: IndexConnection, reference: str) -> NoteView:
     """Return the note, or the turn, that `reference` names.
 
     Raises:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
-from quaid.index import database, documents, vectors
+from quaid.index import documents, vectors
+from quaid.index.sqlite import database
 from quaid.janitor.worktree import WORKTREES
 from quaid.local import quarantine
 from quaid.place import AS_OF_DIR, CACHE_FILE, DOCS_FILE, INDEX_FILE, LOCAL_FILE, LOG_DIR, process_exists

@@ -13,8 +13,7 @@ from quaid.recall.records import RecallRecords
 from quaid.vault import files
 
 if TYPE_CHECKING:
-    import apsw
-
+    from quaid.index.port import IndexConnection
     from quaid.settings import Settings
 
 CHECKED_HITS = 3
@@ -29,7 +28,7 @@ class WorktreeMemory(Protocol):
     def recall(self, query: str, limit: int | None = None, *, keep: bool = True, **options: Any) -> Recall:
         """Return the memories that answer `query`."""
 
-    def index(self) -> apsw.Connection:
+    def index(self) -> IndexConnection:
         """Return a connection to the index, brought up to date."""
 
 

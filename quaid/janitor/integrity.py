@@ -9,12 +9,12 @@ from quaid.index import documents, integrity
 from quaid.vault.notes import NOT_MADE
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 _MAX_OF_A_KIND = 20
 
 
-def find_problems(index: apsw.Connection) -> list[str]:
+def find_problems(index: IndexConnection) -> list[str]:
     """A sentence for each: replaced by a note that is not there, or in a circle; citations of turns that are not there;
     names that several entities have; ids used twice and heads that cannot be read.
     """
@@ -36,7 +36,7 @@ def find_problems(index: apsw.Connection) -> list[str]:
     return found
 
 
-def _check_successors(index: apsw.Connection) -> Iterator[str]:
+def _check_successors(index: IndexConnection) -> Iterator[str]:
     rows = integrity.list_successors(index)
     next_of = {path: after for path, _, after in rows if after is not None}
     for path, named, after in rows:
@@ -52,7 +52,7 @@ def _check_successors(index: apsw.Connection) -> Iterator[str]:
             yield f"{', '.join(sorted(seen))} replace each other in a circle, so none of them counts as true."
 
 
-def _check_citations(index: apsw.Connection) -> Iterator[str]:
+def _check_citations(index: IndexConnection) -> Iterator[str]:
     lost: dict[str, list[str]] = {}
     for path, episode, turn in integrity.list_broken_citations(index):
         lost.setdefault(path, []).append(f"{episode}#t{turn}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from quaid.claims import Reading
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
-from quaid.index import database, fulltext, vectors
+from quaid.index import fulltext, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
@@ -29,7 +29,7 @@ from quaid.settings import EmbeddingSettings
 from quaid.text.language import language
 
 if TYPE_CHECKING:
-    from quaid.index.vectors import EmbedderRow
+    from quaid.index.port import EmbedderRow
     from quaid.janitor.questions import Question
 
 NEAREST = 3
@@ -153,7 +153,7 @@ class PairFinder:
         """Nearest neighbours of those of `fresh` that have a vector; their ids go into `embedded`."""
         import numpy as np
 
-        database.enable_vectors(self._index)
+        self._index.vectors.prepare()
         by_chunk = {fact.chunk_id: fact for fact in facts}
         held, matrix = VectorMatrix().vectors(self._index, row, list(by_chunk))
         places = {chunk_id: place for place, chunk_id in enumerate(held)}

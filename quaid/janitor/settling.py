@@ -37,7 +37,7 @@ from quaid.vault.merging.bodies import list_sentences
 from quaid.vault.merging.texts import DISPUTED, merge_note
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 SETTLED_FILE = "settled"
 """In the state folder: the commit up to which merges were looked at."""
@@ -118,7 +118,7 @@ def settle_merges(dependencies: Dependencies, writer: Writer) -> Settled:
     return settled
 
 
-def plan_settling(draft: _Draft, merges: Sequence[Merge], index: apsw.Connection) -> None:
+def plan_settling(draft: _Draft, merges: Sequence[Merge], index: IndexConnection) -> None:
     """Write into `draft` what becomes of the notes that the sides of `merges` have added or both have changed."""
     for merge in merges:
         for one, other in _list_doubles(draft, merge):
@@ -151,7 +151,7 @@ def _are_one(one: Note, other: Note) -> bool:
     return one.type == other.type and is_called_so and not contradict(profiles[0], profiles[1])
 
 
-def _join(draft: _Draft, kept: Note, gone: Note, index: apsw.Connection) -> None:
+def _join(draft: _Draft, kept: Note, gone: Note, index: IndexConnection) -> None:
     """Make one note of two, and have what links to the one that goes link to the other."""
     data = [draft.get(note.rel_path) for note in (kept, gone)]
     if data[0] is None or data[1] is None:
@@ -224,7 +224,7 @@ def _make_fact(draft: _Draft, text: str, statement: str, of: Note) -> str:
     return path
 
 
-def _ask_about_opposed(draft: _Draft, merge: Merge, index: apsw.Connection) -> None:
+def _ask_about_opposed(draft: _Draft, merge: Merge, index: IndexConnection) -> None:
     """Ask about each two facts, one of each side, that give one subject two values of what it has one of."""
     paths = {
         doc_id: path

@@ -16,13 +16,13 @@ from quaid.local.recall_summary import measure
 from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 _MAX_RECALLS = 2_000
 
 
 def take_snapshot(
-    root: Path, index: apsw.Connection, now: datetime, *, waiting: int = 0, cost_usd: float | None = 0.0
+    root: Path, index: IndexConnection, now: datetime, *, waiting: int = 0, cost_usd: float | None = 0.0
 ) -> Snapshot:
     """The memory at `root` as its index and this machine's books have it. `waiting` and `cost_usd` are of the run.
 

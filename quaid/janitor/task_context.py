@@ -14,10 +14,9 @@ from quaid.vault import markdown, notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.docs.cleanup import GrownDoc
     from quaid.docs.judgements import StaleDoc
+    from quaid.index.port import IndexConnection
     from quaid.llm import Models
     from quaid.local.recall_log import Gap
 
@@ -59,7 +58,7 @@ class TaskContext:
 
     settings: Settings
     now: datetime
-    index: apsw.Connection
+    index: IndexConnection
     read: Callable[[str], bytes | None]
     use_of: Callable[[Iterable[str]], Mapping[str, Use]]
     judgements: Judgements

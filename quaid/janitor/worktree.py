@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from quaid.errors import LockedError
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
-from quaid.index import database
-from quaid.index.reader import IndexReader
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
 from quaid.model import Edit, Message
 from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import Settings
@@ -29,7 +29,7 @@ from quaid.trust import make_state_folder
 from quaid.vault import files, transaction
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 WORKTREES = "worktrees"
 LOCK_FILE = "janitor.lock"
@@ -45,7 +45,7 @@ class Worktree:
     indexer: Indexer
     reader: IndexReader
 
-    def index(self) -> apsw.Connection:
+    def index(self) -> IndexConnection:
         """Read-only, as of the last `sync`."""
         connection = self.reader.open()
         assert connection is not None

@@ -41,7 +41,7 @@ def open_local(
     def opened(again: bool) -> Database:
         if again and report is not None:
             report(f"{path.name} was damaged and is kept as {path.name}.damaged; a new one is begun")
-        connection = sqlite.open_database(path, _FORMAT, lambda _: None, wait_ms)
+        connection: Database = sqlite.open_database(path, _FORMAT, lambda _: None, wait_ms)
         try:
             if schema:
                 connection.execute(schema)

@@ -225,7 +225,8 @@ def _rewrite_repository(repository: Repository, rules: PurgeRules, found: Survey
 def _make_index_again(memory: Memory) -> None:
     """Index the notes as they are now, and keep only the vectors of what they say."""
     from quaid.embed.cache import EmbeddingCache
-    from quaid.index import database, documents, vectors
+    from quaid.index import documents, vectors
+    from quaid.index.sqlite import database
 
     state = state_folder(memory.root)
     with Memory(memory.root, memory.settings) as again:

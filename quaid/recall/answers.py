@@ -20,12 +20,13 @@ from quaid.errors import (
     VaultNotFoundError,
     VaultReadOnlyError,
 )
-from quaid.index import database, documents, vectors
+from quaid.index import contents, documents, vectors
 from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
-from quaid.index.reader import IndexReader
 from quaid.index.scope import visible_to
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
@@ -41,9 +42,9 @@ from quaid.vault import files
 from quaid.vault.layout import Layout, is_note_path
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.history.vault_history import History
+    from quaid.index.port import IndexConnection
+    from quaid.index.sqlite.connection import SqliteIndex
     from quaid.llm import Models
     from quaid.recall.pipeline import Helpers
     from quaid.recall.records import RecallRecords
@@ -82,7 +83,7 @@ class Answers:
         self._judge: Judge | None = None
         self._owners: frozenset[str] = frozenset()
         self._past: PastIndexes | None = None
-        self._in_memory: apsw.Connection | None = None
+        self._in_memory: SqliteIndex | None = None
         self._distrusted: Unwritable | None = None
         self.before_model: Callable[[], None] = lambda: None  # may refuse, by raising, that a model is asked
 
@@ -106,7 +107,7 @@ class Answers:
             options = replace(options, budget=room)
         second = connection if connection is self._in_memory else self._second.open() or connection
         embedder_of, kept = self._embedding.embedder_of, self._kept.of
-        with database.shared_snapshot(connection, second) as second:
+        with contents.shared_snapshot(connection, second) as second:
             sources = Sources(connection, second, embedder_of, self.matrix, self._postings, self._kept)
             if options.recent and not query.strip():
                 answer = pipeline.list_newest(sources, self._settings.recall, options, self.helpers())
@@ -195,7 +196,7 @@ class Answers:
         names = (person_of(self._root, self._settings), *labels)
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
-    def fresh(self, about: Collection[str] | None = None) -> tuple[apsw.Connection, tuple[str, ...]]:
+    def fresh(self, about: Collection[str] | None = None) -> tuple[IndexConnection, tuple[str, ...]]:
         """Return the whole index, brought up to date with the files, or at least with those in `about`, and what
         prevented that.
 
@@ -213,11 +214,11 @@ class Answers:
             return connection, stale
         return self._without_file(self._distrusted)
 
-    def _without_file(self, refusal: Unwritable) -> tuple[apsw.Connection, tuple[str, ...]]:
+    def _without_file(self, refusal: Unwritable) -> tuple[IndexConnection, tuple[str, ...]]:
         self._in_memory = self._freshness.rebuild_in_memory(self._in_memory)
         return self._in_memory, (f"index: it is kept in memory, without vectors: {refusal.reason}",)
 
-    def visible(self) -> apsw.Connection:
+    def visible(self) -> IndexConnection:
         """Return the index as it is, as the one who asks may see it."""
         if self._in_memory is not None:
             return database.copy_in_memory(self._in_memory, self.owners())
@@ -241,7 +242,7 @@ class Answers:
                 return seen[:limit]
             asked *= 4
 
-    def _open(self, reader: IndexReader) -> apsw.Connection:
+    def _open(self, reader: IndexReader) -> IndexConnection:
         connection = reader.open()
         if connection is None:
             raise VaultNotFoundError(self._root)
@@ -314,7 +315,7 @@ class Answers:
         return self._judge
 
 
-def _list_conflicts(connection: apsw.Connection, owners: Collection[str]) -> list[str]:
+def _list_conflicts(connection: IndexConnection, owners: Collection[str]) -> list[str]:
     """Return a sentence that names the notes with an unresolved merge conflict; none where there are none."""
     found = documents.list_conflicts(connection, visible_to(connection, owners))
     if not found:

@@ -18,7 +18,7 @@ from quaid.index.scope import Scope
 from quaid.recall.query import Query
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 WIDTH = 5
 DEPTH = 2
@@ -109,7 +109,7 @@ def means(relation: str, asked: Collection[str]) -> bool:
     )
 
 
-def find_named(connection: apsw.Connection, query: Query, scope: Scope) -> frozenset[str]:
+def find_named(connection: IndexConnection, query: Query, scope: Scope) -> frozenset[str]:
     """Return the keys of the entities a question names, with all their aliases; the owner where it says `my`."""
     named = graph.find_entities(connection, [*query.name_keys, *query.owner_keys], scope)
     kept: list[str] = []
@@ -122,7 +122,7 @@ def find_named(connection: apsw.Connection, query: Query, scope: Scope) -> froze
 
 
 def search(
-    connection: apsw.Connection,
+    connection: IndexConnection,
     query: Query,
     named: frozenset[str],
     best: Sequence[int],
@@ -155,7 +155,7 @@ class _Walk:
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def run(
-        self, connection: apsw.Connection, start: Mapping[str, float], scope: Scope, width: int, depth: int
+        self, connection: IndexConnection, start: Mapping[str, float], scope: Scope, width: int, depth: int
     ) -> bool:
         """Walk `depth` hops; return whether any edge led anywhere."""
         frontier = dict(sorted(start.items(), key=lambda item: (-item[1], item[0]))[: max(width, MAX_ENTITIES)])

@@ -18,7 +18,7 @@ from quaid.recall.retrieval import SearchRequest
 from quaid.recall.scoring import truth
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 SINGLE_VALUED = frozenset(
     """born_in born_on died_on diagnosed_on engaged_to has_age has_birthday lives_in located_in named nationality
@@ -128,7 +128,7 @@ def _latest_first(one: Chosen, other: Chosen) -> int:
 
 
 def list_opposed(
-    connection: apsw.Connection, doc_ids: Collection[int], scope: Scope = EVERYTHING
+    connection: IndexConnection, doc_ids: Collection[int], scope: Scope = EVERYTHING
 ) -> set[tuple[int, int]]:
     """Return the pairs of facts (doc_ids, the lower first), one of them at least in `doc_ids`, the other anywhere in
     `scope`, that give one subject two objects of a relation that has one: whatever their words have in common.

@@ -16,7 +16,7 @@ from quaid.errors import BadInputError, CouldNotAskError, QuaidError, UsageError
 from quaid.model import Hit, Recall, name_key, note_name
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.*\S)\s*")
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(?P<text>.*)")
@@ -194,7 +194,7 @@ def find_expected(hits: Sequence[Hit], reference: str, meant: Collection[str] = 
     return None
 
 
-def list_meant(connection: apsw.Connection, reference: str) -> frozenset[str]:
+def list_meant(connection: IndexConnection, reference: str) -> frozenset[str]:
     """Return the paths of the notes that `reference` may mean in this index; none when it has no such note."""
     from quaid.index import references
 

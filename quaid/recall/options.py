@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from quaid.index.scope import EVERYTHING, Scope, visible_to
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 Depth = Literal["fast", "auto", "deep"]
 _KIND_CONDITIONS = {
@@ -114,7 +114,7 @@ class RecallOptions:
         return (self.at or self.moment.date()).isoformat()
 
 
-def scope_of(connection: apsw.Connection, options: RecallOptions) -> Scope:
+def scope_of(connection: IndexConnection, options: RecallOptions) -> Scope:
     """Return what a question with these options may see at all. Kinds are not part of it: what is not shown still
     counts for what is.
     """

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.model import Kind
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.history.authorship import Authors, Who
     from quaid.history.branches import VaultCommit
+    from quaid.index.port import IndexConnection
     from quaid.model import Commit
     from quaid.vault.layout import Layout
 
@@ -70,7 +69,7 @@ class Account:
     days: Counter[str] = field(default_factory=Counter)
 
 
-def hosts_of(index: apsw.Connection) -> dict[str, str]:
+def hosts_of(index: IndexConnection) -> dict[str, str]:
     """Return the program that each session took place in, as far as its episode says."""
     rows = index.execute("SELECT session, source FROM documents WHERE kind = 'episode' AND session <> ''")
     return {session: source or "" for session, source in rows}

@@ -21,12 +21,11 @@ from quaid.vault import differences, files
 from quaid.vault.uncommitted import list_travelling
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.history.authorship import Who
     from quaid.history.note_history import Revision
     from quaid.history.vault_history import History
     from quaid.index.documents import Document
+    from quaid.index.port import IndexConnection
     from quaid.index.views import NoteView
     from quaid.settings import GitSettings
 
@@ -128,7 +127,7 @@ class _Life:
 
 
 def explain(
-    view: NoteView, index: apsw.Connection, history: History, root: Path, settings: GitSettings, seen: Seen = list,
+    view: NoteView, index: IndexConnection, history: History, root: Path, settings: GitSettings, seen: Seen = list,
     owner_names: Collection[str] = (),
 ) -> Provenance:  # fmt: skip
     """Put together why `view` is believed; `settings` are those of the history, `seen` gives those of some commits that
@@ -170,7 +169,7 @@ def explain(
 
 
 def _cited_turns(
-    index: apsw.Connection, view: NoteView, citations: Sequence[tuple[str, int]]
+    index: IndexConnection, view: NoteView, citations: Sequence[tuple[str, int]]
 ) -> tuple[list[CitedTurn], list[str]]:
     """Return the turns that are evidence, and a sentence for each that is not there."""
     if view.turn is not None:
@@ -196,12 +195,12 @@ def _cited_turns(
     return turns, missing
 
 
-def _find_turn(index: apsw.Connection, episode: Document, number: int) -> TurnText | None:
+def _find_turn(index: IndexConnection, episode: Document, number: int) -> TurnText | None:
     found = backlinks.turn_at(index, episode.doc_id, number)
     return TurnText(f"{PurePosixPath(episode.path).stem}#t{number}", number, *found) if found else None
 
 
-def _sessions(index: apsw.Connection, view: NoteView, citations: Sequence[tuple[str, int]]) -> Iterator[SessionView]:
+def _sessions(index: IndexConnection, view: NoteView, citations: Sequence[tuple[str, int]]) -> Iterator[SessionView]:
     document = view.document
     is_episode = document.kind == Kind.EPISODE
     found: list[Document | None] = [document]

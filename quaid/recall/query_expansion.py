@@ -15,7 +15,7 @@ from quaid.index.scope import Scope
 from quaid.recall.query import Query
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 MIN_RATIO = 0.75
 """Ratio of `difflib` from which a word may be a slip of another: one letter of five."""
@@ -37,7 +37,7 @@ class Expansion:
 
 
 def expand(
-    connection: apsw.Connection,
+    connection: IndexConnection,
     query: Query,
     named: Collection[str],
     scope: Scope,
@@ -56,7 +56,7 @@ def expand(
     return Expansion(tuple(words), frozenset(found) - frozenset(named))
 
 
-def _nearest(connection: apsw.Connection, word: str, allowed: Collection[int] | None) -> list[str]:
+def _nearest(connection: IndexConnection, word: str, allowed: Collection[int] | None) -> list[str]:
     """Return words that chunks in `allowed` have: what only others' notes have is not even hinted at."""
     if len(word) < MIN_MISSPELT or not word.isalpha():
         return []

@@ -13,11 +13,11 @@ from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, vectors
 from quaid.index.kept import KeptAnswers
+from quaid.index.port import EmbedderRow
 from quaid.index.postings import Postings
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
 from quaid.index.turns import list_speakers
-from quaid.index.vectors import EmbedderRow
 from quaid.model import name_key
 from quaid.recall import beam_search, fusion
 from quaid.recall.beam_search import GraphFinds
@@ -31,11 +31,11 @@ from quaid.text.language import ENGLISH, language
 from quaid.text.words import find_words
 
 if TYPE_CHECKING:
-    import apsw
     import numpy as np
     import numpy.typing as npt
 
     from quaid.index.matrix import VectorMatrix
+    from quaid.index.port import IndexConnection
 
 EmbedderOf = Callable[[EmbedderRow], Embedder | None]
 Views = Sequence[frozenset[int] | None]
@@ -59,8 +59,8 @@ class Sources:
     vectors and words, what is in a scope, and what else is the same for all questions.
     """
 
-    connection: apsw.Connection
-    second: apsw.Connection
+    connection: IndexConnection
+    second: IndexConnection
     embedder_of: EmbedderOf
     vectors: VectorMatrix
     words: Postings = field(default_factory=Postings)
@@ -92,7 +92,7 @@ class SearchRequest:
     owner_names: tuple[str, ...] = ()
 
     @property
-    def connection(self) -> apsw.Connection:
+    def connection(self) -> IndexConnection:
         return self.sources.connection
 
     @property
@@ -297,7 +297,7 @@ def _unnamed(request: SearchRequest) -> str:
     return unnamed.replace(f"{ANYONE} {ANYONE}", ANYONE)
 
 
-def _list_names(connection: apsw.Connection, scope: Scope) -> frozenset[str]:
+def _list_names(connection: IndexConnection, scope: Scope) -> frozenset[str]:
     """Return all parts of the names of those who speak in `scope`."""
     return frozenset(part for name in list_speakers(connection, scope) for part in name_key(name).split()) - ROLES
 

@@ -15,7 +15,7 @@ from quaid.index.turns import TurnChunks, list_turns
 from quaid.model import name_key
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool"})
 """What speakers are called in talks with an assistant."""
@@ -53,6 +53,6 @@ class Talk:
         return before, self.turns[place + 1] if place + 1 < len(self.turns) else None
 
 
-def read_talks(connection: apsw.Connection, doc_ids: Collection[int]) -> dict[int, Talk]:
+def read_talks(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, Talk]:
     """Return the talks of episodes, by doc_id."""
     return {doc_id: Talk.of(turns, size) for doc_id, (size, turns) in list_turns(connection, doc_ids).items()}

@@ -16,9 +16,8 @@ from quaid.vault import files, layout
 from quaid.vault.markdown import text_of_note
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.history.vault_history import History
+    from quaid.index.port import IndexConnection
     from quaid.model import Commit
     from quaid.vault.layout import Layout
 
@@ -35,7 +34,7 @@ def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> b
     return is_visible(note.owner, note.privacy, owners)
 
 
-def visible_paths(paths: Iterable[str], whole: apsw.Connection, seen: apsw.Connection) -> list[str]:
+def visible_paths(paths: Iterable[str], whole: IndexConnection, seen: IndexConnection) -> list[str]:
     """Return `paths` without the notes that are in the whole index and not in what its owner sees of it."""
     wanted = list(paths)
     hidden = dict(documents.list_known(whole, wanted)).keys() - dict(documents.list_known(seen, wanted))
@@ -48,7 +47,7 @@ class VisibleCommits:
     """
 
     def __init__(
-        self, whole: apsw.Connection, seen: apsw.Connection, history: History, owners: Collection[str], place: Layout
+        self, whole: IndexConnection, seen: IndexConnection, history: History, owners: Collection[str], place: Layout
     ) -> None:
         self._whole, self._seen = whole, seen
         self._history = history

@@ -16,10 +16,9 @@ from quaid.recall.origins import Account, Flood, Origin
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.history.authorship import Who
     from quaid.history.branches import VaultCommit
+    from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
 Progress = Callable[[str, int, int], None]
@@ -139,7 +138,7 @@ def list_over_quota_since(memory: Memory, since: datetime) -> list[tuple[str, st
     return origins.list_over_quota(origins.add_up(log, found, authors, hosts).values(), limit)
 
 
-def _list_lone(index: apsw.Connection, found: Mapping[str, Origin]) -> Iterator[Lone]:
+def _list_lone(index: IndexConnection, found: Mapping[str, Origin]) -> Iterator[Lone]:
     """Yield the facts, by path, that hold, that Quaid wrote down, and that nobody but an agent is known to say."""
     spoken = backlinks.turns_of_people(index)
     cited = backlinks.all_citations(index)
@@ -154,7 +153,7 @@ def _list_lone(index: apsw.Connection, found: Mapping[str, Origin]) -> Iterator[
 
 
 def _list_suspects(
-    index: apsw.Connection, log: list[VaultCommit], authors: Authors, found: Mapping[str, Origin], chosen: set[str]
+    index: IndexConnection, log: list[VaultCommit], authors: Authors, found: Mapping[str, Origin], chosen: set[str]
 ) -> list[tuple[str, str]]:
     """Return (path, what its `source` says) of each fact in which somebody wrote by hand whose word it is not said to
     be.

@@ -24,8 +24,9 @@ from quaid.errors import QuaidError, WeightsMissingError
 from quaid.history import commit_hook, index_lock
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
 from quaid.history.vault_history import History
-from quaid.index import database, documents
-from quaid.index.reader import IndexReader
+from quaid.index import contents, documents
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
 from quaid.llm import Models
 from quaid.local import hook_failures
 from quaid.model import Finding, Level
@@ -184,12 +185,12 @@ def check_index(memory: Memory) -> Outcome:
         connection = reader.open()
         if connection is None:
             return "warning", "There is no index yet.", "quaid sync"
-        version, notes = database.schema_version(connection), documents.count(connection)
+        version, notes = connection.schema_version(), documents.count(connection)
     except database.DatabaseError as error:
         return "warning", f"The index cannot be read ({error}).", "quaid reindex"
     finally:
         reader.close()
-    if version != database.SCHEMA_VERSION:
+    if version != contents.SCHEMA_VERSION:
         return "warning", f"The index is of version {version}; it will be rebuilt.", "quaid sync"
     return "ok", f"Version {version}, {notes:,} notes"
 

@@ -9,8 +9,7 @@ from quaid.embed.weights import MULTILINGUAL_MODEL
 from quaid.text.language import language
 
 if TYPE_CHECKING:
-    import apsw
-
+    from quaid.index.port import IndexConnection
     from quaid.settings import EmbeddingSettings
 
 SHARE = 0.1
@@ -21,7 +20,7 @@ _LEAST = 3
 STEP = f"quaid config embedding.model {MULTILINGUAL_MODEL}"
 
 
-def propose_model(connection: apsw.Connection, settings: EmbeddingSettings) -> str:
+def propose_model(connection: IndexConnection, settings: EmbeddingSettings) -> str:
     """Return the sentence that proposes the multilingual model; empty where a model was chosen or notes are English."""
     if settings.provider != "local" or settings.model != AUTO:
         return ""
@@ -34,7 +33,7 @@ def propose_model(connection: apsw.Connection, settings: EmbeddingSettings) -> s
     )
 
 
-def count_languages(connection: apsw.Connection) -> tuple[int, int]:
+def count_languages(connection: IndexConnection) -> tuple[int, int]:
     """Return how many chunks of an even sample are not English, and how many tell either way."""
     newest = connection.execute("SELECT max(chunk_id) FROM chunks").fetchone()
     step = max(1, int((newest and newest[0]) or 0) // _SAMPLE)

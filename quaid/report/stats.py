@@ -15,8 +15,7 @@ from quaid.recall.records import RecallRecords
 from quaid.report.status import count_chunks
 
 if TYPE_CHECKING:
-    import apsw
-
+    from quaid.index.port import IndexConnection
     from quaid.local.health import Snapshot
     from quaid.local.model_usage import DayUsage, PromptUsage
     from quaid.local.recall_log import Gap
@@ -171,7 +170,7 @@ def health_stats_of(memory: Memory) -> HealthStats:
     return HealthStats(str(memory.root), until, last.started if last else None, overdue(runs, now), days)
 
 
-def _title(connection: apsw.Connection, reference: str) -> str | None:
+def _title(connection: IndexConnection, reference: str) -> str | None:
     """The text of a fact or a turn, else the title; None when the memory is no longer there."""
     try:
         document, turn, _ = references.resolve_one(connection, reference)

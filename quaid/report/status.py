@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from quaid.capture.note_finder import list_waiting
 from quaid.embed import resolve
 from quaid.errors import QuaidError
-from quaid.index import database, documents, vectors
-from quaid.index.reader import IndexReader
+from quaid.index import documents, vectors
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
 from quaid.local import locks, quarantine
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import visible_paths
@@ -26,8 +27,7 @@ from quaid.vault.uncommitted import list_travelling, list_uncommitted
 TAUGHT_DAYS = 7
 
 if TYPE_CHECKING:
-    import apsw
-
+    from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
 
@@ -198,7 +198,7 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
     return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding, serving), reader, seen
 
 
-def _find_serving(connection: apsw.Connection) -> str | None:
+def _find_serving(connection: IndexConnection) -> str | None:
     known = vectors.list_embedders(connection)
     return next((str(row.settings.get("model", "")) for row in known[:-1] if row.active), None)
 
@@ -238,7 +238,7 @@ def _count_taught_nothing(memory: Memory) -> int:
     return len({found.session for found in EmptyReadings(state_folder(memory.root) / LOCAL_FILE).since(since)})
 
 
-def count_chunks(connection: apsw.Connection, state: str | None = None) -> int:
+def count_chunks(connection: IndexConnection, state: str | None = None) -> int:
     """The chunks of the index, with `state` those whose embedding is in it."""
     row = connection.execute("SELECT count(*) FROM chunks WHERE ?1 IS NULL OR embedded = ?1", (state,)).fetchone()
     return int(row[0]) if row else 0

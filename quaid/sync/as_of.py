@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError
-from quaid.index import database, documents, reuse, vectors
+from quaid.index import documents, vectors
+from quaid.index.contents import SCHEMA_VERSION
 from quaid.index.documents import KnownFile
+from quaid.index.sqlite import database, reuse
 from quaid.place import AS_OF_DIR, CONFIG_FILE, INDEX_FILE, LOCK_FILE, state_folder
 from quaid.settings import Settings
-from quaid.sqlite import is_damage, transaction, translated
+from quaid.sqlite import is_damage, translated
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.history.revisions import Point, Revisions, TreeFile
     from quaid.history.vault_history import History
+    from quaid.index.sqlite.connection import SqliteIndex
 
 MAX_KEPT = 8
 """Past indexes that stay on disk; the least recently used are removed."""
@@ -48,7 +49,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class _Contents:
+class CommitContents:
     """The contents of a vault at a revision: its notes, and the files that are passed over, path -> why."""
 
     revisions: Revisions
@@ -84,7 +85,7 @@ class PastIndexes:
             return known
         revisions = self._git().revisions
         point = revisions.find(wanted)
-        past = self._find(point) or self._make(_list_contents(revisions, point, wanted), progress or ignore_progress)
+        past = self._find(point) or self._make(list_contents(revisions, point, wanted), progress or ignore_progress)
         if not past.degraded:  # under its id alone: a branch moves on, a commit does not
             self._known[past.commit] = past
         return past
@@ -104,7 +105,7 @@ class PastIndexes:
         import hashlib
 
         settings = (
-            database.SCHEMA_VERSION,
+            SCHEMA_VERSION,
             self._settings.sync.max_note_bytes,
             self._layout,
             self._embedding.fingerprint(),
@@ -123,12 +124,12 @@ class PastIndexes:
         except database.DatabaseError:
             return None
 
-    def _describe(self, point: Point, index: apsw.Connection) -> Past:
+    def _describe(self, point: Point, index: SqliteIndex) -> Past:
         missing = vectors.count_pending(index) if self._embedding.fingerprint() is not None else 0
         sentence = f"pending: {missing:,} chunks of that commit have no vector yet; ask again to go on with them"
         return Past(self._path(point), point.id, point.when, (sentence,) if missing else ())
 
-    def _make(self, contents: _Contents, progress: Progress) -> Past:
+    def _make(self, contents: CommitContents, progress: Progress) -> Past:
         make_state_folder(self._root)
         with translated(self._folder), self._lock():
             past = self._find(contents.point)  # another process may have made it while this one waited
@@ -153,7 +154,7 @@ class PastIndexes:
         except Timeout as error:
             raise LockedError("Another Quaid process is making an index of the past") from error
 
-    def _build(self, contents: _Contents, progress: Progress) -> Past:
+    def _build(self, contents: CommitContents, progress: Progress) -> Past:
         path = self._path(contents.point)
         unfinished = path.with_suffix(_UNFINISHED)
         try:
@@ -169,9 +170,9 @@ class PastIndexes:
             unfinished.unlink(missing_ok=True)
         return past
 
-    def _fill(self, path: Path, present: Path | None, contents: _Contents, progress: Progress) -> Past:
+    def _fill(self, path: Path, present: Path | None, contents: CommitContents, progress: Progress) -> Past:
         with reuse.open_new(path, present) as index:
-            with transaction(index):
+            with index.transaction():
                 self._write_words(index, contents, progress)
                 fingerprint, embedder = self._embedding.fingerprint(), self._embedding.embedder()
                 if fingerprint is not None and embedder is not None:
@@ -182,7 +183,7 @@ class PastIndexes:
             self._embedding.fill(index, progress, budget_s=budget_s, fetch=False)
             return self._describe(contents.point, index)
 
-    def _write_words(self, index: apsw.Connection, contents: _Contents, progress: Progress) -> None:
+    def _write_words(self, index: SqliteIndex, contents: CommitContents, progress: Progress) -> None:
         from quaid.vault import notes
 
         max_bytes = self._settings.sync.max_note_bytes
@@ -203,7 +204,7 @@ class PastIndexes:
         progress("Reading the past", len(contents.notes), len(contents.notes))
 
 
-def _list_contents(revisions: Revisions, point: Point, wanted: str) -> _Contents:
+def list_contents(revisions: Revisions, point: Point, wanted: str) -> CommitContents:
     """List a revision as `files.list_notes` would list its checkout."""
     listed = revisions.list_files(point.id)
     named = [file for file in listed if layout.is_note_path(file.rel_path)]
@@ -214,7 +215,7 @@ def _list_contents(revisions: Revisions, point: Point, wanted: str) -> _Contents
         from quaid.history.revisions import no_vault_yet
 
         raise no_vault_yet(wanted)
-    return _Contents(
+    return CommitContents(
         revisions, point, notes, {files.printable(path): reason for path, reason in reasons.items() if reason}
     )
 

@@ -15,18 +15,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from quaid.index import database, documents
+from quaid.index import contents, documents
 from quaid.index.documents import KnownFile
+from quaid.index.sqlite import database
 from quaid.place import state_folder
-from quaid.sqlite import BUSY_MS, retry_after_damage, transaction, translated
+from quaid.sqlite import BUSY_MS, retry_after_damage, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
 from quaid.vault.files import FileStat, NoteListing
 
 if TYPE_CHECKING:
-    import apsw
-
+    from quaid.index.port import IndexConnection
+    from quaid.index.sqlite.connection import SqliteIndex
     from quaid.model import ParsedDoc
 
 _MADE_WITH = "made_with"
@@ -109,13 +110,13 @@ class DerivedIndex(ABC):
     def check_removals(self, gone: Sequence[str], known: int) -> None:  # noqa: B027 - most may lose any number
         """Raise when the removal of the keys `gone`, out of `known`, looks like an accident."""
 
-    def list_outdated(self, _connection: apsw.Connection) -> Collection[str]:
+    def list_outdated(self, _connection: IndexConnection) -> Collection[str]:
         """Return the keys of documents to be replaced though their files may say the same."""
         return ()
 
-    def is_made_with(self, connection: apsw.Connection) -> bool:
+    def is_made_with(self, connection: IndexConnection) -> bool:
         """Return whether it was made with the present settings."""
-        return database.get_meta(connection, _MADE_WITH) == self._made_with
+        return contents.get_meta(connection, _MADE_WITH) == self._made_with
 
     def sync(self, options: SyncOptions | None = None, progress: Progress | None = None) -> SyncReport:
         """Bring the index up to date with the files; a damaged or outdated one is rebuilt.
@@ -130,7 +131,7 @@ class DerivedIndex(ABC):
             report = retry_after_damage(self.path, lambda was_damaged: self._sync(asked, told, was_damaged=was_damaged))
         return replace(report, took_s=time.monotonic() - started)
 
-    def rebuild_in_memory(self, known: apsw.Connection | None = None) -> apsw.Connection:
+    def rebuild_in_memory(self, known: SqliteIndex | None = None) -> SqliteIndex:
         """Return an index without a file and without vectors, made from nothing; or `known`, which was made so, brought
         up to date.
         """
@@ -152,12 +153,12 @@ class DerivedIndex(ABC):
             pending=filled.pending, degraded=filled.degraded,
         )  # fmt: skip
 
-    def _sync_words(self, connection: apsw.Connection, options: SyncOptions, progress: Progress) -> SyncReport:
+    def _sync_words(self, connection: IndexConnection, options: SyncOptions, progress: Progress) -> SyncReport:
         written: list[str] = []
         hashes: dict[str, str] = {}  # of new files, where others are gone: one may be the other under a new name
         problems: dict[str, tuple[str, ...]] = {}
         redacted: dict[str, tuple[str, ...]] = {}
-        with transaction(connection):
+        with connection.transaction():
             rebuilt = self._clear(connection, options)
             before = documents.count(connection)
             only = options.only if before else None  # an index of a few would pass for one of all
@@ -199,18 +200,18 @@ class DerivedIndex(ABC):
             redacted=redacted,
         )
 
-    def _clear(self, connection: apsw.Connection, options: SyncOptions) -> str | None:
+    def _clear(self, connection: IndexConnection, options: SyncOptions) -> str | None:
         """Forget everything if that is asked for or the settings have changed, and say so in the second case."""
         is_other = not self.is_made_with(connection)
         is_outdated = is_other and documents.count(connection) > 0
         if options.rebuild or is_outdated:
-            database.clear(connection)
+            connection.clear()
         if options.rebuild or is_other:
-            database.set_meta(connection, _MADE_WITH, self._made_with)
+            contents.set_meta(connection, _MADE_WITH, self._made_with)
         return f"the settings for {self.noun} have changed" if is_outdated else None
 
     def _replace(
-        self, connection: apsw.Connection, key: str, stat: FileStat, old_hash: str | None
+        self, connection: IndexConnection, key: str, stat: FileStat, old_hash: str | None
     ) -> tuple[str, ParsedDoc] | None:
         """Index a file again; return its content hash and what is indexed, None if it is unchanged or gone."""
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing

@@ -18,7 +18,7 @@ from quaid.sync.embedding import Embedding
 from quaid.vault import files
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 ParseDoc = Callable[[str, str, bytes], ParsedDoc]
 """(id of the document, project, bytes) -> the document as it is indexed."""
@@ -61,7 +61,7 @@ class DocsIndex(DerivedIndex):
                 listed.passed_over[files.printable(doc_id)] = reason
         return listed
 
-    def list_outdated(self, connection: apsw.Connection) -> Collection[str]:
+    def list_outdated(self, connection: IndexConnection) -> Collection[str]:
         """Return the ids of documents that changed hands."""
         projects = documents.list_projects(connection)
         return {doc_id for doc_id in projects.keys() & self._docs if projects[doc_id] != self._docs[doc_id].project}

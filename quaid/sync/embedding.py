@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from quaid.embed import Embedder, EmbeddingCache, fetch_weights, find_quick, open_embedder, resolve
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
 from quaid.index import documents, vectors
-from quaid.index.vectors import EmbedderRow
+from quaid.index.port import EmbedderRow
 from quaid.place import CACHE_FILE, state_folder
 from quaid.settings import EmbeddingSettings
-from quaid.sqlite import transaction
 from quaid.sync.background import leave_embedding, resume_embedding
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, done, total)."""
@@ -121,7 +120,7 @@ class Embedding:
 
     def fill(
         self,
-        connection: apsw.Connection,
+        connection: IndexConnection,
         progress: Progress,
         *,
         budget_s: float | None,
@@ -166,7 +165,7 @@ class Embedding:
             _activate(connection)
         return Filled(done, left)
 
-    def _begin_quickly(self, connection: apsw.Connection) -> None:
+    def _begin_quickly(self, connection: IndexConnection) -> None:
         """Let the quick model answer the first questions where the configured one would take long."""
         quick = self.quick()
         waiting = vectors.count_pending(connection)
@@ -190,7 +189,7 @@ class Embedding:
         return None if self.fingerprint() == serving.fingerprint else self.embedder_of(serving)
 
     def _fill_set(
-        self, connection: apsw.Connection, embedder: Embedder, row: EmbedderRow, progress: Progress, deadline: float
+        self, connection: IndexConnection, embedder: Embedder, row: EmbedderRow, progress: Progress, deadline: float
     ) -> int:
         """Give chunks that lack one a vector in the set of `row`, until `deadline`; return their number."""
         is_newest = vectors.list_embedders(connection)[-1].embedder_id == row.embedder_id
@@ -212,22 +211,22 @@ class Embedding:
                 break
         return done
 
-    def _row(self, connection: apsw.Connection, embedder: Embedder) -> EmbedderRow:
+    def _row(self, connection: IndexConnection, embedder: Embedder) -> EmbedderRow:
         known = vectors.list_embedders(connection)
         if known and known[-1].fingerprint == embedder.fingerprint:
             return known[-1]
         settings = self._settings if embedder is self._embedder else find_quick(self._configured)
-        with transaction(connection):
+        with connection.transaction():
             return vectors.use_embedder(
                 connection, embedder.fingerprint, embedder.dimension, asdict(settings or self._settings)
             )
 
     def _fill_batch(
-        self, connection: apsw.Connection, embedder: Embedder, row: EmbedderRow, batch: list[tuple[int, str, str]]
+        self, connection: IndexConnection, embedder: Embedder, row: EmbedderRow, batch: list[tuple[int, str, str]]
     ) -> bool:
         """Embed and store one batch; False when another process rebuilt the index or changed the model meanwhile."""
         found = self._look_up(embedder, {key: text for _, key, text in batch}, _embed_what_passes)
-        with transaction(connection):
+        with connection.transaction():
             known = [(each.embedder_id, each.fingerprint) for each in vectors.list_embedders(connection)]
             if (row.embedder_id, row.fingerprint) not in known:
                 return False
@@ -270,11 +269,11 @@ def _embed_what_passes(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors
     return fresh
 
 
-def _activate(connection: apsw.Connection) -> None:
+def _activate(connection: IndexConnection) -> None:
     """Let the newest vectors take over once none is missing."""
     rows = vectors.list_embedders(connection)
     if rows and (len(rows) > 1 or not rows[-1].active):
-        with transaction(connection):
+        with connection.transaction():
             if not vectors.count_pending(connection):
                 vectors.activate_newest(connection)
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quaid.errors import UNWRITABLE, LockedError, MassRemovalError
-from quaid.index import database
+from quaid.index.sqlite import database
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import ChangeListener
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
+    from quaid.index.sqlite.connection import SqliteIndex
 
 READ_WAIT_MS = 5_000
 """The time that a read waits for another process that is indexing, before it answers from what there is and says so."""
@@ -23,7 +24,7 @@ class IndexFreshness:
     """Asks the cheapest question that is still certain: notifications once a process keeps asking, a sweep before."""
 
     def __init__(
-        self, indexer: Indexer, open_reader: Callable[[], apsw.Connection | None], embed_budget_s: float
+        self, indexer: Indexer, open_reader: Callable[[], IndexConnection | None], embed_budget_s: float
     ) -> None:
         self._indexer = indexer
         self._open_reader = open_reader
@@ -48,7 +49,7 @@ class IndexFreshness:
         # What is written by way of a mapping may leave size and times as they are.
         return self._sync(replace(self._options, only=changed, trust_times=changed is None))
 
-    def rebuild_in_memory(self, known: apsw.Connection | None) -> apsw.Connection:
+    def rebuild_in_memory(self, known: SqliteIndex | None) -> SqliteIndex:
         """Return an index without a file, up to date with the notes; `known` is the one of the question before."""
         return self._indexer.rebuild_in_memory(known)
 

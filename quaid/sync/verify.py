@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from quaid.index import database, vectors
+from quaid.index import contents, vectors
+from quaid.index.sqlite import database
 from quaid.sync.derived_index import DerivedIndex
 
 if TYPE_CHECKING:
-    import apsw
+    from quaid.index.port import IndexConnection
 
 MAX_SHOWN = 20
 
@@ -29,13 +30,13 @@ class Verification:
     differences: tuple[str, ...]
 
 
-def verify(index: DerivedIndex, reader: apsw.Connection) -> Verification:
+def verify(index: DerivedIndex, reader: IndexConnection) -> Verification:
     """Compare the index behind `reader` with one rebuilt from the files, row by row, and check it for damage."""
     rebuilt = index.rebuild_in_memory()
     try:
-        kept, made = Counter(database.dump(reader)), Counter(database.dump(rebuilt))
+        kept, made = Counter(contents.dump(reader)), Counter(contents.dump(rebuilt))
         notes = sum(line.startswith("documents ") for line in made)
-        manifest = database.manifest(rebuilt)
+        manifest = contents.manifest(rebuilt)
     finally:
         rebuilt.close()
     found = [f"only in the index: {line}" for line in sorted((kept - made).elements())]

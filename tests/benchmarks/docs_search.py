@@ -26,8 +26,8 @@ from machine import describe_machine
 from quaid.docs import search
 from quaid.docs.chunks import parse_doc
 from quaid.docs.search import DocHit
-from quaid.index import database
 from quaid.index.matrix import VectorMatrix
+from quaid.index.sqlite import database
 from quaid.model import ParsedDoc
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings

@@ -34,7 +34,8 @@ from scale import PEOPLE, PLACES, THINGS, statement
 from quaid import Memory
 from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.embed import open_embedder
-from quaid.index import database, vectors
+from quaid.index import vectors
+from quaid.index.sqlite import database
 from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import EmbeddingSettings
 from quaid.sqlite import transaction

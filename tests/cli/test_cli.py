@@ -254,7 +254,7 @@ class TestCommands:
         self, vault: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         quaid("sync")
-        from quaid.index import database
+        from quaid.index.sqlite import database
 
         connection, _ = database.connect_writer(state_folder(vault) / "index.db")
         connection.execute("UPDATE documents SET title = 'another' WHERE path = 'facts/bicycle.md'")

@@ -22,7 +22,7 @@ from vaults import Vault, be_calm, copy_vault, wait_for
 from quaid.agents.hosts import HOSTS, InstallOptions, Machine
 from quaid.agents.installation import install
 from quaid.docs.registrar import NewProject
-from quaid.index.database import connect_reader
+from quaid.index.sqlite.database import connect_reader
 from quaid.local import queue
 from quaid.model import CORE_FILES
 from quaid.place import DOCS_FILE, state_folder

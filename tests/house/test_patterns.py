@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import importlib.util
 import pkgutil
 import re
 from collections import defaultdict
@@ -33,6 +34,8 @@ NOT_SO_USED = {
 
 def modules() -> Iterator[tuple[str, object, ast.Module]]:
     for info in pkgutil.walk_packages([str(PACKAGE)], "quaid."):
+        if info.name.startswith("quaid.index.postgres.") and importlib.util.find_spec("psycopg") is None:
+            continue  # only servers have it
         module = importlib.import_module(info.name)
         yield info.name, module, ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
 

@@ -92,7 +92,7 @@ def test_everything_that_is_no_module_travels_too(wheel):
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "quaid").rglob("*")
             if path.is_file() and path.suffix not in {".py", ".pyc"}}  # fmt: skip
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "quaid").rglob("*.py")}
-    assert {"quaid/index/schema.sql", "quaid/py.typed", "quaid/cli/demo_conversation.jsonl"} <= data
+    assert {"quaid/index/sqlite/schema.sql", "quaid/py.typed", "quaid/cli/demo_conversation.jsonl"} <= data
     assert len(template) >= 8
     assert "quaid/data/prompts/rerank.md" in prompts
     assert "quaid/data/hooks/claude-code/.claude-plugin/plugin.json" in names

@@ -15,11 +15,12 @@ from vaults import dump
 
 from quaid.embed.runtime import load_onnxruntime, open_multiply
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
-from quaid.index import database, documents, fulltext, graph, references, vectors
+from quaid.index import contents, documents, fulltext, graph, references, vectors
 from quaid.index import matrix as index_matrix
 from quaid.index.documents import KnownFile
 from quaid.index.matrix import VectorMatrix
-from quaid.index.reader import IndexReader
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
 from quaid.model import Chunk
 from quaid.sqlite import transaction
 from quaid.vault.notes import content_hash
@@ -138,7 +139,7 @@ def test_after_any_changes_the_index_equals_one_made_from_nothing(steps):
     for path, text in sorted(there.items(), reverse=True):
         put(fresh, path, text)
     assert dump(kept) == dump(fresh)
-    assert database.manifest(kept) == database.manifest(fresh)
+    assert contents.manifest(kept) == contents.manifest(fresh)
     embed(kept)
     assert database.find_inconsistencies(kept) == []
     assert vectors.count_pending(kept) == 0
@@ -151,7 +152,7 @@ def test_a_copy_of_an_index_larger_than_the_memory_of_sqlite_is_sound_and_checke
         for half in range(2):  # the first lies in the file, the second in its log alone
             with transaction(writer):
                 for number in range(500):
-                    database.set_meta(writer, f"{half} {number}", "quokka " * 400)
+                    contents.set_meta(writer, f"{half} {number}", "quokka " * 400)
             if not half:
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.copy(source, target)
@@ -166,14 +167,14 @@ def test_a_copy_of_an_index_larger_than_the_memory_of_sqlite_is_sound_and_checke
 
 
 def test_the_manifest_tells_contents_and_paths_apart(index):
-    manifests = {database.manifest(index)}
+    manifests = {contents.manifest(index)}
     put(index, "facts/a.md", "one two three")
-    manifests.add(database.manifest(index))
+    manifests.add(contents.manifest(index))
     put(index, "facts/a.md", "one two four")
-    manifests.add(database.manifest(index))
+    manifests.add(contents.manifest(index))
     documents.remove_document(index, "facts/a.md")
     put(index, "facts/b.md", "one two four")
-    manifests.add(database.manifest(index))
+    manifests.add(contents.manifest(index))
     assert len(manifests) == 4
 
 
@@ -204,7 +205,7 @@ def test_any_file_fits_the_index(path, data):
     connection = database.make_in_memory()
     put(connection, path, data)
     assert documents.count(connection) == 1
-    assert list(database.dump(connection))
+    assert list(contents.dump(connection))
     assert database.find_inconsistencies(connection) == []
     connection.close()
 

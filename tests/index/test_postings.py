@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import apsw
 import pytest
 
-from quaid.index import database, documents, fulltext
+from quaid.index import documents, fulltext
 from quaid.index.documents import KnownFile
 from quaid.index.postings import Postings
+from quaid.index.sqlite import database
 from quaid.vault import notes
 
 WORDS = ["oat", "milk", "tea", "harbour", "violin", "choir", "Maya", "Jon", "plans", "planned", "the", "of", "北京"]

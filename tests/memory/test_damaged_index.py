@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from vaults import Vault, assert_verified, paths
 
-from quaid.index import database
+from quaid.index.sqlite import database
 from quaid.place import state_folder
 from quaid.report.status import status_of
 

@@ -22,7 +22,9 @@ from vaults import Vault, dump, refused
 from quaid import Memory
 from quaid.errors import GitError, RevisionError
 from quaid.history.revisions import parse_moment
-from quaid.index import database, documents, reuse, vectors
+from quaid.index import contents as index_contents
+from quaid.index import documents, vectors
+from quaid.index.sqlite import database, reuse
 from quaid.place import state_folder
 from quaid.sync.as_of import MAX_KEPT, PastIndexes
 
@@ -42,7 +44,7 @@ def contents(path: Path) -> tuple[list[str], str, dict[str, str], list[str]]:
     """All that an index says: its dump, its manifest, what it passed over, and what SQLite finds wrong with it."""
     with closing(database.connect_reader(path)) as index:
         found = database.find_inconsistencies(index)
-        return dump(index), database.manifest(index), documents.list_passed_over(index), found
+        return dump(index), index_contents.manifest(index), documents.list_passed_over(index), found
 
 
 def contents_of_checkout(vault: Vault, revision: str, folder: Path) -> tuple[list[str], str, dict[str, str], list[str]]:
@@ -408,7 +410,7 @@ def service(vault, tmp_path, monkeypatch):
 
 def list_vectors(index) -> dict[str, bytes]:
     """Text -> vector of every chunk that has one."""
-    database.enable_vectors(index)
+    index.vectors.prepare()
     row = vectors.active_embedder(index)
     assert row is not None
     rows = index.execute("SELECT chunk_id, text FROM chunks WHERE embedded = 'ready'").fetchall()

@@ -20,7 +20,7 @@ import damage
 from vaults import Vault
 
 from quaid.embed import EmbeddingCache
-from quaid.index import database
+from quaid.index.sqlite import database
 from quaid.local.database import open_local
 from quaid.local.session_notes import SessionNotes
 from quaid.place import state_folder

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaid.errors import LockedError, VaultReadOnlyError
-from quaid.index import database
+from quaid.index.sqlite import database
 from quaid.janitor import cleanup
 from quaid.settings import DocsSettings, EmbeddingSettings, SyncSettings
 from quaid.sqlite import transaction

@@ -16,8 +16,9 @@ from vaults import FACT, Vault, assert_verified, copy_vault, dump, paths, rebuil
 
 from quaid import Memory
 from quaid.errors import QuaidError
-from quaid.index import database, vectors
+from quaid.index import contents, vectors
 from quaid.index.documents import KnownFile
+from quaid.index.sqlite.connection import SqliteIndex
 from quaid.place import state_folder
 from quaid.sync import diff
 from quaid.sync.derived_index import SyncOptions
@@ -283,14 +284,14 @@ def test_an_index_of_the_first_version_is_built_anew_and_its_vectors_made_again(
         sound = dump(memory.index())
         assert any(line.startswith("episode_words w00001x") for line in sound)
     path = state_folder(vault.root) / "index.db"
-    with closing(apsw.Connection(str(path))) as old:
-        database.enable_vectors(old)
+    with closing(SqliteIndex(str(path))) as old:
+        old.vectors.prepare()
         for table in ("vocabulary", "episode_words"):
             old.execute(f"DROP TABLE {table}")
         old.execute("PRAGMA user_version = 1")
     with vault.memory() as memory:
         assert paths(memory, "w00001x") == {"episodes/2026/11/one.md"}
-        assert database.schema_version(memory.index()) == database.SCHEMA_VERSION
+        assert memory.index().schema_version() == contents.SCHEMA_VERSION
         assert dump(memory.index()) == sound
         assert_verified(memory)
 
@@ -305,8 +306,8 @@ def test_words_that_are_missing_or_left_over_are_seen(vault: Vault) -> None:
         "INSERT INTO fulltext (rowid, text, context, keywords) SELECT max(chunk_id), 'gone', '', '' FROM chunks",
         "DELETE FROM fulltext WHERE rowid = (SELECT max(chunk_id) FROM chunks)",
     ):
-        with vault.memory() as memory, closing(apsw.Connection(str(state_folder(vault.root) / "index.db"))) as other:
-            database.enable_vectors(other)
+        with vault.memory() as memory, closing(SqliteIndex(str(state_folder(vault.root) / "index.db"))) as other:
+            other.vectors.prepare()
             with suppress(apsw.ConstraintError):
                 other.execute(change)
             assert dump(memory.index()) != rebuilt_dump(memory), change

@@ -21,7 +21,8 @@ from watchdog.observers.api import BaseObserver
 
 from quaid import Memory
 from quaid.errors import LockedError
-from quaid.index import database, documents
+from quaid.index import documents
+from quaid.index.sqlite import database
 from quaid.place import state_folder
 from quaid.report.doctor import check_watcher
 from quaid.report.status import status_of

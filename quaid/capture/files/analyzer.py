@@ -34,10 +34,9 @@ from quaid.vault import files, frontmatter, notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.capture.dependencies import Dependencies
     from quaid.capture.writer import Writer
+    from quaid.index.port import IndexConnection
     from quaid.llm import Answer, Models, Prompt
     from quaid.sync.embedding import Progress
 
@@ -248,7 +247,7 @@ class FileAnalyzer:
 
     def _plan_facts(
         self,
-        index: apsw.Connection,
+        index: IndexConnection,
         request: AnalysisRequest,
         found: _FileReading,
         note: str,

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import apsw
 
-from quaid.index import database, fulltext
-from quaid.index.vectors import EmbedderRow
-from quaid.sqlite import BUSY_MS, connect, transaction
+from quaid.index import contents, fulltext
+from quaid.index.port import EmbedderRow
+from quaid.index.sqlite import database
+from quaid.index.sqlite.connection import SqliteIndex
+from quaid.index.sqlite.vectors import enable_vectors
+from quaid.sqlite import BUSY_MS, connect
 
 # Every table whose rows belong to a document, that of the documents first.
 _TABLES = (
@@ -26,20 +29,20 @@ _TABLES = (
 
 
 @contextmanager
-def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connection]:
+def open_new(path: Path, present: Path | None = None) -> Iterator[SqliteIndex]:
     """A new index in a file of its own, on disk when the body ends; SQLite itself keeps `present`, attached under that
     name, from being written. Without an index of this version there, `present` has no rows to give.
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
-    connection = connect(path, flags)
+    connection = connect(path, flags, kind=SqliteIndex)
     try:
         connection.set_busy_timeout(BUSY_MS)
-        database.enable_vectors(connection)
+        enable_vectors(connection)
         # Nobody else knows the file, and until it has its name it may be lost.
         for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
-        with transaction(connection):
+        with connection.transaction():
             database.begin(connection)
         if present is not None:
             with suppress(apsw.CantOpenError):
@@ -54,7 +57,7 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[apsw.Connectio
         os.close(handle)
 
 
-def list_reusable(connection: apsw.Connection, max_bytes: int) -> dict[str, str]:
+def list_reusable(connection: SqliteIndex, max_bytes: int) -> dict[str, str]:
     """Return path -> content hash of the documents whose rows can be taken over as they are. Those that were cut off,
     or would be at `max_bytes`, and those with problems are few and not among them.
     """
@@ -67,7 +70,7 @@ def list_reusable(connection: apsw.Connection, max_bytes: int) -> dict[str, str]
     )
 
 
-def reuse_documents(connection: apsw.Connection, paths: Collection[str]) -> None:
+def reuse_documents(connection: SqliteIndex, paths: Collection[str]) -> None:
     """Take over the documents at `paths`, with no vectors yet, into an index that is still empty."""
     connection.execute("CREATE TEMP TABLE reused (doc_id INTEGER PRIMARY KEY)")
     if not paths:
@@ -84,7 +87,7 @@ def reuse_documents(connection: apsw.Connection, paths: Collection[str]) -> None
     fulltext.insert_again(connection)
 
 
-def reuse_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
+def reuse_vectors(connection: SqliteIndex, row: EmbedderRow) -> None:
     """Take over the vectors that the other index has of this embedder for chunks that were carried over, in the same
     transaction as those: after it a number may mean another chunk.
     """
@@ -106,6 +109,6 @@ def reuse_vectors(connection: apsw.Connection, row: EmbedderRow) -> None:
     )
 
 
-def _has_present(connection: apsw.Connection) -> bool:
+def _has_present(connection: SqliteIndex) -> bool:
     attached = any(name == "present" for _, name, _ in connection.execute("PRAGMA database_list"))
-    return attached and connection.pragma("user_version", schema="present") == database.SCHEMA_VERSION
+    return attached and connection.pragma("user_version", schema="present") == contents.SCHEMA_VERSION

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import apsw
 
-from quaid.index import database
-from quaid.sqlite import Database
+from quaid.index.sqlite import database
+from quaid.index.sqlite.connection import SqliteIndex
 
 
 class IndexReader:
@@ -17,9 +17,9 @@ class IndexReader:
     def __init__(self, path: Path, owners: Callable[[], Collection[str]] | None = None) -> None:
         self._path = path
         self._owners = owners
-        self._connection: Database | None = None
+        self._connection: SqliteIndex | None = None
 
-    def open(self) -> apsw.Connection | None:
+    def open(self) -> SqliteIndex | None:
         """Return the connection, None when there is no index (yet)."""
         if self._connection is not None and not self._connection.is_current():
             self.close()

@@ -1,0 +1,76 @@
+"""An index as a whole: what it says of itself, and what makes two of them equal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from quaid.index.port import IndexConnection
+
+SCHEMA_VERSION = 8
+GENERATION = "generation"
+"""The fact that is another random word each time an index is begun."""
+SHARED_ATTEMPTS = 3
+# What is compared between two indexes: everything but row numbers, file times and how far embedding has come.
+_DUMPED = {
+    "documents": "path, content_hash, id, kind, type, title, text_hash, status, owner, privacy, confidence, "
+    "durability, speaker, source, session, project, technical, pinned, verified, confirmations, created, "
+    "valid_from, valid_until, superseded_by, problems",
+    "chunks": "path, ordinal, text, context, keywords, turn, chunks.speaker, said_at, passage, text_key",
+    "passages": "path, ordinal, heading, passages.text, first_line, last_line",
+    "names": "path, position, name_key, name",
+    "edges": "path, subject_key, relation, object_key, subject, object",
+    "links": "path, target_key",
+    "citations": "path, episode, turn",
+}
+
+
+def get_meta(connection: IndexConnection, key: str) -> str | None:
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_meta(connection: IndexConnection, key: str, value: str) -> None:
+    connection.execute("DELETE FROM meta WHERE key = ?", (key,))
+    connection.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (key, value))
+
+
+def manifest(connection: IndexConnection) -> str:
+    """Return SHA-256 of the schema version and of every (path, content hash): equal on any two machines with equal
+    files.
+    """
+    import hashlib
+
+    digest = hashlib.sha256(f"quaid index {SCHEMA_VERSION}\n".encode())
+    for path, content_hash in connection.execute("SELECT path, content_hash FROM documents ORDER BY path"):
+        digest.update(f"{content_hash} {path}\n".encode())
+    return digest.hexdigest()
+
+
+def dump(connection: IndexConnection) -> Iterator[str]:
+    """Return the index as sorted lines of JSON, without row numbers: two indexes are equal when their dumps are."""
+    for table, columns in _DUMPED.items():
+        source = table if table == "documents" else f"{table} JOIN documents USING (doc_id)"
+        picked = columns if table == "documents" else f"documents.{columns}"
+        for row in sorted(
+            json.dumps(row, ensure_ascii=False) for row in connection.execute(f"SELECT {picked} FROM {source}")
+        ):
+            yield f"{table} {row}"
+
+
+@contextmanager
+def shared_snapshot(one: IndexConnection, other: IndexConnection) -> Iterator[IndexConnection]:
+    """Let all that is read meanwhile through `one` and through the yielded connection be of one moment. That is
+    `other`, or `one` itself where others write too often for two to begin between two writes.
+    """
+    for _ in range(SHARED_ATTEMPTS):
+        before = other.version()
+        with one.snapshot():
+            one.version()  # a transaction begins with its first read
+            with other.snapshot():
+                if other.version() == before:  # nobody wrote between the two
+                    yield other
+                    return
+    with one.snapshot():
+        yield one

@@ -1,0 +1,226 @@
+"""A connection to the index of one vault that PostgreSQL keeps."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import psycopg
+from psycopg_pool import ConnectionPool
+
+from quaid.errors import LockedError
+from quaid.index import contents
+from quaid.index.port import Values
+from quaid.index.postgres import statements
+from quaid.index.postgres.vectors import PgVectors
+from quaid.index.postgres.words import PgWords
+
+Raw: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+TABLES = (
+    "documents", "chunks", "passages", "names", "edges", "links", "citations", "passed_over", "postings", "lengths",
+    "episode_postings", "episode_lengths", "embedders", "vectors", "meta",
+)  # fmt: skip
+OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
+"""Tables whose rows go with their document."""
+_CASCADED = frozenset(OF_A_NOTE)
+_NUMBERED = {
+    "documents": ("doc_id", "last_document"), "chunks": ("chunk_id", "last_chunk"),
+    "embedders": ("embedder_id", "last_embedder"),
+}  # fmt: skip
+_BEGIN = (
+    "SELECT set_config('quaid.vault', %s, true), set_config('quaid.owners', %s, true), "
+    "set_config('search_path', %s, true), set_config('lock_timeout', %s, true)"
+)
+_COUNTERS = "version, last_document, last_chunk, last_embedder"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The rows of one vault: its number, where they are looked for, and `owners`, a JSON list of who asks."""
+
+    vault: int
+    name: str
+    search_path: str
+    owners: str = ""
+
+
+@dataclass(slots=True)
+class _Work:
+    """A transaction that is under way on a connection of the pool."""
+
+    raw: Raw
+    version: int = 0
+    writes: int = 0
+    last: dict[str, int] = field(default_factory=dict)
+
+
+class Found:
+    """The rows of a statement."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._rows = iter(rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+    def __next__(self) -> Any:
+        return next(self._rows)
+
+    def fetchone(self) -> Any | None:
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self._rows)
+
+    @property
+    def get(self) -> Any:
+        row = self.fetchone()
+        return None if row is None else row[0]
+
+
+class PostgresIndex:
+    """The port of `quaid.index.port`, kept by PostgreSQL.
+
+    It takes a connection from the pool for a transaction or a snapshot, and for a statement outside of both; the vault
+    is a setting of that transaction alone. Each thread has its own; only one may write.
+    """
+
+    def __init__(self, pool: ConnectionPool[Raw], place: Place) -> None:
+        self._pool = pool
+        self.place = place
+        self._under_way = threading.local()
+        self.words = PgWords(self)
+        self.vectors = PgVectors(self)
+
+    @property
+    def _work(self) -> _Work | None:
+        return getattr(self._under_way, "work", None)
+
+    @property
+    def name(self) -> str:
+        return f"{self.place.name}:{self.place.vault}"
+
+    def execute(self, statement: str, values: Values = (), /) -> Found:
+        translated = statements.translate(statement)
+        with self._working(translated.writes) as work:
+            work.writes += translated.writes
+            cursor = work.raw.execute(translated.sql, statements.bind(translated, values))
+            return Found(cursor.fetchall() if cursor.description else ())
+
+    def executemany(self, statement: str, values: Iterable[Values], /) -> None:
+        """Run an INSERT with all its rows at once, another statement with one after the other."""
+        rows = list(values)
+        if not rows:
+            return
+        head, mark, _ = statement.partition(" VALUES ")
+        if mark:
+            table = head.split()[2]
+            self._insert_rows(
+                head, [statements.shorten(list(row)) if table in statements.KEYED else row for row in rows]
+            )
+            return
+        with self._working(writes=True):
+            for row in rows:
+                self.execute(statement, row)
+
+    def _insert_rows(self, head: str, rows: Sequence[Values]) -> None:
+        one = f"({','.join('?' * len(rows[0]))})"
+        self.execute(f"{head} VALUES {','.join([one] * len(rows))}", [value for row in rows for value in row])
+
+    def insert(self, table: str, columns: str, values: Sequence[Any], /) -> int:
+        """Add a row with the next number of the vault."""
+        column, counter = _NUMBERED[table]
+        with self._working(writes=True) as work:
+            number = work.last[counter] = work.last[counter] + 1
+            row = statements.shorten(values) if table in statements.KEYED else values
+            marks = ",".join("?" * (1 + len(row)))
+            self.execute(f"INSERT INTO {table} ({column}, {columns}) VALUES ({marks})", [number, *row])
+        return number
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self._transaction()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Hold the row of the vault, which only one writer can: so none reads what another is about to change."""
+        assert self._work is None, "a transaction is under way"
+        with self._begun("BEGIN") as work:
+            ask = f"SELECT {_COUNTERS} FROM quaid.vaults WHERE vault = %s FOR UPDATE"
+            try:
+                row = work.raw.execute(ask, (self.place.vault,)).fetchone()
+            except psycopg.errors.LockNotAvailable as error:
+                raise LockedError("Another Quaid process is updating the index") from error
+            assert row is not None, "the vault has gone"
+            work.version, work.last = row[0], dict(zip(_COUNTERS.split(", ")[1:], row[1:], strict=True))
+            yield
+            self.words.flush()
+            counters = ", ".join(f"{name} = %({name})s" for name in work.last)
+            work.raw.execute(
+                f"UPDATE quaid.vaults SET version = version + 1, {counters} WHERE vault = %(vault)s",
+                {**work.last, "vault": self.place.vault},
+            )
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read one moment, the one of the transaction that is under way where there is one."""
+        if self._work is not None:
+            yield
+            return
+        with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as work:
+            ask = "SELECT version FROM quaid.vaults WHERE vault = %s"
+            row = work.raw.execute(ask, (self.place.vault,)).fetchone()
+            work.version = row[0] if row else -1
+            yield
+
+    @contextmanager
+    def _begun(self, begin: str) -> Iterator[_Work]:
+        with self._pool.connection() as raw:
+            settings = (str(self.place.vault), self.place.owners, self.place.search_path, "30s")
+            raw.execute(begin)
+            try:
+                raw.execute(_BEGIN, settings)
+                self._under_way.work = _Work(raw)
+                yield self._under_way.work
+            except BaseException:
+                self.words.forget()
+                with suppress(psycopg.Error):  # the connection may be gone, and the transaction with it
+                    raw.execute("ROLLBACK")
+                raise
+            finally:
+                self._under_way.work = None
+            raw.execute("COMMIT")
+
+    @contextmanager
+    def _working(self, writes: bool) -> Iterator[_Work]:
+        """Yield the transaction that is under way, else one for what the body does."""
+        if self._work is None:
+            with self.transaction() if writes else self.snapshot():
+                assert self._work is not None
+                yield self._work
+        else:
+            yield self._work
+
+    def version(self) -> tuple[int, int]:
+        with self._working(writes=False) as work:
+            return work.version, work.writes
+
+    def schema_version(self) -> int:
+        """Return the one of this Quaid: a server of another has another database."""
+        return contents.SCHEMA_VERSION
+
+    def clear(self) -> None:
+        """Forget the rows of the vault, and begin anew under a new generation; its numbers go on."""
+        self.words.forget()
+        for table in TABLES:
+            if table not in _CASCADED:
+                self.execute(f"DELETE FROM {table}")
+        contents.set_meta(self, contents.GENERATION, os.urandom(8).hex())
+
+    def close(self) -> None:
+        """Nothing is open between two transactions."""

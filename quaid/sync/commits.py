@@ -1,0 +1,105 @@
+"""A commit of a bare repository -> the index of its vault, on a server that has no files of it.
+
+What stands in a commit never changes, so no time or size is looked at: the index notes up to which commit it says what
+the repository says, git names the notes in which another commit differs, and only these are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from quaid.history.bare import open_revisions
+from quaid.index import contents, documents
+from quaid.index.documents import KnownFile
+from quaid.settings import Settings
+from quaid.sync.as_of import CommitContents, list_contents
+from quaid.sync.embedding import Embedding, Filled, Progress, ignore_progress
+from quaid.vault import notes
+from quaid.vault.layout import Layout
+
+if TYPE_CHECKING:
+    from quaid.history.revisions import Revisions, TreeFile
+    from quaid.index.port import IndexConnection
+
+ATTRIBUTES = ".gitattributes"
+COMMIT = "commit"
+MAX_PATH = 600
+"""Characters of a path that any engine can look up."""
+_MADE_WITH = "made_with"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReport:
+    """What changed in the index: notes that were read, notes that went; `rebuilt` says that it was made anew. `filled`
+    tells of the vectors.
+    """
+
+    commit: str
+    read: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    rebuilt: bool = False
+    filled: Filled = field(default_factory=Filled)
+
+
+def index_commit(
+    index: IndexConnection, repository: Path, commit: str, settings: Settings, embedding: Embedding | None = None,
+    progress: Progress = ignore_progress,
+) -> CommitReport:  # fmt: skip
+    """Bring `index` to what the bare `repository` holds at `commit`, whatever it held before, in one transaction; then
+    embed what has no vector yet.
+
+    Raises:
+        RevisionError: there is no such commit, or no vault at it.
+        GitError: the repository cannot be read.
+        LockedError: another process has been writing the index for too long.
+    """
+    revisions = open_revisions(repository)
+    point = revisions.find(commit)
+    found = list_contents(revisions, point, commit)
+    with index.transaction():
+        report = _write_words(index, revisions, found, settings, progress)
+    if embedding is None:
+        return report
+    filled = embedding.fill(index, progress, budget_s=None, fetch=False)
+    return replace(report, filled=filled)
+
+
+def _write_words(
+    index: IndexConnection, revisions: Revisions, found: CommitContents, settings: Settings, progress: Progress
+) -> CommitReport:
+    layout, max_bytes = Layout.of(settings.vault), settings.sync.max_note_bytes
+    made_with = f"{contents.SCHEMA_VERSION} {max_bytes} {layout!r}"
+    before = contents.get_meta(index, COMMIT)
+    is_other = before is not None and contents.get_meta(index, _MADE_WITH) != made_with
+    rebuilt = is_other or (before is not None and not revisions.has_commit(before))
+    if rebuilt:
+        index.clear()
+        before = None
+    listed, too_long = _split(found.notes)
+    known = {path for path, _ in documents.list_known(index)}
+    changed = {file.rel_path for files in revisions.compare(before, found.point.id) for file in files if file}
+    if any(PurePosixPath(path).name == ATTRIBUTES for path in changed):  # which say how git hands out every file
+        changed = set(listed)
+    wanted = [listed[path] for path in sorted((listed.keys() - known) | changed) if path in listed]
+    gone = sorted(known - listed.keys())
+    for path in gone:
+        documents.remove_document(index, path)
+    for done, (path, data) in enumerate(revisions.read_files(wanted)):
+        progress("Reading the commit", done, len(wanted))
+        note = notes.parse_note(path, data, max_bytes, layout)
+        documents.replace_document(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
+    documents.replace_passed_over(index, {**found.passed_over, **too_long})
+    contents.set_meta(index, COMMIT, found.point.id)
+    contents.set_meta(index, _MADE_WITH, made_with)
+    return CommitReport(found.point.id, tuple(file.rel_path for file in wanted), tuple(gone), rebuilt)
+
+
+def _split(files: Iterable[TreeFile]) -> tuple[dict[str, TreeFile], dict[str, str]]:
+    """Return the notes by their path, and those whose path is too long, with the reason why they are passed over."""
+    listed = {file.rel_path: file for file in files}
+    long = [path for path in listed if len(path) > MAX_PATH]
+    reason = f"has a path of more than {MAX_PATH} characters"
+    return {path: listed[path] for path in listed if path not in long}, {path[:MAX_PATH]: reason for path in long}
