@@ -16,9 +16,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))
+from git_server import make_server
 
 SECRET = "a-secret-of-the-webhook"
 MAYA = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org")
@@ -41,12 +43,21 @@ class Postgres:
         self.address: str = self._server.get_uri()
 
     def make_database(self, name: str) -> str:
+        """A database with the tables of Quaid; its address for servers, whose role is a plain one."""
         import psycopg
+
+        from quaid.server.database import install
 
         with psycopg.connect(self.address, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
             connection.execute(f'CREATE DATABASE "{name}"')
-        return self.address.replace("/postgres?", f"/{name}?")
+            if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'quaid_server'").fetchone() is None:
+                connection.execute("CREATE ROLE quaid_server LOGIN")
+        owner = self.address.replace("/postgres?", f"/{name}?")
+        address = owner.replace("postgres:@", "quaid_server:@")
+        install(owner, address)
+        install(owner, address)
+        return address
 
     def restart(self) -> None:
         """Cut every connection, as a restart does."""
@@ -61,26 +72,12 @@ class Postgres:
 
 
 class GitHost:
-    """Bare repositories in a folder, served by git's own http-backend on loopback."""
+    """Bare repositories in a folder, served on loopback by the server of deploy/."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        host = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                host._answer(self)
-
-            do_POST = do_GET  # noqa: N815
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
+        self._http = make_server(folder, "127.0.0.1", 0)
         self.port: int = self._http.server_address[1]
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
@@ -134,33 +131,6 @@ class GitHost:
         hook.write_text(f"#!/bin/sh\necho '{reason}' >&2\nexit 1\n")
         hook.chmod(0o755)
 
-    def _answer(self, request: BaseHTTPRequestHandler) -> None:
-        path, _, query = request.path.partition("?")
-        length = int(request.headers.get("Content-Length") or 0)
-        if request.headers.get("Transfer-Encoding") == "chunked":
-            body = b""
-            while size := int(request.rfile.readline(), 16):
-                body += request.rfile.read(size)
-                request.rfile.readline()
-            request.rfile.readline()
-        else:
-            body = request.rfile.read(length)
-        env = {
-            "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(self.folder), "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path,
-            "QUERY_STRING": query, "REQUEST_METHOD": request.command, "CONTENT_TYPE": request.headers.get("Content-Type", ""),
-            "CONTENT_LENGTH": str(len(body)), "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""),
-            "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""), "REMOTE_USER": "server", "REMOTE_ADDR": "127.0.0.1",
-        }  # fmt: skip
-        done = subprocess.run(["git", "http-backend"], input=body, capture_output=True, env=env, check=False)
-        head, _, out = done.stdout.partition(b"\r\n\r\n")
-        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
-        request.send_response(int(headers.pop("Status", "200 OK").split()[0]))
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.send_header("Content-Length", str(len(out)))
-        request.end_headers()
-        request.wfile.write(out)
-
 
 def run_git(folder: Path, *args: str, stdin: bytes | None = None) -> str:
     done = subprocess.run(["git", *MAYA, *args], cwd=folder, capture_output=True, check=False, input=stdin)
@@ -209,7 +179,7 @@ class ServerProcess:
             self.wait_until_ready()
         return self
 
-    def wait_until_ready(self, within_s: float = 30.0) -> None:
+    def wait_until_ready(self, within_s: float = 120.0) -> None:
         until = time.monotonic() + within_s
         while time.monotonic() < until:
             if get(f"{self.url}/readyz")[0] == 200:

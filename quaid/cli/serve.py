@@ -27,7 +27,8 @@ FILE = "server.toml"
 def run_serve(
     ctx: typer.Context,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="ACTION", help="run, status, vault …, token …", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="ACTION", help="run, setup, status, vault …, token …", show_default=False),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The configuration of the server.", show_default=False)
@@ -43,6 +44,7 @@ def run_serve(
 
     \b
     run                       serve until stopped (the default)
+    setup ADDRESS             make the tables, in the database as its owner reaches it
     status                    the vaults, what waits, and what fails
     vault add NAME ADDRESS    serve a repository
     vault remove NAME         serve it no longer; the repository stays
@@ -60,8 +62,11 @@ def run_serve(
     action, *rest = words or ["run"]
     known: dict[str, Callable[[], None]] = {
         "run": lambda: _run(_load(config)),
+        "setup": lambda: _set_up(invocation, _load(config), rest),
         "status": lambda: _with_database(_load(config), lambda database: _show_status(invocation, database)),
-        "vault": lambda: _with_database(_load(config), lambda database: _vault(invocation, database, rest, branch)),
+        "vault": lambda: _with_database(
+            _load(config), lambda database: _vault(invocation, database, _load(config), rest, branch)
+        ),
         "token": lambda: _with_database(
             _load(config), lambda database: _token(invocation, database, rest, grant or [], owner, metrics=metrics)
         ),
@@ -84,6 +89,16 @@ def _run(config: ServerConfig) -> None:
     from quaid.server.vault_server import VaultServer
 
     serve(VaultServer(config))
+
+
+def _set_up(invocation: Invocation, config: ServerConfig, words: Sequence[str]) -> None:
+    if len(words) != 1:
+        raise UsageError("Give the address of the database as its owner reaches it: quaid serve setup ADDRESS")
+    _need_driver()
+    from quaid.server.database import install
+
+    install(words[0], config.database)
+    invocation.tell(lambda: f"{styled('Ready', 'green')}: quaid serve", outcome="ready")
 
 
 def _need_driver() -> None:
@@ -122,8 +137,9 @@ def _render_status(counted: Row, vaults: Sequence[ServedVault]) -> str:
     return paragraphs(head, columns(rows) if rows else "Add one with: quaid serve vault add NAME ADDRESS")
 
 
-def _vault(invocation: Invocation, database: Database, words: Sequence[str], branch: str) -> None:
+def _vault(invocation: Invocation, database: Database, config: ServerConfig, words: Sequence[str], branch: str) -> None:
     from quaid.server.catalogue import Catalogue, shown_address
+    from quaid.server.indexes import Indexes
 
     catalogue = Catalogue(database)
     match words:
@@ -134,7 +150,10 @@ def _vault(invocation: Invocation, database: Database, words: Sequence[str], bra
                 lambda: f"{styled('Added', 'green')}: {name}, {shown}", name=name, address=shown, outcome="added"
             )
         case ["remove", name]:
-            catalogue.remove(name)
+            indexes = Indexes(config.database, 1)
+            indexes.open()
+            indexes.forget(catalogue.remove(name))
+            indexes.close()
             invocation.tell(lambda: f"{styled('Removed', 'green')}: {name}", name=name, outcome="removed")
         case _:
             raise UsageError("Give: quaid serve vault add NAME ADDRESS, or: quaid serve vault remove NAME")

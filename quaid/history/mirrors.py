@@ -7,7 +7,6 @@ the number of its files before any of them is looked at. No configuration, hook 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ from quaid.errors import GitError, QuaidError
 from quaid.history.git_process import QUIET, execute, explain, quiet_environment, streaming
 from quaid.history.network import Line, Pushed
 from quaid.history.repository import Repository
+from quaid.history.vault_history import History
+from quaid.settings import GitSettings
 
 MIRRORED = "refs/quaid/mirrored"
 _BLOCK = 1 << 16
@@ -71,6 +72,8 @@ class Mirror:
         head = self.head()
         if head is not None:
             self._check_files(head)
+            # What git calls HEAD here. It is not fetched to: git would take it for a branch that is being worked on.
+            _run(self.folder, ["update-ref", f"refs/heads/{self.branch}", head])
         return head
 
     def head(self) -> str | None:
@@ -85,34 +88,28 @@ class Mirror:
         return out.decode("ascii", "replace").strip() if code == 0 else None
 
     def exists(self) -> bool:
+        """Return whether anything was fetched."""
         return (self.folder / "HEAD").is_file()
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """Return a file as `commit` has it, None where it has none."""
+        code, out, _ = _run(self.folder, ["cat-file", "blob", f"{commit}:{path}"])
+        return out if code == 0 else None
+
+    def open_history(self, settings: GitSettings) -> History:
+        """Return the history up to the newest commit, to be read."""
+        return History(self.folder, settings, self.repository)
 
     def includes(self, commit: str, older: str) -> bool:
         """Return whether `commit` has `older` among what it was made from, or is it."""
         return _run(self.folder, ["merge-base", "--is-ancestor", older, commit])[0] == 0
-
-    def find_call(self, trailer: str, commit: str, limit: int) -> str | None:
-        """Return the newest of the last `limit` commits up to `commit` whose message has the line `trailer`."""
-        args = ["log", "--no-show-signature", f"-n{limit}", "--format=%H%x00%B%x01", commit, "--"]
-        code, out, said = _run(self.folder, args)
-        if code:
-            raise explain("read the history", said, self.folder)
-        for entry in out.decode("utf-8", "replace").split("\x01"):
-            commit_id, _, message = entry.strip().partition("\0")
-            if trailer in message.splitlines():
-                return commit_id
-        return None
-
-    def remove(self) -> None:
-        """Throw it away; the next fetch makes a new one."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _line(self) -> Line:
         return Line(self.folder, self.address, self.limits.timeout_s, max_bytes=self.limits.max_bytes)
 
     def _make(self) -> None:
         if not self.exists():
-            _init(self.folder, "--bare")
+            _init(self.folder, "--bare", "-b", self.branch)
 
     def _check_files(self, commit: str) -> None:
         """Refuse a tree with too many files; one made of a few folders that hold each other has billions."""

@@ -4,8 +4,10 @@ request.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -14,12 +16,14 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult
 
+from quaid.federation import Federation, Question
 from quaid.mcp.recall_tools import RecallTools
+from quaid.mcp.review_tools import ReviewTools
 from quaid.mcp.server import Server
-from quaid.mcp.toolbox import Tool
 from quaid.mcp.write_tools import WriteTools
 from quaid.resident.worker import Reporter
 from quaid.server import log
+from quaid.server.served_memory import ServedMemory
 from quaid.server.tokens import Caller
 from quaid.server.vault_server import VaultServer
 
@@ -27,21 +31,29 @@ if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
     from quaid.mcp.workers import Workers
     from quaid.memory import Memory
+    from quaid.model import Recall
+    from quaid.resident.worker import Worker
 
 T = TypeVar("T")
 SCOPES = {
     "memory_store": "write", "memory_forget": "write", "memory_restore": "write", "memory_create_edge": "write",
+    "memory_questions": "review", "memory_answer": "review",
 }  # fmt: skip
 """What a tool takes beside `read`."""
+OF_ALL = ("memory_recall", "memory_get", "memory_search")
+"""The tools that ask several vaults at once."""
 READING = ("memory_recall", "memory_get", "memory_search", "memory_history")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedCall:
-    """The request that a tool answers: who asks, of which vault, under which key it may be repeated, its id."""
+    """The request that a tool answers: who asks, of which vault, which scope that takes, under which key it may be
+    repeated, its id.
+    """
 
     caller: Caller
     vault: str
+    scope: str = "read"
     key: str = ""
     request: str = ""
 
@@ -51,14 +63,17 @@ current: ContextVar[ServedCall] = ContextVar("current")
 
 
 class ServedTools(Server):
-    """An MCP server whose tools answer from the vault that the request names."""
+    """An MCP server whose tools answer from the vault that the request names, or, `of_several`, from all that
+    the caller may read.
+    """
 
-    def __init__(self, server: VaultServer) -> None:
+    def __init__(self, server: VaultServer, *, of_several: bool = False) -> None:
         self._server = server
-        # It offers what the tools ask of the workers of one vault.
-        workers = cast("Workers", _ServedWorkers(server))
-        tools = [*RecallTools(workers).tools(), *WriteTools(workers).tools()]
-        super().__init__(workers, served=list(_select(tools)))
+        # Both offer what the tools ask of the workers of one vault.
+        workers = cast("Workers", _WorkersOfAll(server) if of_several else _ServedWorkers(server))
+        groups = (RecallTools(workers), WriteTools(workers), ReviewTools(workers))
+        names = OF_ALL if of_several else (*READING, *SCOPES)
+        super().__init__(workers, served=[tool for group in groups for tool in group.tools() if tool.name in names])
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -76,21 +91,19 @@ class ServedTools(Server):
             self._server.time_tool(known, started, outcome)
             ms = round((time.perf_counter() - started) * 1000)
             log.write_line(
-                "tool", request=call.request, client=call.caller.client, vault=call.vault, tool=known,
+                "tool", request=call.request, client=call.caller.client, vault=call.vault or None, tool=known,
                 outcome=outcome, ms=ms,
             )  # fmt: skip
         return result
 
 
-def _select(tools: list[Tool]) -> Iterator[Tool]:
-    """What asks a model or needs this machine's own files is not among them."""
-    return (tool for tool in tools if tool.name in SCOPES or tool.name in READING)
-
-
 class _ServedWorkers:
     """What the tools know as the workers of a vault."""
 
+    federation: Federation | None = None
+
     def __init__(self, server: VaultServer) -> None:
+        self._server = server
         self.root = server.config.place
         self.reading = self.slow = _Reading(server)
         self.writing = _Writing(server)
@@ -103,13 +116,43 @@ class _ServedWorkers:
         return True
 
 
+class _WorkersOfAll(_ServedWorkers):
+    """The same for all vaults that the caller may read."""
+
+    @property
+    def federation(self) -> Federation:  # type: ignore[override] # it differs from request to request
+        return _ServedFederation(self._server, current.get().caller)
+
+
+class _ServedFederation(Federation):
+    """The vaults that a caller may read, asked as one; which questions they are asked is not recorded."""
+
+    def __init__(self, server: VaultServer, caller: Caller) -> None:
+        workers = {name: _Reading(server, caller, name) for name in caller.list_readable()}
+        super().__init__(cast("Mapping[str, Worker]", workers))
+
+    def recall(self, question: Question, among: Collection[str] = ()) -> Recall:
+        """Return the memories of all of them, or of those in `among`, that answer, best first. Raises as ever."""
+        return super().recall(question._replace(keep=False), among)
+
+
 class _Reading:
-    def __init__(self, server: VaultServer) -> None:
+    """Asks a vault: the one of the request, or the one that it is made for."""
+
+    def __init__(self, server: VaultServer, caller: Caller | None = None, vault: str = "") -> None:
         self._server = server
+        self._caller = caller
+        self._vault = vault
+
+    def submit(self, job: Callable[[Memory], T]) -> Future[T]:
+        caller, vault = self._caller, self._vault
+        if caller is None:
+            call = current.get()
+            caller, vault = call.caller, call.vault
+        return self._server.read(caller, vault, cast("Callable[[ServedMemory], T]", job))
 
     async def run(self, job: Callable[[Memory], T], _report: Reporter | None = None) -> T:
-        call = current.get()
-        return await self._server.read(call.caller, call.vault, job)
+        return await asyncio.wrap_future(self.submit(job))
 
 
 class _Writing:
@@ -118,4 +161,4 @@ class _Writing:
 
     async def run(self, job: Callable[[Memory], WriteResult], _report: Reporter | None = None) -> WriteResult:
         call = current.get()
-        return await self._server.write(call.caller, call.vault, call.key, job)
+        return await self._server.write(call.caller, call.vault, call.key, job, call.scope)

@@ -42,21 +42,23 @@ _REQUEST_ID = re.compile(r"[\w.:@/+=-]{1,100}")
 
 def make_app(server: VaultServer) -> ASGIApp:
     """The ASGI application. It starts `server` and closes it at the end."""
-    tools = ServedTools(server)
     # A token, which no page of a browser has, stands before everything; `_Door` looks at the origin.
-    inner = tools.streamable_http_app(
-        streamable_http_path="/mcp",
-        stateless_http=True,
-        json_response=True,
-        max_request_body_size=server.config.max_body_bytes,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    of_one, of_all = (
+        ServedTools(server, of_several=several).streamable_http_app(
+            streamable_http_path="/mcp",
+            stateless_http=True,
+            json_response=True,
+            max_request_body_size=server.config.max_body_bytes,
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        for several in (False, True)
     )
 
     @asynccontextmanager
     async def live(_app: Starlette) -> AsyncIterator[None]:
         await asyncio.to_thread(server.start)
         try:
-            async with inner.router.lifespan_context(inner):
+            async with of_one.router.lifespan_context(of_one), of_all.router.lifespan_context(of_all):
                 yield
         finally:
             await asyncio.to_thread(server.close)
@@ -69,7 +71,8 @@ def make_app(server: VaultServer) -> ASGIApp:
         Route("/hooks/push", operations.hear_push, methods=["POST"]),
         Route(METADATA, operations.show_metadata),
         Route(METADATA + "/{rest:path}", operations.show_metadata),
-        Route("/v/{vault}/mcp", _Door(server, inner)),
+        Route("/v/{vault}/mcp", _Door(server, of_one)),
+        Route("/mcp", _Door(server, of_all)),
     ]
     return _Watched(server, Starlette(routes=routes, lifespan=live, exception_handlers={QuaidError: _explain}))
 
@@ -133,12 +136,15 @@ class _Door:
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        vault = str(scope["path_params"]["vault"])
+        vault, needed = str(scope["path_params"].get("vault", "")), "read"  # none stands for all that one may read
         try:
             caller = await self._admit(scope)
-            self._server.check_scope(caller, vault, "read")
+            if vault or not caller.list_readable():
+                self._server.check_scope(caller, vault, "read")
             body = await _read_body(receive, self._server.config.max_body_bytes)
-            self._server.check_scope(caller, vault, _scope_of(body))
+            if vault:
+                needed = _scope_of(body)
+                self._server.check_scope(caller, vault, needed)
         except _RefusedError as refused:
             await refused.response(scope, receive, send)
         except VaultUnknownError as error:
@@ -147,7 +153,7 @@ class _Door:
             await _forbidden(self._server, error)(scope, receive, send)
         else:
             key = (_header(scope, b"idempotency-key") or "")[:MAX_KEY]
-            call = ServedCall(caller, vault, key, scope["state"].get("request", ""))
+            call = ServedCall(caller, vault, needed, key, scope["state"].get("request", ""))
             await self._pass_on(call, scope, _replay(body, receive), send)
 
     async def _admit(self, scope: Scope) -> Caller:

@@ -35,7 +35,7 @@ class VaultUnknownError(QuaidError):
 @dataclass(frozen=True, slots=True)
 class ServedVault:
     """A vault of the catalogue. `head` is the commit that its remote was last seen at, `indexed` the one that its index
-    holds; `failures` counts those in a row, `problem` is the last one.
+    holds, with `config` as its quaid.toml; `failures` counts those in a row, `problem` is the last one.
     """
 
     vault: int
@@ -44,8 +44,14 @@ class ServedVault:
     branch: str
     head: str | None = None
     indexed: str | None = None
+    config: str = ""
     failures: int = 0
     problem: str = ""
+
+    @property
+    def key(self) -> str:
+        """What tells its index from that of any other vault, one of the same name before it too."""
+        return f"{self.vault}-{self.name}"
 
     @classmethod
     def of(cls, row: Row) -> ServedVault:
@@ -90,10 +96,12 @@ class Catalogue:
         self.queue(row["vault"], "added")
         return ServedVault.of(row)
 
-    def remove(self, name: str) -> None:
-        """Serve a vault no longer; its repository stays. Raises BadInputError: there is none."""
-        if not self._database.change("DELETE FROM quaid_server.vaults WHERE name = %s", (name,)):
+    def remove(self, name: str) -> ServedVault:
+        """Serve a vault no longer, and return it; its repository stays. Raises BadInputError: there is none."""
+        rows = self._database.ask("DELETE FROM quaid_server.vaults WHERE name = %s RETURNING *", (name,))
+        if not rows:
             raise BadInputError(f"There is no vault {name!r}. See them with: quaid serve status")
+        return ServedVault.of(rows[0])
 
     def find(self, name: str) -> ServedVault:
         """Return the vault of this name. Raises VaultUnknownError."""
@@ -154,17 +162,17 @@ class Catalogue:
             return None
         return Job(ServedVault.of(rows[0]), rows[0]["asked"], rows[0]["queued_at"], holder)
 
-    def finish(self, job: Job, commit: str | None) -> None:
+    def finish(self, job: Job, commit: str | None, config: str) -> None:
         """Say that the index holds `commit`. What was asked for meanwhile stays in the queue."""
         with self._database.transaction() as connection:
             connection.execute(
                 "DELETE FROM quaid_server.jobs WHERE vault = %s AND asked = %s", (job.vault.vault, job.asked)
             )
-            connection.execute(_INDEXED, {"vault": job.vault.vault, "commit": commit})
+            connection.execute(_INDEXED, {"vault": job.vault.vault, "commit": commit, "config": config})
 
-    def keep_indexed(self, vault: int, commit: str) -> None:
+    def keep_indexed(self, vault: int, commit: str, config: str) -> None:
         """Say that the remote is at `commit` and the index holds it, without a job."""
-        self._database.change(_INDEXED, {"vault": vault, "commit": commit})
+        self._database.change(_INDEXED, {"vault": vault, "commit": commit, "config": config})
 
     def fail(self, job: Job, problem: str) -> None:
         """Put a job off: the more often it has failed, the longer."""
@@ -196,8 +204,8 @@ class Catalogue:
 
 
 _INDEXED = (
-    "UPDATE quaid_server.vaults SET head = %(commit)s, indexed = %(commit)s, indexed_at = now(), failures = 0, "
-    "problem = '' WHERE vault = %(vault)s"
+    "UPDATE quaid_server.vaults SET head = %(commit)s, indexed = %(commit)s, indexed_at = now(), config = %(config)s, "
+    "failures = 0, problem = '' WHERE vault = %(vault)s"
 )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from quaid.errors import QuaidError
+from quaid.errors import BadInputError, QuaidError
 
 WAIT_S = 5.0
 """The longest time that a call waits for a connection."""
@@ -26,6 +28,48 @@ class DatabaseUnreachableError(QuaidError):
 
     def __init__(self) -> None:
         super().__init__("The server's database could not be reached. Try again in a moment.")
+
+
+class NotInstalledError(QuaidError):
+    """The tables of servers are not in the database."""
+
+    code = "not_installed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database has no tables of Quaid. Make them, as the role that owns it: quaid serve setup ADDRESS"
+        )
+
+
+def install(owner: str, server: str) -> None:
+    """Make the tables in the database at `owner`, the address for the role that will own them, for servers, which reach
+    it at `server`. Done again, it changes nothing.
+
+    Raises:
+        BadInputError: both have the same role, or that of servers can look behind the walls between vaults.
+        DatabaseUnreachableError
+    """
+    from quaid.index.postgres.server import install as install_index
+
+    role = conninfo_to_dict(server).get("user")
+    try:
+        with psycopg.connect(owner) as connection:
+            can_see_all = connection.execute(
+                "SELECT rolsuper OR rolbypassrls OR rolname = current_user FROM pg_roles WHERE rolname = %s", (role,)
+            ).fetchone()
+            if can_see_all is None or can_see_all[0]:
+                raise BadInputError(
+                    f"The servers' role {role!r} is missing, or is more than a plain one. Make one with: "
+                    "CREATE ROLE quaid_server LOGIN PASSWORD '…'"
+                )
+            schema = (files("quaid.server") / "schema.sql").read_text(encoding="utf-8")
+            name = sql.Identifier(str(role)).as_string(connection)
+            connection.execute(cast("Any", schema.format(server=name)))
+            has_index = connection.execute("SELECT to_regclass('quaid.vaults')").fetchone()
+        if has_index is None or has_index[0] is None:
+            install_index(owner, str(role))
+    except psycopg.OperationalError as error:
+        raise DatabaseUnreachableError from error
 
 
 class Database:
@@ -44,16 +88,14 @@ class Database:
         )
 
     def open(self) -> None:
-        """Connect, and make the tables where they are missing.
+        """Connect.
 
         Raises:
-            DatabaseUnreachableError
+            DatabaseUnreachableError, NotInstalledError
         """
         self.pool.open()
-        schema = (files("quaid.server") / "schema.sql").read_text(encoding="utf-8")
-        with self.transaction() as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(7113001)")  # servers begin at the same time
-            connection.execute(schema)
+        if self.ask("SELECT to_regclass('quaid_server.vaults') AS found")[0]["found"] is None:
+            raise NotInstalledError
 
     def close(self) -> None:
         self.pool.close(timeout=2.0)

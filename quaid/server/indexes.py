@@ -1,25 +1,34 @@
-"""The indexes that questions to served vaults are answered from, in working copies on this server's disk."""
+"""The indexes that questions are answered from: one for each vault, in the database that all servers share."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
 
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
-from quaid.history.mirrors import WorkingCopy
+from quaid.index.postgres.server import IndexServer
+from quaid.place import CONFIG_FILE, write_private
 from quaid.server.catalogue import ServedVault
+from quaid.server.database import DatabaseUnreachableError
 from quaid.server.folders import VaultFolder
+from quaid.server.served_memory import ServedMemory
 from quaid.server.tokens import Caller
-from quaid.server.writing import open_memory
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
+from quaid.settings import Settings
+from quaid.sync.commits import index_commit
+from quaid.sync.embedding import Embedding
 
 T = TypeVar("T")
-MAX_OPEN = 32
-"""Memories that a thread keeps open; the least recently used is closed."""
+MAX_OPEN = 256
+"""Vaults as somebody sees them whose words and vectors are kept in memory; the least recently used goes."""
 
 
 class NotIndexedError(QuaidError):
@@ -33,42 +42,97 @@ class NotIndexedError(QuaidError):
 
 
 class Indexes:
-    """The indexes of this server. Safe to use from several threads."""
+    """The indexes of all vaults. Safe to use from several threads."""
 
-    def __init__(self) -> None:
-        self._opened = threading.local()
-        self._mutexes: dict[int, threading.Lock] = {}
+    def __init__(self, address: str, size: int) -> None:
+        self._address = address
+        self._size = size
+        self._server: IndexServer | None = None
+        self._opened: OrderedDict[tuple[int, str, str], ServedMemory] = OrderedDict()
+        self._mutex = threading.Lock()
 
-    def bring_to(self, folder: VaultFolder, vault: ServedVault, commit: str) -> None:
-        """Have the index of a vault hold `commit`, which its mirror has."""
-        copy = WorkingCopy(folder.path / "read", folder.mirror)
-        with self._mutexes.setdefault(vault.vault, threading.Lock()):
-            if copy.head() != commit:
-                copy.bring_to(commit)
-            with open_memory(copy.root, Caller("server", "default")) as memory:
-                memory.whole_index()
+    def open(self) -> None:
+        """Connect. Raises DatabaseUnreachableError."""
+        with _explaining():
+            self._server = IndexServer(self._address, self._size)
 
-    def ask(self, folder: VaultFolder, vault: ServedVault, caller: Caller, question: Callable[[Memory], T]) -> T:
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    def bring_to(self, folder: VaultFolder, vault: ServedVault, commit: str) -> str:
+        """Have the index of a vault hold `commit`, which its mirror has, and return the quaid.toml of it.
+
+        Raises:
+            DatabaseUnreachableError, LockedError, RevisionError, GitError
+        """
+        config = (folder.mirror.read(commit, CONFIG_FILE) or b"").decode("utf-8", "replace")
+        root, settings = _read_settings(folder.path, config)
+        with _explaining():
+            index_commit(
+                self._connect().open(vault.key), folder.mirror.folder, commit, settings,
+                Embedding(root, settings.embedding),
+            )  # fmt: skip
+        return config
+
+    def forget(self, vault: ServedVault) -> None:
+        """Remove all rows of a vault. Raises DatabaseUnreachableError."""
+        with _explaining():
+            index = self._connect().open(vault.key)
+            with index.transaction():
+                index.clear()
+
+    def ask(self, folder: VaultFolder, vault: ServedVault, caller: Caller, question: Callable[[ServedMemory], T]) -> T:
         """Return the answer of a vault as of the commit that it was last indexed at, as `caller` may see it.
 
         Raises:
             NotIndexedError: there is none yet.
+            DatabaseUnreachableError
         """
         if vault.indexed is None:
             raise NotIndexedError
-        copy = WorkingCopy(folder.path / "read", folder.mirror)
-        if copy.head() != vault.indexed:
-            if folder.mirror.resolve(vault.indexed) is None:
-                folder.mirror.fetch()
-            self.bring_to(folder, vault, vault.indexed)
-        return question(self._open(copy, caller))
+        with _explaining():
+            memory = self._open(folder, vault, caller)
+            with memory.mutex:
+                return question(memory)
 
-    def _open(self, copy: WorkingCopy, caller: Caller) -> Memory:
-        opened: OrderedDict[tuple[str, str], Memory] = self._opened.__dict__.setdefault("memories", OrderedDict())
-        key = (str(copy.root), caller.owner)
-        if key not in opened:
-            opened[key] = open_memory(copy.root, caller)
-            if len(opened) > MAX_OPEN:
-                opened.popitem(last=False)[1].close()
-        opened.move_to_end(key)
-        return opened[key]
+    def _open(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> ServedMemory:
+        key = (vault.vault, caller.owner, hashlib.sha256(vault.config.encode()).hexdigest())
+        with self._mutex:
+            memory = self._opened.get(key)
+            if memory is not None:
+                self._opened.move_to_end(key)
+                return memory
+        root, settings = _read_settings(folder.path, vault.config)
+        settings = replace(settings, owner=caller.owner)
+        memory = ServedMemory(root, settings, folder, self._connect(), vault.key, Embedding(root, settings.embedding))
+        with self._mutex:
+            self._opened[key] = memory
+            if len(self._opened) > MAX_OPEN:
+                self._opened.popitem(last=False)
+        return memory
+
+    def _connect(self) -> IndexServer:
+        assert self._server is not None, "it is opened first"
+        return self._server
+
+
+def _read_settings(folder: Path, config: str) -> tuple[Path, Settings]:
+    """The settings of a vault with this quaid.toml, and a folder in which that stands alone."""
+    root = folder / "config" / hashlib.sha256(config.encode()).hexdigest()[:16]
+    if not (root / CONFIG_FILE).exists():
+        write_private(root / CONFIG_FILE, config)
+    settings, _ = settings_for_reading(root)
+    quiet = replace(settings.notifications, channels="", retrieval="off", webhook="")
+    return root, replace(settings, notifications=quiet, models=replace(settings.models, provider="none"))
+
+
+class _explaining:  # noqa: N801 - a context manager, used like a function
+    """Within it, a database that does not answer is told as one."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)):
+            raise DatabaseUnreachableError from error

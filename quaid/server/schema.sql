@@ -1,4 +1,5 @@
 -- What servers share. Nothing of a note stands here: the record is git.
+-- {server} is the role of servers; the owner of the database runs this once, and again with a new version.
 CREATE SCHEMA IF NOT EXISTS quaid_server;
 
 CREATE TABLE IF NOT EXISTS quaid_server.vaults (
@@ -10,6 +11,7 @@ CREATE TABLE IF NOT EXISTS quaid_server.vaults (
     head text,                                  -- the commit that the remote was last seen at
     indexed text,                               -- the commit that the index holds
     indexed_at timestamptz,
+    config text NOT NULL DEFAULT '',            -- quaid.toml at that commit
     poll_at timestamptz NOT NULL DEFAULT now(), -- when the remote is asked next
     failures int NOT NULL DEFAULT 0,            -- in a row
     problem text NOT NULL DEFAULT ''
@@ -42,3 +44,6 @@ CREATE TABLE IF NOT EXISTS quaid_server.tokens (
     added timestamptz NOT NULL DEFAULT now(),
     expires timestamptz
 );
+
+GRANT USAGE ON SCHEMA quaid_server TO {server};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA quaid_server TO {server};

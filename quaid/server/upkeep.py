@@ -23,6 +23,15 @@ IDLE_S = 0.25
 POLL_BATCH = 16
 
 
+class BranchMissingError(QuaidError):
+    """A repository has nothing to serve."""
+
+    code = "branch_missing"
+
+    def __init__(self, branch: str) -> None:
+        super().__init__(f"The repository has no branch {branch}.")
+
+
 class Upkeep:
     """The threads that keep indexes at what the remotes have."""
 
@@ -76,9 +85,10 @@ class Upkeep:
         try:
             with folder.alone(self._config.write_s):
                 head = folder.mirror.fetch()
-                if head is not None:
-                    self._indexes.bring_to(folder, job.vault, head)
-            self._catalogue.finish(job, head)
+                if head is None:
+                    raise BranchMissingError(job.vault.branch)  # noqa: TRY301 - told like any other failure
+                config = self._indexes.bring_to(folder, job.vault, head)
+            self._catalogue.finish(job, head, config)
         except DatabaseUnreachableError:
             raise  # the job stays as it is, and the lease runs out
         except Exception as error:  # noqa: BLE001 - a repository that is made to break us stops only itself

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +21,7 @@ from quaid.server.leases import Leases
 from quaid.server.limits import RateLimit
 from quaid.server.metrics import Labels, Metrics
 from quaid.server.oauth import AccessTokens
+from quaid.server.served_memory import ServedMemory
 from quaid.server.tokens import PREFIX, Caller, Tokens
 from quaid.server.upkeep import Upkeep
 from quaid.server.writing import WriteCall
@@ -57,7 +58,7 @@ class VaultServer:
         self._leases = Leases(self.database, config.identity, config.lease_s)
         limits = MirrorLimits(config.git_timeout_s, config.max_repository_bytes, config.max_files)
         self._folders = VaultFolders(config.place, limits)
-        self._indexes = Indexes()
+        self._indexes = Indexes(config.database, size)
         parts = (self.catalogue, self._leases, self._folders, self._indexes, self.metrics)
         self._upkeep = Upkeep(config, *parts)
         self._reading = ThreadPoolExecutor(config.readers, thread_name_prefix="quaid-reading")
@@ -67,6 +68,7 @@ class VaultServer:
     def start(self) -> None:
         """Connect to the database and begin to work. Raises DatabaseUnreachableError."""
         self.database.open()
+        self._indexes.open()
         self._leases.start()
         self._upkeep.start()
 
@@ -77,6 +79,7 @@ class VaultServer:
         self._reading.shutdown(wait=True, cancel_futures=True)
         self._writing.shutdown(wait=True, cancel_futures=True)
         self._leases.close()
+        self._indexes.close()
         self.database.close()
 
     def is_ready(self) -> bool:
@@ -106,11 +109,11 @@ class VaultServer:
 
     # -- asking and writing --------------------------------------------------------------------------------------
 
-    async def read(self, caller: Caller, name: str, question: Callable[[Memory], T]) -> T:
-        """Return the answer of a vault to `question`, which runs in a thread.
+    def read(self, caller: Caller, name: str, question: Callable[[ServedMemory], T]) -> Future[T]:
+        """Return what will be the answer of a vault to `question`, which runs in a thread.
 
         Raises:
-            VaultUnknownError, NotIndexedError, DatabaseUnreachableError
+            VaultUnknownError: it may not be asked. The future: NotIndexedError, DatabaseUnreachableError
         """
         self.check_scope(caller, name, "read")
 
@@ -118,7 +121,7 @@ class VaultServer:
             vault = self.catalogue.find(name)
             return self._indexes.ask(self._folders.of(vault), vault, caller, question)
 
-        return await asyncio.get_running_loop().run_in_executor(self._reading, answer)
+        return self._reading.submit(answer)
 
     async def write(
         self, caller: Caller, name: str, key: str, job: Callable[[Memory], WriteResult], scope: str = "write"
@@ -163,8 +166,8 @@ class VaultServer:
         try:
             head = folder.mirror.fetch()
             if head is not None:
-                self._indexes.bring_to(folder, vault, head)
-                self.catalogue.keep_indexed(vault.vault, head)
+                config = self._indexes.bring_to(folder, vault, head)
+                self.catalogue.keep_indexed(vault.vault, head, config)
         except Exception:  # noqa: BLE001 - whatever it is, the remote has the commit
             with suppress(QuaidError):
                 self._upkeep.queue(vault, "written")

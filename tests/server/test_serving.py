@@ -1,6 +1,5 @@
 """`quaid serve` as it runs: two processes, one database, repositories behind git's own HTTP server."""
 
-
 from __future__ import annotations
 
 import json
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from serving import Answer, GitHost, ServerProcess, fact, get, id_of, post, run_git, wait_for
+from serving import Answer, GitHost, ServerProcess, call_tool, fact, get, id_of, post, run_git, wait_for
 
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 
@@ -105,13 +104,11 @@ def test_private_notes_of_others_are_in_no_answer(house: House) -> None:
     assert "piano" in house.ask("memory_recall", who="bob", **wanted).text
     for tool, arguments in (
         ("memory_recall", wanted), ("memory_search", {"query": "piano"}), ("memory_get", {"ref": id_of("diary")}),
-        ("memory_history", {"ref": id_of("diary")}), ("memory_recall", {}), ("memory_stats", {}),
+        ("memory_history", {"ref": id_of("diary")}), ("memory_recall", {}),
     ):  # fmt: skip
         answer = house.ask(tool, **arguments)
         assert b"piano" not in answer.body.replace(b"under the piano?", b"")
         assert b"hides" not in answer.body
-    mine, bobs = house.ask("memory_stats"), house.ask("memory_stats", who="bob")
-    assert mine.shape.get("notes", 0) + 1 == bobs.shape.get("notes", 0), (mine.body, bobs.body)
 
 
 def test_a_vault_that_is_not_granted_is_answered_as_one_that_is_not_there(house: House) -> None:
@@ -119,6 +116,24 @@ def test_a_vault_that_is_not_granted_is_answered_as_one_that_is_not_there(house:
     answers = [house.ask("memory_recall", vault=name, query="launch") for name in ("secret", "nothing", "Secret", "..")]
     assert {answer.status for answer in answers} == {404}
     assert len({answer.body for answer in answers}) == 1
+
+
+def test_all_vaults_that_a_token_may_read_are_asked_as_one(house: House) -> None:
+    house.add("one", fact("one", "The spare key hangs behind the garden door"))
+    house.add("two", fact("two", "The spare key of the car hangs in the kitchen"))
+    house.add("three", fact("three", "The spare key of the safe hangs in the attic"))
+    token = Tokens(house.database).add("several", parse_typed_grants(["one:read", "two:read"]))
+    url = f"{house.servers[0].url}/mcp"
+    found = call_tool(url, token, "memory_recall", {"query": "Where does the spare key hang?"})
+    assert {vault for each in found.shape["memories"] for vault in each["vaults"]} == {"one", "two"}, found.body
+    assert "attic" not in found.text
+    only = call_tool(url, token, "memory_recall", {"query": "Where does the spare key hang?", "vaults": ["two"]})
+    assert [each["vaults"] for each in only.shape["memories"]] == [["two"]]
+    refused = call_tool(url, token, "memory_recall", {"query": "key", "vaults": ["three"]})
+    unknown = call_tool(url, token, "memory_recall", {"query": "key", "vaults": ["nothing"]})
+    assert refused.text == unknown.text.replace("nothing", "three")
+    assert call_tool(url, token, "memory_store", {"text": "Nothing is written to all of them"}).is_error
+    assert call_tool(url, house.tokens["figures"], "memory_recall", {"query": "key"}).status == 404
 
 
 def test_who_asks_must_have_a_token_and_the_scope(house: House) -> None:
@@ -196,6 +211,24 @@ def test_a_call_that_is_repeated_under_its_key_is_stored_once(house: House) -> N
     )
     assert house.git.head("team") == commits
     assert house.ask("memory_store", key="call-2", **told).shape["outcome"] == "confirmed"
+
+
+def test_who_reviews_answers_the_questions_of_the_janitor(house: House) -> None:
+    question = (
+        "---\ntype: review\ntask: compare\nkind: merge\nkey: 3f0c9a1b2c3d4e5f\nprivacy: shared\n---\n"
+        "# merge two facts about the cello\n\n- [ ] Yes, do it\n- [ ] No, and do not ask again\n"
+    )
+    house.add("asked", {**fact("a", "Maya Chen owns a cello"), "review/merge-3f0c9a1b.md": question})
+    tokens = Tokens(house.database)
+    house.tokens["reviewer"] = tokens.add("reviewer", parse_typed_grants(["asked:review"]), "default")
+    house.tokens["reader"] = tokens.add("reader", parse_typed_grants(["asked:read"]))
+    (found,) = house.ask("memory_questions", vault="asked", who="reviewer").shape["questions"]
+    assert found["question"] == "merge two facts about the cello"
+    assert house.ask("memory_questions", vault="asked", who="reader").status == 403
+    assert house.ask("memory_store", vault="asked", who="reviewer", text="A reviewer stores nothing here").status == 403
+    answered = house.ask("memory_answer", vault="asked", who="reviewer", ref=found["id"], answer="no")
+    assert answered.shape["outcome"] == "edited", answered.body
+    assert "- [x] No, and do not ask again" in house.git.read("asked")
 
 
 def test_a_remote_that_rejects_a_push_has_nothing_stored(house: House) -> None:

@@ -25,9 +25,7 @@ class UnguardedRoleError(QuaidError):
     code = "unguarded_role"
 
     def __init__(self, role: str) -> None:
-        super().__init__(
-            f"The role {role} sees the rows of all vaults. Connect as the one given to install()."
-        )
+        super().__init__(f"The role {role} sees the rows of all vaults. Connect as the one given to install().")
 
 
 def install(uri: str, server: str) -> None:
