@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
 from quaid.history.git_process import QUIET, execute, explain, quiet_environment, streaming
+from quaid.history.maintenance import maintain
 from quaid.history.network import Line, Pushed
 from quaid.history.repository import Repository
 from quaid.history.vault_history import History
@@ -103,6 +104,10 @@ class Mirror:
     def includes(self, commit: str, older: str) -> bool:
         """Return whether `commit` has `older` among what it was made from, or is it."""
         return _run(self.folder, ["merge-base", "--is-ancestor", older, commit])[0] == 0
+
+    def maintain(self) -> None:
+        """Have git pack what came in many pieces, where that is due."""
+        maintain(self.repository, self.limits.timeout_s)
 
     def _line(self) -> Line:
         return Line(self.folder, self.address, self.limits.timeout_s, max_bytes=self.limits.max_bytes)

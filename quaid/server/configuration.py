@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from quaid.errors import ConfigError
+from quaid.http import is_local
 from quaid.place import state_home
 
 DATABASE_VARIABLE = "QUAID_SERVER_DATABASE"
@@ -92,7 +93,12 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ServerC
             table[key] = environ[variable]
     config: ServerConfig = _read(ServerConfig, table, str(path))
     _check(config, str(path))
-    return replace(config, issuers=tuple(_read(Issuer, item, f"{path}, issuers") for item in issuers))
+    known = tuple(_read(Issuer, item, f"{path}, issuers") for item in issuers)
+    for issuer in known:
+        # Whoever could change the keys on the way would sign tokens of their own.
+        if issuer.jwks.startswith("http://") and not is_local(issuer.jwks):
+            raise ConfigError(str(path), f"the keys of {issuer.issuer} are not fetched over https")
+    return replace(config, issuers=known)
 
 
 def _read(cls: Any, table: Mapping[str, Any], where: str) -> Any:

@@ -18,6 +18,8 @@ from quaid.errors import BadInputError, QuaidError
 WAIT_S = 5.0
 """The longest time that a call waits for a connection."""
 Row = dict[str, Any]
+UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+"""What the driver raises where the database does not answer."""
 
 
 class DatabaseUnreachableError(QuaidError):
@@ -110,7 +112,7 @@ class Database:
         try:
             with self.pool.connection() as connection:
                 yield connection
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        except UNREACHABLE as error:
             raise DatabaseUnreachableError from error
 
     def ask(self, question: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:

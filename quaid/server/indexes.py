@@ -5,20 +5,18 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
-
-import psycopg
-from psycopg_pool import PoolTimeout
 
 from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.index.postgres.server import IndexServer
 from quaid.place import CONFIG_FILE, write_private
 from quaid.server.catalogue import ServedVault
-from quaid.server.database import DatabaseUnreachableError
+from quaid.server.database import UNREACHABLE, DatabaseUnreachableError
 from quaid.server.folders import VaultFolder
 from quaid.server.served_memory import ServedMemory
 from quaid.server.tokens import Caller
@@ -127,12 +125,10 @@ def _read_settings(folder: Path, config: str) -> tuple[Path, Settings]:
     return root, replace(settings, notifications=quiet, models=replace(settings.models, provider="none"))
 
 
-class _explaining:  # noqa: N801 - a context manager, used like a function
+@contextmanager
+def _explaining() -> Iterator[None]:
     """Within it, a database that does not answer is told as one."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)):
-            raise DatabaseUnreachableError from error
+    try:
+        yield
+    except UNREACHABLE as error:
+        raise DatabaseUnreachableError from error

@@ -88,7 +88,8 @@ class Upkeep:
                 if head is None:
                     raise BranchMissingError(job.vault.branch)  # noqa: TRY301 - told like any other failure
                 config = self._indexes.bring_to(folder, job.vault, head)
-            self._catalogue.finish(job, head, config)
+                self._catalogue.finish(job, head, config)
+                folder.mirror.maintain()
         except DatabaseUnreachableError:
             raise  # the job stays as it is, and the lease runs out
         except Exception as error:  # noqa: BLE001 - a repository that is made to break us stops only itself

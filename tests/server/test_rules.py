@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,34 @@ def test_keys_that_cannot_be_read_are_no_refusal(tmp_path: Path) -> None:
         tokens.find(make())
 
 
+def test_keys_are_fetched_once_and_again_when_one_is_new(tokens: AccessTokens, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = (tmp_path / "jwks.json").read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/keys/jwks.json"
+    fetching = AccessTokens([Issuer(ISSUER, url)], AUDIENCE)
+    assert fetching.find(make()).client == "claude"
+    assert [fetching.find(make(kid=f"made-up-{number}")) for number in range(5)] == [None] * 5
+    assert asked == ["/keys/jwks.json"]
+    fetching._keys[ISSUER].read_at -= 60
+    assert fetching.find(make(kid="made-up")) is None
+    assert len(asked) == 2
+    server.shutdown()
+
+
 def test_the_rate_lets_a_burst_through_and_then_so_many_a_second() -> None:
     now = [0.0]
     limit = RateLimit(2.0, 3, lambda: now[0])
@@ -143,6 +173,7 @@ def test_the_configuration_says_what_does_not_fit(tmp_path: Path) -> None:
         ('webhook_secret = "short"\n', "fewer than 16"),
         ('[[issuers]]\nissuer = "x"\n', "jwks is missing"),
         ("issuers = 3\n", "not a list of tables"),
+        ('[[issuers]]\nissuer = "x"\njwks = "http://login.example.org/k"\n', "not fetched over https"),
     ):
         path.write_text(right + more)
         with pytest.raises(ConfigError, match=said):

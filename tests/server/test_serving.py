@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from command_line import quaid
 from serving import Answer, GitHost, ServerProcess, call_tool, fact, get, id_of, post, run_git, wait_for
 
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
@@ -334,13 +333,13 @@ def test_figures_and_log_tell_what_happened_and_nothing_of_what_was_said(house: 
     assert get(f"{server.url}/healthz")[0] == 200
 
 
-def test_what_the_command_line_adds_is_served(house: House, tmp_path: Path) -> None:
+def test_what_the_command_line_adds_is_served(house: House) -> None:
     config = house.servers[0].config
 
     def run(*args: str) -> str:
-        return subprocess.run(
-            ["quaid", "serve", *args, "--config", str(config)], capture_output=True, check=True, text=True
-        ).stdout
+        code, out, said = quaid("serve", *args, "--config", str(config))
+        assert code == 0, said
+        return out
 
     address = house.git.make("mine", fact("m", "A vault that the operator added"))
     assert "Added" in run("vault", "add", "mine", address)
@@ -348,6 +347,9 @@ def test_what_the_command_line_adds_is_served(house: House, tmp_path: Path) -> N
     wait_for(lambda: house.find("mine").indexed)
     assert "operator" in house.servers[1].ask("mine", token, "memory_recall", query="operator").text
     assert "mine" in run("status")
+    assert quaid("serve", "vault", "add", "mine", address, "--config", str(config))[0] == 1
+    assert "not a grant" in quaid("serve", "token", "add", "x", "--grant", "mine:all", "--config", str(config))[2]
+    assert quaid("serve", "dance", "--config", str(config))[0] == 2
     assert "me" in run("token", "list")
     assert token not in run("token", "list")
     run("token", "remove", "me")
