@@ -339,12 +339,15 @@ def serve(server: VaultServer) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # uvicorn, which has served all it had to, raises it once more
     log.write_line("started", server=config.identity, port=config.port)
+    app = make_app(server)
+    log.silence_libraries()
     uvicorn.run(
-        make_app(server),
+        app,
         host=config.host,
         port=config.port,
         http=protocol_with_timeout(),
         ws="none",
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,

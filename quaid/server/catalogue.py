@@ -111,8 +111,11 @@ class Catalogue:
         return ServedVault.of(rows[0])
 
     def find_by_address(self, addresses: Sequence[str]) -> list[ServedVault]:
-        """Return the vaults whose remote is at one of `addresses`."""
-        found = self._database.ask("SELECT * FROM quaid_server.vaults WHERE address = ANY(%s)", (list(addresses),))
+        """Return the vaults whose remote is at one of `addresses`, whatever password is in its own."""
+        found = self._database.ask(
+            r"SELECT * FROM quaid_server.vaults WHERE regexp_replace(address, '^(https?://)[^/@]*@', '\1') = ANY(%s)",
+            (list(addresses),),
+        )
         return [ServedVault.of(row) for row in found]
 
     def list_all(self, limit: int = 1000) -> list[ServedVault]:

@@ -46,7 +46,7 @@ class Indexes:
         self._address = address
         self._size = size
         self._server: IndexServer | None = None
-        self._opened: OrderedDict[tuple[int, str, str], ServedMemory] = OrderedDict()
+        self._opened: OrderedDict[tuple[int, int, str, str], ServedMemory] = OrderedDict()
         self._mutex = threading.Lock()
 
     def open(self) -> None:
@@ -90,12 +90,11 @@ class Indexes:
         if vault.indexed is None:
             raise NotIndexedError
         with _explaining():
-            memory = self._open(folder, vault, caller)
-            with memory.mutex:
-                return question(memory)
+            return question(self._open(folder, vault, caller))
 
     def _open(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> ServedMemory:
-        key = (vault.vault, caller.owner, hashlib.sha256(vault.config.encode()).hexdigest())
+        # A thread has its own: none waits for another's question.
+        key = (threading.get_ident(), vault.vault, caller.owner, hashlib.sha256(vault.config.encode()).hexdigest())
         with self._mutex:
             memory = self._opened.get(key)
             if memory is not None:

@@ -5,6 +5,7 @@ content: no question, no text of a note, no token.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 from datetime import UTC, datetime
@@ -18,6 +19,19 @@ FIELDS = frozenset({
 """The fields that a line may have: what is not listed cannot be logged by accident."""
 
 _mutex = threading.Lock()
+
+
+class ContentlessHandler(logging.Handler):
+    """Tells of what libraries log where it comes from and which kind of error it is: their words may quote a note."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else record.levelname
+        write_line("library", problem=f"{record.name}: {kind}")
+
+
+def silence_libraries() -> None:
+    """Let everything that libraries log go through `ContentlessHandler`, from warnings on."""
+    logging.basicConfig(handlers=[ContentlessHandler()], level=logging.WARNING, force=True)
 
 
 def write_line(event: str, *, to: TextIO | None = None, **said: str | float | None) -> None:

@@ -4,7 +4,6 @@ the history of the mirror. It has no files and keeps no record of questions.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +34,7 @@ from quaid.vault.layout import Layout
 
 
 class ServedMemory:
-    """A vault that is answered for. One thread at a time uses it, who holds `mutex`.
+    """A vault that is answered for; it belongs to one thread.
 
     `root` holds the vault's quaid.toml and nothing else of it.
     """
@@ -46,7 +45,6 @@ class ServedMemory:
         self.root = root
         self.settings = settings
         self.remarks: tuple[str, ...] = ()
-        self.mutex = threading.Lock()
         self._folder = folder
         self._embedding = embedding
         self._owners = own_names(root, settings)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from serving import GitHost, Postgres, ServerProcess, call_tool, fact, wait_for
+from served_vaults import GitHost, Postgres, ServerProcess, call_tool, fact, wait_for
 
 from quaid.history.mirrors import Mirror, MirrorLimits
 from quaid.server.catalogue import Catalogue
@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--pushes", type=int, default=30)
+    parser.add_argument("--stores", type=int, default=20)
     parser.add_argument("--embed", action="store_true", help="with the local embedding model")
     options = parser.parse_args()
     if not options.embed:
@@ -118,6 +119,7 @@ def measure(
             wait_for(lambda: catalogue.count()["jobs"] == 0, 36_000)
             report["notes indexed a second"] = round(total / (time.monotonic() - started))
         report[f"recall ms with {count} servers"] = ask(options, names, token, servers)
+    report["store ms"] = store(options, names, token, servers)
     report["index lag ms after a push"] = push(options, git, catalogue, names, token, servers)
     report["bytes a note"] = weigh(database, folder, total)
     report["no-change poll"] = poll(folder, catalogue)
@@ -143,11 +145,25 @@ def ask(options: argparse.Namespace, names: list[str], token: str, servers: list
 
 
 def spent_s(servers: list[ServerProcess]) -> float:
-    """The processor time of the servers so far, without PostgreSQL's."""
-    ticks = (
-        Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13] for server in servers
-    )
-    return sum(int(user) + int(system) for user, system in ticks) / os.sysconf("SC_CLK_TCK")
+    """The processor time of the servers and of their git so far, without PostgreSQL's and the git server's."""
+    lines = (Path(f"/proc/{server.process.pid}/stat").read_text() for server in servers)
+    ticks = (map(int, line.rpartition(")")[2].split()[11:15]) for line in lines)
+    return sum(map(sum, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def store(options: argparse.Namespace, names: list[str], token: str, servers: list[ServerProcess]) -> dict[str, float]:
+    """One after the other, each in a vault that its server has written to before."""
+    times, spent = [], 0.0
+    for number in range(-len(servers), options.stores):
+        spent = spent_s(servers) if number == 0 else spent
+        started, at = time.perf_counter(), number % len(servers)
+        said = f"Tomas Novak paid invoice number {number + 100} in cash"
+        answer = servers[at].ask(names[at], token, "memory_store", text=said)
+        assert not answer.is_error, answer.body
+        if number >= 0:
+            times.append(1000 * (time.perf_counter() - started))
+    cpu_ms = 1000 * (spent_s(servers) - spent) / options.stores
+    return {**shares(times), "CPU ms of servers and their git": round(cpu_ms)}
 
 
 def push(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import GitHost, Postgres
+from served_vaults import GitHost, Postgres
 
 
 @pytest.fixture(scope="session")

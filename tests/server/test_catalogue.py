@@ -107,6 +107,12 @@ def test_a_lease_has_one_holder_and_outlives_no_dead_one(catalogue: Catalogue, d
     leases.close()
 
 
+def test_a_push_is_heard_of_whatever_password_the_address_has(catalogue: Catalogue) -> None:
+    catalogue.add("secret", "https://bot:token@git.example.org/secret.git")
+    found = catalogue.find_by_address(["https://git.example.org/secret.git", "https://git.example.org/other.git"])
+    assert [vault.name for vault in found] == ["secret"]
+
+
 def test_a_name_that_could_be_a_path_is_refused(catalogue: Catalogue) -> None:
     for name in ("../x", "A", "", "a/b", "x" * 64):
         with pytest.raises(BadInputError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -161,6 +162,23 @@ def test_the_log_has_fields_for_what_happened_and_none_for_what_was_said() -> No
     for field in ("query", "text", "token"):
         with pytest.raises(ValueError):
             log.write_line("tool", to=out, **{field: "x"})
+
+
+def test_what_libraries_log_is_told_without_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stderr", out)
+    record = logging.LogRecord(
+        "uvicorn.error",
+        logging.ERROR,
+        "",
+        0,
+        "the diary says %s",
+        ("everything",),
+        (ValueError, ValueError("diary"), None),
+    )
+    log.ContentlessHandler().handle(record)
+    assert json.loads(out.getvalue())["problem"] == "uvicorn.error: ValueError"
+    assert "diary" not in out.getvalue()
 
 
 def test_the_configuration_says_what_does_not_fit(tmp_path: Path) -> None:

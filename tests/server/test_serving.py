@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 from command_line import quaid
-from serving import Answer, GitHost, ServerProcess, call_tool, fact, get, id_of, post, run_git, wait_for
+from served_vaults import Answer, GitHost, ServerProcess, call_tool, fact, get, id_of, post, run_git, wait_for
 
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 

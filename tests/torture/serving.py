@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from serving import GitHost, Postgres, ServerProcess, call_tool, fact, run_git, wait_for
+from served_vaults import GitHost, Postgres, ServerProcess, call_tool, fact, run_git, wait_for
 
 from quaid.errors import QuaidError
 from quaid.history.mirrors import Mirror, MirrorLimits
