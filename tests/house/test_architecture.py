@@ -58,6 +58,8 @@ OWNERS = {
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/sqlite/"],
     "apsw": ["sqlite.py", "index/sqlite/", "local/", "embed/cache.py"],
+    "psycopg": ["index/postgres/"],
+    "psycopg_pool": ["index/postgres/"],
     "httpx": ["http.py"],
     "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
     "onnx": ["embed/"],
@@ -99,6 +101,7 @@ HEAVY = (
     "uvicorn",
     "nh3",
     "psycopg",
+    "psycopg_pool",
     "jwt",
 )
 

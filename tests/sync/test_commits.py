@@ -7,14 +7,15 @@ import shutil
 from functools import cache
 
 import pytest
-from recall_index import NOTES
+from recall_index import NOTES, ByWords, ask
 from vaults import Vault
 
 from quaid.errors import RevisionError
-from quaid.index import contents, documents, fulltext
+from quaid.index import contents, documents, fulltext, vectors
 from quaid.index.sqlite import database
-from quaid.settings import Settings
+from quaid.settings import EmbeddingSettings, Settings
 from quaid.sync.commits import index_commit
+from quaid.sync.embedding import Embedding
 
 
 @cache
@@ -151,3 +152,19 @@ def test_nothing_that_a_bare_repository_configures_is_run(begin, origin, tmp_pat
         origin.vault.git("-C", str(origin.bare), "config", name, f"touch {ran}; cat")
     index_commit(begin("kept"), origin.bare, "main", Settings())
     assert not ran.exists()
+
+
+def test_what_a_commit_brings_is_embedded(begin, origin, tmp_path):
+    index, embedding = begin("kept"), Embedding(tmp_path / "server", EmbeddingSettings())
+    embedding._embedder = ByWords()
+    origin.push()
+    report = index_commit(index, origin.bare, "main", Settings(), embedding)
+    assert report.filled.pending == vectors.count_missing(index) == 0
+    assert report.filled.embedded == documents.count_chunks(index)
+    assert ask(index, "oat milk", ByWords()).hits[0].path == "facts/a.md"
+    origin.vault.write("facts/new.md", "---\nid: 01x\n---\nTom plays the cello.\n")
+    origin.push()
+    before = documents.count_chunks(index)
+    report = index_commit(index, origin.bare, "main", Settings(), embedding)
+    assert report.filled.embedded == documents.count_chunks(index) - before > 0
+    assert ask(index, "who plays the cello", ByWords()).hits[0].path == "facts/new.md"

@@ -31,10 +31,12 @@ _NUMBERED = {
     "documents": ("doc_id", "last_document"), "chunks": ("chunk_id", "last_chunk"),
     "embedders": ("embedder_id", "last_embedder"),
 }  # fmt: skip
-_BEGIN = (
+_SETTINGS = (
     "SELECT set_config('quaid.vault', %s, true), set_config('quaid.owners', %s, true), "
-    "set_config('search_path', %s, true), set_config('lock_timeout', %s, true)"
+    "set_config('search_path', %s, true), set_config('lock_timeout', '30s', true), set_config('jit', 'off', true)"
 )
+_MAX_WAITING = 1 << 20
+"""Characters of statements that are sent together."""
 _COUNTERS = "version, last_document, last_chunk, last_embedder"
 
 
@@ -52,10 +54,33 @@ class Place:
 class _Work:
     """A transaction that is under way on a connection of the pool."""
 
-    raw: Raw
+    cursor: psycopg.ClientCursor[tuple[Any, ...]]
     version: int = 0
     writes: int = 0
     last: dict[str, int] = field(default_factory=dict)
+    waiting: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def write(self, statement: str) -> None:
+        """Keep a statement that returns nothing, to be sent with what comes after it: each trip to the server costs as
+        much as the row that it brings.
+        """
+        self.writes += 1
+        self.waiting.append(statement)
+        self.size += len(statement)
+        if self.size > _MAX_WAITING:
+            self.send()
+
+    def send(self, *statements: str) -> list[Any]:
+        """Run what waits, then `statements`, and return the rows of the last."""
+        together = [*self.waiting, *statements]
+        self.waiting, self.size = [], 0
+        if not together:
+            return []
+        self.cursor.execute(";\n".join(together))
+        while self.cursor.nextset():
+            pass
+        return self.cursor.fetchall() if self.cursor.description else []
 
 
 class Found:
@@ -109,9 +134,11 @@ class PostgresIndex:
     def execute(self, statement: str, values: Values = (), /) -> Found:
         translated = statements.translate(statement)
         with self._working(translated.writes) as work:
-            work.writes += translated.writes
-            cursor = work.raw.execute(translated.sql, statements.bind(translated, values))
-            return Found(cursor.fetchall() if cursor.description else ())
+            asked = work.cursor.mogrify(translated.sql, statements.bind(translated, values))
+            if translated.writes:
+                work.write(asked)
+                return Found(())
+            return Found(work.send(asked))
 
     def executemany(self, statement: str, values: Iterable[Values], /) -> None:
         """Run an INSERT with all its rows at once, another statement with one after the other."""
@@ -150,21 +177,13 @@ class PostgresIndex:
     def _transaction(self) -> Iterator[None]:
         """Hold the row of the vault, which only one writer can: so none reads what another is about to change."""
         assert self._work is None, "a transaction is under way"
-        with self._begun("BEGIN") as work:
-            ask = f"SELECT {_COUNTERS} FROM quaid.vaults WHERE vault = %s FOR UPDATE"
-            try:
-                row = work.raw.execute(ask, (self.place.vault,)).fetchone()
-            except psycopg.errors.LockNotAvailable as error:
-                raise LockedError("Another Quaid process is updating the index") from error
-            assert row is not None, "the vault has gone"
-            work.version, work.last = row[0], dict(zip(_COUNTERS.split(", ")[1:], row[1:], strict=True))
+        begin = f"BEGIN; {{}}; SELECT {_COUNTERS} FROM quaid.vaults WHERE vault = {self.place.vault} FOR UPDATE"
+        with self._begun(begin) as (work, row):
+            work.last = dict(zip(_COUNTERS.split(", ")[1:], row[1:], strict=True))
             yield
             self.words.flush()
-            counters = ", ".join(f"{name} = %({name})s" for name in work.last)
-            work.raw.execute(
-                f"UPDATE quaid.vaults SET version = version + 1, {counters} WHERE vault = %(vault)s",
-                {**work.last, "vault": self.place.vault},
-            )
+            counters = ", ".join(f"{name} = {last}" for name, last in work.last.items())
+            work.write(f"UPDATE quaid.vaults SET version = version + 1, {counters} WHERE vault = {self.place.vault}")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -172,29 +191,33 @@ class PostgresIndex:
         if self._work is not None:
             yield
             return
-        with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as work:
-            ask = "SELECT version FROM quaid.vaults WHERE vault = %s"
-            row = work.raw.execute(ask, (self.place.vault,)).fetchone()
-            work.version = row[0] if row else -1
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}; SELECT version FROM quaid.vaults WHERE vault = "
+        with self._begun(f"{begin}{self.place.vault}"):
             yield
 
     @contextmanager
-    def _begun(self, begin: str) -> Iterator[_Work]:
+    def _begun(self, begin: str) -> Iterator[tuple[_Work, tuple[int, ...]]]:
+        """Yield a transaction that `begin` begins, with the vault's settings in it, and the row that it returns."""
         with self._pool.connection() as raw:
-            settings = (str(self.place.vault), self.place.owners, self.place.search_path, "30s")
-            raw.execute(begin)
+            work = _Work(psycopg.ClientCursor(raw))
+            settings = work.cursor.mogrify(
+                _SETTINGS, (str(self.place.vault), self.place.owners, self.place.search_path)
+            )
             try:
-                raw.execute(_BEGIN, settings)
-                self._under_way.work = _Work(raw)
-                yield self._under_way.work
-            except BaseException:
+                row = work.send(begin.format(settings))[0]
+                work.version = row[0]
+                self._under_way.work = work
+                yield work, row
+                work.send("COMMIT")
+            except BaseException as error:
                 self.words.forget()
                 with suppress(psycopg.Error):  # the connection may be gone, and the transaction with it
                     raw.execute("ROLLBACK")
+                if isinstance(error, psycopg.errors.LockNotAvailable):
+                    raise LockedError("Another Quaid process is updating the index") from error
                 raise
             finally:
                 self._under_way.work = None
-            raw.execute("COMMIT")
 
     @contextmanager
     def _working(self, writes: bool) -> Iterator[_Work]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -61,13 +62,20 @@ _CHUNKS = _Table("postings", "lengths", WEIGHTS)
 _EPISODES = _Table("episode_postings", "episode_lengths", (1.0, 1.0))
 
 
+class _Waiting(threading.local):
+    """What one thread has still to insert."""
+
+    def __init__(self) -> None:
+        self.postings: dict[_Table, list[_Posting]] = {_CHUNKS: [], _EPISODES: []}
+        self.lengths: dict[_Table, list[tuple[int, int]]] = {_CHUNKS: [], _EPISODES: []}
+
+
 class PgWords:
     """The words of an index: `Words` of `quaid.index.port`. What is inserted waits until it is asked for."""
 
     def __init__(self, index: PostgresIndex) -> None:
         self._index = index
-        self._waiting: dict[_Table, list[_Posting]] = {_CHUNKS: [], _EPISODES: []}
-        self._lengths: dict[_Table, list[tuple[int, int]]] = {_CHUNKS: [], _EPISODES: []}
+        self._waiting = _Waiting()
         self._totals: tuple[tuple[int, int], dict[_Table, tuple[int, float]]] = ((-1, -1), {})
 
     def insert(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
@@ -89,18 +97,18 @@ class PgWords:
                 term = _as_term(stem)
                 places[term].append(column << _COLUMN_BITS | offset)
                 weights[term] += table.weights[column]
-        self._lengths[table].append((row_id, length))
-        self._waiting[table] += (
+        self._waiting.lengths[table].append((row_id, length))
+        self._waiting.postings[table] += (
             _Posting(term, row_id, length, weights[term], _pack(at)) for term, at in places.items()
         )
-        if len(self._waiting[table]) > _MAX_WAITING:
+        if len(self._waiting.postings[table]) > _MAX_WAITING:
             self.flush()
 
     def flush(self) -> None:
         """Insert what waits."""
         for table in (_CHUNKS, _EPISODES):
-            lengths, self._lengths[table] = self._lengths[table], []
-            waiting, self._waiting[table] = self._waiting[table], []
+            lengths, waiting = self._waiting.lengths[table], self._waiting.postings[table]
+            self._waiting.lengths[table], self._waiting.postings[table] = [], []
             if not lengths:
                 continue
             row_ids, counts = zip(*lengths, strict=True)
@@ -119,7 +127,7 @@ class PgWords:
     def forget(self) -> None:
         """Drop what waits, with the transaction in which it was inserted."""
         for table in (_CHUNKS, _EPISODES):
-            self._waiting[table], self._lengths[table] = [], []
+            self._waiting.postings[table], self._waiting.lengths[table] = [], []
 
     def remove(self, doc_id: int, chunk_ids: Sequence[int]) -> None:
         self.flush()
