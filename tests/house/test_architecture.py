@@ -58,8 +58,6 @@ OWNERS = {
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/sqlite/"],
     "apsw": ["sqlite.py", "index/sqlite/", "local/", "embed/cache.py"],
-    "psycopg": ["index/postgres/"],
-    "psycopg_pool": ["index/postgres/"],
     "httpx": ["http.py"],
     "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
     "onnx": ["embed/"],
