@@ -103,6 +103,7 @@ class Server(MCPServer[Any]):
             **options,
         )
         self._workers = workers
+        self._is_remote = served is not None
         known = list(served or ())
         if documents is not None:
             groups = (RecallTools(workers), WriteTools(workers), CaptureTools(workers), documents)
@@ -220,7 +221,8 @@ class Server(MCPServer[Any]):
         if isinstance(bug, Exception) and (refusal := refusal_of(bug, self._workers.root)) is not None:
             return str(refusal)
         path = write_report(bug, ["mcp", what], self._workers.root)
-        return f"This is a bug in Quaid ({type(bug).__name__} in {what}). The report is in {path}"
+        where = "Whoever runs the server has a report of it." if self._is_remote else f"The report is in {path}"
+        return f"This is a bug in Quaid ({type(bug).__name__} in {what}). {where}"
 
     async def _warm(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         answer = await call_next(ctx)

@@ -87,7 +87,7 @@ class Leases:
             with self._mutex:
                 held = list(self._held)
             if held:
-                with suppress(QuaidError):
+                with suppress(Exception):  # it is tried again before the leases run out
                     self._database.change(
                         "UPDATE quaid_server.leases SET expires = now() + make_interval(secs => %s) "
                         "WHERE holder = ANY(%s)",

@@ -76,8 +76,8 @@ class Upkeep:
                     with self._leases.keeping(job.vault.vault, job.holder):
                         self._bring_up_to_date(job)
                     continue
-            except DatabaseUnreachableError:
-                pass  # it is tried again, as after an empty queue
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next job is taken
+                log.write_line("upkeep_failed", problem=getattr(error, "code", type(error).__name__))
             self._wake.acquire(timeout=IDLE_S)
 
     def _bring_up_to_date(self, job: Job) -> None:
@@ -114,9 +114,10 @@ class Upkeep:
             while not self._stop.is_set():
                 try:
                     due = self._catalogue.take_due(POLL_BATCH, self._config.poll_s)
-                except DatabaseUnreachableError:
+                    list(pool.map(self._look, due))
+                except Exception as error:  # noqa: BLE001 - the poll goes on
+                    log.write_line("poll_failed", problem=getattr(error, "code", type(error).__name__))
                     due = []
-                list(pool.map(self._look, due))
                 if not due:
                     self._stop.wait(min(1.0, self._config.poll_s / 4))
 

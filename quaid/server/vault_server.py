@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+CONNECTIONS = 6
+"""To the tables of this room, for short statements; those to the index come on top."""
+
+
 class ScopeMissingError(QuaidError):
     """The caller may read a vault and wants more."""
 
@@ -48,8 +52,7 @@ class VaultServer:
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
-        size = config.workers + config.readers + config.writers + 4
-        self.database = Database(config.database, size)
+        self.database = Database(config.database, CONNECTIONS)
         self.catalogue = Catalogue(self.database)
         self.metrics = Metrics()
         self.limit = RateLimit(config.rate, config.burst)
@@ -58,7 +61,8 @@ class VaultServer:
         self._leases = Leases(self.database, config.identity, config.lease_s)
         limits = MirrorLimits(config.git_timeout_s, config.max_repository_bytes, config.max_files)
         self._folders = VaultFolders(config.place, limits)
-        self._indexes = Indexes(config.database, size)
+        # A question reads through two connections.
+        self._indexes = Indexes(config.database, 2 * config.readers + config.workers + config.writers)
         parts = (self.catalogue, self._leases, self._folders, self._indexes, self.metrics)
         self._upkeep = Upkeep(config, *parts)
         self._reading = ThreadPoolExecutor(config.readers, thread_name_prefix="quaid-reading")

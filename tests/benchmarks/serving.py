@@ -102,7 +102,7 @@ def measure(
     address: str,
     servers: list[ServerProcess],
 ) -> dict[str, object]:
-    catalogue = Catalogue(database)
+    catalogue, empty = Catalogue(database), size_of(database)
     names = [f"v{number}" for number in range(options.vaults)]
     for number, name in enumerate(names):
         catalogue.add(name, git.make(name, make_notes(options.notes, number)))
@@ -121,7 +121,7 @@ def measure(
         report[f"recall ms with {count} servers"] = ask(options, names, token, servers)
     report["store ms"] = store(options, names, token, servers)
     report["index lag ms after a push"] = push(options, git, catalogue, names, token, servers)
-    report["bytes a note"] = weigh(database, folder, total)
+    report["bytes a note"] = weigh(database, folder, total, empty)
     report["no-change poll"] = poll(folder, catalogue)
     return report
 
@@ -204,11 +204,14 @@ def poll(folder: Path, catalogue: Catalogue) -> dict[str, float]:
     return {**shares(times), "CPU ms of git, both sides": round(1000 * spent / len(vaults), 1)}
 
 
-def weigh(database: Database, folder: Path, notes: int) -> dict[str, int]:
+def size_of(database: Database) -> int:
     (row,) = database.ask("SELECT pg_database_size(current_database()) AS size")
-    (empty,) = database.ask("SELECT pg_database_size('postgres') AS size")
+    return int(row["size"])
+
+
+def weigh(database: Database, folder: Path, notes: int, empty: int) -> dict[str, int]:
     mirrors = sum(path.lstat().st_size for path in folder.glob("s*/data/vaults/*/mirror.git/**/*"))
-    return {"in PostgreSQL": (row["size"] - empty["size"]) // notes, "in mirrors": mirrors // notes}
+    return {"in PostgreSQL": (size_of(database) - empty) // notes, "in mirrors": mirrors // notes}
 
 
 def shares(times: list[float]) -> dict[str, float]:

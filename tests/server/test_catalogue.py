@@ -7,15 +7,17 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from command_line import quaid
 
 from quaid.errors import BadInputError, LockedError
 
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 
 from quaid.server.catalogue import Catalogue, VaultUnknownError
-from quaid.server.database import Database
+from quaid.server.database import Database, install
 from quaid.server.leases import Leases
 from quaid.server.tokens import Caller, Tokens, parse_grants, parse_typed_grants
 
@@ -105,6 +107,18 @@ def test_a_lease_has_one_holder_and_outlives_no_dead_one(catalogue: Catalogue, d
     with leases.held(vault, 5):
         assert time.monotonic() - started > 0.3
     leases.close()
+
+
+def test_the_role_of_servers_is_a_plain_one(address: str, tmp_path: Path) -> None:
+    owner = address.replace("quaid_server:@", "postgres:@")
+    for role in (owner, address.replace("quaid_server:@", "nobody_there:@")):
+        with pytest.raises(BadInputError, match="is missing, or is more than a plain one"):
+            install(owner, role)
+    config = tmp_path / "server.toml"
+    config.write_text(f'database = "{address}"\naddress = "https://memory.example.org"\n')
+    code, out, said = quaid("serve", "setup", owner, "--config", str(config))
+    assert (code, "Ready" in out) == (0, True), said
+    assert quaid("serve", "setup", "--config", str(config))[0] == 2
 
 
 def test_a_push_is_heard_of_whatever_password_the_address_has(catalogue: Catalogue) -> None:
