@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from contextlib import closing
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +264,7 @@ def _send(request: urllib.request.Request, timeout: float) -> tuple[int, bytes, 
             return answer.status, answer.read(), dict(answer.headers.items())
     except urllib.error.HTTPError as error:
         return error.code, error.read(), dict(error.headers.items())
-    except OSError:
+    except (OSError, HTTPException):  # killed, before its answer or in the midst of it
         return 0, b"", {}
 
 
