@@ -236,6 +236,12 @@ CREATE TABLE quaid.vectors (
     PRIMARY KEY (vault, embedder_id, chunk_id)
 ) PARTITION BY HASH (vault);
 
+-- In a language of its own, so that a question in which nothing is hidden is planned without it: that halves its time.
+CREATE FUNCTION quaid.may_see(number integer) RETURNS boolean LANGUAGE plpgsql STABLE
+    AS $$ BEGIN
+        RETURN EXISTS (SELECT 1 FROM quaid.documents d WHERE d.vault = quaid.vault() AND d.doc_id = number);
+    END $$;
+
 DO $$
 DECLARE
     shard text;
@@ -266,9 +272,8 @@ BEGIN
                 EXECUTE format('CREATE POLICY of_owners ON %s AS RESTRICTIVE FOR SELECT USING '
                     '(quaid.sees_all() OR privacy <> ''private'' OR quaid.is_asking(owner))', target);
             ELSIF one = ANY ('{of_a_note}'::text[]) THEN
-                EXECUTE format('CREATE POLICY of_owners ON %1$s AS RESTRICTIVE FOR SELECT USING (quaid.sees_all() OR EXISTS '
-                    '(SELECT 1 FROM %2$s d WHERE d.vault = %1$s.vault AND d.doc_id = %1$s.doc_id))',
-                    target, replace(target, '.' || one, '.documents'));
+                EXECUTE format('CREATE POLICY of_owners ON %s AS RESTRICTIVE FOR SELECT USING '
+                    '(quaid.sees_all() OR quaid.may_see(doc_id))', target);
             END IF;
         END LOOP;
     END LOOP;
