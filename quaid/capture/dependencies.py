@@ -21,7 +21,8 @@ class Dependencies:
     """The vault, the git history, the index and its vectors in memory that a writer works with.
 
     `fresh_index` is all of the index, brought up to date: a plan must not repeat what is there. `visible_index` is the
-    index as it is and as its owner may see it, `fresh_visible_index` the same brought up to date first.
+    index as it is and as its owner may see it, `fresh_visible_index` the same brought up to date first. `trailers` are
+    those of each commit, beside its own.
     """
 
     root: Path
@@ -34,3 +35,4 @@ class Dependencies:
     visible_index: Callable[[], IndexConnection]
     owners: Callable[[], frozenset[str]]
     say: Callable[[str], None]
+    trailers: tuple[tuple[str, str], ...] = ()

@@ -198,10 +198,11 @@ class Writer:
                 planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
+                message = replace(planned.message, trailers=(*planned.message.trailers, *dependencies.trailers))
                 change = VaultChange(
                     key,
                     planned.edits,
-                    planned.message,
+                    message,
                     answer=planned.answer(),
                     author=planned.author,
                     stays=True,

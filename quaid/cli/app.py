@@ -82,6 +82,7 @@ SECTIONS: dict[str, dict[str, CommandEntry]] = {
         "install": CommandEntry("install", "Install Quaid in the program that your agent runs in."),
         "uninstall": CommandEntry("install", "Remove it again."),
         "mcp": CommandEntry("mcp", "Serve the memory to agents."),
+        "serve": CommandEntry("serve", "Serve many vaults to agents over HTTP, for a team."),
         "context": CommandEntry("context", "Print what an agent should know before it starts."),
         "hook": CommandEntry("hook", "Answer an event of a program that an agent runs in."),
     },

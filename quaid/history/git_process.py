@@ -47,10 +47,13 @@ class GitCall:
 
 @dataclass(frozen=True)
 class TimeLimit:
-    """The seconds after which a git process is ended; `hear` is given what it says on stderr meanwhile."""
+    """The seconds after which a git process is ended; `hear` is given what it says on stderr meanwhile. A file that it
+    writes may have `max_file_bytes`, where the system bounds that (Linux).
+    """
 
     seconds: float
     hear: Callable[[str], None] = lambda _: None
+    max_file_bytes: int | None = None
 
 
 RunCall = Callable[[GitCall], tuple[int, bytes]]
@@ -106,6 +109,8 @@ def execute(
         TimeoutError: it took longer than `limit`, and was ended.
     """
     process = _start(args, env, handles, own_session=limit is not None)
+    if limit is not None and limit.max_file_bytes is not None:
+        _bound_files(process.pid, limit.max_file_bytes)
     out, err = process.communicate(stdin) if limit is None else _communicate_in_time(process, limit)
     stderr = err.decode("utf-8", "replace")
     if process.returncode == 127 and stderr.startswith("env:"):
@@ -203,6 +208,15 @@ def _communicate_in_time(process: Any, limit: TimeLimit) -> tuple[bytes, bytes]:
     if is_late.is_set():
         raise TimeoutError
     return out, b"".join(said)
+
+
+def _bound_files(pid: int, max_bytes: int) -> None:
+    """Bound the files of a process that has just begun, and of all that it will start."""
+    import resource
+
+    if prlimit := getattr(resource, "prlimit", None):
+        with suppress(ProcessLookupError, PermissionError):
+            prlimit(pid, resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
 
 
 def _kill_session(leader: int) -> None:

@@ -83,12 +83,28 @@ class Pushed(Enum):
 
 @dataclass(frozen=True)
 class Line:
-    """A line to the repository at `address`, from the work tree at `top`. `timeout_s` bounds each call."""
+    """A line to the repository at `address`, from the work tree at `top`, or from a bare repository. `timeout_s` bounds
+    each call, `max_bytes` what comes in one.
+    """
 
     top: Path
     address: str
     timeout_s: float
     progress: Progress = lambda _what, _done, _total: None
+    max_bytes: int | None = None
+
+    def look(self, ref: str) -> str | None:
+        """Return the commit that the other side's `ref` is at, None if it is not there. Nothing is fetched.
+
+        Raises:
+            RemoteUnreachableError, RemoteRefusedError: nobody said.
+        """
+        local = [f"--upload-pack={_UNCONFIGURED} upload-pack"] if self._is_folder else []
+        code, out, said = self._run([*QUIET, *_NO_PROMPT, "ls-remote", *local, "--", self.address, ref])
+        if code:
+            raise self._explain("ask the remote", said)
+        found = (line.split("\t") for line in out.decode("utf-8", "replace").splitlines())
+        return next((commit for commit, name in found if name == ref), None)
 
     def fetch(self, refspecs: Sequence[str]) -> bool:
         """Fetch these refs and what they need; False if the first of them is not there.
@@ -140,7 +156,7 @@ class Line:
             "SSH_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
         }
-        limit = TimeLimit(self.timeout_s, self._hear)
+        limit = TimeLimit(self.timeout_s, self._hear, self.max_bytes)
         try:
             return execute(["-C", str(self.top), *args], b"", env, limit=limit)
         except TimeoutError as error:

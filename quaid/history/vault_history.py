@@ -49,12 +49,14 @@ HASTY_ATTEMPTS = 3
 
 
 class History:
-    """The git side of the vault at `root`, which may be a subfolder, a linked worktree or a submodule."""
+    """The git side of the vault at `root`, which may be a subfolder, a linked worktree or a submodule; or of `found`, a
+    repository that has no work tree to be found by.
+    """
 
-    def __init__(self, root: Path, settings: GitSettings) -> None:
+    def __init__(self, root: Path, settings: GitSettings, found: Repository | None = None) -> None:
         self._root = root
         self._settings = settings
-        self._found: Repository | None = None
+        self._found = found
 
     @staticmethod
     def find_repository(root: Path) -> Path | None:

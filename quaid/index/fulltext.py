@@ -82,11 +82,14 @@ def count_matches(
     connection: IndexConnection, words: Sequence[str], allowed: Collection[int] | None = None
 ) -> dict[str, int]:
     """Return how many chunks, of those in `allowed` if it is given, have each of `words`."""
+    matches = {word: match_any([word]) for word in words}
     if allowed is None:
-        sql = "SELECT count(*) FROM fulltext WHERE fulltext MATCH ?"
-        return {word: int(connection.execute(sql, (match_any([word]),)).get) for word in words}
-    sql = "SELECT rowid FROM fulltext WHERE fulltext MATCH ?"
-    return {word: sum(row[0] in allowed for row in connection.execute(sql, (match_any([word]),))) for word in words}
+        total = connection.words.count()
+        return {word: connection.words.count_matches(match, total) for word, match in matches.items()}
+    return {
+        word: sum(chunk_id in allowed for chunk_id in connection.words.list_matches(match)[0])
+        for word, match in matches.items()
+    }
 
 
 def is_common(matches: int, total: int) -> bool:

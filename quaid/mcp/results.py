@@ -382,7 +382,9 @@ def history_result(commits: Sequence[Commit]) -> CallToolResult:
 def stats_result(stats: Stats, waiting: int) -> CallToolResult:
     known = {key: value for key, value in asdict(stats).items() if key in StatsOutput.__annotations__}
     counted = {key: {one_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    shape = cast("StatsOutput", {**known, **counted, "waiting": waiting})
+    # Of notes without a date none is the oldest.
+    given = {key: value for key, value in {**known, **counted, "waiting": waiting}.items() if value is not None}
+    shape = cast("StatsOutput", given)
     return tool_result(shape, keep=tuple(shape))
 
 

@@ -22,6 +22,7 @@ OPENS = {
     "cli/hook.py": {"hooks"},
     "cli/mcp.py": {"mcp"},
     "cli/resident.py": {"hooks"},
+    "cli/serve.py": {"mcp"},
     "cli/view.py": {"web"},
 }  # commands that open another door
 
@@ -50,12 +51,13 @@ OWNERS = {
     "nh3": ["web/rendering.py"],
     "jinja2": ["web/templating.py"],
     "starlette": ["web/", "mcp/"],
-    "uvicorn": ["web/server.py", "mcp/http.py", "resident/loopback.py"],
+    "uvicorn": ["web/server.py", "mcp/http.py", "mcp/serving.py", "resident/loopback.py"],
+    "psycopg": ["server/", "index/postgres/"],
+    "psycopg_pool": ["server/", "index/postgres/", "cli/serve.py"],
+    "jwt": ["server/oauth.py"],
     "watchdog": ["sync/watcher.py"],
     "sqlite_vec": ["index/sqlite/"],
     "apsw": ["sqlite.py", "index/sqlite/", "local/", "embed/cache.py"],
-    "psycopg": ["index/postgres/"],
-    "psycopg_pool": ["index/postgres/"],
     "httpx": ["http.py"],
     "onnxruntime": ["embed/runtime.py", "embed/quantise.py"],
     "onnx": ["embed/"],
@@ -98,6 +100,7 @@ HEAVY = (
     "nh3",
     "psycopg",
     "psycopg_pool",
+    "jwt",
 )
 
 MODULES = sorted(path.as_posix() for path in CODE.texts)

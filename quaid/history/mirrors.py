@@ -1,0 +1,179 @@
+"""The mirror of one branch of a remote, and a working copy made of it: repositories of a server, which nobody edits and
+which can be thrown away at any time.
+
+What a remote brings may be made to hurt: git checks its objects as they come, its size is bounded while it comes, and
+the number of its files before any of them is looked at. No configuration, hook or link of it comes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.errors import GitError, QuaidError
+from quaid.history.git_process import QUIET, execute, explain, quiet_environment, streaming
+from quaid.history.maintenance import maintain
+from quaid.history.network import Line, Pushed
+from quaid.history.repository import Repository
+from quaid.history.vault_history import History
+from quaid.settings import GitSettings
+
+MIRRORED = "refs/quaid/mirrored"
+_BLOCK = 1 << 16
+
+
+class TooLargeError(QuaidError):
+    """A repository is larger than a server takes."""
+
+    code = "repository_too_large"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The repository has {what}: nothing of it was taken. Make it smaller, or raise the limit.")
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorLimits:
+    """The bounds of what a mirror takes: seconds of a call, bytes that come in one, files of a commit."""
+
+    timeout_s: float = 60.0
+    max_bytes: int = 2_000_000_000
+    max_files: int = 200_000
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """The bare repository at `folder`, which holds `branch` of the repository at `address`."""
+
+    folder: Path
+    address: str
+    branch: str
+    limits: MirrorLimits
+
+    @property
+    def repository(self) -> Repository:
+        """The same as git's other callers know it."""
+        return Repository(self.folder, self.folder, self.folder, "")
+
+    def look(self) -> str | None:
+        """Return the commit that the remote is at, None where it has no such branch. Raises as `Line.look`."""
+        self._make()
+        return self._line().look(f"refs/heads/{self.branch}")
+
+    def fetch(self) -> str | None:
+        """Fetch what is new and return the commit that the remote is at, None where it has no such branch.
+
+        Raises:
+            TooLargeError: it has more than the limits allow.
+            RemoteUnreachableError, RemoteRefusedError, GitError: nothing was fetched.
+        """
+        self._make()
+        if not self._line().fetch([f"+refs/heads/{self.branch}:{MIRRORED}"]):
+            return None
+        head = self.head()
+        if head is not None:
+            self._check_files(head)
+            # What git calls HEAD here. It is not fetched to: git would take it for a branch that is being worked on.
+            _run(self.folder, ["update-ref", f"refs/heads/{self.branch}", head])
+        return head
+
+    def head(self) -> str | None:
+        """Return the commit that was fetched last."""
+        return self.resolve(MIRRORED)
+
+    def resolve(self, revision: str) -> str | None:
+        """Return the commit that `revision` means here, None where it is not here."""
+        if not self.exists():
+            return None
+        code, out, _ = _run(self.folder, ["rev-parse", "-q", "--verify", "--end-of-options", f"{revision}^{{commit}}"])
+        return out.decode("ascii", "replace").strip() if code == 0 else None
+
+    def exists(self) -> bool:
+        """Return whether anything was fetched."""
+        return (self.folder / "HEAD").is_file()
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """Return a file as `commit` has it, None where it has none."""
+        code, out, _ = _run(self.folder, ["cat-file", "blob", f"{commit}:{path}"])
+        return out if code == 0 else None
+
+    def open_history(self, settings: GitSettings) -> History:
+        """Return the history up to the newest commit, to be read."""
+        return History(self.folder, settings, self.repository)
+
+    def includes(self, commit: str, older: str) -> bool:
+        """Return whether `commit` has `older` among what it was made from, or is it."""
+        return _run(self.folder, ["merge-base", "--is-ancestor", older, commit])[0] == 0
+
+    def maintain(self) -> None:
+        """Have git pack what came in many pieces, where that is due."""
+        maintain(self.repository, self.limits.timeout_s)
+
+    def _line(self) -> Line:
+        return Line(self.folder, self.address, self.limits.timeout_s, max_bytes=self.limits.max_bytes)
+
+    def _make(self) -> None:
+        if not self.exists():
+            _init(self.folder, "--bare", "-b", self.branch)
+
+    def _check_files(self, commit: str) -> None:
+        """Refuse a tree with too many files; one made of a few folders that hold each other has billions."""
+        count = 0
+        with streaming(self.repository, ["ls-tree", "-r", "-z", "--name-only", commit]) as listing:
+            while block := listing.stdout.read(_BLOCK):
+                count += block.count(b"\0")
+                if count > self.limits.max_files:
+                    raise TooLargeError(f"more than {self.limits.max_files:,} files")
+
+
+@dataclass(frozen=True)
+class WorkingCopy:
+    """The files of a mirror's commit at `root`, to be changed and pushed. It borrows the mirror's objects."""
+
+    root: Path
+    mirror: Mirror
+
+    def bring_to(self, commit: str) -> None:
+        """Have the files, the branch and the index be exactly those of `commit`, whatever they were.
+
+        Raises:
+            GitError: the mirror has no such commit.
+        """
+        if not (self.root / ".git" / "HEAD").is_file():
+            _init(self.root, "-b", self.mirror.branch)
+            borrowed = self.root / ".git" / "objects" / "info" / "alternates"
+            borrowed.parent.mkdir(exist_ok=True)
+            borrowed.write_text(f"{self.mirror.folder / 'objects'}\n", encoding="utf-8")
+            # A link in the repository becomes a file that holds its target: nothing leads out of the folder.
+            self._must("configure a repository", "config", "core.symlinks", "false")
+        self._must("have the files of a commit", "reset", "-q", "--hard", commit, "--")
+        self._must("remove other files", "clean", "-ffdxq")
+
+    def head(self) -> str | None:
+        """Return the commit that the branch is at."""
+        code, out, _ = _run(self.root, ["rev-parse", "-q", "--verify", "HEAD^{commit}"])
+        return out.decode("ascii", "replace").strip() if code == 0 else None
+
+    def push(self, commit: str) -> Pushed:
+        """Move the remote's branch on to `commit`. Raises as `Line.push`."""
+        line = Line(self.root, self.mirror.address, self.mirror.limits.timeout_s)
+        return line.push(commit, f"refs/heads/{self.mirror.branch}")
+
+    def _must(self, doing: str, *args: str) -> None:
+        code, _, said = _run(self.root, args)
+        if code:
+            raise explain(doing, said, self.root)
+
+
+def _init(folder: Path, *options: str) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise GitError("make a repository", f"{folder}: {error.strerror}") from error
+    code, _, said = execute(["init", "-q", "--template=", *options, "--", str(folder)], b"", {})
+    if code:
+        raise explain("make a repository", said, folder)
+
+
+def _run(folder: Path, args: Sequence[str]) -> tuple[int, bytes, str]:
+    return execute(["-C", str(folder), *QUIET, *args], b"", quiet_environment(folder))

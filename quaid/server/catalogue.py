@@ -1,0 +1,217 @@
+"""The vaults that are served, and the queue of what is to be brought up to date.
+
+A worker takes a job and the lease of its vault in one statement; jobs that others are taking are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.errors import UniqueViolation
+
+from quaid.errors import BadInputError, QuaidError
+from quaid.history.addresses import complete, hide_password, hide_passwords, protocol_of
+from quaid.server.database import Database, Row
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+MAX_PROBLEM = 400
+FIRST_PAUSE_S = 2.0
+"""After the first failure of a vault; it doubles each time, to `MAX_PAUSE_S`."""
+MAX_PAUSE_S = 3600.0
+
+
+class VaultUnknownError(QuaidError):
+    """No vault of this name is served to whoever asks. It does not say whether there is one."""
+
+    code = "vault_unknown"
+
+    def __init__(self) -> None:
+        super().__init__("There is no such vault here, or it is not yours to read.")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVault:
+    """A vault of the catalogue. `head` is the commit that its remote was last seen at, `indexed` the one that its index
+    holds, with `config` as its quaid.toml; `failures` counts those in a row, `problem` is the last one.
+    """
+
+    vault: int
+    name: str
+    address: str
+    branch: str
+    head: str | None = None
+    indexed: str | None = None
+    config: str = ""
+    failures: int = 0
+    problem: str = ""
+
+    @property
+    def key(self) -> str:
+        """What tells its index from that of any other vault, one of the same name before it too."""
+        return f"{self.vault}-{self.name}"
+
+    @classmethod
+    def of(cls, row: Row) -> ServedVault:
+        return cls(**{name: row[name] for name in cls.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A vault whose index is to be brought up to date, and its lease, which `holder` has."""
+
+    vault: ServedVault
+    asked: int
+    queued_at: datetime
+    holder: str
+
+
+class Catalogue:
+    """The tables `vaults` and `jobs`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # -- vaults --------------------------------------------------------------------------------------------------
+
+    def add(self, name: str, address: str, branch: str = "main") -> ServedVault:
+        """Serve the vault at `address` from now on, under `name`.
+
+        Raises:
+            BadInputError: the name or the address is not one, or the name is taken.
+        """
+        if not NAME.fullmatch(name):
+            raise BadInputError(f"{name!r} is not a name for a vault. Give small letters, digits and hyphens.")
+        address = complete(address)
+        protocol_of(address)
+        try:
+            (row,) = self._database.ask(
+                "INSERT INTO quaid_server.vaults (name, address, branch) VALUES (%s, %s, %s) RETURNING *",
+                (name, address, branch),
+            )
+        except UniqueViolation as error:
+            raise BadInputError(f"There is a vault {name} already. See it with: quaid serve status") from error
+        self.queue(row["vault"], "added")
+        return ServedVault.of(row)
+
+    def remove(self, name: str) -> ServedVault:
+        """Serve a vault no longer, and return it; its repository stays. Raises BadInputError: there is none."""
+        rows = self._database.ask("DELETE FROM quaid_server.vaults WHERE name = %s RETURNING *", (name,))
+        if not rows:
+            raise BadInputError(f"There is no vault {name!r}. See them with: quaid serve status")
+        return ServedVault.of(rows[0])
+
+    def find(self, name: str) -> ServedVault:
+        """Return the vault of this name. Raises VaultUnknownError."""
+        rows = self._database.ask("SELECT * FROM quaid_server.vaults WHERE name = %s", (name,))
+        if not rows:
+            raise VaultUnknownError
+        return ServedVault.of(rows[0])
+
+    def find_by_address(self, addresses: Sequence[str]) -> list[ServedVault]:
+        """Return the vaults whose remote is at one of `addresses`, whatever password is in its own."""
+        found = self._database.ask(
+            r"SELECT * FROM quaid_server.vaults WHERE regexp_replace(address, '^(https?://)[^/@]*@', '\1') = ANY(%s)",
+            (list(addresses),),
+        )
+        return [ServedVault.of(row) for row in found]
+
+    def list_all(self, limit: int = 1000) -> list[ServedVault]:
+        """Return the vaults, those with a problem first."""
+        rows = self._database.ask(
+            "SELECT * FROM quaid_server.vaults ORDER BY failures = 0, name LIMIT %s", (limit,)
+        )  # fmt: skip
+        return [ServedVault.of(row) for row in rows]
+
+    # -- freshness -----------------------------------------------------------------------------------------------
+
+    def take_due(self, limit: int, poll_s: float) -> list[ServedVault]:
+        """Return vaults whose remotes are to be asked now; other servers get others. Each is due again `poll_s` seconds
+        later, a fifth more or less, so that a thousand vaults are not asked at once.
+        """
+        rows = self._database.ask(
+            "UPDATE quaid_server.vaults SET poll_at = now() + make_interval(secs => %s * (0.8 + 0.4 * random())) "
+            "WHERE vault IN (SELECT vault FROM quaid_server.vaults WHERE poll_at <= now() ORDER BY poll_at LIMIT %s "
+            "FOR UPDATE SKIP LOCKED) RETURNING *",
+            (poll_s, limit),
+        )
+        return [ServedVault.of(row) for row in rows]
+
+    def queue(self, vault: int, reason: str) -> None:
+        """Have the index of a vault brought up to date. One that waits after a failure goes on waiting."""
+        self._database.change(
+            "INSERT INTO quaid_server.jobs (vault, reason) VALUES (%s, %s) "
+            "ON CONFLICT (vault) DO UPDATE SET asked = jobs.asked + 1",
+            (vault, reason),
+        )
+
+    def take(self, holder: str, lease_s: float) -> Job | None:
+        """Return a job that is due, with the lease of its vault; None where there is none for now."""
+        rows = self._database.ask(
+            "WITH next AS (SELECT vault FROM quaid_server.jobs AS job WHERE due <= now() AND NOT EXISTS "
+            "(SELECT 1 FROM quaid_server.leases AS lease WHERE lease.vault = job.vault AND expires > now()) "
+            "ORDER BY due LIMIT 1 FOR UPDATE OF job SKIP LOCKED), "
+            "held AS (INSERT INTO quaid_server.leases AS lease (vault, holder, expires) "
+            "SELECT vault, %(holder)s, now() + make_interval(secs => %(lease_s)s) FROM next "
+            "ON CONFLICT (vault) DO UPDATE SET holder = excluded.holder, expires = excluded.expires "
+            "WHERE lease.expires <= now() RETURNING vault) "
+            "SELECT vaults.*, asked, queued_at FROM held JOIN quaid_server.jobs USING (vault) "
+            "JOIN quaid_server.vaults USING (vault)",
+            {"holder": holder, "lease_s": lease_s},
+        )
+        if not rows:
+            return None
+        return Job(ServedVault.of(rows[0]), rows[0]["asked"], rows[0]["queued_at"], holder)
+
+    def finish(self, job: Job, commit: str | None, config: str) -> None:
+        """Say that the index holds `commit`. What was asked for meanwhile stays in the queue."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                "DELETE FROM quaid_server.jobs WHERE vault = %s AND asked = %s", (job.vault.vault, job.asked)
+            )
+            connection.execute(_INDEXED, {"vault": job.vault.vault, "commit": commit, "config": config})
+
+    def keep_indexed(self, vault: int, commit: str, config: str) -> None:
+        """Say that the remote is at `commit` and the index holds it, without a job."""
+        self._database.change(_INDEXED, {"vault": vault, "commit": commit, "config": config})
+
+    def fail(self, job: Job, problem: str) -> None:
+        """Put a job off: the more often it has failed, the longer."""
+        self._database.change(
+            "WITH failed AS (UPDATE quaid_server.vaults SET failures = failures + 1, problem = %(problem)s "
+            "WHERE vault = %(vault)s RETURNING vault, failures) "
+            "UPDATE quaid_server.jobs SET due = now() + make_interval(secs => least(%(most)s, %(first)s * "
+            "power(2, least(failures, 20) - 1))) FROM failed WHERE jobs.vault = failed.vault",
+            {
+                "vault": job.vault.vault,
+                "problem": hide_passwords(problem)[:MAX_PROBLEM],
+                "most": MAX_PAUSE_S,
+                "first": FIRST_PAUSE_S,
+            },
+        )
+
+    def count(self) -> Row:
+        """Return the numbers of `vaults`, those `failing` and `behind`, and `jobs`, and in `oldest_s` the age of the
+        oldest job that is due, in seconds.
+        """
+        (row,) = self._database.ask(
+            "SELECT count(*) AS vaults, count(*) FILTER (WHERE failures > 0) AS failing, "
+            "count(*) FILTER (WHERE indexed IS DISTINCT FROM head) AS behind, "
+            "(SELECT count(*) FROM quaid_server.jobs) AS jobs, "
+            "(SELECT coalesce(extract(epoch FROM now() - min(queued_at)), 0)::float8 FROM quaid_server.jobs "
+            "WHERE due <= now()) AS oldest_s FROM quaid_server.vaults"
+        )
+        return row
+
+
+_INDEXED = (
+    "UPDATE quaid_server.vaults SET head = %(commit)s, indexed = %(commit)s, indexed_at = now(), config = %(config)s, "
+    "failures = 0, problem = '' WHERE vault = %(vault)s"
+)
+
+
+def shown_address(vault: ServedVault) -> str:
+    """The address of a vault's remote for people, without a password."""
+    return hide_password(vault.address)

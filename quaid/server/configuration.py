@@ -1,0 +1,128 @@
+"""The configuration of a server: the operator's own file and the environment, never a vault (law 11)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from quaid.errors import ConfigError
+from quaid.http import is_local
+from quaid.place import state_home
+
+DATABASE_VARIABLE = "QUAID_SERVER_DATABASE"
+WEBHOOK_VARIABLE = "QUAID_SERVER_WEBHOOK_SECRET"
+MIN_SECRET = 16
+_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """Who issues OAuth tokens that are accepted. `jwks` is the address, or the file, of its public keys; `owner_claim`
+    the claim that names whose private notes the bearer may see.
+    """
+
+    issuer: str
+    jwks: str
+    owner_claim: str = "sub"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """All that a server is told.
+
+    `database` is the address of the PostgreSQL database. `address` is the public URL, which OAuth tokens must be for.
+    `folder` is for mirrors and working copies; servers may not share one. Times are in seconds, sizes in bytes, `rate`
+    and `burst` count requests of one token in one process.
+    """
+
+    database: str
+    address: str
+    host: str = "127.0.0.1"
+    port: int = 7440
+    folder: str = ""
+    name: str = ""
+    webhook_secret: str = ""
+    issuers: tuple[Issuer, ...] = ()
+    workers: int = 2
+    readers: int = 4
+    writers: int = 8
+    poll_s: float = 60.0
+    lease_s: float = 15.0
+    write_s: float = 60.0
+    stop_s: float = 20.0
+    git_timeout_s: float = 60.0
+    max_repository_bytes: int = 2_000_000_000
+    max_files: int = 200_000
+    max_body_bytes: int = 4 * 2**20
+    rate: float = 20.0
+    burst: int = 60
+
+    @property
+    def place(self) -> Path:
+        """The folder for what this server keeps on disk."""
+        return Path(self.folder).expanduser().absolute() if self.folder else state_home() / "served" / self.identity
+
+    @property
+    def identity(self) -> str:
+        """The name of this server among those of one database."""
+        return self.name or f"{socket.gethostname()}-{self.port}"
+
+
+def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ServerConfig:
+    """Return the configuration in the file at `path`; what the environment says goes before it.
+
+    Raises:
+        ConfigError: it cannot be read, lacks something, or has a key or a value that does not fit.
+    """
+    environ = os.environ if environ is None else environ
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(str(path), f"it could not be read ({error})") from error
+    issuers = table.pop("issuers", [])
+    if not isinstance(issuers, list) or not all(isinstance(item, dict) for item in issuers):
+        raise ConfigError(str(path), "issuers is not a list of tables; write [[issuers]]")
+    for key, variable in (("database", DATABASE_VARIABLE), ("webhook_secret", WEBHOOK_VARIABLE)):
+        if environ.get(variable):
+            table[key] = environ[variable]
+    config: ServerConfig = _read(ServerConfig, table, str(path))
+    _check(config, str(path))
+    known = tuple(_read(Issuer, item, f"{path}, issuers") for item in issuers)
+    for issuer in known:
+        # Whoever could change the keys on the way would sign tokens of their own.
+        if issuer.jwks.startswith("http://") and not is_local(issuer.jwks):
+            raise ConfigError(str(path), f"the keys of {issuer.issuer} are not fetched over https")
+    return replace(config, issuers=known)
+
+
+def _read(cls: Any, table: Mapping[str, Any], where: str) -> Any:
+    known = {field.name: field for field in fields(cls) if field.name != "issuers"}
+    if unknown := sorted(table.keys() - known.keys()):
+        raise ConfigError(where, f"{unknown[0]!r} is not a setting; there are {', '.join(sorted(known))}")
+    for name, field in known.items():
+        if name not in table:
+            if field.default is MISSING:
+                raise ConfigError(where, f"{name} is missing")
+            continue
+        wanted = _KINDS[str(field.type)]
+        if isinstance(table[name], bool) or not isinstance(table[name], wanted):
+            raise ConfigError(where, f"{name} is not a {'text' if field.type == 'str' else 'number'}")
+    return cls(**table)
+
+
+def _check(config: ServerConfig, where: str) -> None:
+    address = urlsplit(config.address)
+    if address.scheme not in {"https", "http"} or not address.netloc or address.query or address.fragment:
+        raise ConfigError(where, "address is not an http address")
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, (int, float)) and value <= 0 and field.name != "port":
+            raise ConfigError(where, f"{field.name} is not more than 0")
+    if config.webhook_secret and len(config.webhook_secret) < MIN_SECRET:
+        raise ConfigError(where, f"webhook_secret has fewer than {MIN_SECRET} characters")

@@ -1,0 +1,102 @@
+"""What a server keeps of a vault on its disk: the mirror, and a working copy to write in. All can be made again."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from quaid.errors import LockedError, QuaidError
+from quaid.history.mirrors import Mirror, MirrorLimits, WorkingCopy
+from quaid.place import CACHE_FILE, make_private_folder, state_folder
+from quaid.server.catalogue import ServedVault
+from quaid.vault import transaction, uncommitted
+
+_UNFINISHED = "writing"
+
+
+@dataclass(frozen=True)
+class VaultFolder:
+    """The folder of one vault."""
+
+    path: Path
+    mirror: Mirror
+    mutex: threading.Lock
+    line: threading.Lock
+
+    @contextmanager
+    def writing(self) -> Iterator[WorkingCopy]:
+        """Yield the working copy. Where the process is killed in the block, or it leaves something behind that would go
+        along with another write, the copy and its state are thrown away before that: it was never acknowledged.
+        """
+        copy = WorkingCopy(self.path / "copy", self.mirror)
+        mark = self.path / _UNFINISHED
+        if mark.exists():
+            _discard(copy.root)
+        make_private_folder(self.path)
+        mark.touch(mode=0o600)
+        try:
+            yield copy
+        except QuaidError:
+            if transaction.needs_recovery(copy.root) or uncommitted.list_uncommitted(copy.root):
+                raise
+            mark.unlink(missing_ok=True)
+            raise
+        mark.unlink(missing_ok=True)
+
+    def alone(self, wait_s: float) -> AbstractContextManager[None]:
+        """Be the only thread of this process at work in the folder.
+
+        Raises:
+            LockedError: another one is, for longer than `wait_s` seconds.
+        """
+        return _holding(self.mutex, wait_s)
+
+    def in_line(self, wait_s: float) -> AbstractContextManager[None]:
+        """Be the only writer of this process that asks for the vault's lease. Raises as `alone`."""
+        return _holding(self.line, wait_s)
+
+
+class VaultFolders:
+    """The folders of all vaults that this server has had to do with."""
+
+    def __init__(self, place: Path, limits: MirrorLimits) -> None:
+        self._place = place
+        self._limits = limits
+        self._known: dict[tuple[int, str, str], VaultFolder] = {}
+        self._mutex = threading.Lock()
+
+    def of(self, vault: ServedVault) -> VaultFolder:
+        """Return the folder of a vault; that of one which was added again is another."""
+        key = (vault.vault, vault.address, vault.branch)
+        with self._mutex:
+            if key not in self._known:
+                path = self._place / "vaults" / f"{vault.vault}-{vault.name}"
+                mirror = Mirror(path / "mirror.git", vault.address, vault.branch, self._limits)
+                self._known[key] = VaultFolder(path, mirror, threading.Lock(), threading.Lock())
+            return self._known[key]
+
+
+@contextmanager
+def _holding(mutex: threading.Lock, wait_s: float) -> Iterator[None]:
+    if not mutex.acquire(timeout=wait_s):
+        raise LockedError("Others keep writing to this vault")
+    try:
+        yield
+    finally:
+        mutex.release()
+
+
+def _discard(root: Path) -> None:
+    """Remove a working copy and its state, but for the vectors of texts, which no write can spoil."""
+    shutil.rmtree(root, ignore_errors=True)
+    for path in state_folder(root).glob("*"):
+        if path.name.startswith(CACHE_FILE):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

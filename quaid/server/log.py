@@ -1,0 +1,50 @@
+"""The log: one JSON object a line on stderr. It says who did what, how long it took and how it ended, never the
+content: no question, no text of a note, no token.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import TextIO
+
+MAX_VALUE = 400
+FIELDS = frozenset({
+    "server", "request", "client", "vault", "route", "method", "status", "tool", "outcome", "ms", "commit", "reason",
+    "attempts", "lag_ms", "problem", "port", "failures",
+})  # fmt: skip
+"""The fields that a line may have: what is not listed cannot be logged by accident."""
+
+_mutex = threading.Lock()
+
+
+class ContentlessHandler(logging.Handler):
+    """Tells of what libraries log where it comes from and which kind of error it is: their words may quote a note."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else record.levelname
+        write_line("library", problem=f"{record.name}: {kind}")
+
+
+def silence_libraries() -> None:
+    """Let everything that libraries log go through `ContentlessHandler`, from warnings on."""
+    logging.basicConfig(handlers=[ContentlessHandler()], level=logging.WARNING, force=True)
+
+
+def write_line(event: str, *, to: TextIO | None = None, **said: str | float | None) -> None:
+    """Write one line. Values that are None are left out.
+
+    Raises:
+        ValueError: a field is not one of `FIELDS`.
+    """
+    if unknown := said.keys() - FIELDS:
+        raise ValueError(f"{sorted(unknown)} are not fields of the log")
+    shown = {
+        key: value[:MAX_VALUE] if isinstance(value, str) else value for key, value in said.items() if value is not None
+    }
+    line = json.dumps({"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "event": event, **shown})
+    with _mutex:
+        print(line, file=to or sys.stderr, flush=True)

@@ -1,0 +1,130 @@
+"""A served vault as one caller sees it: what the tools that read ask of a `Memory`, answered from the shared index and
+the history of the mirror. It has no files and keeps no record of questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from quaid.config import own_names, person_of
+from quaid.embed.runtime import open_multiply
+from quaid.errors import BadInputError, NoteNotFoundError, PartNotFoundError
+from quaid.index import contents, vectors
+from quaid.index.kept import KeptAnswers
+from quaid.index.matrix import VectorMatrix
+from quaid.index.port import IndexConnection
+from quaid.index.postgres.server import IndexServer
+from quaid.index.postings import Postings
+from quaid.index.views import NoteView, view_note
+from quaid.model import OWNER_LABELS, Commit, Recall
+from quaid.recall import pipeline
+from quaid.recall.options import RecallOptions
+from quaid.recall.pipeline import Helpers
+from quaid.recall.retrieval import Sources
+from quaid.recall.visibility import VisibleCommits
+from quaid.server.folders import VaultFolder
+from quaid.settings import Settings
+from quaid.sync.commits import COMMIT
+from quaid.sync.embedding import Embedding
+from quaid.vault import excerpt, markdown
+from quaid.vault.layout import Layout
+
+
+class ServedMemory:
+    """A vault that is answered for; it belongs to one thread.
+
+    `root` holds the vault's quaid.toml and nothing else of it.
+    """
+
+    def __init__(
+        self, root: Path, settings: Settings, folder: VaultFolder, server: IndexServer, key: str, embedding: Embedding
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.remarks: tuple[str, ...] = ()
+        self._folder = folder
+        self._embedding = embedding
+        self._owners = own_names(root, settings)
+        # "User" in a note is the vault's own owner, whoever asks.
+        labels = sorted(OWNER_LABELS) if "default" in self._owners else []
+        self._helpers = Helpers(owner_names=(person_of(root, settings), *labels))
+        self._whole = server.open(key)
+        self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
+        self._matrix = VectorMatrix(open_multiply)
+        self._postings = Postings()
+        self._kept = KeptAnswers()
+
+    def recall(self, query: str, limit: int | None = None, *, as_of: str | None = None, **options: Any) -> Recall:
+        """Return the memories that answer `query`, best first. `options` are the fields of `RecallOptions`; what says
+        how an answer is recorded is passed over.
+
+        Raises:
+            BadInputError: it asks of the past.
+        """
+        if as_of is not None:
+            raise BadInputError("A server does not answer as of the past. Ask where the vault is cloned.")
+        fields = {name: value for name, value in options.items() if name not in {"door", "keep", "session"}}
+        wanted = RecallOptions(limit=limit, owners=self._owners, **fields)
+        recall, visible = self.settings.recall, self._visible
+        with contents.shared_snapshot(visible, self._second) as second:
+            sources = Sources(visible, second, self._embedding.embedder_of, self._matrix, self._postings, self._kept)
+            if wanted.recent and not query.strip():
+                answer = pipeline.list_newest(sources, recall, wanted, self._helpers)
+            else:
+                answer = pipeline.recall(sources, query, recall, wanted, self._helpers)
+            waiting = self._kept.of(visible, "pending", lambda: vectors.count_missing(visible))
+        if wanted.recent:
+            answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
+        is_embedded = not wanted.keyword_only and self.settings.embedding.provider != "none"
+        if waiting and is_embedded and self._embedding.embedder() is not None:
+            answer = replace(answer, degraded=(*answer.degraded, "pending"))
+        return answer
+
+    def search(self, query: str, limit: int | None = None, **options: Any) -> Recall:
+        """Keywords only: no model, no graph."""
+        return self.recall(query, limit, keyword_only=True, **options)
+
+    def get(self, reference: str) -> NoteView:
+        """Return the note, turn or section that `reference` means; NoteNotFoundError, AmbiguousReferenceError."""
+        with self._visible.snapshot():
+            view = view_note(self._visible, reference)
+            commit = contents.get_meta(self._visible, COMMIT) or ""
+        data = self._read(commit, view.document.path)
+        if data is None:
+            raise NoteNotFoundError(reference)
+        if view.turn is None and not view.heading:
+            return replace(view, source=data)
+        text = data.decode("utf-8", "replace")
+        if view.turn is not None:
+            return replace(view, source=excerpt.read_turn(text, view.turn).encode())
+        section = excerpt.read_section(text, view.heading)
+        if not section:
+            raise PartNotFoundError(view.document.path, view.heading)
+        return replace(view, source=section.encode(), text=markdown.plain(section))
+
+    def history(self, reference: str, limit: int = 20) -> list[Commit]:
+        """The commits that touched a note, newest first, across renames."""
+        document = self.get(reference).document
+        git = self._folder.mirror.open_history(self.settings.git)
+        life = git.note_history(document.path, None if document.id == document.path else document.id)
+        commits: Iterable[Commit] = (revision.commit for revision in life[:limit])
+        place = Layout.of(self.settings.vault)
+        return VisibleCommits(self._whole, self._visible, git, self._owners, place).of(commits)
+
+    def warm(self) -> None:
+        """The embedding model is loaded once for all vaults, when it is first needed."""
+        self._embedding.warm()
+
+    def index(self) -> IndexConnection:
+        """Return the index without what others keep private."""
+        return self._visible
+
+    def _read(self, commit: str, path: str) -> bytes | None:
+        """A file of the vault. Another server may have indexed a commit that is not here yet."""
+        mirror = self._folder.mirror
+        if mirror.resolve(commit) is None:
+            mirror.fetch()
+        return mirror.read(commit, path)

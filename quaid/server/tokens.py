@@ -1,0 +1,142 @@
+"""Who asks, and what they may do: scopes per vault, tokens of machines, and the callers that are made of both."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from psycopg.errors import UniqueViolation
+from psycopg.types.json import Jsonb
+
+from quaid.errors import BadInputError
+from quaid.server.catalogue import NAME
+from quaid.server.database import Database
+
+SCOPES = ("read", "write", "review", "admin")
+"""Asking; storing and forgetting; answering the janitor's questions; all of it. Each but `read` has `read` with it."""
+METRICS = "server:metrics"
+"""What stands in place of a vault in the grant of a token that reads the figures."""
+PREFIX = "quaid_"
+KNOWN_S = 10.0
+"""A token that was taken back is refused on every server after this time."""
+MAX_KNOWN = 10_000
+_SCOPE = re.compile(r"quaid:([a-z0-9-]+):([a-z]+)")
+_TOKEN_NAME = re.compile(r"[\w.@-]{1,64}")
+
+Grants = Mapping[str, frozenset[str]]
+"""Vault name -> scopes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the name of the client, for the log and the commits; whose private notes are shown; what is granted."""
+
+    client: str
+    owner: str
+    grants: Grants = field(default_factory=dict)
+
+    def may(self, vault: str, scope: str) -> bool:
+        """Return whether this scope of a vault is granted."""
+        granted = self.grants.get(vault, frozenset())
+        return scope in granted or "admin" in granted or (scope == "read" and bool(granted))
+
+    def list_readable(self) -> list[str]:
+        """Return the names of the vaults that may be asked."""
+        return sorted(name for name in self.grants if NAME.fullmatch(name) and self.may(name, "read"))
+
+
+def parse_grants(scopes: Iterable[str]) -> Grants:
+    """Return what OAuth scopes such as `quaid:team:read` grant; others grant nothing here."""
+    found: dict[str, set[str]] = {}
+    for scope in scopes:
+        said = _SCOPE.fullmatch(scope)
+        if said and said[2] in SCOPES and NAME.fullmatch(said[1]):
+            found.setdefault(said[1], set()).add(said[2])
+    return {name: frozenset(granted) for name, granted in found.items()}
+
+
+def parse_typed_grants(typed: Sequence[str]) -> Grants:
+    """Return what `team:read,write` and the like grant.
+
+    Raises:
+        BadInputError: one of them is not a grant.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for each in typed:
+        vault, _, listed = each.partition(":")
+        scopes = frozenset(listed.split(","))
+        if not NAME.fullmatch(vault) or not scopes <= set(SCOPES):
+            raise BadInputError(f"{each!r} is not a grant. Give a vault and scopes: team:read,write")
+        found[vault] = found.get(vault, frozenset()) | scopes
+    return found
+
+
+class Tokens:
+    """The tokens of machines. The database has their hashes, not them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[bytes, tuple[float, Caller | None]] = {}
+
+    def add(self, name: str, grants: Grants, owner: str = "", expires: datetime | None = None) -> str:
+        """Return a new token, which is shown this once. `owner` is whose private notes its bearer may see, by default
+        those of nobody but `name`.
+
+        Raises:
+            BadInputError: the name is not one, or is taken.
+        """
+        if not _TOKEN_NAME.fullmatch(name):
+            raise BadInputError(f"{name!r} is not a name for a token. Give letters, digits and hyphens.")
+        token = PREFIX + secrets.token_urlsafe(32)
+        listed = Jsonb({vault: sorted(scopes) for vault, scopes in grants.items()})
+        try:
+            self._database.change(
+                "INSERT INTO quaid_server.tokens (name, hash, owner, grants, expires) VALUES (%s, %s, %s, %s, %s)",
+                (name, _digest(token), owner or name, listed, expires),
+            )
+        except UniqueViolation as error:
+            raise BadInputError(f"There is a token {name} already. Remove it, or give another name.") from error
+        return token
+
+    def remove(self, name: str) -> None:
+        """Take a token back. Raises BadInputError: there is none of that name."""
+        if not self._database.change("DELETE FROM quaid_server.tokens WHERE name = %s", (name,)):
+            raise BadInputError(f"There is no token {name!r}. See them with: quaid serve token list")
+
+    def list_all(self) -> list[tuple[str, str, Grants]]:
+        """Return the name, the owner and the grants of each token."""
+        rows = self._database.ask("SELECT name, owner, grants FROM quaid_server.tokens ORDER BY name")
+        return [(row["name"], row["owner"], _grants_of(row["grants"])) for row in rows]
+
+    def find(self, token: str) -> Caller | None:
+        """Return who bears a token, None where nobody does. Raises DatabaseUnreachableError."""
+        digest, now = _digest(token), time.monotonic()
+        known = self._known.get(digest)
+        if known is None or known[0] < now:
+            known = (now + KNOWN_S, self._look_up(digest))
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            self._known[digest] = known
+        return known[1]
+
+    def _look_up(self, digest: bytes) -> Caller | None:
+        rows = self._database.ask(
+            "SELECT name, owner, grants, expires FROM quaid_server.tokens WHERE hash = %s", (digest,)
+        )
+        if not rows or (rows[0]["expires"] is not None and rows[0]["expires"] <= datetime.now(UTC)):
+            return None
+        return Caller(rows[0]["name"], rows[0]["owner"], _grants_of(rows[0]["grants"]))
+
+
+def _digest(token: str) -> bytes:
+    # A token has 256 random bits: a slow hash would only slow down its bearer.
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+def _grants_of(listed: Mapping[str, list[str]]) -> Grants:
+    return {vault: frozenset(scopes) for vault, scopes in listed.items()}

@@ -1,0 +1,140 @@
+"""What runs beside the answers: workers that bring vaults up to date, and the poll of remotes that tell nobody."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from quaid.errors import QuaidError
+from quaid.server import log
+from quaid.server.catalogue import Catalogue, Job, ServedVault
+from quaid.server.configuration import ServerConfig
+from quaid.server.database import DatabaseUnreachableError
+from quaid.server.folders import VaultFolders
+from quaid.server.indexes import Indexes
+from quaid.server.leases import Leases
+from quaid.server.metrics import Metrics
+
+IDLE_S = 0.25
+"""A worker looks for a job that another server has queued at this interval; one of its own server wakes it."""
+POLL_BATCH = 16
+
+
+class BranchMissingError(QuaidError):
+    """A repository has nothing to serve."""
+
+    code = "branch_missing"
+
+    def __init__(self, branch: str) -> None:
+        super().__init__(f"The repository has no branch {branch}.")
+
+
+class Upkeep:
+    """The threads that keep indexes at what the remotes have."""
+
+    def __init__(
+        self, config: ServerConfig, catalogue: Catalogue, leases: Leases, folders: VaultFolders, indexes: Indexes,
+        metrics: Metrics,
+    ) -> None:  # fmt: skip
+        self._config = config
+        self._catalogue = catalogue
+        self._leases = leases
+        self._folders = folders
+        self._indexes = indexes
+        self._metrics = metrics
+        self._stop = threading.Event()
+        self._wake = threading.Semaphore(0)
+        jobs: list[Callable[[], None]] = [*[self._work] * config.workers, self._poll]
+        self._threads = [threading.Thread(target=job, name="quaid-upkeep", daemon=True) for job in jobs]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def close(self, within_s: float) -> None:
+        """Take no more jobs, and wait for those that are being done."""
+        self._stop.set()
+        for _ in self._threads:
+            self._wake.release()
+        until = time.monotonic() + within_s
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
+    def queue(self, vault: ServedVault, reason: str) -> None:
+        """Have a vault brought up to date, by this server or another. Raises DatabaseUnreachableError."""
+        self._catalogue.queue(vault.vault, reason)
+        self._wake.release()
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            try:
+                job = self._catalogue.take(self._leases.new_holder(), self._leases.lease_s)
+                if job is not None:
+                    with self._leases.keeping(job.vault.vault, job.holder):
+                        self._bring_up_to_date(job)
+                    continue
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next job is taken
+                log.write_line("upkeep_failed", problem=getattr(error, "code", type(error).__name__))
+            self._wake.acquire(timeout=IDLE_S)
+
+    def _bring_up_to_date(self, job: Job) -> None:
+        folder, started = self._folders.of(job.vault), time.perf_counter()
+        try:
+            with folder.alone(self._config.write_s):
+                head = folder.mirror.fetch()
+                if head is None:
+                    raise BranchMissingError(job.vault.branch)  # noqa: TRY301 - told like any other failure
+                config = self._indexes.bring_to(folder, job.vault, head)
+                self._catalogue.finish(job, head, config)
+                folder.mirror.maintain()
+        except DatabaseUnreachableError:
+            raise  # the job stays as it is, and the lease runs out
+        except Exception as error:  # noqa: BLE001 - a repository that is made to break us stops only itself
+            self._metrics.count("quaid_jobs_total", outcome="failed")
+            said = str(error) if isinstance(error, QuaidError) else type(error).__name__
+            self._catalogue.fail(job, said)
+            code = getattr(error, "code", type(error).__name__)
+            log.write_line(
+                "index_failed", vault=job.vault.name, problem=code, failures=job.vault.failures + 1,
+                ms=_ms(started),
+            )  # fmt: skip
+            return
+        lag_s = (datetime.now(UTC) - job.queued_at).total_seconds()
+        self._metrics.count("quaid_jobs_total", outcome="done")
+        self._metrics.observe("quaid_index_lag_seconds", lag_s)
+        log.write_line(
+            "indexed", vault=job.vault.name, commit=head, ms=_ms(started), lag_ms=round(lag_s * 1000)
+        )  # fmt: skip
+
+    def _poll(self) -> None:
+        with ThreadPoolExecutor(4, thread_name_prefix="quaid-poll") as pool:
+            while not self._stop.is_set():
+                try:
+                    due = self._catalogue.take_due(POLL_BATCH, self._config.poll_s)
+                    list(pool.map(self._look, due))
+                except Exception as error:  # noqa: BLE001 - the poll goes on
+                    log.write_line("poll_failed", problem=getattr(error, "code", type(error).__name__))
+                    due = []
+                if not due:
+                    self._stop.wait(min(1.0, self._config.poll_s / 4))
+
+    def _look(self, vault: ServedVault) -> None:
+        started = time.perf_counter()
+        try:
+            head = self._folders.of(vault).mirror.look()
+            outcome = "same" if head == vault.indexed else "news"
+            if outcome == "news":
+                self.queue(vault, "poll")
+        except DatabaseUnreachableError:
+            return
+        except QuaidError:
+            outcome = "failed"
+        self._metrics.count("quaid_polls_total", outcome=outcome)
+        self._metrics.observe("quaid_poll_seconds", time.perf_counter() - started)
+
+
+def _ms(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

@@ -1,0 +1,203 @@
+"""What needs no database: tokens of other issuers, the rate, the figures, the log, the configuration."""
+
+# ruff: noqa: E402 - where the driver is missing the tests are skipped before anything imports it
+from __future__ import annotations
+
+import io
+import json
+import logging
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+jwt = pytest.importorskip("jwt")
+pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
+
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from quaid.errors import ConfigError
+from quaid.server import log
+from quaid.server.configuration import Issuer, load_config
+from quaid.server.limits import RateLimit
+from quaid.server.metrics import Metrics
+from quaid.server.oauth import AccessTokens, KeysUnreachableError
+
+AUDIENCE = "https://memory.example.org"
+ISSUER = "https://login.example.org"
+KEYS = {
+    "RS256": rsa.generate_private_key(65537, 2048),
+    "ES256": ec.generate_private_key(ec.SECP256R1()),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+}
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> AccessTokens:
+    listed = []
+    for name, key in KEYS.items():
+        kind = jwt.get_algorithm_by_name(name)
+        listed.append({**json.loads(kind.to_jwk(key.public_key())), "kid": name, "alg": name, "use": "sig"})
+    (tmp_path / "jwks.json").write_text(
+        json.dumps({"keys": [*listed, {"kty": "oct", "k": "c2VjcmV0", "kid": "oct", "alg": "HS256"}]})
+    )
+    return AccessTokens([Issuer(ISSUER, str(tmp_path / "jwks.json"), "preferred_username")], AUDIENCE)
+
+
+def make(algorithm: str = "RS256", key: object = None, kid: str = "", **claims: object) -> str:
+    now = int(time.time())
+    told = {
+        "iss": ISSUER, "aud": AUDIENCE, "sub": "u1", "exp": now + 60, "preferred_username": "maya",
+        "client_id": "claude", "scope": "openid quaid:team:read quaid:team:write", **claims,
+    }  # fmt: skip
+    told = {name: value for name, value in told.items() if value is not None}
+    return jwt.encode(told, key or KEYS[algorithm], algorithm, headers={"kid": kid or algorithm})
+
+
+@pytest.mark.parametrize("algorithm", KEYS)
+def test_a_token_of_a_known_issuer_for_this_server_is_good(tokens: AccessTokens, algorithm: str) -> None:
+    caller = tokens.find(make(algorithm))
+    assert (caller.client, caller.owner) == ("claude", "maya")
+    assert caller.grants == {"team": {"read", "write"}}
+
+
+def test_every_other_token_is_refused(tokens: AccessTokens) -> None:
+    stranger = rsa.generate_private_key(65537, 2048)
+    now = int(time.time())
+    public = json.dumps(jwt.get_algorithm_by_name("RS256").to_jwk(KEYS["RS256"].public_key()))
+    refused = {
+        "another audience": make(aud="https://other.example.org"),
+        "no audience": make(aud=None),
+        "another issuer": make(iss="https://evil.example.org"),
+        "expired": make(exp=now - 120),
+        "without an end": make(exp=None),
+        "not yet": make(nbf=now + 120),
+        "nobody's": make(sub=None),
+        "a stranger's signature": make(key=stranger),
+        "an unknown key": make(kid="other"),
+        "a key of another kind": make("ES256", kid="RS256"),
+        "a shared secret": make("HS256", "secret" * 8, kid="oct"),
+        "a public key as secret": make("HS256", public.encode().ljust(64), kid="RS256"),
+        "no signature": jwt.encode(
+            {"iss": ISSUER, "aud": AUDIENCE, "sub": "u", "exp": now + 60}, None, "none", headers={"kid": "RS256"}
+        ),
+        "cut": make()[:-4],
+        "not a token": "a.b.c",
+        "huge": make() + "x" * 10_000,
+    }
+    assert {name for name, token in refused.items() if tokens.find(token) is not None} == set()
+
+
+def test_the_owner_is_never_that_of_the_vault_by_a_claim(tokens: AccessTokens) -> None:
+    for claim in ("default", "", None, ["maya"]):
+        caller = tokens.find(make(preferred_username=claim))
+        assert caller.owner == f"{ISSUER}#u1"
+
+
+def test_keys_that_cannot_be_read_are_no_refusal(tmp_path: Path) -> None:
+    tokens = AccessTokens([Issuer(ISSUER, str(tmp_path / "none.json"))], AUDIENCE)
+    with pytest.raises(KeysUnreachableError):
+        tokens.find(make())
+
+
+def test_keys_are_fetched_once_and_again_when_one_is_new(tokens: AccessTokens, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = (tmp_path / "jwks.json").read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}/keys/jwks.json"
+    fetching = AccessTokens([Issuer(ISSUER, url)], AUDIENCE)
+    assert fetching.find(make()).client == "claude"
+    assert [fetching.find(make(kid=f"made-up-{number}")) for number in range(5)] == [None] * 5
+    assert asked == ["/keys/jwks.json"]
+    fetching._keys[ISSUER].read_at -= 60
+    assert fetching.find(make(kid="made-up")) is None
+    assert len(asked) == 2
+    server.shutdown()
+
+
+def test_the_rate_lets_a_burst_through_and_then_so_many_a_second() -> None:
+    now = [0.0]
+    limit = RateLimit(2.0, 3, lambda: now[0])
+    assert [limit.wait_s("a") for _ in range(3)] == [0, 0, 0]
+    assert limit.wait_s("a") == pytest.approx(0.5)
+    assert limit.wait_s("b") == 0
+    now[0] = 0.5
+    assert limit.wait_s("a") == 0
+    assert limit.wait_s("a") > 0
+
+
+def test_the_figures_are_what_prometheus_reads() -> None:
+    metrics = Metrics()
+    metrics.count("quaid_requests_total", route="/v/{vault}/mcp", status="200")
+    metrics.observe("quaid_request_seconds", 0.02, route="x")
+    metrics.observe("quaid_request_seconds", 99.0, route="x")
+    text = metrics.render({("quaid_jobs_waiting", ()): 3.0})
+    assert '# TYPE quaid_requests_total counter\nquaid_requests_total{route="/v/{vault}/mcp",status="200"} 1\n' in text
+    assert 'quaid_request_seconds_bucket{route="x",le="0.025"} 1\n' in text
+    assert 'quaid_request_seconds_bucket{route="x",le="+Inf"} 2\nquaid_request_seconds_sum{route="x"} 99.02\n' in text
+    assert "quaid_jobs_waiting 3\n" in text
+
+
+def test_the_log_has_fields_for_what_happened_and_none_for_what_was_said() -> None:
+    out = io.StringIO()
+    log.write_line("tool", to=out, tool="memory_recall", ms=3, vault=None)
+    line = json.loads(out.getvalue())
+    assert (line["event"], line["tool"]) == ("tool", "memory_recall")
+    assert "vault" not in line
+    for field in ("query", "text", "token"):
+        with pytest.raises(ValueError):
+            log.write_line("tool", to=out, **{field: "x"})
+
+
+def test_what_libraries_log_is_told_without_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stderr", out)
+    record = logging.LogRecord(
+        "uvicorn.error",
+        logging.ERROR,
+        "",
+        0,
+        "the diary says %s",
+        ("everything",),
+        (ValueError, ValueError("diary"), None),
+    )
+    log.ContentlessHandler().handle(record)
+    assert json.loads(out.getvalue())["problem"] == "uvicorn.error: ValueError"
+    assert "diary" not in out.getvalue()
+
+
+def test_the_configuration_says_what_does_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "server.toml"
+    right = 'database = "postgresql://x"\naddress = "https://memory.example.org"\n'
+    for more, said in (
+        ("prot = 1\n", "'prot' is not a setting"),
+        ('port = "x"\n', "port is not a number"),
+        ("rate = 0\n", "rate is not more than 0"),
+        ('webhook_secret = "short"\n', "fewer than 16"),
+        ('[[issuers]]\nissuer = "x"\n', "jwks is missing"),
+        ("issuers = 3\n", "not a list of tables"),
+        ('[[issuers]]\nissuer = "x"\njwks = "http://login.example.org/k"\n', "not fetched over https"),
+    ):
+        path.write_text(right + more)
+        with pytest.raises(ConfigError, match=said):
+            load_config(path, {})
+    path.write_text(right)
+    assert load_config(path, {"QUAID_SERVER_DATABASE": "postgresql://y"}).database == "postgresql://y"
+    path.write_text('database = "x"\naddress = "memory"\n')
+    with pytest.raises(ConfigError, match="address is not"):
+        load_config(path, {})
