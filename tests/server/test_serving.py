@@ -70,16 +70,18 @@ def house(address: str, git: GitHost, tmp_path_factory: pytest.TempPathFactory) 
             ServerProcess(folder / f"s{number}", address, poll_s=1.0, lease_s=2.0, git_timeout_s=5.0)
             for number in range(2)
         ]
-        for server in servers:
-            server.start(wait=False)
-        for server in servers:
-            server.wait_until_ready()
-        house = House(servers, git, database, Catalogue(database), made)
-        house.add("team", TEAM)
-        yield house
-        for server in servers:
-            if server.process.poll() is None:
-                server.kill()
+        try:
+            for server in servers:
+                server.start(wait=False)
+            for server in servers:
+                server.wait_until_ready()
+            house = House(servers, git, database, Catalogue(database), made)
+            house.add("team", TEAM)
+            yield house
+        finally:
+            for server in servers:
+                if server.process is not None and server.process.poll() is None:
+                    server.kill()
     database.close()
 
 
