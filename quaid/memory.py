@@ -413,7 +413,7 @@ class Memory:
         from quaid.janitor.janitor import Janitor
 
         return Janitor(
-            self.dependencies, self.writer, self.documentation, lambda: self.models, self.sync,
+            self.dependencies, lambda: self.writer, self.documentation, lambda: self.models, self.sync,
             lambda root: Memory(root, self.settings), self._show, self.remotes.hold_lease,
         )  # fmt: skip
 

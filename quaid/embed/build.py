@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-CONVERTER_VERSION = 1
+CONVERTER_VERSION = 2
 GRAPH_FILE = "model.onnx"
 GRAPH_WEIGHTS_FILE = "weights.bin"
 TOKENIZER_FILE = "tokenizer.json"

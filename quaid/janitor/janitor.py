@@ -51,7 +51,7 @@ class Janitor:
     def __init__(
         self,
         dependencies: Dependencies,
-        writer: Writer,
+        writer: Callable[[], Writer],
         documentation: Documentation,
         models: Callable[[], Models],
         sync: Callable[[SyncOptions | None], SyncReport],
@@ -63,7 +63,7 @@ class Janitor:
         self._dependencies = dependencies
         self._root = dependencies.root
         self._settings = dependencies.settings
-        self._writer = writer
+        self._open_writer = writer
         self._documentation = documentation
         self._open_models = models
         self._sync = sync
@@ -81,7 +81,7 @@ class Janitor:
         now = now or datetime.now(UTC)
         if not options.dry_run:
             self._hold_lease(datetime.now(UTC), take_over=options.take_over)
-            settle_merges(self._dependencies, self._writer)
+            settle_merges(self._dependencies, self._open_writer())
         last = self._runs.last_success()
         began = Run(layout.new_id(now), now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)
         if not options.dry_run:
@@ -170,7 +170,7 @@ class Janitor:
             written = WriteResult(fact.id, edit.rel_path, "disputed", fact.text)
             return WritePlan(written, (edit,), message, author=self._dependencies.history().owner())
 
-        return self._writer.write(f"dispute {reference} {why}", plan).written
+        return self._open_writer().write(f"dispute {reference} {why}", plan).written
 
     def runs(self, limit: int) -> list[Run]:
         """The last runs, newest first."""
@@ -186,7 +186,7 @@ class Janitor:
     def _run(self, options: RunOptions, name: str, now: datetime, notes_before: int | None) -> RunReport:
         local = self._state / LOCAL_FILE
         judgements = Judgements(local, datetime.now(UTC).date().isoformat())
-        documents = ProjectDocs(self._root, self._settings, self._documentation, self._writer, judgements)
+        documents = ProjectDocs(self._root, self._settings, self._documentation, self._open_writer(), judgements)
         with RecallRecords(self._root, self._settings) as books:
             dependencies = RunDependencies(
                 root=self._root,
@@ -271,6 +271,7 @@ class Janitor:
         return deliver(self._root, self._settings.notifications, feature, text)
 
     def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Committed:
+        self._open_writer()  # which refuses where the settings are not the owner's
         history, wait_s = self._dependencies.history(), self._settings.git.wait_s
         with transaction.begin(self._root, history, wait_s, self._dependencies.say):
             change = transaction.VaultChange(key, changes, message, author=JANITOR)

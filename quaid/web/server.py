@@ -76,9 +76,10 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
         )
 
         async def run() -> None:
-            ending = asyncio.create_task(_end_unused(server, used))
+            unused = asyncio.create_task(_end_unused(server, used))
             await server.serve([listening])
-            ending.cancel()
+            if not unused.cancel():  # it has come to its end
+                print("Nobody has looked for an hour, so quaid view has ended.")
 
         address = f"http://{loopback.HOST}:{port}{path}?token="
         print(f"The memory is at {address}{keys.printed} until Ctrl-C.", flush=True)
@@ -87,8 +88,6 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
             threading.Thread(target=webbrowser.open, args=[address + keys.started], daemon=True).start()
         with suppress(KeyboardInterrupt):
             asyncio.run(run())
-        if used.ago_s >= IDLE_S:
-            print("Nobody has looked for an hour, so quaid view has ended.")
 
 
 async def _end_unused(server: uvicorn.Server, used: LastUse) -> None:

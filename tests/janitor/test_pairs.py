@@ -155,8 +155,6 @@ MERGED = {
 
 def test_duplicates_of_a_real_model_are_merged_as_it_says(vault, monkeypatch):
     need_weights(monkeypatch)
-    # In int8 a processor without VNNI adds in 16 bits, and one of the pairs lies at the edge of what is near.
-    monkeypatch.setenv("QUAID_EMBEDDING_PRECISION", "fp32")
     cases = gold("dedup")
     paths = write_judged(vault, cases)
     table = {

@@ -160,8 +160,10 @@ def test_what_cannot_be_saved_is_not_lost(reader):
 
 
 def test_a_head_that_cannot_be_read_is_kept_and_told(reader):
-    path, said, _ = reader.save("01tea", lambda text: text.replace("status: active", "status: [active"))
-    assert said == "edited"
+    form = reader.open_form("/edit/01tea")
+    broken = {**form, "text": form["text"].replace("status: active", "status: [active")}
+    path = reader.post("/edit/01tea", **broken, anyway="yes").headers["location"]
+    assert "said=edited" in path
     assert "Not all of it can be read: the frontmatter is not YAML" in reader.get(path).text
 
 
@@ -428,3 +430,16 @@ def test_a_note_is_edited_and_forgotten_without_javascript_and_keeps_its_bytes(b
         tab.get_by_text("Forget …").click()
         tab.get_by_role("button", name="Forget it").click()
         tab.get_by_text("This memory is forgotten").wait_for()
+
+
+def test_what_would_no_longer_be_a_fact_is_asked_about_before_it_is_saved(reader):
+    form = reader.open_form("/edit/01milk")
+    before = reader.vault.notes()
+    broken = {**form, "text": "---\nbroken: [\n---\nhello"}
+    answer = reader.post("/edit/01milk", **broken)
+    assert answer.status_code == 409
+    assert "It was not saved yet." in answer.text
+    assert "hello" in answer.text
+    assert reader.vault.notes() == before
+    assert reader.post("/edit/01milk", **broken, anyway="yes").status_code == 303
+    assert b"hello" in reader.vault.notes()["facts/milk.md"]

@@ -7,11 +7,13 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from quaid.capture.note_edit import tell_new_problems
 from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, QuaidError
 from quaid.history.merge import revert_change
 from quaid.redaction import admit
 from quaid.text.invisible import escaped, list_unseen
 from quaid.vault import files, notes
+from quaid.vault.layout import Layout
 from quaid.web.answer import Form, Shown
 from quaid.web.pages.memory_actions import go_to_note
 from quaid.web.textarea import read_from_form, show_in_form
@@ -61,6 +63,9 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
     after = read_from_form(before, sent)
     try:
         path = memory.get(reference).document.path
+        if loss := "" if form.get("anyway") else _tell_loss(memory, path, before, after):
+            filled = _fill(request, path, before, show_in_form(after))
+            return Shown("edit.html", {**filled, "problem": loss, "warning": loss})
         written = memory.writer.save_edit(path, before, after)
     except NoteChangedError:
         return _show_both(memory, request, path, before, after)
@@ -68,6 +73,15 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
         filled = _fill(request, reference, before, show_in_form(after))
         return Shown("edit.html", {**filled, "problem": str(error).partition("\n")[0]})
     return go_to_note(written, written.id, "edited")
+
+
+def _tell_loss(memory: Memory, path: str, before: bytes, after: bytes) -> str:
+    """Return what the memory would no longer know of the note; nothing where it reads as much of it as before."""
+    place = Layout.of(memory.settings.vault)
+    was, now = (notes.parse_note(path, data, place=place) for data in (before, after))
+    if now.kind is not was.kind:
+        return f"Without its head this would be a note of your own and not a {was.kind.value}."
+    return tell_new_problems(was, now) or ""
 
 
 def _show_both(memory: Memory, request: Request, path: str, before: bytes, mine: bytes) -> Shown:
@@ -90,6 +104,7 @@ def _fill(request: Request, path: str, before: bytes, text: str) -> dict[str, An
         "text": text,
         "unseen": list(_tell_unseen(text)),
         "problem": "",
+        "warning": "",
     }
 
 

@@ -99,9 +99,10 @@ def show_checks(memory: Memory, _: Request) -> Mapping[str, Any]:
     whole, seen = memory.whole_index(), memory.index()
     attention = [(each, visible_paths(each.paths, whole, seen)) for each in status_of(memory).attention]
     findings = sorted(examine(memory.root), key=lambda finding: LEVELS.index(finding.level))
+    told = " ".join(each.what for each, _ in attention)
     return {
         "attention": [(each, paths) for each, paths in attention if paths or not each.paths],
-        "findings": [finding for finding in findings if finding.level != "ok"],
+        "findings": [each for each in findings if each.level != "ok" and each.sentence.rstrip(".") not in told],
         "fine": [finding for finding in findings if finding.level == "ok"],
     }
 
