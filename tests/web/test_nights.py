@@ -179,6 +179,18 @@ def test_one_decision_is_taken_back_and_marked(own):
         assert CAT_TOLD in (own.root / "facts/learned3.md").read_text()
 
 
+def test_undoing_the_undo_of_a_night_brings_back_its_questions_too(own):
+    before = own.notes()
+    assert any(path.startswith("review/") for path in before)
+    with reading(own) as reader:
+        reader.post("/undo", commit=own.run_name)
+        assert not any(path.startswith("review/") for path in own.notes())
+        reader.post("/undo", commit=own.head())
+        assert own.notes() == before
+        reader.post("/undo", commit=own.head())
+        assert not any(path.startswith("review/") for path in own.notes())
+
+
 @pytest.mark.parametrize(
     "back", ["//evil.example/", "/\\evil.example", "http://evil.example/", "evil", "/a\nb", "javascript:x"]
 )
