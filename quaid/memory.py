@@ -199,26 +199,29 @@ class Memory:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def remember(self, text: str, *, replaces: str | None = None, **details: Any) -> WriteResult:
+    def remember(
+        self, text: str, *, replaces: str | None = None, by_owner: bool = False, **details: Any
+    ) -> WriteResult:
         """Store a fact, or confirm the one that says it; the one that it `replaces` (an id, or its words) holds no
-        longer. `details` are the fields of `FactDetails`. FactTooShortError, NothingToReplaceError.
+        longer. `details` are the fields of `FactDetails`. FactTooShortError, NothingToReplaceError. The commit is
+        Quaid's, or `by_owner` in the owner's name, here as below.
         """
         from quaid.capture.fact_note import FactDetails
 
         known = FactDetails(**{"owner": self.settings.owner, **_frozen(details)})
-        return self.writer.remember(text, known, replaces)
+        return self.writer.remember(text, known, replaces, by_owner=by_owner)
 
     def link(self, subject: str, relation: str, target: str) -> WriteResult:
         """Put `subject -relation-> target` into the graph, normalised, with entity notes made on the way."""
         return self.writer.link(Edge(subject, relation, target))
 
-    def forget(self, reference: str) -> WriteResult:
+    def forget(self, reference: str, *, by_owner: bool = False) -> WriteResult:
         """Take a fact, an entity, an episode or one turn out; git keeps it. NotOursError: the note is its owner's."""
-        return self.writer.forget(reference)
+        return self.writer.forget(reference, by_owner=by_owner)
 
-    def restore(self, reference: str) -> WriteResult:
+    def restore(self, reference: str, *, by_owner: bool = False) -> WriteResult:
         """Bring back what was forgotten, as it was, or let a fact that was replaced hold again."""
-        return self.writer.restore(reference)
+        return self.writer.restore(reference, by_owner=by_owner)
 
     def configure(self, key: str, raw: str) -> WriteResult:
         """Set one key of quaid.toml or of the user's own config, as typed in a shell. ConfigError: it does not fit."""
@@ -308,9 +311,7 @@ class Memory:
         return done
 
     def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
-        """Take in what another memory holds. `options` are the fields of `ImportOptions`. BadInputError: it is nothing
-        that Quaid knows.
-        """
+        """Take in another memory, `options` as the fields of `ImportOptions`. BadInputError: Quaid does not know it."""
         from quaid.capture.importer import ImportOptions, import_from
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})

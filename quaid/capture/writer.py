@@ -75,8 +75,8 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A plan, perhaps an empty one: without edits there is no commit. `author` is (name, e-mail), by default Quaid.
-    What `travels` is committed along with the next plan.
+    """A plan, perhaps an empty one: without edits there is no commit. What `travels` is committed along with the next
+    plan.
 
     `details` are for its caller, as plain JSON.
     """
@@ -85,7 +85,6 @@ class WritePlan:
     edits: tuple[Edit, ...] = ()
     message: Message = field(default_factory=lambda: Message(""))
     details: Mapping[str, Any] = field(default_factory=dict)
-    author: tuple[str, str] | None = None
     travels: bool = False
 
     def answer(self) -> str:
@@ -108,9 +107,11 @@ class Writer:
         self._layout = Layout.of(dependencies.settings.vault)
         self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding, dependencies.matrix)
 
-    def remember(self, text: str, details: FactDetails, replaces: str | None = None) -> WriteResult:
+    def remember(
+        self, text: str, details: FactDetails, replaces: str | None = None, *, by_owner: bool = False
+    ) -> WriteResult:
         """Store a fact, or confirm the one that says it already; the one that it `replaces` holds no longer. What was
-        secret in it is replaced by its name.
+        secret in it is replaced by its name. `by_owner` is as for `write`.
         """
         from quaid.redaction import admit, admit_all
 
@@ -121,7 +122,7 @@ class Writer:
         (speaker, project, session, keywords), more = admit_all(named)
         safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
         key = _key("remember", statement, safe, replaces)
-        done = self.write(key, lambda: self._plan_fact(statement, safe, replaces)).written
+        done = self.write(key, lambda: self._plan_fact(statement, safe, replaces), by_owner=by_owner).written
         return replace(done, redacted=(*said.redacted, *more))
 
     def link(self, edge: Edge) -> WriteResult:
@@ -135,13 +136,15 @@ class Writer:
         edge = Edge(subject, relation, target)
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
 
-    def forget(self, reference: str) -> WriteResult:
-        """Take a fact, an entity, an episode or one turn out of the vault; git keeps it."""
-        return self.write(_key("forget", reference), lambda: self._plan_forget(reference)).written
+    def forget(self, reference: str, *, by_owner: bool = False) -> WriteResult:
+        """Take a fact, an entity, an episode or one turn out; git keeps it. `by_owner` is as for `write`."""
+        return self.write(_key("forget", reference), lambda: self._plan_forget(reference), by_owner=by_owner).written
 
-    def restore(self, reference: str) -> WriteResult:
-        """Bring back what was forgotten, as it was, or let a fact that was replaced hold again."""
-        return self.write(_key("restore", reference), lambda: self._plan_restore(reference)).written
+    def restore(self, reference: str, *, by_owner: bool = False) -> WriteResult:
+        """Bring back what was forgotten, as it was, or let a fact that was replaced hold again. `by_owner` is as for
+        `write`.
+        """
+        return self.write(_key("restore", reference), lambda: self._plan_restore(reference), by_owner=by_owner).written
 
     def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
         """Write a note as its owner has edited it, in the owner's name; what was changed in it meanwhile stays. A text
@@ -152,12 +155,13 @@ class Writer:
             NoteNotFoundError: the note is gone.
             EmptyNoteError: nothing would be left of it.
         """
-        return self.write(_key("edit", path, before, after), lambda: self._plan_edit(path, before, after)).written
+        key = _key("edit", path, before, after)
+        return self.write(key, lambda: self._plan_edit(path, before, after), by_owner=True).written
 
     def mark(self, reference: str, mark: Mark, *, is_set: bool) -> WriteResult:
         """Pin or verify a fact or a core note in its owner's name, or take that back."""
         key = _key("mark", reference, mark, is_set)
-        return self.write(key, lambda: self._plan_mark(reference, mark, is_set=is_set)).written
+        return self.write(key, lambda: self._plan_mark(reference, mark, is_set=is_set), by_owner=True).written
 
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
@@ -181,10 +185,12 @@ class Writer:
 
     # -- the order of things -------------------------------------------------------------------------------------
 
-    def write(self, key: str, plan: Callable[[], WritePlan]) -> WritePlan:
+    def write(self, key: str, plan: Callable[[], WritePlan], *, by_owner: bool = False) -> WritePlan:
         """Carry out what `plan` plans, as one commit; it is asked again when a file changed under it.
 
-        `key` names the call: one that a crash cut off gets the answer that it missed, and nothing is done twice.
+        `key` names the call: one that a crash cut off gets the answer that it missed, and nothing is done twice. The
+        commit is Quaid's, or `by_owner` in the name under which git commits by hand, where it has one: for what no
+        agent can have asked for.
         """
         dependencies = self._dependencies
         if not (self._root / CONFIG_FILE).exists():
@@ -204,7 +210,7 @@ class Writer:
                     planned.edits,
                     message,
                     answer=planned.answer(),
-                    author=planned.author,
+                    author=history.owner() if by_owner else None,
                     stays=True,
                     travels=planned.travels,
                 )
@@ -362,7 +368,7 @@ class Writer:
         written = WriteResult(note.id, path, "edited", said, hint=note_edit.tell_new_problems(old, note))
         if merged == now:
             return WritePlan(replace(written, outcome="unchanged"))
-        return self._by_owner(written, Edit(path, now, merged), Message(f"edit: {said}"))
+        return WritePlan(written, (Edit(path, now, merged),), Message(f"edit: {said}"))
 
     def _plan_mark(self, reference: str, mark: Mark, *, is_set: bool) -> WritePlan:
         index = self._dependencies.fresh_visible_index()
@@ -375,10 +381,7 @@ class Writer:
         if edit.after == edit.before:
             return WritePlan(replace(written, outcome="unchanged"))
         verb = note_edit.name_marking(mark, is_set=is_set)
-        return self._by_owner(written, edit, Message(f"{verb}: {said}", trailers=_trailers(document.id, None)))
-
-    def _by_owner(self, written: WriteResult, edit: Edit, message: Message) -> WritePlan:
-        return WritePlan(written, (edit,), message, author=self._dependencies.history().owner())
+        return WritePlan(written, (edit,), Message(f"{verb}: {said}", trailers=_trailers(document.id, None)))
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
         edit = self._edit(

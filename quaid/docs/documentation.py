@@ -252,8 +252,8 @@ class Documentation:
         known = next((doc for doc in self.catalogue(name).docs if doc.file.resolve() == real), None)
         return self.registrar.register(path, name, sources, known.registered_as if known else None)
 
-    def confirm(self, reference: str, project: str | None = None) -> WriteResult:
-        """Note that a document is true as its sources are now.
+    def confirm(self, reference: str, project: str | None = None, *, by_owner: bool = False) -> WriteResult:
+        """Note that a document is true as its sources are now, `by_owner` in the owner's name.
 
         Raises:
             BadInputError: as `doc`, or its sources are in no repository.
@@ -262,7 +262,7 @@ class Documentation:
         head = self._trees(registry.STATES).newest_head(doc)
         if head is None:
             raise BadInputError(f"The sources of {doc.id} are in no git repository: there is no commit to note.")
-        return self.registrar.confirm(doc, head)
+        return self.registrar.confirm(doc, head, by_owner=by_owner)
 
     def check(
         self, references: Sequence[str] = (), project: str | None = None, catalogue: Catalogue | None = None

@@ -109,8 +109,8 @@ class Registrar:
         call = ("docs register", str(path), project, sources, registered_as)
         return self._write(call, lambda: self._plan_register(path, project, sources, registered_as))
 
-    def confirm(self, doc: Doc, commit: str) -> WriteResult:
-        """Note that a document is true as of a commit of its sources."""
+    def confirm(self, doc: Doc, commit: str, *, by_owner: bool) -> WriteResult:
+        """Note that a document is true as of a commit of its sources, `by_owner` in the owner's name."""
 
         def plan() -> WritePlan:
             project, data = self._read(doc.project)
@@ -123,7 +123,7 @@ class Registrar:
                 edit = registry.plan_document(project, row, data, doc.registered_as)
             return _plan(project, "confirmed true", doc.id, edit, subject=f"docs: {doc.id} is true at {commit[:10]}")
 
-        return self._write(("docs confirm", doc.id, commit), plan)
+        return self._write(("docs confirm", doc.id, commit), plan, by_owner=by_owner)
 
     def adopt_homes(self, *, dry_run: bool) -> list[str]:
         """Folders of projects/ that have documents and no row in the registry get one; their names."""
@@ -204,8 +204,8 @@ class Registrar:
             raise registry.unknown_project(name, registry.read_projects(self._root))
         return registry.parse_project(name, data, self._layout), data
 
-    def _write(self, call: object, plan: Callable[[], WritePlan]) -> WriteResult:
-        return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan).written
+    def _write(self, call: object, plan: Callable[[], WritePlan], *, by_owner: bool = False) -> WriteResult:
+        return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan, by_owner=by_owner).written
 
     def _check_root(self, root: str, *, allow_roots: bool) -> Path:
         (found,) = check_roots(self._root, (str(Path(root).expanduser().absolute()),))

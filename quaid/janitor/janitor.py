@@ -168,9 +168,9 @@ class Janitor:
             place = layout.Layout.of(self._settings.vault)
             edit, message = disputes.plan_question(fact, data, why, datetime.now(UTC), place)
             written = WriteResult(fact.id, edit.rel_path, "disputed", fact.text)
-            return WritePlan(written, (edit,), message, author=self._dependencies.history().owner())
+            return WritePlan(written, (edit,), message)
 
-        return self._open_writer().write(f"dispute {reference} {why}", plan).written
+        return self._open_writer().write(f"dispute {reference} {why}", plan, by_owner=True).written
 
     def runs(self, limit: int) -> list[Run]:
         """The last runs, newest first."""

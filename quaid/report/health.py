@@ -241,12 +241,12 @@ def find_gap(memory: Memory, key: str) -> Gap:
 
 
 def answer_gap(memory: Memory, gap: Gap, answer: str) -> Answered:
-    """Remember `answer` as a fact, and close the gap.
+    """Remember `answer` as a fact, in its owner's name, and close the gap.
 
     Raises:
         FactTooShortError: it has fewer than three words; the gap stays.
     """
-    written = memory.remember(answer)
+    written = memory.remember(answer, by_owner=True)
     close_gap(memory, gap.key)
     if not gap.text:
         return Answered(written, None)

@@ -135,11 +135,11 @@ class Timeline:
             changes = [asdict(change) for change in self._meaning_of(edits)]
             return WritePlan(
                 WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits),
-                {"kept": kept, "changes": changes}, git.owner() if is_by_hand else None,
+                {"kept": kept, "changes": changes},
             )  # fmt: skip
 
         key = f"undo {' '.join(commit.id for commit in commits)}"
-        done = plan() if dry_run else self._writer().write(key, plan)
+        done = plan() if dry_run else self._writer().write(key, plan, by_owner=is_by_hand)
         if done.written.commit:
             self._catch_up()
         changes = tuple(MemoryChange(**change) for change in done.details["changes"])

@@ -158,7 +158,8 @@ def changed_paths(undone: Sequence[VaultCommit]) -> dict[str, Span]:
             if path not in travelled:
                 spans[path] = (spans[path][0] if path in spans else before, after)
     about = {path for path in spans if not is_byproduct(path)}
-    if not about or is_run(undone):
+    # With a run go the questions that it has put, and with an undo those that it has taken away.
+    if not about or is_run(undone) or any(REVERTS in logged.commit.trailers for logged in undone):
         about |= {path for path in spans if asks(path)}
     return {path: span for path, span in spans.items() if path in about}
 

@@ -183,10 +183,12 @@ def test_what_was_asked_in_vain_is_shown_with_a_field(client):
 
 
 def test_an_answer_becomes_a_fact_and_closes_the_gap(client, lived):
+    lived.run("config", "user.name", "Maya")
+    lived.run("config", "user.email", "maya@example.org")
     head = lived.head()
     done = post(client, "/health/gaps/answer", key=question_key(ASKED), answer="Jon's phone number is 5551")
     assert (done.status_code, done.headers["location"]) == (303, "/health?said=gap_answered#gaps")
-    assert lived.git("rev-list", "--count", f"{head}..HEAD") == "1"
+    assert lived.git("log", "--format=%an: %s", f"{head}..HEAD") == "Maya: remember: Jon's phone number is 5551"
     assert "Every question found something." in client.get("/health").text
     assert "Jon&#39;s phone number is 5551" in client.get("/?q=Jon+phone+number").text
     again = post(client, "/health/gaps/answer", key=question_key(ASKED), answer="Jon's phone number is 5552")

@@ -106,6 +106,7 @@ def test_a_night_of_another_machine_is_known_from_the_history(own):
         page = reader.get("/nights")
         assert f'href="/nights/{own.run_name}"' in page
         assert "4 decisions" in page
+        assert "asked 3 questions" in page
         assert "run on another machine" in page
         assert "It says whose cat it is." in reader.get(f"/nights/{own.run_name}")
 
@@ -115,6 +116,14 @@ def test_a_night_that_only_this_machine_knows_is_shown_too(own, tmp_path):
     with reading(own) as reader:
         assert f'href="/nights/{own.run_name}"' in reader.get("/nights")
         assert "This night has changed nothing." in reader.get(f"/nights/{own.run_name}")
+
+
+def test_a_night_has_asked_what_its_commit_says_though_the_facts_are_gone(own):
+    (own.root / "facts/diet.md").unlink()
+    own.save("Tom's diet is over")
+    with reading(own) as reader:
+        assert "asked 3 questions" in reader.get("/nights")
+        assert "3 questions</a>" in reader.get(f"/nights/{own.run_name}")
 
 
 def test_a_night_that_was_stopped_says_why(own, monkeypatch):
@@ -177,6 +186,18 @@ def test_one_decision_is_taken_back_and_marked(own):
         reader.post("/undo", commit=undo)  # which brings it back
         assert "This was taken back" not in reader.get(f"/nights/{own.run_name}")
         assert CAT_TOLD in (own.root / "facts/learned3.md").read_text()
+
+
+def test_undoing_the_undo_of_a_night_brings_back_its_questions_too(own):
+    before = own.notes()
+    assert any(path.startswith("review/") for path in before)
+    with reading(own) as reader:
+        reader.post("/undo", commit=own.run_name)
+        assert not any(path.startswith("review/") for path in own.notes())
+        reader.post("/undo", commit=own.head())
+        assert own.notes() == before
+        reader.post("/undo", commit=own.head())
+        assert not any(path.startswith("review/") for path in own.notes())
 
 
 @pytest.mark.parametrize(

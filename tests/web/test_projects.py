@@ -137,9 +137,11 @@ def test_what_is_not_there_is_one_sentence(client, path):
 
 
 def test_still_true_is_a_commit(client, stale, repo):
+    stale.run("config", "user.name", "Maya")
+    stale.run("config", "user.email", "maya@example.org")
     done = post(client, "/projects/confirm")
     assert (done.status_code, done.headers["location"]) == (303, f"{PAGE}&said=doc_confirmed")
-    assert stale.git("log", "-1", "--format=%s") == f"docs: {ID} is true at {repo.head[:10]}"
+    assert stale.git("log", "-1", "--format=%an: %s") == f"Maya: docs: {ID} is true at {repo.head[:10]}"
     assert "is noted" in client.get(done.headers["location"]).text
     assert "stale</b>" not in client.get("/projects/code/check").text
 

@@ -211,6 +211,21 @@ def test_a_forgotten_memory_has_a_page_that_brings_it_back(reader):
     assert reader.vault.notes() == before
 
 
+def test_what_the_owner_forgets_and_brings_back_on_the_page_is_committed_in_their_name(reader):
+    reader.act("/forget/01tea")
+    reader.act("/restore/01tea")
+    said = reader.vault.git("log", "-2", "--format=%an: %s").splitlines()
+    told = "Maya drinks green tea in the afternoon"
+    assert said == [f"Maya: restore: {told}", f"Maya: forget: {told}"]
+    with reader.vault.memory() as memory:
+        assert [(entry.who, entry.what) for entry in memory.timeline.log(2)] == [
+            ("owner", f"restored “{told}”"),
+            ("owner", f"forgot “{told}”"),
+        ]
+        memory.forget("01tea")  # as an agent does
+        assert memory.timeline.log(1)[0].who == "agent"
+
+
 def test_a_turn_is_forgotten_alone(reader):
     episode = reader.vault.write(
         "episodes/2026/03/20-1402-2f1c9a.md",

@@ -23,13 +23,13 @@ def forget(memory: Memory, _: Form, request: Request) -> str:
         NotOursError, UncommittedError: the note is its owner's, or holds what git does not have.
     """
     view = memory.get(request.path_params["reference"])
-    written = memory.forget(view.reference)
+    written = memory.forget(view.reference, by_owner=True)
     return go_to_note(written, view.document.id, "forgotten")
 
 
 def restore(memory: Memory, _: Form, request: Request) -> str:
     """Bring back what was forgotten, or let a fact that was replaced hold again."""
-    written = memory.restore(request.path_params["reference"])
+    written = memory.restore(request.path_params["reference"], by_owner=True)
     return go_to_note(written, written.id, "restored")
 
 

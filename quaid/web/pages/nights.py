@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from quaid.janitor.night_commits import in_words
-from quaid.janitor.vetoes import DECISION, TASK
+from quaid.janitor.vetoes import DECISION, TASK, asks
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.timeline.views import CommitView, Night
 from quaid.web.pages.change import FileDiff, diff_files, list_trailers, plan_undo, read_page
@@ -78,10 +78,10 @@ class DiaryEntry:
 
     @property
     def asked(self) -> int:
-        """How many questions it has put."""
-        if self.run is not None:
-            return sum(decision["outcome"] == ASKED for decision in self.decisions)
-        return self.night.count_decisions().get(QUESTIONS, 0) if self.night else 0
+        """How many questions it has put: the notes of its commit, also where what they are about is gone by now."""
+        commits = self.night.commits if self.night else ()
+        put = (commit.files for commit in commits if QUESTIONS in commit.trailers.get(TASK, ()))
+        return sum(asks(path) for files in put for path in files)
 
     @property
     def held_back(self) -> list[Mapping[str, Any]]:

@@ -62,7 +62,7 @@ def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
         BadInputError: there is no such document, or its sources are in no repository.
     """
     view = _find_doc(memory, form)
-    memory.documentation.confirm(view.doc.id, view.project.name)
+    memory.documentation.confirm(view.doc.id, view.project.name, by_owner=True)
     return f"{_doc_path(view)}&said=doc_confirmed"
 
 
