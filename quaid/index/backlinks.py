@@ -23,7 +23,9 @@ MAX_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """Another note, in one line. `replaced` says that a later fact took its place."""
+    """Another note, in one line: what a fact says, of any other note its title. `replaced` says that a later fact took
+    its place.
+    """
 
     id: str
     path: str
@@ -179,8 +181,8 @@ def _in_order(connection: IndexConnection, found: Sequence[Document]) -> list[Re
 
 def _related(connection: IndexConnection, where: str, values: Iterable[Any]) -> list[Related]:
     rows = connection.execute(
-        "SELECT id, path, kind, coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id ORDER BY ordinal "
-        f"LIMIT 1), title), superseded_by IS NOT NULL FROM documents d WHERE {where}",
+        "SELECT id, path, kind, coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id AND d.kind = 'fact' "
+        f"ORDER BY ordinal LIMIT 1), title), superseded_by IS NOT NULL FROM documents d WHERE {where}",
         tuple(values),
     )
     return sorted((Related(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows), key=lambda one: one.path)

@@ -122,8 +122,9 @@ class Janitor:
         """The decision that waits for an answer to the question `key`; None where another machine has asked it."""
         return WaitingDecisions(Proposals(self._state / LOCAL_FILE), datetime.now(UTC).date()).get(key)
 
-    def answer(self, reference: str, answer: Answer) -> list[Question]:
+    def answer(self, reference: str, answer: Answer) -> tuple[list[Question], Committed]:
         """Tick a box of the question named by its file or key, or of `all` that take this answer, for the next run.
+        Return the questions, and what was committed.
 
         Raises:
             NoteNotFoundError, BadInputError: nothing of that name waits, nothing at all, or it takes other answers.
@@ -143,8 +144,7 @@ class Janitor:
             "\n".join(f"- {question.title}" for question in meant),
             (("Quaid-Task", "review"),),
         )
-        self._apply(f"answer {reference} {answer}", changes, message)
-        return meant
+        return meant, self._apply(f"answer {reference} {answer}", changes, message)
 
     def dispute(self, reference: str, why: str = "") -> WriteResult:
         """Ask in review/ whether a fact is to be forgotten that its owner says is wrong: once, in their name. `path` is

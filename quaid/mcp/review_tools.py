@@ -95,5 +95,5 @@ def _answer(memory: Memory, reference: str, answer: AnswerTo) -> WriteResult:
     from quaid.capture.writer import WriteResult
 
     path = memory.get(reference).document.path  # refuses what the caller may not see
-    (question,) = memory.janitor.answer(path, answer)
+    (question,), _ = memory.janitor.answer(path, answer)
     return WriteResult(question.rel_path, question.rel_path, "edited", f"{answer}: {question.title}")

@@ -31,9 +31,14 @@ def go_to(address: str, said: str, commit: str | None = None) -> str:
     """Return an address of ours with what is said there, a key of `MESSAGES`, and the commit that can be undone."""
     place, _, part = address.partition("#")
     path, _, query = place.partition("?")
-    kept = [pair for pair in parse_qsl(query) if pair[0] not in {SAID, COMMIT}]
+    kept = without_said(query)
     told = urlencode([*kept, (SAID, said), *([(COMMIT, commit)] if commit else [])])
     return f"{path}?{told}{f'#{part}' if part else ''}"
+
+
+def without_said(query: str) -> list[tuple[str, str]]:
+    """Return the names and values of a query but for what was just done."""
+    return [pair for pair in parse_qsl(query) if pair[0] not in {SAID, COMMIT}]
 
 
 def own_address(given: str) -> str | None:

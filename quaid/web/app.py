@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -21,7 +21,7 @@ from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
 from quaid.timeline.undo import ChangeNotFoundError
-from quaid.web.answer import COMMIT, SAID, Shown, commit_id
+from quaid.web.answer import COMMIT, SAID, Shown, commit_id, without_said
 from quaid.web.guard import FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
 from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, File, Page
@@ -78,17 +78,16 @@ class Site:
 
         async def answer(request: Request) -> Response:
             def render(memory: Memory) -> str:
-                counts = {each.path: each.count_waiting(memory) for each in PAGES if each.count_waiting}
                 given = page.show(memory, request)
                 shown = given if isinstance(given, Shown) else Shown(page.template, given)
-                return self._render(request, shown.template, counts=counts, **shown.context)
+                return self._render(request, shown.template, counts=count_waiting(memory), **shown.context)
 
             try:
                 return HTMLResponse(await self._read(worker, request, render))
             except ClientDisconnect:
                 return Response()
             except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
-                return self.tell(request, error)
+                return await self.tell(request, error)
 
         return Route(page.path, answer)
 
@@ -115,10 +114,11 @@ class Site:
             try:
                 there = await worker.run(lambda memory: action.do(memory, form, request))
             except Exception as error:  # noqa: BLE001 - as above
-                return self.tell(request, error)
+                return await self.tell(request, error)
             if isinstance(there, str):
                 return RedirectResponse(there, 303)
-            return HTMLResponse(self._render(request, there.template, **there.context), there.status)
+            counts = await self._count()
+            return HTMLResponse(self._render(request, there.template, counts=counts, **there.context), there.status)
 
         return Route(action.path, answer, methods=["POST"])
 
@@ -130,18 +130,19 @@ class Site:
             try:
                 made = await self._reading.run(lambda memory: file.make(memory, request))
             except Exception as error:  # noqa: BLE001 - as above
-                return self.tell(request, error)
+                return await self.tell(request, error)
             return Response(made, media_type=file.media_type, headers=saving)
 
         return Route(file.path, answer)
 
-    def tell_http(self, request: Request, error: Exception) -> Response:
+    async def tell_http(self, request: Request, error: Exception) -> Response:
         """Return the page for an address that leads nowhere."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
-        return HTMLResponse(self._render(request, "error.html", sentence=sentence), status)
+        counts = await self._count()
+        return HTMLResponse(self._render(request, "error.html", counts=counts, sentence=sentence), status)
 
-    def tell(self, request: Request, error: Exception) -> Response:
+    async def tell(self, request: Request, error: Exception) -> Response:
         """Return the page for what went wrong: one sentence, and the notes to choose from where several fit."""
         refusal = error if isinstance(error, QuaidError) else refusal_of(error, self._root)
         if refusal is None:
@@ -151,15 +152,29 @@ class Site:
             sentence = str(refusal).partition("\n")[0]
             status = 404 if isinstance(refusal, NOT_FOUND) else 400
         candidates = getattr(refusal, "candidates", ())
-        return HTMLResponse(self._render(request, "error.html", sentence=sentence, candidates=candidates), status)
+        context = {"counts": await self._count(), "sentence": sentence, "candidates": candidates}
+        return HTMLResponse(self._render(request, "error.html", **context), status)
+
+    async def _count(self) -> Mapping[str, int]:
+        """Return what waits on each page; nothing where that fails, which may be what the page is to tell."""
+        try:
+            return await self._reading.run(count_waiting)
+        except Exception:  # noqa: BLE001 - it fails again, and is told, on the page that is asked for next
+            return {}
 
     def _render(self, request: Request, template: str, **context: object) -> str:
         said = MESSAGES.get(request.query_params.get(SAID, ""))
         undoable = commit_id(request.query_params.get(COMMIT, ""))
-        here = quote(request.scope["path"])
+        kept = urlencode(without_said(request.url.query))
+        here = f"{quote(request.scope['path'])}{f'?{kept}' if kept else ''}"
         page = self._templates.get_template(template)
         about = {"said": said, "undoable": undoable, "here": here, "path": request.url.path}
-        return page.render({"counts": {}, **about, **context})
+        return page.render({**about, **context})
+
+
+def count_waiting(memory: Memory) -> Mapping[str, int]:
+    """Return how much waits on each page that counts it, by the path of the page."""
+    return {page.path: page.count_waiting(memory) for page in PAGES if page.count_waiting}
 
 
 async def _wait_until_gone(request: Request) -> None:

@@ -54,7 +54,7 @@ MAX_ROWS = 4
 
 class Share(NamedTuple):
     """A part of a score: `start` and `width` in percent of the best score, `colour` from 1, 0 for what has none;
-    `strength` is its size in percent of the greatest part, for and against alike.
+    `strength` is its size in percent of the greatest part of all answers, for and against alike.
     """
 
     name: str
@@ -125,24 +125,30 @@ def explain(found: Recall, gate: float, cut_share: float) -> Explanation | None:
     )
 
 
-def share_score(hit: Hit, best: float) -> Iterator[Share]:
-    """Yield what the score of a hit is made of, as stretches of one bar; what speaks against it has no width there."""
-    parts = {name: value for name, value in split_score(hit).items() if abs(value) >= MIN_SHOWN}
+def share_scores(hits: Sequence[Hit]) -> list[list[Share]]:
+    """Return for each hit what its score is made of, all on one scale."""
+    split = [{name: value for name, value in split_score(hit).items() if abs(value) >= MIN_SHOWN} for hit in hits]
+    best = max((1.0, *(hit.score for hit in hits)))
+    greatest = max((abs(value) for parts in split for value in parts.values()), default=1.0)
+    return [list(_share(hit.score, parts, best, greatest)) for hit, parts in zip(hits, split, strict=True)]
+
+
+def _share(score: float, parts: Mapping[str, float], best: float, greatest: float) -> Iterator[Share]:
+    """Yield stretches of one bar; what speaks against a hit has no width there."""
     total = sum(value for value in parts.values() if value > 0)
-    greatest = max(map(abs, parts.values()), default=1.0)
     start = 0.0
     for place, (name, value) in enumerate(parts.items(), 1):
-        width = 100 * hit.score / best * value / total if value > 0 else 0.0
+        width = 100 * score / best * value / total if value > 0 else 0.0
         colour = place if place <= MAX_COLOURS and value > 0 else 0
         yield Share(EVIDENCE.get(name, name), value, start, width, colour, 100 * abs(value) / greatest)
         start += width
 
 
 def tell_channels(hit: Hit, trace: Mapping[str, Any]) -> list[str]:
-    """Return for each channel that found a hit where it stood there: `1. of 35 by words`."""
+    """Return for each channel that found a hit where it stood there: `1st of 35 by words`."""
     counts = _count_found(trace)
     return [
-        f"{place.rank}. of {counts.get(name, place.rank):,} by {CHANNELS.get(name, name)}"
+        f"{_ordinal(place.rank)} of {counts.get(name, place.rank):,} by {CHANNELS.get(name, name)}"
         if place.rank
         else f"by the {CHANNELS.get(name, name)}"
         for name, place in hit.channels.items()
@@ -170,7 +176,7 @@ def _draw_tracks(found: Recall, trace: Mapping[str, Any]) -> Iterator[Track]:
         ranks = {number: hit.channels[name].rank for number, hit in enumerate(found.hits, 1) if name in hit.channels}
         last = math.log(max(2, count, *ranks.values()))
         dots = _in_rows((number, 100 * math.log(max(1, rank)) / last) for number, rank in ranks.items())
-        places = ", ".join(f"answer {number} was {rank}." for number, rank in ranks.items())
+        places = ", ".join(f"answer {number} was {_ordinal(rank)}" for number, rank in ranks.items())
         yield Track(CHANNELS[name], count, dots, places or ("of none of the answers" if count else ""))
 
 
@@ -202,6 +208,11 @@ def _count_remaining(found: Recall, trace: Mapping[str, Any]) -> Iterator[Remain
     )
     for count, what in counts:
         yield Remaining(count, what, max(MIN_WIDTH, 100 * count / first) if count and first else 0.0)
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
 
 
 def _in_rows(places: Iterator[tuple[int, float]]) -> list[Dot]:

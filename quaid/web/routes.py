@@ -114,7 +114,8 @@ MESSAGES: dict[str, str] = {
     "unpinned": "No longer pinned.",
     "verified": "Verified: it does not fade, and no night changes it.",
     "unverified": "No longer verified.",
-    "disputed": "It waits for your answer: yes forgets it, no keeps it. No night changes it before that.",
+    "disputed": "It waits for your answer in Review: Accept forgets it, Refuse keeps it. "
+    "No night changes it before that.",
     "undone": "Undone. The undo is a commit, which can be undone too.",
     "undone_partly": "Undone, but for what was changed since: that stays.",
     "answered": "Your answer is committed.",

@@ -9,8 +9,9 @@ import pytest
 from web.browsing import find_violations, start_browser, visit
 from web.test_pages import Tags
 
+from quaid.model import ChannelRank, Hit
 from quaid.recall.options import FEATURES
-from quaid.web.explanation import CHANNELS, EVIDENCE, WANTED
+from quaid.web.explanation import CHANNELS, EVIDENCE, WANTED, share_scores, tell_channels
 
 
 @pytest.fixture
@@ -49,12 +50,27 @@ def test_the_road_of_an_answer_is_drawn_and_told(client):
     drawings = [each for each in Tags(text).named("svg") if each.get("role") == "img"]
     told = " ".join(each["aria-label"] for each in drawings)
     assert "By words" in told
-    assert "answer 1 was 1." in told
+    assert "answer 1 was 1st" in told
     assert "Scores from 0 to 1: answer 1 has" in told
     assert "found and weighed" in text
-    assert re.search(r"Found 1\. of \d+ by words", text)
+    assert re.search(r"Found 1st of \d+ by words", text)
     assert "its own words and meaning" in text
     assert 'class="chosen"' in text
+
+
+def test_places_are_told_as_english_has_them():
+    numbers = (1, 2, 3, 4, 11, 12, 13, 21, 102, 111, 1003)
+    hit = Hit("01milk", "fact", "milk", 0.5, "f.md", channels={str(one): ChannelRank(one, 1.0) for one in numbers})
+    told = [sentence.split()[0] for sentence in tell_channels(hit, {"stages": []})]
+    assert told == ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th", "1,003rd"]
+
+
+def test_the_evidence_of_all_answers_is_on_one_scale():
+    hits = [Hit("01a", "fact", "a", own - 0.1, "f.md", evidence={"own": own, "length": -0.1}) for own in (0.8, 0.2)]
+    first, second = ({share.name: share.strength for share in shares} for shares in share_scores(hits))
+    assert first["its own words and meaning"] == 100
+    assert second["its own words and meaning"] == pytest.approx(25)
+    assert first["how much it says"] == second["how much it says"]
 
 
 def test_without_a_question_nothing_was_weighed(client):

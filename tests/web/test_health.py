@@ -187,7 +187,14 @@ def test_an_answer_becomes_a_fact_and_closes_the_gap(client, lived):
     lived.run("config", "user.email", "maya@example.org")
     head = lived.head()
     done = post(client, "/health/gaps/answer", key=question_key(ASKED), answer="Jon's phone number is 5551")
-    assert (done.status_code, done.headers["location"]) == (303, "/health?said=gap_answered#gaps")
+    with lived.memory() as memory:
+        (fact,) = [hit.id for hit in memory.recall("Jon phone number").hits if "5551" in hit.text]
+    place = f"/health?said=gap_answered&commit={lived.head()}&fact={fact}#gaps"
+    assert (done.status_code, done.headers["location"]) == (303, place)
+    shown = client.get(place).text
+    assert f'name="commit" value="{lived.head()}"' in shown
+    assert f'href="/memory/{fact}"' in shown
+    assert 'href="/memory/01nowhere"' not in client.get("/health?fact=01nowhere").text
     assert lived.git("log", "--format=%an: %s", f"{head}..HEAD") == "Maya: remember: Jon's phone number is 5551"
     assert "Every question found something." in client.get("/health").text
     assert "Jon&#39;s phone number is 5551" in client.get("/?q=Jon+phone+number").text
@@ -198,7 +205,7 @@ def test_an_answer_becomes_a_fact_and_closes_the_gap(client, lived):
 
 def test_an_answer_that_the_question_does_not_find_says_so(client):
     done = post(client, "/health/gaps/answer", key=question_key(ASKED), answer="Ring him under 5551")
-    assert done.headers["location"] == "/health?said=gap_unfound#gaps"
+    assert done.headers["location"].startswith("/health?said=gap_unfound&commit=")
 
 
 @pytest.mark.parametrize("answer", ["", "no", "   "])

@@ -108,6 +108,12 @@ def test_a_memory_shows_where_it_comes_from_and_its_life(client):
     assert 'href="/memory/linking.md"' in text
 
 
+def test_what_links_to_a_memory_is_called_by_its_title(client):
+    linked = client.get("/memory/01milk").text.split("Linked from")[1]
+    assert ">linking</a>" in linked
+    assert "and coffee" not in linked
+
+
 def test_a_turn_and_its_conversation_have_addresses(client):
     assert "I only take oat milk now." in client.get("/memory/20-1402-2f1c9a%23t1").text
     assert 'id="b-t2"' in client.get("/memory/20-1402-2f1c9a").text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from urllib.parse import quote
 
 import pytest
 from docs_repo import CODE, DOC
@@ -140,7 +141,10 @@ def test_still_true_is_a_commit(client, stale, repo):
     stale.run("config", "user.name", "Maya")
     stale.run("config", "user.email", "maya@example.org")
     done = post(client, "/projects/confirm")
-    assert (done.status_code, done.headers["location"]) == (303, f"{PAGE}&said=doc_confirmed")
+    place = f"/projects/code/document?id={quote(ID, safe='')}"
+    assert (done.status_code, done.headers["location"]) == (303, f"{place}&said=doc_confirmed&commit={stale.head()}")
+    assert f'name="commit" value="{stale.head()}"' in client.get(done.headers["location"]).text
+    assert f'name="back" value="{place}"' in client.get(done.headers["location"]).text
     assert stale.git("log", "-1", "--format=%an: %s") == f"Maya: docs: {ID} is true at {repo.head[:10]}"
     assert "is noted" in client.get(done.headers["location"]).text
     assert "stale</b>" not in client.get("/projects/code/check").text

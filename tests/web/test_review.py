@@ -91,7 +91,7 @@ def test_an_answer_is_a_commit_at_once_and_one_click_takes_it_back(owner):
     head = vault.head()
     keys = keys_of(reader.get("/review"))
     there = answer(reader, ALLERGY, "b", following=keys[1])
-    assert there == f"/review?said=answered#q-{keys[1]}"
+    assert there == f"/review?said=answered&commit={vault.head()}#q-{keys[1]}"
     assert vault.git("log", "--format=%s", f"{head}..") == "review: b to 1 question"
     assert vault.status() == ""
     page = reader.get("/review")
@@ -146,7 +146,7 @@ def test_later_puts_a_question_behind_the_others_for_this_visit(owner):
     later = f"{first},{second}"
     assert f'name="later" value="{later}"' in page
     assert keys_of(reader.get(f"/review?later={later}")) == [third, first, second]
-    assert answer(reader, HELLO, "no", later=first) == f"/review?later={first}&said=answered"
+    assert answer(reader, HELLO, "no", later=first) == f"/review?later={first}&said=answered&commit={vault.head()}"
     assert keys_of(reader.get("/review?later=nonsense,%3Cscript%3E")) == [first, second]
     assert vault.status() == ""
 
@@ -194,6 +194,19 @@ def test_an_answer_to_nothing_is_one_sentence(owner, form):
     (key,) = keys_of(card_of(reader.get("/review"), HELLO))
     assert "takes one of: yes, no" in reader.post("/review/answer", 400, key=key, answer="both")
     assert vault.head() == head
+
+
+def test_a_page_that_refuses_counts_the_open_questions_too(owner):
+    reader, _ = owner
+    form = {"before": "bm90IHRoZSBub3Rl", "text": "x"}
+    refused = (
+        reader.get("/nowhere", 404),
+        reader.get("/memory/nowhere", 404),
+        reader.post("/review/answer", 400),
+        reader.post("/edit/facts%2Fallergy.md", 409, **form),
+    )
+    for page in refused:
+        assert re.search(r"open questions: </span>(\d+)", page)[1] == "3"
 
 
 def test_a_hostile_question_is_only_read(owner):

@@ -266,7 +266,17 @@ def test_marks_are_commits_that_change_one_line(reader, mark, verb):
 def test_this_is_wrong_is_a_question_at_once_and_the_next_night_follows_the_answer(reader):
     path, said, commit = reader.act("/dispute/01tea", why="It is\ncoffee")
     assert (path, said, commit) == ("/memory/01tea", "disputed", reader.vault.head())
-    assert "waits for your answer" in reader.get(path).text
+    shown = reader.get(path).text
+    (key,) = re.findall(r'href="/review#q-([0-9a-f]{16})"', shown)
+    assert "dispute-" not in shown
+    assert "Accept" in MESSAGES["disputed"]
+    card = reader.get("/review").text
+    assert f'id="q-{key}"' in card
+    assert "Another machine" not in card
+    reader.act("/review/answer", key=key, answer="yes")
+    assert "Another machine" not in reader.get("/review").text
+    assert "/review#answered" in reader.get(path).text
+    reader.act("/undo", commit=reader.vault.head())
     with reader.vault.memory() as memory:
         (question,) = memory.janitor.open_questions()
         assert b"You say that it is wrong: It is coffee" in question.data

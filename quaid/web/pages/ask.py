@@ -15,7 +15,7 @@ from quaid.recall.options import KINDS
 from quaid.recall.trace import group_left_out, list_degraded
 from quaid.text.dates import parse_day
 from quaid.text.quoting import describe, relate_rivals, short_id
-from quaid.web.explanation import explain, share_score, tell_channels
+from quaid.web.explanation import explain, share_scores, tell_channels
 from quaid.web.templating import memory_path
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ def show_ask(memory: Memory, request: Request) -> Mapping[str, Any]:
 
 def _tell_answer(memory: Memory, index: IndexConnection, found: Recall) -> Mapping[str, Any]:
     trace: Mapping[str, Any] = found.trace
-    best = max((1.0, *(hit.score for hit in found.hits)))
     settings = memory.settings.recall
     slowest = max((stage["took_ms"] for stage in trace.get("stages", ())), default=0.0)
     numbers = {hit.id: f"answer {number}" for number, hit in enumerate(found.hits, 1)}
@@ -82,8 +81,8 @@ def _tell_answer(memory: Memory, index: IndexConnection, found: Recall) -> Mappi
     return {
         "found": found,
         "hits": [
-            (hit, describe(hit), rivals[hit.id], list(share_score(hit, best)), tell_channels(hit, trace))
-            for hit in found.hits
+            (hit, describe(hit), rivals[hit.id], shares, tell_channels(hit, trace))
+            for hit, shares in zip(found.hits, share_scores(found.hits), strict=True)
         ],
         "origins": dict(_list_origins(found.hits)),
         "explained": explain(found, settings.gate, settings.cut_share),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.janitor.tasks.decay import FLOOR
@@ -14,11 +15,12 @@ from quaid.recall.visibility import visible_paths
 from quaid.report import health, stats
 from quaid.report.doctor import examine
 from quaid.report.status import status_of
-from quaid.web.answer import Shown
+from quaid.web.answer import Shown, go_to
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from quaid.index.views import NoteView
     from quaid.memory import Memory
 
 MAX_COLOURS = 4
@@ -45,8 +47,8 @@ class Limit(NamedTuple):
     width: float
 
 
-def show_health(memory: Memory, _: Request) -> Mapping[str, Any]:
-    """Return the figures that are there at once."""
+def show_health(memory: Memory, request: Request) -> Mapping[str, Any]:
+    """Return the figures that are there at once, and the fact that has just answered a gap."""
     recalls, models = stats.recall_stats_of(memory), stats.model_stats_of(memory)
     gaps, all_gaps = health.list_gaps(memory)
     growth = health.measure_growth(memory)
@@ -65,6 +67,7 @@ def show_health(memory: Memory, _: Request) -> Mapping[str, Any]:
             Column("without an answer", tuple(day.recalls - day.answered for day in days)),
             Column("degraded", tuple(day.degraded for day in days)),
         ],
+        "answer": _find_answer(memory, request.query_params.get("fact", "")),
         "gaps": [gap for gap in gaps if gap.text],
         "wordless": all_gaps - sum(gap.text is not None for gap in gaps),
         "all_gaps": all_gaps,
@@ -83,6 +86,13 @@ def show_health(memory: Memory, _: Request) -> Mapping[str, Any]:
         ],
         "prompts": models.prompts[:MAX_PROMPTS],
     }
+
+
+def _find_answer(memory: Memory, fact_id: str) -> NoteView | None:
+    try:
+        return memory.get(fact_id) if fact_id else None
+    except QuaidError:
+        return None  # it was undone, or forgotten
 
 
 def show_fading(memory: Memory, _: Request) -> Mapping[str, Any]:
@@ -116,7 +126,10 @@ def answer_gap(memory: Memory, form: Mapping[str, str], _: Request) -> str | Sho
         answered = health.answer_gap(memory, gap, answer)
     except QuaidError as refusal:
         return Shown("gap.html", {"gap": gap, "answer": answer, "problem": str(refusal)})
-    return f"{HERE}?said={'gap_unfound' if answered.is_found is False else 'gap_answered'}#gaps"
+    written = answered.written
+    said = "left" if written.left else "gap_unfound" if answered.is_found is False else "gap_answered"
+    there = go_to(HERE, said, written.commit)
+    return f"{there}&{urlencode({'fact': written.id})}#gaps"
 
 
 def leave_out_gap(memory: Memory, form: Mapping[str, str], _: Request) -> str:

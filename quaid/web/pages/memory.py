@@ -17,6 +17,7 @@ from quaid.redaction import admit
 from quaid.vault import frontmatter, notes
 from quaid.vault.layout import Layout
 from quaid.web.answer import Shown
+from quaid.web.pages.review import list_questions
 from quaid.web.rendering import render_markdown, render_note
 from quaid.web.word_diff import Piece, diff_versions
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from quaid.index.views import NoteView
+    from quaid.janitor.questions import Question
     from quaid.memory import Memory
     from quaid.model import Note
     from quaid.recall.provenance import NoteChange, Provenance
@@ -71,6 +73,7 @@ def show_memory(memory: Memory, request: Request) -> Mapping[str, Any] | Shown:
         raise
     kind = view.document.kind
     found = memory.why(view.reference)
+    asked = list(_list_asked(memory, found))
     parsed = notes.parse_note(view.document.path, view.source, place=_layout(memory))
     is_part = view.turn is not None or bool(view.heading)
     changes = [*filter(None, (found.created,)), *found.edits][::-1]
@@ -80,7 +83,8 @@ def show_memory(memory: Memory, request: Request) -> Mapping[str, Any] | Shown:
         "can_forget": kind in FORGETTABLE and not view.heading,
         "marks": {mark: getattr(parsed, mark) for mark in MARKS} if kind in MARKABLE and not is_part else {},
         "holds": kind == Kind.FACT and not view.document.superseded_by,
-        "questions": [note for note in found.linked_from if note.kind == Kind.REVIEW],
+        "questions": asked,
+        "linked_from": [note for note in found.linked_from if note.path not in {each.rel_path for each in asked}],
         "title": view.document.title if view.document.kind != "fact" else view.text or view.document.title,
         "body": render_markdown(view.markdown) if is_part else render_note(view.markdown),
         "source": admit(view.markdown, keep_lines=True).text,
@@ -93,6 +97,13 @@ def show_memory(memory: Memory, request: Request) -> Mapping[str, Any] | Shown:
             session.path: [turn for turn in found.turns if turn.path == session.path] for session in found.sessions
         },
     }
+
+
+def _list_asked(memory: Memory, found: Provenance) -> Iterator[Question]:
+    """Yield the questions about a note that Review asks, or that are answered there and not carried out yet."""
+    asking = {note.path for note in found.linked_from if note.kind == Kind.REVIEW}
+    if asking:
+        yield from (question for question in list_questions(memory) if question.rel_path in asking)
 
 
 def _show_forgotten(memory: Memory, reference: str) -> Shown | None:

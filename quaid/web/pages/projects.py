@@ -12,7 +12,7 @@ from quaid.docs.freshness import WORDS, describe
 from quaid.errors import QuaidError
 from quaid.redaction import admit
 from quaid.report.projects import DocView, ProjectView, check_doc, check_project, list_projects, read_project
-from quaid.web.answer import Shown
+from quaid.web.answer import Shown, go_to
 from quaid.web.word_diff import diff_words, read_diff
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
         BadInputError: there is no such document, or its sources are in no repository.
     """
     view = _find_doc(memory, form)
-    memory.documentation.confirm(view.doc.id, view.project.name, by_owner=True)
-    return f"{_doc_path(view)}&said=doc_confirmed"
+    written = memory.documentation.confirm(view.doc.id, view.project.name, by_owner=True)
+    return go_to(_doc_path(view), "left" if written.left else "doc_confirmed", written.commit)
 
 
 def propose(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
@@ -95,7 +95,7 @@ def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
         return _show_proposal(view, answer, is_another=True)
     done = memory.documentation.apply(answer)
     if done.branch is None:
-        return f"{_doc_path(view)}&said=doc_updated"
+        return go_to(_doc_path(view), "left" if done.left else "doc_updated", done.commit)
     merge = f"git -C {shlex.quote(str(view.doc.folder))} merge {shlex.quote(done.branch.branch)}"
     context = {"view": view, "branch": done.branch.branch, "merge": merge, "back": _doc_path(view)}
     return Shown("updated.html", context, 200)

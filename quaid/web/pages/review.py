@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from quaid.errors import BadInputError
 from quaid.index import documents
-from quaid.janitor.decision import CONFLICT
+from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Answer, Question, is_answerable
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.vetoes import TASK, is_byproduct
@@ -117,7 +117,7 @@ class _Known:
 def show_review(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return the open questions, those put off behind the others, and what was answered and not carried out yet."""
     later = _read_later(request.query_params.get("later", ""))
-    found = _list_questions(memory)
+    found = list_questions(memory)
     waiting = [question for question in found if question.answer is None]
     waiting.sort(key=lambda question: later.index(question.key) if question.key in later else -1)
     shown = waiting[:MAX_CARDS]
@@ -138,14 +138,14 @@ def show_review(memory: Memory, request: Request) -> Mapping[str, Any]:
     }
 
 
-def _list_questions(memory: Memory) -> list[Question]:
+def list_questions(memory: Memory) -> list[Question]:
     """Return the questions that may be seen and that a button can answer."""
     return [question for question in memory.janitor.visible_questions() if is_answerable(question)]
 
 
 def count_open(memory: Memory) -> int:
     """Return how many questions wait for an answer."""
-    return sum(question.answer is None for question in _list_questions(memory))
+    return sum(question.answer is None for question in list_questions(memory))
 
 
 def answer_question(memory: Memory, form: Mapping[str, str], _: Request) -> str:
@@ -154,16 +154,17 @@ def answer_question(memory: Memory, form: Mapping[str, str], _: Request) -> str:
     Raises:
         BadInputError: the question is not there any more, or takes other answers.
     """
-    found = [each for each in _list_questions(memory) if each.key == form.get("key")]
+    found = [each for each in list_questions(memory) if each.key == form.get("key")]
     if not found:
         raise BadInputError("This question is not asked any more. See what is: go back and reload the page.")
     if form.get("answer") not in found[0].answers:
         raise BadInputError(f"This question takes one of: {', '.join(found[0].answers)}.")
-    memory.janitor.answer(found[0].rel_path, cast("Answer", form["answer"]))
+    committed = memory.janitor.answer(found[0].rel_path, cast("Answer", form["answer"]))[1]
     later = ",".join(_read_later(form.get("later", "")))
     following = "".join(_read_later(form.get("following", ""))[:1])
     there = f"/review?{urlencode({'later': later})}" if later else "/review"
-    return go_to(f"{there}#q-{following}" if following else there, "answered")
+    said = "left" if committed.left else "answered"
+    return go_to(f"{there}#q-{following}" if following else there, said, committed.id)
 
 
 def carry_out_answers(memory: Memory, _: Mapping[str, str], __: Request) -> str:
@@ -312,8 +313,8 @@ def _tell_doubt(memory: Memory, question: Question, decision: Decision | None, e
 
 
 def _tell_stranger(question: Question, decision: Decision | None) -> str:
-    """Why this machine cannot carry out an acceptance by itself."""
-    if decision is not None or question.kind == CONFLICT:
+    """Why this machine cannot carry out an acceptance by itself. A conflict and a dispute say all of it themselves."""
+    if decision is not None or question.kind in {CONFLICT, DISPUTE}:
         return ""
     return "Another machine has asked this: an acceptance is carried out there, or when a night here proposes it again."
 
