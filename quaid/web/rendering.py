@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import accumulate
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -23,6 +24,9 @@ from quaid.web.templating import memory_path
 
 MAX_RENDERED = 200_000
 """Characters of a note that are rendered; its file has the rest."""
+MAX_REASON = 1500
+"""Characters of a reason, in whole lines."""
+_COMPARED = re.compile(r"^- (?:before|after): .*\n?", re.MULTILINE)
 _GAP = re.compile(r"\n{4,}|[ \t]{64,}")
 _TAGS = set(
     "p h2 h3 h4 h5 h6 ul ol li blockquote pre code em strong del mark table thead tbody tr th td a span br hr".split()  # noqa: SIM905
@@ -34,6 +38,22 @@ _OUTSIDE = {"http", "https", "mailto"}
 def render_note(source: str) -> Markup:
     """Return a note as HTML, without its frontmatter, comments and secrets."""
     return render_markdown(source[frontmatter.body_start(source) :])
+
+
+def without_compared(reason: str) -> str:
+    """Return a reason without the lines that say what a note said before and after, which a diff says better."""
+    return _COMPARED.sub("", reason)
+
+
+def render_reason(body: str) -> Markup:
+    """Return the body of a commit as HTML, without what the diff beside it shows: whole lines, as many as fit."""
+    lines = without_compared(body).strip().splitlines()
+    ends = accumulate(len(line) + 1 for line in lines)
+    kept = max(1, sum(end <= MAX_REASON for end in ends))
+    shown = "\n".join(lines[:kept])
+    left = len(lines) - kept
+    more = f"\n\n… and {left} more line{'s' * (left != 1)}" if left > 0 else ""
+    return render_markdown((shown if len(shown) <= MAX_REASON else f"{shown[:MAX_REASON]} …") + more)
 
 
 def render_markdown(text: str) -> Markup:

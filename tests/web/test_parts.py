@@ -9,7 +9,7 @@ import time
 import pytest
 
 from quaid.web.app import HERE
-from quaid.web.rendering import render_markdown, render_note
+from quaid.web.rendering import render_markdown, render_note, render_reason
 from quaid.web.word_diff import Piece, diff_words
 
 
@@ -75,3 +75,11 @@ def test_secrets_are_left_out():
     assert "AKIA" not in render_markdown(
         "key: AKIAQYLPMN5HHHFPZAM2 and aws_secret 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"
     )
+
+
+def test_a_reason_leaves_out_what_the_diff_beside_it_shows_and_ends_with_a_line():
+    shown = render_reason("It reads better.\n\n- before: a\n- after: b\n\n> Maya: a <b>\n")
+    assert "before" not in shown
+    assert "<blockquote>" in shown
+    assert "<b>" not in shown
+    assert "… and 1 more line" in render_reason("a" * 1400 + "\n" + "b" * 200)

@@ -9,6 +9,7 @@ from quaid.errors import QuaidError
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import RUN, TASK, asks
 from quaid.timeline.wording import NIGHT
+from quaid.web.rendering import render_reason
 from quaid.web.word_diff import Piece, diff_versions
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def show_change(memory: Memory, request: Request) -> Mapping[str, Any]:
     trailers = view.commit.trailers
     return {
         "view": view,
+        "why": render_reason(view.commit.body),
         "files": list(diff_files(view)),
         "trailers": list_trailers(trailers),
         "night": next(iter(trailers.get(RUN, ())), None),

@@ -18,10 +18,11 @@ from quaid.vault import frontmatter, notes
 from quaid.vault.layout import Layout
 from quaid.web.answer import Shown
 from quaid.web.pages.review import list_questions
-from quaid.web.rendering import render_markdown, render_note
+from quaid.web.rendering import render_markdown, render_note, render_reason
 from quaid.web.word_diff import Piece, diff_versions
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from starlette.requests import Request
 
     from quaid.index.views import NoteView
@@ -41,7 +42,7 @@ class Step(NamedTuple):
     """A change in a note's life: why it was made, what it did to the text, and who or what decided it."""
 
     change: NoteChange
-    why: str
+    why: Markup
     pieces: list[Piece]
     trailers: list[str]
 
@@ -154,13 +155,13 @@ def _tell_step(change: NoteChange, *, is_created: bool) -> Step:
     body = change.commit.body if change.commit else ""
     listed = _LISTED.findall(body)
     if len(listed) < 2:
-        return Step(change, body, pieces, made)
+        return Step(change, render_reason(body), pieces, made)
     texts = [
         " ".join((data or b"").decode("utf-8", "replace").replace("[[", "").replace("]]", "").split())
         for data in (change.before, change.after)
     ]
     lines = [line for line, quoted in listed if any(quoted.removesuffix("…") in text for text in texts)]
-    return Step(change, "\n".join(lines), pieces, made)
+    return Step(change, render_reason("\n".join(lines)), pieces, made)
 
 
 def _draw_times(found: Provenance, today: date) -> Iterator[Span]:

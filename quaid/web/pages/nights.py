@@ -16,8 +16,10 @@ from quaid.janitor.vetoes import DECISION, TASK, asks
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.timeline.views import CommitView, Night
 from quaid.web.pages.change import FileDiff, diff_files, list_trailers, plan_undo, read_page
+from quaid.web.rendering import render_reason
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from starlette.requests import Request
 
     from quaid.local.runs import Run
@@ -95,6 +97,7 @@ class Step:
 
     view: CommitView
     title: str
+    why: Markup
     kind: str
     files: Sequence[FileDiff]
     trailers: Sequence[tuple[str, list[str], int]]
@@ -154,6 +157,7 @@ def show_night(memory: Memory, request: Request) -> Mapping[str, Any]:
         "is_more": len(commits) > (page + 1) * MAX_COMMITS,
         "is_undone": bool(commits) and all(commit.id in undone for commit in commits if commit.trailers.get(DECISION)),
         "undo": plan_undo(memory, name) if commits else None,
+        "has_gate": memory.settings.janitor.gate,
     }
 
 
@@ -195,7 +199,16 @@ def _make_step(view: CommitView, kinds: Mapping[str, str], undone: Mapping[str, 
     trailers = [each for each in list_trailers(view.commit.trailers) if each[0] in {"Model", "Prompt"}]
     what, _, said = view.commit.subject.partition(": ")
     title = said if what.startswith("janitor") and said else view.commit.subject
-    return Step(view, title, kind, list(diff_files(view)), trailers, undone.get(view.commit.id), view.more)
+    return Step(
+        view,
+        title,
+        render_reason(view.commit.body),
+        kind,
+        list(diff_files(view)),
+        trailers,
+        undone.get(view.commit.id),
+        view.more,
+    )
 
 
 def _group(steps: Sequence[Step]) -> list[Group]:

@@ -23,7 +23,7 @@ from quaid.recall.visibility import may_see
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.layout import Layout
 from quaid.web.answer import go_to
-from quaid.web.rendering import render_markdown
+from quaid.web.rendering import render_markdown, without_compared
 from quaid.web.word_diff import Piece, diff_versions
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ MAX_ANSWERED = 50
 MAX_LATER = 60
 """Questions that the address can put off."""
 _BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\]", re.MULTILINE)
-_COMPARED = re.compile(r"^- (?:before|after): .*\n?", re.MULTILINE)
 _TITLE = re.compile(r"\A\s*# .*\n?")
 
 
@@ -299,7 +298,7 @@ def _render_why(text: str, shown: Sequence[str]) -> Markup:
     box = _BOX.search(body)
     said = body[: box.start()] if box else body
     if shown:
-        said = _COMPARED.sub("", said)
+        said = without_compared(said)
     return render_markdown("\n".join(line for line in said.splitlines() if line.strip("> ") not in shown))
 
 
