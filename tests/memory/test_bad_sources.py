@@ -13,6 +13,7 @@ from quaid.errors import (
     ConfigError,
     VaultNotFoundError,
 )
+from quaid.janitor.runner import RunOptions
 from quaid.report.status import status_of
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -83,7 +84,7 @@ def test_settings_that_are_not_settings_are_named_by_what_is_read_and_refused_by
         assert "quaid.toml" in str(answer.trace["degraded"])
         assert any("quaid.toml" in one.what for one in status_of(memory).attention)
         assert "quaid.toml" in str(refused(lambda: memory.remember("Maya sold the lawnmower"), ConfigError))
-        assert "quaid.toml" in str(refused(lambda: memory.janitor, ConfigError))
+        assert "quaid.toml" in str(refused(lambda: memory.janitor.run(RunOptions()), ConfigError))
     assert filled.head() == before
 
 
