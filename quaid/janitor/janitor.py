@@ -106,14 +106,15 @@ class Janitor:
 
     def visible_questions(self) -> list[Question]:
         """The same without those about a note that another owner keeps private."""
-        index, owners = self._dependencies.fresh_index(), self._dependencies.owners()
         found = self.open_questions()
+        if not found:  # each page of quaid view asks
+            return []
         hidden = find_hidden_names(
             {name for question in found for name in question.about},
-            index,
+            self._dependencies.fresh_index(),
             self._dependencies.visible_index(),
             self._dependencies.history(),
-            owners,
+            self._dependencies.owners(),
             Layout.of(self._settings.vault),
         )
         return [question for question in found if hidden.isdisjoint(question.about)]

@@ -142,17 +142,7 @@ class Answers:
         data = files.read_note(self._root, view.document.path)
         if data is None:
             raise NoteNotFoundError(reference)
-        if view.turn is None and not view.heading:
-            return replace(view, source=data)
-        from quaid.vault import excerpt, markdown
-
-        text = data.decode("utf-8", "replace")
-        if view.turn is not None:
-            return replace(view, source=excerpt.read_turn(text, view.turn).encode())
-        section = excerpt.read_section(text, view.heading)
-        if not section:
-            raise PartNotFoundError(view.document.path, view.heading)
-        return replace(view, source=section.encode(), text=markdown.plain(section))
+        return with_source(view, data)
 
     def ask(self, question: Callable[[], T]) -> T:
         """Ask the index, and once more when it turns out to be damaged: a new one is built then, in memory where it
@@ -188,9 +178,7 @@ class Answers:
         """Return what a question may ask beside the index."""
         from quaid.recall.pipeline import Helpers
 
-        # "User" in a note is the vault's own owner, whoever asks.
-        labels = sorted(OWNER_LABELS) if "default" in self.owners() else []
-        names = (person_of(self._root, self._settings), *labels)
+        names = list_owner_names(self._root, self._settings, self.owners())
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
     def fresh(self, about: Collection[str] | None = None) -> tuple[IndexConnection, tuple[str, ...]]:
@@ -307,6 +295,31 @@ class Answers:
             # A kept answer has the question in it, in other words.
             self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
         return self._judge
+
+
+def with_source(view: NoteView, data: bytes) -> NoteView:
+    """Return `view` with what its file, which holds `data`, has of it: the whole note, the turn, or the section.
+
+    Raises:
+        PartNotFoundError: the file has no such section.
+    """
+    if view.turn is None and not view.heading:
+        return replace(view, source=data)
+    from quaid.vault import excerpt, markdown
+
+    text = data.decode("utf-8", "replace")
+    if view.turn is not None:
+        return replace(view, source=excerpt.read_turn(text, view.turn).encode())
+    section = excerpt.read_section(text, view.heading)
+    if not section:
+        raise PartNotFoundError(view.document.path, view.heading)
+    return replace(view, source=section.encode(), text=markdown.plain(section))
+
+
+def list_owner_names(root: Path, settings: Settings, owners: Collection[str]) -> tuple[str, ...]:
+    """Return what the one who asks is called in notes: "User" is the vault's own owner, whoever asks."""
+    labels = sorted(OWNER_LABELS) if "default" in owners else []
+    return (person_of(root, settings), *labels)
 
 
 def _list_conflicts(connection: IndexConnection, owners: Collection[str]) -> list[str]:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from quaid.config import own_names, person_of
+from quaid.config import own_names
 from quaid.embed.runtime import open_multiply
-from quaid.errors import BadInputError, NoteNotFoundError, PartNotFoundError
+from quaid.errors import BadInputError, NoteNotFoundError
 from quaid.index import contents, vectors
 from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
@@ -19,8 +19,9 @@ from quaid.index.port import IndexConnection
 from quaid.index.postgres.server import IndexServer
 from quaid.index.postings import Postings
 from quaid.index.views import NoteView, view_note
-from quaid.model import OWNER_LABELS, Commit, Recall
+from quaid.model import Commit, Recall
 from quaid.recall import pipeline
+from quaid.recall.answers import list_owner_names, with_source
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
@@ -29,7 +30,6 @@ from quaid.server.folders import VaultFolder
 from quaid.settings import Settings
 from quaid.sync.commits import COMMIT
 from quaid.sync.embedding import Embedding
-from quaid.vault import excerpt, markdown
 from quaid.vault.layout import Layout
 
 
@@ -48,9 +48,7 @@ class ServedMemory:
         self._folder = folder
         self._embedding = embedding
         self._owners = own_names(root, settings)
-        # "User" in a note is the vault's own owner, whoever asks.
-        labels = sorted(OWNER_LABELS) if "default" in self._owners else []
-        self._helpers = Helpers(owner_names=(person_of(root, settings), *labels))
+        self._helpers = Helpers(owner_names=list_owner_names(root, settings, self._owners))
         self._whole = server.open(key)
         self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
         self._matrix = VectorMatrix(open_multiply)
@@ -95,15 +93,7 @@ class ServedMemory:
         data = self._read(commit, view.document.path)
         if data is None:
             raise NoteNotFoundError(reference)
-        if view.turn is None and not view.heading:
-            return replace(view, source=data)
-        text = data.decode("utf-8", "replace")
-        if view.turn is not None:
-            return replace(view, source=excerpt.read_turn(text, view.turn).encode())
-        section = excerpt.read_section(text, view.heading)
-        if not section:
-            raise PartNotFoundError(view.document.path, view.heading)
-        return replace(view, source=section.encode(), text=markdown.plain(section))
+        return with_source(view, data)
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """The commits that touched a note, newest first, across renames."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from quaid.errors import QuaidError
+from quaid.index.contents import manifest
 from quaid.sync.watcher import Notice, concerns_notes, observe, why_incomplete
 
 if TYPE_CHECKING:
@@ -155,8 +155,4 @@ def _observe(root: Path, notice: Notice) -> BaseObserver | None:
 
 def _read_version(memory: Memory) -> str:
     """Return a word for what its owner may see of the memory: what others keep private changes nothing here."""
-    rows = memory.index().execute("SELECT path, content_hash FROM documents ORDER BY path")
-    found = hashlib.sha256()
-    for path, content in rows:
-        found.update(f"{path}\0{content}\n".encode("utf-8", "surrogateescape"))
-    return found.hexdigest()[:16]
+    return manifest(memory.index())

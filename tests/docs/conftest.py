@@ -1,22 +1,15 @@
 """What the tests of documentation share: a repository with documents, the check of it, and a model to be asked."""
 
 import pytest
-from docs_repo import CODE, DOC
+from docs_repo import write_repo
 from model_service import Service
-from source_repos import SourceRepo
 
 from quaid.docs.registrar import NewProject
 
 
 @pytest.fixture
 def repo(tmp_path):
-    found = SourceRepo(tmp_path / "code")
-    found.write("src/reach.py", CODE)
-    found.write("src/other.py", "OTHER = 1\n")
-    found.write("docs/reach.md", DOC)
-    found.write("docs/other.md", "# Other\n\nAll about `src/other.py`.\n")
-    found.commit("begin")
-    return found
+    return write_repo(tmp_path / "code")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from starlette.testclient import TestClient
 from vaults import be_calm, copy_vault
+from web.browsing import start_browser
 
 from quaid.web.app import make_app
 from quaid.web.guard import Keys
@@ -107,3 +108,9 @@ def open_client(monkeypatch):
             return opened.enter_context(client)
 
         yield enter
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with start_browser() as started:
+        yield started

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from web.browsing import NARROW, Site, find_violations, serve, start_browser, visit
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with start_browser() as started:
-        yield started
+from web.browsing import NARROW, Site, find_violations, serve, visit
 
 
 def test_what_an_editor_saves_appears_within_a_second(browser, vault):

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from vaults import copy_vault
-from web.browsing import NARROW, find_violations, start_browser, visit
+from web.browsing import NARROW, find_violations, visit
 from web.conftest import let_in
 from web.test_pages import Tags
 
@@ -162,12 +162,6 @@ def test_of_too_many_the_most_connected_are_drawn():
     assert picture.left_out == 10
     assert picture.entities[picture.focus].name == f"e{MAX_DRAWN + 5}"
     assert len(picture.links) == 2
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with start_browser() as started:
-        yield started
 
 
 COLOURS = """() => {

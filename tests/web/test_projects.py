@@ -7,9 +7,8 @@ import re
 from urllib.parse import quote
 
 import pytest
-from docs_repo import CODE, DOC
+from docs_repo import CODE, DOC, write_repo
 from model_service import Service
-from source_repos import SourceRepo
 from web.browsing import find_violations, start_browser, visit
 from web.conftest import let_in
 from web.test_pages import Tags
@@ -29,14 +28,7 @@ PAGE = f"/projects/code/document?id={ID}"
 
 @pytest.fixture
 def repo(tmp_path):
-    found = SourceRepo(tmp_path / "code")
-    found.write("src/reach.py", CODE)
-    found.write("src/other.py", "OTHER = 1\n")
-    found.write("docs/reach.md", DOC)
-    found.write("docs/other.md", "# Other\n\nAll about `src/other.py`.\n")
-    found.write("CHANGELOG.md", "# Changelog\n")
-    found.commit("begin")
-    return found
+    return write_repo(tmp_path / "code", [("CHANGELOG.md", "# Changelog\n")])
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from starlette.testclient import TestClient
-from web.browsing import NARROW, find_violations, start_browser, visit
+from web.browsing import NARROW, find_violations, visit
 from web.conftest import KEYS, PORT
 
 from quaid.janitor.runner import RunOptions
@@ -344,12 +344,6 @@ def test_what_another_site_posts_changes_nothing(client, seen_vault, path, heade
     fields = {"form_token": token, "mark": "pinned", "value": "on", "commit": before[0]}
     assert client.post(path, data=fields, headers=headers).status_code == 403
     assert (seen_vault.head(), seen_vault.notes()) == before
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with start_browser() as started:
-        yield started
 
 
 def test_asking_opening_editing_and_undoing_by_keyboard_alone(browser, vault):
