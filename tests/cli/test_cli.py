@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -447,22 +446,3 @@ class TestProcesses:
         )
         assert "[MEMORY]" in done.stdout
         assert HEAVY & set(done.stderr.split()) == set()
-
-    def test_start_up_is_quick(self, vault: Path) -> None:
-        """Against an interpreter that does nothing, so that a busy machine is not mistaken for slow code."""
-        self.settle()
-
-        def quickest(call: Callable[[], object]) -> float:
-            times = []
-            for _ in range(5):
-                started = time.perf_counter()
-                call()
-                times.append(time.perf_counter() - started)
-            return min(times)
-
-        def run(*line: str) -> Callable[[], object]:
-            return lambda: subprocess.run(line, capture_output=True, check=True)
-
-        nothing = quickest(run(sys.executable, "-c", "import typer, json, dataclasses"))
-        assert quickest(run(*COMMAND, "--help")) < nothing + 0.15
-        assert quickest(run(*COMMAND, "recall", "bicycle")) < nothing + 0.35

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -287,10 +286,6 @@ def test_a_clone_is_set_up_by_the_first_write_and_only_once(machines: Machines) 
     vault.run("config", merge_driver.KEY, "/gone/bin/quaid merge-driver %O %A %B %L %P")
     assert not merge_driver.is_set_up(vault.root)
     assert merge_driver.set_up(vault.root)
-    started = time.process_time()
-    for _ in range(20):
-        merge_driver.is_set_up(vault.root)
-    assert time.process_time() - started < 0.2
 
 
 def test_a_path_with_quotes_and_blanks_reaches_the_driver_whole(machines: Machines, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # fmt: skip
