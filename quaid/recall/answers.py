@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -202,6 +203,14 @@ class Answers:
     def _without_file(self, refusal: Unwritable) -> tuple[IndexConnection, tuple[str, ...]]:
         self._in_memory = self._freshness.rebuild_in_memory(self._in_memory)
         return self._in_memory, (f"index: it is kept in memory, without vectors: {refusal.reason}",)
+
+    def listen(self) -> None:
+        """Listen for changes from the next question on: others will follow."""
+        self._freshness.listen()
+
+    def checked_once(self) -> AbstractContextManager[None]:
+        """The first of the questions within it brings the index up to date for all of them."""
+        return self._freshness.checked_once()
 
     def visible(self) -> IndexConnection:
         """Return the index as it is, as the one who asks may see it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,14 +33,37 @@ class IndexFreshness:
         self._listener: ChangeListener | None = None
         self._asked = 0
         self._pending = False
+        self._checks_once = False
+        self._stale: tuple[str, ...] | None = None
+
+    def listen(self) -> None:
+        """Listen from the next read on, not only from the second: others will follow."""
+        self._asked = max(self._asked, 1)
+
+    @contextmanager
+    def checked_once(self) -> Iterator[None]:
+        """The first read within it brings the index up to date for all of them: a page tells of one moment."""
+        self._checks_once = True
+        try:
+            yield
+        finally:
+            self._checks_once, self._stale = False, None
 
     def ensure(self, about: Collection[str] | None = None) -> tuple[SyncReport | None, tuple[str, ...]]:
         """Index what changed; return the report, None if nothing had, and why the answer may still be stale.
 
         With `about`, a process that asks once looks at these files alone, which spares it the sweep.
         """
+        if self._stale is not None and self._open_reader() is not None:
+            return None, self._stale
         if about is not None and self._listener is None and not self._pending:
             return (None, ()) if self._is_fresh(about) else self._sync(replace(self._options, only=frozenset(about)))
+        report, stale = self._ensure_all()
+        if self._checks_once:
+            self._stale = stale
+        return report, stale
+
+    def _ensure_all(self) -> tuple[SyncReport | None, tuple[str, ...]]:
         self._asked += 1
         changed = self._changed()
         if self._pending or self._open_reader() is None:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -28,14 +28,12 @@ from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, File, Page
 from quaid.web.templating import make_environment
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-
     from quaid.memory import Memory
 
 Answer = TypeVar("Answer")
 HERE = Path(__file__).parent
 NOT_FOUND = (NoteNotFoundError, AmbiguousReferenceError, ChangeNotFoundError)
-WARM_AFTER_S = 1.0
+WARM_AFTER_S = 3.0
 """Seconds after the start: the first page, which asks nothing, does not wait for the model."""
 
 
@@ -55,41 +53,41 @@ class Site:
     @asynccontextmanager
     async def run(self, _: Starlette) -> AsyncIterator[None]:
         """Get ready for the first page, then for the first question; close both memories in the end."""
-
-        def warm(memory: Memory) -> None:
-            memory.warm()
-            memory.index()
-
-        def submit_warm() -> None:
-            self._reading.submit(warm)  # what fails here fails again, and is told, when a page is asked for
-
-        for page in PAGES:
-            self._templates.get_template(page.template)
-        waiting = asyncio.get_running_loop().call_later(WARM_AFTER_S, submit_warm)
+        # What fails here fails again, and is told, when a page is asked for.
+        self._reading.submit(self._prepare)
+        loop = asyncio.get_running_loop()
+        waiting = loop.call_later(WARM_AFTER_S, self._reading.submit, lambda memory: memory.warm())
         async with self.live.run():
             yield
         waiting.cancel()
         for closed in [worker.close() for worker in (self._reading, self._writing, self._slow)]:
             await run_in_threadpool(closed.result)
 
+    def _prepare(self, memory: Memory) -> None:
+        """Make the first page while the browser starts: what it has to load and to look at is there when it asks."""
+        memory.answers.listen()
+        request = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+        self._make(memory, PAGES[0], Request(request))
+
     def show(self, page: Page) -> Route:
         """Return the route of a page."""
         worker = self._slow if page.is_slow else self._reading
 
         async def answer(request: Request) -> Response:
-            def render(memory: Memory) -> str:
-                given = page.show(memory, request)
-                shown = given if isinstance(given, Shown) else Shown(page.template, given)
-                return self._render(request, shown.template, counts=count_waiting(memory), **shown.context)
-
             try:
-                return HTMLResponse(await self._read(worker, request, render))
+                return HTMLResponse(await self._read(worker, request, lambda memory: self._make(memory, page, request)))
             except ClientDisconnect:
                 return Response()
             except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
                 return await self.tell(request, error)
 
         return Route(page.path, answer)
+
+    def _make(self, memory: Memory, page: Page, request: Request) -> str:
+        with memory.answers.checked_once():
+            given = page.show(memory, request)
+            shown = given if isinstance(given, Shown) else Shown(page.template, given)
+            return self._render(request, shown.template, counts=count_waiting(memory), **shown.context)
 
     async def _read(self, worker: Worker, request: Request, job: Callable[[Memory], Answer]) -> Answer:
         """Return what `job` makes of the memory. One that nobody waits for any more stops: an answer of the past takes

@@ -2,7 +2,9 @@
 
     python tests/benchmarks/view.py --notes 10000 --entities 2000
 
-Each figure is from the request to the whole page: the first of a server that has just begun, then medians of eleven.
+Each figure is from the request to the whole page, the median of eleven. Before them, of a server that has just begun: from
+the command to the address that it prints, and the first page, asked for as soon as the address is there and a second later,
+when a browser would.
 Where Chromium is there, also from the request for the graph to its first picture, and how long a frame takes while one
 zooms and moves it.
 """
@@ -22,6 +24,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 from machine import describe_machine
 from scale import PEOPLE, generate
 from starlette.testclient import TestClient
@@ -59,10 +62,11 @@ def main() -> None:
             memory.forget(gone)
             night = tidy(memory)
             head = memory.git.state().head
+        for name, took in _time_start(root).items():
+            print(f"{name:<20} {took:7.1f} ms")
         keys = Keys.make()
         with TestClient(make_app(root, keys, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
             client.cookies.set(f"quaid-view-{PORT}", keys.cookie)
-            print(f"{'first page':<20} {_timed(client, '/'):7.1f} ms")
             for name, path in {
                 "newest": "/", "question": "/?q=who+prefers+oat+milk", "memory": f"/memory/{fact}",
                 "edit": f"/edit/{fact}", "forgotten": f"/memory/{gone}",
@@ -76,6 +80,26 @@ def main() -> None:
             }.items():  # fmt: skip
                 print(f"{name:<20} {statistics.median(_timed(client, path) for _ in range(11)):7.1f} ms")
         _measure_picture(root)
+
+
+def _time_start(root: Path) -> dict[str, float]:
+    """Return medians of five: from the command to the address, and the first page at once and a second later, ms."""
+    command = [sys.executable, "-m", "quaid.cli.main", "--vault", str(root), "view", "--no-browser", "--port", "0"]
+    took: dict[str, list[float]] = {"address printed": [], "first page, at once": [], "first page": []}
+    for number in range(10):
+        started = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout
+            address = next(word for line in server.stdout for word in line.split() if word.startswith("http://"))
+            took["address printed"].append(1000 * (time.perf_counter() - started))
+            name = "first page" if number % 2 else "first page, at once"
+            time.sleep(number % 2)
+            asked = time.perf_counter()
+            with httpx.Client(follow_redirects=True) as browser:
+                assert "Ask" in browser.get(address).text
+            took[name].append(1000 * (time.perf_counter() - asked))
+            server.terminate()
+    return {name: statistics.median(times) for name, times in took.items()}
 
 
 def _measure_picture(root: Path) -> None:

@@ -9,6 +9,7 @@ from janitor_pages import ALLERGY, BREAKFAST, HELLO, card_of, fill, keys_of, mod
 from vaults import be_calm, copy_of, copy_vault
 from web.browsing import find_violations, start_browser, visit
 
+from quaid.sync.freshness import IndexFreshness
 from quaid.web.pages import review
 
 
@@ -269,3 +270,17 @@ def test_by_the_keyboard_alone(calm, asked, tmp_path):
         tab.keyboard.press("Space")
         tab.keyboard.press("j")
         tab.locator("#keys-on:focus").wait_for()
+
+
+@pytest.mark.parametrize("path", ["/", "/memory/facts%2Fallergy.md", "/review", "/health"])
+def test_a_page_looks_at_the_files_once(owner, monkeypatch, path):
+    """Its count of questions and what it shows are of one moment, and the first page does not sweep twice."""
+    ensured = []
+    ensure = IndexFreshness._ensure_all
+    monkeypatch.setattr(IndexFreshness, "_ensure_all", lambda self: ensured.append(path) or ensure(self))
+    owner[0].client.get(path)
+    assert ensured == [path]
+    ensured.clear()
+    owner[1].write_fact("later", "Maya drinks green tea")
+    assert "green tea" in owner[0].client.get("/").text
+    assert ensured == [path]
