@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -18,6 +18,8 @@ from quaid.history.staging import RunGit
 
 BATCH = 4096
 """Files that are in memory at the same time."""
+MAX_NAMED = 256
+"""Paths that one call of git names."""
 _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d(?P<minute>[T ]\d\d:\d\d(?P<second>:\d\d)?(?: ?Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE
 )
@@ -89,13 +91,15 @@ class Revisions:
         hidden = (line[2:] for line in lines if line.startswith("S ") and line.endswith(".md"))
         return {self._repository.to_vault(path) for path in hidden}
 
-    def list_files(self, commit_id: str) -> list[TreeFile]:
-        """Every file of the vault at a commit, links included, in git's order."""
-        prefix = [self._repository.prefix] if self._repository.prefix else []
-        args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *prefix)
+    def list_files(self, commit_id: str, only: Collection[str] | None = None) -> list[TreeFile]:
+        """Every file of the vault at a commit, or of the paths in `only`, links included, in git's order."""
+        inside = [self._repository.prefix] if self._repository.prefix else []
+        if only is not None and len(only) <= MAX_NAMED:
+            inside = [self._repository.to_git(path) for path in only]
+        args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *inside)
         listed = parse_tree(self._run("list a revision", *args)[1])
         found = (self._file(path, version) for path, version in listed)
-        return [file for file in found if file is not None]
+        return [file for file in found if file is not None and (only is None or file.rel_path in only)]
 
     def compare(self, before: str | None, after: str) -> Iterator[tuple[TreeFile | None, TreeFile | None]]:
         """(old, new) of each file of the vault in which two commits differ, None where one has none. Without a commit

@@ -110,6 +110,14 @@ def list_known(connection: IndexConnection, only: Collection[str] | None = None)
         yield row[0], KnownFile._make(row[1:])
 
 
+def find_paths(connection: IndexConnection, among: Collection[str]) -> set[str]:
+    """Return those of the paths `among` that are in the index."""
+    rows = connection.execute(
+        "SELECT path FROM documents WHERE path IN (SELECT value FROM json_each(?))", (json.dumps(list(among)),)
+    )
+    return {path for (path,) in rows}
+
+
 def list_called(connection: IndexConnection, names: Collection[str]) -> list[str]:
     """Return the paths of the notes whose files are called one of `names`, as links have them."""
     rows = connection.execute(

@@ -37,7 +37,7 @@ def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> b
 def visible_paths(paths: Iterable[str], whole: IndexConnection, seen: IndexConnection) -> list[str]:
     """Return `paths` without the notes that are in the whole index and not in what its owner sees of it."""
     wanted = list(paths)
-    hidden = dict(documents.list_known(whole, wanted)).keys() - dict(documents.list_known(seen, wanted))
+    hidden = documents.find_paths(whole, wanted) - documents.find_paths(seen, wanted)
     return [path for path in wanted if path not in hidden]
 
 
@@ -56,27 +56,34 @@ class VisibleCommits:
 
     def of(self, commits: Iterable[Commit]) -> list[Commit]:
         """Return those of `commits` that may be seen."""
-        found = [(commit, self._files(commit)) for commit in commits]
-        return [replace(commit, files=files) for commit, files in found if files or not commit.files]
+        found = list(commits)
+        paths = {path for commit in found for path in commit.files}
+        known = documents.find_paths(self._whole, paths)
+        hidden = known - documents.find_paths(self._seen, known)
+        seen = []
+        for commit in found:
+            gone = {path for path in commit.files if path not in known and layout.is_note_path(path)}
+            left_out = hidden | self._list_hidden_then(commit, gone)
+            files = tuple(path for path in commit.files if path not in left_out)
+            if files or not commit.files:
+                seen.append(replace(commit, files=files))
+        return seen
 
-    def _files(self, commit: Commit) -> tuple[str, ...]:
-        visible = visible_paths(commit.files, self._whole, self._seen)
-        # Of notes that are gone: those that somebody else kept private when the commit left or removed them.
-        gone = set(commit.files) - dict(documents.list_known(self._whole, commit.files)).keys()
-        gone = {path for path in gone if layout.is_note_path(path)}
+    def _list_hidden_then(self, commit: Commit, gone: set[str]) -> set[str]:
+        """Return those of the notes `gone` that somebody else kept private when the commit left or removed them."""
         hidden: set[str] = set()
         revisions = self._history.revisions
         for revision in (commit.id, f"{commit.id}^"):
             if not gone:
                 break
             try:
-                found = [file for file in revisions.list_files(revision) if file.rel_path in gone and file.is_regular]
+                found = [file for file in revisions.list_files(revision, gone) if file.is_regular]
                 contents = dict(revisions.read_files(found))
             except GitError:  # before the first commit, or where a clone ends
                 continue
             hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners, self._layout)}
-            gone -= contents.keys()
-        return tuple(path for path in visible if path not in hidden)
+            gone = gone - contents.keys()
+        return hidden
 
 
 def find_hidden_names(

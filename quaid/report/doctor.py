@@ -7,6 +7,7 @@ vault by name, in the order in which they are shown. A check that raises is a fi
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -381,16 +382,16 @@ def check_obsidian_git(memory: Memory) -> Outcome:
 def check_conflict_copies(memory: Memory) -> Outcome:
     """Check that no sync tool left copies of notes that two devices changed."""
     place, owners = layout.Layout.of(memory.settings.vault), memory.answers.owners()
-    found = [
-        path.relative_to(memory.root).as_posix()
-        for path in memory.root.rglob("*.md")
-        if layout.is_conflict_copy(path.name) and not any(map(layout.skips_folder, path.relative_to(memory.root).parts))
-    ]
-    copies = [path for path in found if may_see(path, files.read_note(memory.root, path) or b"", owners, place)]
-    if not copies:
+    found = []
+    for folder, folders, names in os.walk(memory.root):
+        folders[:] = [name for name in folders if not layout.skips_folder(name)]
+        copies = (Path(folder, name) for name in names if name.endswith(".md") and layout.is_conflict_copy(name))
+        found += [path.relative_to(memory.root).as_posix() for path in copies]
+    seen = [path for path in found if may_see(path, files.read_note(memory.root, path) or b"", owners, place)]
+    if not seen:
         return "ok", "None"
-    shown = ", ".join(sorted(copies)[:3]) + (" …" if len(copies) > 3 else "")
-    sentence = f"{len(copies)} left by a sync tool and not indexed: {shown}."
+    shown = ", ".join(sorted(seen)[:3]) + (" …" if len(seen) > 3 else "")
+    sentence = f"{len(seen)} left by a sync tool and not indexed: {shown}."
     return "warning", sentence, "merge each into its note by hand, then delete it"
 
 

@@ -92,7 +92,7 @@ class Timeline:
     def _describe(self, git: History, entries: list[list[Commit]]) -> list[LogEntry]:
         return log.describe(
             entries,
-            git.branches.read_commits(entry[0].id for entry in entries),
+            git.branches.read_commits(entry[0].id for entry in entries if len(entry[0].files) <= log.MAX_READ),
             git.branches.read_blobs,
             Authors.of(self._git_settings, git.owner()),
             self._layout,

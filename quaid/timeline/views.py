@@ -190,7 +190,7 @@ class CommitViews:
         paths = {path for each in spans for path in each}
         whole, seen = self._answers.fresh()[0], self._answers.visible()
         hidden = paths - set(visible_paths(paths, whole, seen))
-        known = dict(documents.list_known(whole, paths)).keys()
+        known = documents.find_paths(whole, paths)
         unknown = {path for path in paths - hidden if asks(path) or (is_note_path(path) and path not in known)}
         held = [(path, blob) for each in spans for path, span in each.items() if path in unknown for blob in span]
         texts = self._history.branches.read_blobs({blob for _, blob in held if blob})
