@@ -86,6 +86,13 @@ def list_spans(connection: IndexConnection) -> list[tuple[str, str]]:
     return [(str(first), str(last)) for first, last in rows]
 
 
+def count_undated(connection: IndexConnection) -> int:
+    """Return how many facts hold that have neither a first nor a last day."""
+    where = "kind = 'fact' AND superseded_by IS NULL AND coalesce(valid_from, valid_until) IS NULL"
+    (count,) = connection.execute(f"SELECT count(*) FROM documents WHERE {where}").fetchone() or (0,)
+    return int(count)
+
+
 def list_learned(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
     """Return the facts that were learned from the day `first` to the day `last`, newest first."""
     return _list_facts(

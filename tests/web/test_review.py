@@ -272,6 +272,15 @@ def test_by_the_keyboard_alone(calm, asked, tmp_path):
         tab.locator("#keys-on:focus").wait_for()
 
 
+def test_a_question_has_an_address_however_many_wait(owner, monkeypatch):
+    monkeypatch.setattr(review, "MAX_CARDS", 1)
+    (first,) = keys_of(owner[0].get("/review"))
+    for key in keys_of(owner[0].get(f"/review?later={first}")):
+        assert key != first
+        assert keys_of(owner[0].get(f"/review?question={key}")) == [key]
+        assert keys_of(owner[0].get(f"/review?later={key}&question={key}")) == [key]
+
+
 @pytest.mark.parametrize("path", ["/", "/memory/facts%2Fallergy.md", "/review", "/health"])
 def test_a_page_looks_at_the_files_once(owner, monkeypatch, path):
     """Its count of questions and what it shows are of one moment."""

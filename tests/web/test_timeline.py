@@ -93,6 +93,11 @@ def test_what_was_true_is_a_bar_over_its_days(pages):
     assert (counted["January 2026"], counted["February 2026"], counted["March 2026"]) == ("1", "3", "3")
 
 
+def test_facts_without_a_day_are_counted_where_they_are_left_out(pages):
+    assert re.search(r"\d+ facts? that holds? names? no day", pages.get("/timeline?show=true&at=2026-03").text)
+    assert "no day" not in pages.get("/timeline").text
+
+
 def test_a_conversation_is_told_as_it_was_said_with_facts_beside(pages):
     assert f'href="/session/episodes/2026/03/{TALK}.md"' in pages.get("/timeline?show=conversations").text
     text = pages.get(f"/session/{TALK}").text

@@ -114,11 +114,15 @@ class _Known:
 
 
 def show_review(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return the open questions, those put off behind the others, and what was answered and not carried out yet."""
+    """Return the open questions, the one that the address asks for first and those put off last, and what was answered
+    and not carried out yet.
+    """
     later = _read_later(request.query_params.get("later", ""))
+    first = request.query_params.get("question", "")
     found = list_questions(memory)
     waiting = [question for question in found if question.answer is None]
     waiting.sort(key=lambda question: later.index(question.key) if question.key in later else -1)
+    waiting.sort(key=lambda question: question.key != first)
     shown = waiting[:MAX_CARDS]
     decisions = {question.key: memory.janitor.find_decision(question.key) for question in found}
     known = _look_up(memory, shown, decisions)

@@ -79,13 +79,20 @@ def show_timeline(memory: Memory, request: Request) -> Mapping[str, Any]:
         problem, period = str(error), read_period("")
     index, rows = memory.index(), ROWS[lane]
     asked = (period.first, period.last, rows, rows * (page - 1))
-    shown: dict[str, Any] = {"facts": [], "talks": [], "entries": [], "columns": [], "bars": {}, "is_more": False}
+    shown: dict[str, Any] = {
+        "facts": [],
+        "talks": [],
+        "entries": [],
+        "columns": [],
+        "bars": {},
+        "is_more": False,
+        "undated": 0,
+    }
     if lane == "changes":
         limit = min(rows * page + 1, MAX_CHANGES)
         entries = memory.timeline.log(limit)
         shown["entries"] = _by_day(entries[rows * (page - 1) : rows * page], lambda entry: entry.commit.when)
-        shown["is_more"] = len(entries) > rows * page
-        total = len(entries)
+        total, is_more = len(entries), len(entries) > rows * page
     else:
         counted = _count(index, lane, today)
         shown["columns"] = _draw_columns(counted, period)
@@ -98,8 +105,9 @@ def show_timeline(memory: Memory, request: Request) -> Mapping[str, Any]:
             facts = days.list_true(index, *asked)
             scale = (max(period.first, counted.first), min(period.last, counted.last))
             shown["facts"] = [("", facts)] if facts else []
+            shown["undated"] = days.count_undated(index)
             shown["bars"] = {fact.id: draw_bar(fact, *scale) for fact in facts}
-        shown["is_more"] = total > rows * page
+        is_more = total > rows * page
     return {
         **shown,
         "lane": lane,
@@ -107,6 +115,7 @@ def show_timeline(memory: Memory, request: Request) -> Mapping[str, Any]:
         "period": period,
         "above": list(_list_above(period.at)),
         "total": total,
+        "is_more": is_more,
         "page": page,
         "pages": -(-total // rows),
         "problem": problem,
