@@ -140,24 +140,17 @@ def list_projects(connection: IndexConnection) -> dict[str, str | None]:
     return {str(path): project for path, project in rows}
 
 
-def text_key(text: str) -> str:
-    """Return SHA-256 of a text that is embedded."""
-    import hashlib  # not above: a recall hashes nothing, and OpenSSL takes 5 ms to load
-
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def list_text_keys(connection: IndexConnection) -> set[str]:
-    """Return the keys of all texts that are embedded."""
-    return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_key FROM chunks")}
-
-
 def replace_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:
     """Put a note in the place of what its path held before. Its vectors come later (`embedded` = pending)."""
     remove_document(connection, note.rel_path)
+    return add_document(connection, note, known)
+
+
+def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:
+    """Put a note in whose path the index does not know."""
     doc_id = connection.insert("documents", _DOCUMENT_COLUMNS, _document_row(note, known))
     for chunk in note.chunks:
-        key = text_key(chunk.embedded_text)
+        key = vectors.text_key(chunk.embedded_text)
         searched, said = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
         values = (doc_id, chunk.ordinal, *searched, *said, chunk.passage, key)
         fulltext.insert(connection, connection.insert("chunks", _CHUNK_COLUMNS, values), chunk)

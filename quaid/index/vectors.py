@@ -13,6 +13,18 @@ _MAX_MOVED = 256
 _GIVEN = "(SELECT CAST(value AS INTEGER) FROM json_each(?))"
 
 
+def text_key(text: str) -> str:
+    """Return SHA-256 of a text that is embedded."""
+    import hashlib  # not above: a recall hashes nothing, and OpenSSL takes 5 ms to load
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def list_text_keys(connection: IndexConnection) -> set[str]:
+    """Return the keys of all texts that are embedded."""
+    return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_key FROM chunks")}
+
+
 def list_embedders(connection: IndexConnection) -> list[EmbedderRow]:
     """Return them oldest first: the last one is being filled or already active."""
     rows = connection.execute(

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
-from quaid.index import documents, vectors
+from quaid.index import vectors
 from quaid.index.sqlite import database
 from quaid.janitor.worktree import WORKTREES
 from quaid.local import quarantine
@@ -75,7 +75,7 @@ def _prune_cache(state: Path) -> list[str]:
         fingerprints: list[str] = []
         for index in [state / INDEX_FILE, *filter(Path.exists, [state / DOCS_FILE])]:
             with closing(database.connect_reader(index)) as reader:
-                keys |= documents.list_text_keys(reader)
+                keys |= vectors.list_text_keys(reader)
                 fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
         with EmbeddingCache(state / CACHE_FILE) as cache:
             gone = cache.prune(fingerprints, keys, max(MIN_SPARE, len(keys)))

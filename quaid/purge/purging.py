@@ -225,7 +225,7 @@ def _rewrite_repository(repository: Repository, rules: PurgeRules, found: Survey
 def _make_index_again(memory: Memory) -> None:
     """Index the notes as they are now, and keep only the vectors of what they say."""
     from quaid.embed.cache import EmbeddingCache
-    from quaid.index import documents, vectors
+    from quaid.index import vectors
     from quaid.index.sqlite import database
 
     state = state_folder(memory.root)
@@ -237,7 +237,7 @@ def _make_index_again(memory: Memory) -> None:
     fingerprints: list[str] = []
     for index in filter(Path.exists, (state / INDEX_FILE, state / DOCS_FILE)):
         with closing(database.connect_reader(index)) as reader:
-            keys |= documents.list_text_keys(reader)
+            keys |= vectors.list_text_keys(reader)
             fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
     with EmbeddingCache(state / CACHE_FILE) as cache:
         cache.prune(fingerprints, keys, 0)

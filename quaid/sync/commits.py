@@ -90,7 +90,8 @@ def _write_words(
     for done, (path, data) in enumerate(revisions.read_files(wanted)):
         progress("Reading the commit", done, len(wanted))
         note = notes.parse_note(path, data, max_bytes, layout)
-        documents.replace_document(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
+        put = documents.replace_document if path in known else documents.add_document
+        put(index, note, KnownFile(len(data), 0, 0, 0, 0, note.content_hash))
     documents.replace_passed_over(index, {**found.passed_over, **too_long})
     contents.set_meta(index, COMMIT, found.point.id)
     contents.set_meta(index, _MADE_WITH, made_with)

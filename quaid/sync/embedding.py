@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from quaid.embed import Embedder, EmbeddingCache, fetch_weights, find_quick, open_embedder, resolve
 from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
-from quaid.index import documents, vectors
+from quaid.index import vectors
 from quaid.index.port import EmbedderRow
 from quaid.place import CACHE_FILE, state_folder
 from quaid.settings import EmbeddingSettings
@@ -114,7 +114,7 @@ class Embedding:
         Raises:
             EmbeddingError: the service did not answer as it should.
         """
-        keys = [documents.text_key(text) for text in texts]
+        keys = [vectors.text_key(text) for text in texts]
         found = self._look_up(embedder, dict(zip(keys, texts, strict=True)), _embed)
         return [found[key] for key in keys]
 

@@ -344,7 +344,7 @@ def test_what_is_embedded_is_the_text_in_its_context(index):
     put(index, "own.md", "# Food\n\nbrown cheese\n")
     ((_, key, text),) = vectors.list_pending(index, 5)
     assert text == "own > Food: brown cheese" == Chunk(0, "brown cheese", "own > Food").embedded_text
-    assert key == documents.text_key(text)
+    assert key == vectors.text_key(text)
 
 
 def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):

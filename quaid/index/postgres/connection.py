@@ -35,6 +35,7 @@ _SETTINGS = (
     "SELECT set_config('quaid.vault', %s, true), set_config('quaid.owners', %s, true), "
     "set_config('search_path', %s, true), set_config('lock_timeout', '30s', true), set_config('jit', 'off', true)"
 )
+_INTO_DOCUMENTS = "INSERT INTO documents "
 _MAX_WAITING = 1 << 20
 """Characters of statements that are sent together."""
 _COUNTERS = "version, last_document, last_chunk, last_embedder"
@@ -59,20 +60,25 @@ class _Work:
     writes: int = 0
     last: dict[str, int] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
+    rows: dict[str, list[str]] = field(default_factory=dict)
     size: int = 0
 
     def write(self, statement: str) -> None:
         """Keep a statement that returns nothing, to be sent with what comes after it: each trip to the server costs as
         much as the row that it brings.
         """
-        self.writes += 1
+        self._gather_rows()
         self.waiting.append(statement)
-        self.size += len(statement)
-        if self.size > _MAX_WAITING:
-            self.send()
+        self._grow(len(statement))
+
+    def insert(self, head: str, row: str) -> None:
+        """Keep a row in the same way. Those of one `head`, INSERT INTO …, become one statement."""
+        self.rows.setdefault(head, []).append(row)
+        self._grow(len(row))
 
     def send(self, *statements: str) -> list[Any]:
         """Run what waits, then `statements`, and return the rows of the last."""
+        self._gather_rows()
         together = [*self.waiting, *statements]
         self.waiting, self.size = [], 0
         if not together:
@@ -81,6 +87,18 @@ class _Work:
         while self.cursor.nextset():
             pass
         return self.cursor.fetchall() if self.cursor.description else []
+
+    def _gather_rows(self) -> None:
+        # Of a note its document first, which the others refer to.
+        heads = sorted(self.rows, key=lambda head: not head.startswith(_INTO_DOCUMENTS))
+        self.waiting += [f"{head} VALUES {','.join(self.rows[head])}" for head in heads]
+        self.rows = {}
+
+    def _grow(self, size: int) -> None:
+        self.writes += 1
+        self.size += size
+        if self.size > _MAX_WAITING:
+            self.send()
 
 
 class Found:
@@ -142,32 +160,26 @@ class PostgresIndex:
 
     def executemany(self, statement: str, values: Iterable[Values], /) -> None:
         """Run an INSERT with all its rows at once, another statement with one after the other."""
-        rows = list(values)
-        if not rows:
-            return
         head, mark, _ = statement.partition(" VALUES ")
-        if mark:
-            table = head.split()[2]
-            self._insert_rows(
-                head, [statements.shorten(list(row)) if table in statements.KEYED else row for row in rows]
-            )
-            return
-        with self._working(writes=True):
-            for row in rows:
-                self.execute(statement, row)
+        with self._working(writes=True) as work:
+            for row in values:
+                if mark:
+                    self._insert_row(work, head, list(row))
+                else:
+                    self.execute(statement, row)
 
-    def _insert_rows(self, head: str, rows: Sequence[Values]) -> None:
-        one = f"({','.join('?' * len(rows[0]))})"
-        self.execute(f"{head} VALUES {','.join([one] * len(rows))}", [value for row in rows for value in row])
+    @staticmethod
+    def _insert_row(work: _Work, head: str, row: Sequence[Any]) -> None:
+        kept = statements.shorten(row) if head.split()[2] in statements.KEYED else row
+        translated = statements.translate(f"({','.join('?' * len(kept))})")
+        work.insert(head, work.cursor.mogrify(translated.sql, statements.bind(translated, kept)))
 
     def insert(self, table: str, columns: str, values: Sequence[Any], /) -> int:
         """Add a row with the next number of the vault."""
         column, counter = _NUMBERED[table]
         with self._working(writes=True) as work:
             number = work.last[counter] = work.last[counter] + 1
-            row = statements.shorten(values) if table in statements.KEYED else values
-            marks = ",".join("?" * (1 + len(row)))
-            self.execute(f"INSERT INTO {table} ({column}, {columns}) VALUES ({marks})", [number, *row])
+            self._insert_row(work, f"INSERT INTO {table} ({column}, {columns})", [number, *values])
         return number
 
     def transaction(self) -> AbstractContextManager[None]:
