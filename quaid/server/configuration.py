@@ -37,7 +37,8 @@ class ServerConfig:
     """All that a server is told.
 
     `database` is the address of the PostgreSQL database. `address` is the public URL, which OAuth tokens must be for.
-    `folder` is for mirrors and working copies; servers may not share one. Times are in seconds, sizes in bytes, `rate`
+    `folder` is for working copies, which servers may not share, and for mirrors where `mirrors` names no other folder;
+    that one they may share. Times are in seconds, sizes in bytes, `rate`
     and `burst` count requests of one token in one process.
     """
 
@@ -46,6 +47,7 @@ class ServerConfig:
     host: str = "127.0.0.1"
     port: int = 7440
     folder: str = ""
+    mirrors: str = ""
     name: str = ""
     webhook_secret: str = ""
     issuers: tuple[Issuer, ...] = ()
@@ -67,6 +69,11 @@ class ServerConfig:
     def place(self) -> Path:
         """The folder for what this server keeps on disk."""
         return Path(self.folder).expanduser().absolute() if self.folder else state_home() / "served" / self.identity
+
+    @property
+    def mirrors_place(self) -> Path:
+        """The folder for mirrors."""
+        return Path(self.mirrors).expanduser().absolute() if self.mirrors else self.place
 
     @property
     def identity(self) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from quaid.errors import LockedError, QuaidError
 from quaid.history.mirrors import Mirror, MirrorLimits, WorkingCopy
@@ -16,6 +19,7 @@ from quaid.server.catalogue import ServedVault
 from quaid.vault import transaction, uncommitted
 
 _UNFINISHED = "writing"
+_OTHERS_WRITE = "Others keep writing to this vault"
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,25 @@ class VaultFolder:
             raise
         mark.unlink(missing_ok=True)
 
-    def alone(self, wait_s: float) -> AbstractContextManager[None]:
-        """Be the only thread of this process at work in the folder.
+    @contextmanager
+    def alone(self, wait_s: float) -> Iterator[None]:
+        """Be the only one at work in the folder and in the mirror, which servers may share.
 
         Raises:
             LockedError: another one is, for longer than `wait_s` seconds.
         """
-        return _holding(self.mutex, wait_s)
+        until = time.monotonic() + wait_s
+        with _holding(self.mutex, wait_s):
+            make_private_folder(self.mirror.folder.parent)
+            lock = FileLock(f"{self.mirror.folder}.lock", mode=0o600)
+            try:
+                lock.acquire(timeout=max(0.0, until - time.monotonic()))
+            except Timeout:
+                raise LockedError(_OTHERS_WRITE) from None
+            try:
+                yield
+            finally:
+                lock.release()
 
     def in_line(self, wait_s: float) -> AbstractContextManager[None]:
         """Be the only writer of this process that asks for the vault's lease. Raises as `alone`."""
@@ -63,8 +79,9 @@ class VaultFolder:
 class VaultFolders:
     """The folders of all vaults that this server has had to do with."""
 
-    def __init__(self, place: Path, limits: MirrorLimits) -> None:
+    def __init__(self, place: Path, mirrors: Path, limits: MirrorLimits) -> None:
         self._place = place
+        self._mirrors = mirrors
         self._limits = limits
         self._known: dict[tuple[int, str, str], VaultFolder] = {}
         self._mutex = threading.Lock()
@@ -74,8 +91,10 @@ class VaultFolders:
         key = (vault.vault, vault.address, vault.branch)
         with self._mutex:
             if key not in self._known:
-                path = self._place / "vaults" / f"{vault.vault}-{vault.name}"
-                mirror = Mirror(path / "mirror.git", vault.address, vault.branch, self._limits)
+                name = f"{vault.vault}-{vault.name}"
+                place = self._mirrors / "vaults" / name / "mirror.git"
+                mirror = Mirror(place, vault.address, vault.branch, self._limits)
+                path = self._place / "vaults" / name
                 self._known[key] = VaultFolder(path, mirror, threading.Lock(), threading.Lock())
             return self._known[key]
 
@@ -83,7 +102,7 @@ class VaultFolders:
 @contextmanager
 def _holding(mutex: threading.Lock, wait_s: float) -> Iterator[None]:
     if not mutex.acquire(timeout=wait_s):
-        raise LockedError("Others keep writing to this vault")
+        raise LockedError(_OTHERS_WRITE)
     try:
         yield
     finally:

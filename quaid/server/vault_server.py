@@ -60,7 +60,7 @@ class VaultServer:
         self._access_tokens = AccessTokens(config.issuers, config.address)
         self._leases = Leases(self.database, config.identity, config.lease_s)
         limits = MirrorLimits(config.git_timeout_s, config.max_repository_bytes, config.max_files)
-        self._folders = VaultFolders(config.place, limits)
+        self._folders = VaultFolders(config.place, config.mirrors_place, limits)
         # A question reads through two connections.
         self._indexes = Indexes(config.database, 2 * config.readers + config.workers + config.writers)
         parts = (self.catalogue, self._leases, self._folders, self._indexes, self.metrics)

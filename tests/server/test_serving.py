@@ -29,7 +29,7 @@ TEAM = {
 
 @dataclass
 class House:
-    """Two servers of one database, its catalogue, and who may do what."""
+    """Two servers of one database that share a folder of mirrors, its catalogue, and who may do what."""
 
     servers: list[ServerProcess]
     git: GitHost
@@ -67,7 +67,14 @@ def house(address: str, git: GitHost, tmp_path_factory: pytest.TempPathFactory) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUAID_EMBEDDING_PROVIDER", "none")
         servers = [
-            ServerProcess(folder / f"s{number}", address, poll_s=1.0, lease_s=2.0, git_timeout_s=5.0)
+            ServerProcess(
+                folder / f"s{number}",
+                address,
+                mirrors=str(folder / "mirrors"),
+                poll_s=1.0,
+                lease_s=2.0,
+                git_timeout_s=5.0,
+            )
             for number in range(2)
         ]
         try:
@@ -198,6 +205,8 @@ def test_writers_at_two_servers_lose_nothing(house: House) -> None:
     text = house.git.read("race")
     assert [line for line in said if text.count(line) != 1] == []
     assert "Another machine pushed this" in text
+    folder = house.servers[0].folder.parent
+    assert {path.relative_to(folder).parts[0] for path in folder.rglob("mirror.git")} == {"mirrors"}
 
 
 def test_a_call_that_is_repeated_under_its_key_is_stored_once(house: House) -> None:
