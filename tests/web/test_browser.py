@@ -35,8 +35,7 @@ def test_many_pages_of_one_browser_are_told_and_know_when_it_has_ended(browser, 
     site.context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [None, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("viewport", "scheme"), [(None, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"])
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_page(browser, seen_vault, scheme, viewport):
     options = {"viewport": viewport} if viewport else {}
     with visit(browser, seen_vault, color_scheme=scheme, **options) as site:

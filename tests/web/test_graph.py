@@ -267,8 +267,7 @@ def test_a_change_appears_in_the_picture_and_the_pointer_shows_facts(browser, tm
         assert site.troubles == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [None, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("viewport", "scheme"), [(None, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"])
 def test_axe_finds_nothing_serious_in_graph_and_timeline(browser, graph_vault, scheme, viewport):
     options = {"viewport": viewport} if viewport else {}
     with visit(browser, graph_vault, color_scheme=scheme, **options) as site:
