@@ -43,10 +43,13 @@ class DatedFact(NamedTuple):
 
 
 class Talk(NamedTuple):
-    """A conversation: the path and title of its episode, when it was, and how many turns and facts it has."""
+    """A conversation: the path and title of its episode, how it begins, when it was, and how many turns and facts it
+    has.
+    """
 
     path: str
     title: str
+    opening: str
     started: str
     source: str | None
     turns: int
@@ -127,7 +130,9 @@ def _list_facts(
 def list_talks(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[Talk]:
     """Return the conversations that began from the day `first` to the day `last`, newest first."""
     rows: list[Any] = connection.execute(
-        f"SELECT path, title, {DATE} AS started, source, "
+        "SELECT path, title, "
+        "coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id ORDER BY ordinal LIMIT 1), ''), "
+        f"{DATE} AS started, source, "
         "(SELECT count(DISTINCT turn) FROM chunks c WHERE c.doc_id = d.doc_id), session "
         f"FROM documents d WHERE kind = 'episode' AND substr({DATE}, 1, 10) BETWEEN ? AND ? "
         "ORDER BY started DESC, path LIMIT ? OFFSET ?",
@@ -135,7 +140,7 @@ def list_talks(connection: IndexConnection, first: str, last: str, limit: int, o
     ).fetchall()
     keys = [name_key(note_name(path)) for path, *_ in rows]
     drawn = _list_drawn_ids(connection, [(key, session) for key, (*_, session) in zip(keys, rows, strict=True)])
-    return [Talk._make((*row[:5], len(drawn[key]))) for key, row in zip(keys, rows, strict=True)]
+    return [Talk._make((*row[:6], len(drawn[key]))) for key, row in zip(keys, rows, strict=True)]
 
 
 def _list_drawn_ids(connection: IndexConnection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:

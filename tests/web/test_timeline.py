@@ -99,8 +99,10 @@ def test_facts_without_a_day_are_counted_where_they_are_left_out(pages):
 
 
 def test_a_conversation_is_told_as_it_was_said_with_facts_beside(pages):
-    assert f'href="/session/episodes/2026/03/{TALK}.md"' in pages.get("/timeline?show=conversations").text
+    listed = pages.get("/timeline?show=conversations").text
+    assert re.search(f'href="/session/episodes/2026/03/{TALK}.md">[^<]*I only take oat milk now', listed)
     text = pages.get(f"/session/{TALK}").text
+    assert "<h1>Conversation of 2026-03-20" in text
     turns = re.findall(r'<li id="t(\d+)">(.*?)</li>\s*(?=<li id|</ol>)', text, re.DOTALL)
     assert [number for number, _ in turns] == ["1", "2"]
     assert "I only take oat milk now." in turns[0][1]
@@ -209,8 +211,8 @@ def test_a_column_leads_to_its_time_and_a_conversation_opens(story):
         tab.keyboard.press("Enter")
         tab.get_by_role("heading", name="Learned in March 2026").wait_for()
         tab.get_by_role("link", name="Conversations").click()
-        tab.get_by_role("link", name=TALK).click()
-        tab.get_by_text("I only take oat milk now.").wait_for()
+        tab.get_by_role("link", name="I only take oat milk now.").click()
+        tab.get_by_role("heading", name="Conversation of 2026-03-20").wait_for()
         said = tab.locator("#t1 .text").bounding_box()
         beside = tab.locator("#t1 .beside").bounding_box()
         assert beside["x"] > said["x"] + said["width"] - 1
