@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 from quaid.index.port import IndexConnection
@@ -260,19 +261,18 @@ def list_mentions(connection: IndexConnection) -> list[tuple[str, int]]:
     return [(str(key), int(doc_id)) for key, doc_id in rows]
 
 
-def list_disputed(connection: IndexConnection, doc_ids: Collection[int]) -> set[tuple[int, int]]:
-    """Return the pairs of facts, one of `doc_ids` in each, of which an open question asks which is true."""
-    rows = connection.execute(
-        "SELECT n.doc_id, other.doc_id FROM json_each(?) AS wanted "
-        "JOIN names n ON n.doc_id = CAST(wanted.value AS INTEGER) AND n.position = 0 "
-        "JOIN links l ON l.target_key = n.name_key "
-        "JOIN documents q ON q.doc_id = l.doc_id AND q.kind = 'review' AND q.path LIKE '%/conflict-%' "
-        "JOIN links beside ON beside.doc_id = q.doc_id AND beside.target_key <> l.target_key "
-        "JOIN names other ON other.name_key = beside.target_key AND other.position = 0 "
-        "JOIN documents d ON d.doc_id = other.doc_id AND d.kind = 'fact'",
-        (json.dumps(list(doc_ids)),),
-    )
-    return {(min(int(one), int(other)), max(int(one), int(other))) for one, other in rows}
+def list_disputed(connection: IndexConnection) -> set[tuple[int, int]]:
+    """Return the pairs of facts of which an open question asks which is true."""
+    asked: dict[int, set[tuple[int, str]]] = {}
+    for question, fact, key in connection.execute(
+        "SELECT q.doc_id, f.doc_id, l.target_key FROM documents q CROSS JOIN links l ON l.doc_id = q.doc_id "
+        "CROSS JOIN names n ON n.name_key = l.target_key AND n.position = 0 "
+        "CROSS JOIN documents f ON f.doc_id = n.doc_id AND f.kind = 'fact' "
+        "WHERE q.kind = 'review' AND q.path LIKE '%/conflict-%'"
+    ):
+        asked.setdefault(int(question), set()).add((int(fact), str(key)))
+    pairs = (pair for facts in asked.values() for pair in combinations(sorted(facts), 2))
+    return {(one, other) for (one, key), (other, its_key) in pairs if key != its_key}
 
 
 def entity_names(connection: IndexConnection, within: str | None = None) -> list[tuple[str, str]]:

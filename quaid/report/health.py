@@ -195,7 +195,7 @@ def list_contradictions(memory: Memory, today: date | None = None) -> list[Contr
     )
     rows = index.execute(f"SELECT doc_id FROM documents d WHERE {holding.documents}", holding.values)
     facts = {int(row[0]) for row in rows}
-    opposed = list_opposed(index, facts, holding) | graph.list_disputed(index, facts)
+    opposed = list_opposed(index, facts, holding) | graph.list_disputed(index)
     newest = sorted((pair for pair in opposed if facts.issuperset(pair)), key=max, reverse=True)[:MAX_PAIRS]
     numbers = ", ".join(map(str, sorted({doc_id for pair in newest for doc_id in pair})))
     found = {row.doc_id: row for row in documents.find_documents(index, f"d.doc_id IN ({numbers})")}

@@ -119,8 +119,9 @@ def measure(
     started = time.monotonic()
     wait_for(lambda: catalogue.count()["jobs"] == 0, 36_000)
     report[f"notes indexed a second by {len(servers)} servers"] = round(total / (time.monotonic() - started))
+    report["recall ms of one client"] = ask(1, options.questions // 4, tokens, servers[:1])
     for count in counts:
-        report[f"recall ms with {count} servers"] = ask(options, tokens, servers[:count])
+        report[f"recall ms with {count} servers"] = ask(options.clients, options.questions, tokens, servers[:count])
     report["store ms"] = store(options, tokens, servers)
     report["index lag ms after a push"] = push(options, git, catalogue, tokens, servers)
     report["bytes a note"] = weigh(database, folder, total, empty)
@@ -136,7 +137,7 @@ class Report(dict[str, object]):
         super().__setitem__(name, figure)
 
 
-def ask(options: argparse.Namespace, tokens: dict[str, str], servers: list[ServerProcess]) -> dict[str, float]:
+def ask(clients: int, questions: int, tokens: dict[str, str], servers: list[ServerProcess]) -> dict[str, float]:
     names = list(tokens)
 
     def one(number: int) -> float:
@@ -148,13 +149,13 @@ def ask(options: argparse.Namespace, tokens: dict[str, str], servers: list[Serve
         assert not answer.is_error, answer.body
         return 1000 * (time.perf_counter() - started)
 
-    with ThreadPoolExecutor(options.clients) as pool:
-        list(pool.map(one, range(options.clients * 5)))
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(one, range(clients * 5)))
         started, spent = time.monotonic(), spent_s(servers)
-        times = list(pool.map(one, range(options.questions)))
+        times = list(pool.map(one, range(questions)))
     took_s, cpu_s = time.monotonic() - started, spent_s(servers) - spent
-    cpu_ms = round(1000 * cpu_s / options.questions, 1)
-    return {**shares(times), "a second": round(options.questions / took_s, 1), "CPU ms of servers": cpu_ms}
+    cpu_ms = round(1000 * cpu_s / questions, 1)
+    return {**shares(times), "a second": round(questions / took_s, 1), "CPU ms of servers": cpu_ms}
 
 
 def spent_s(servers: list[ServerProcess]) -> float:
