@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,7 @@ def start_browser():
 @contextmanager
 def serve(vault: Vault) -> Iterator[str]:
     """`quaid view` of a vault as a process of its own; its opening address."""
-    command = ["quaid", "view", "--no-browser", "--port", "0", "--vault", str(vault.root)]
+    command = [sys.executable, "-m", "quaid", "view", "--no-browser", "--port", "0", "--vault", str(vault.root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", process.stdout.readline())[0]
