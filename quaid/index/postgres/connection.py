@@ -160,9 +160,12 @@ class PostgresIndex:
 
     def executemany(self, statement: str, values: Iterable[Values], /) -> None:
         """Run an INSERT with all its rows at once, another statement with one after the other."""
+        rows = list(values)
+        if not rows:
+            return
         head, mark, _ = statement.partition(" VALUES ")
         with self._working(writes=True) as work:
-            for row in values:
+            for row in rows:
                 if mark:
                     self._insert_row(work, head, list(row))
                 else:
