@@ -167,14 +167,14 @@ class Memory:
         """The commits that touched a note, newest first, across renames."""
         document = self.get(reference).document
         life = self.git.note_history(document.path, None if document.id == document.path else document.id)
-        return self.answers.see(revision.commit for revision in life[:limit])
+        return self.answers.see_parts(revision.commit for revision in life[:limit])
 
     def why(self, reference: str) -> Provenance:
         """Return where a memory comes from, as far as files and history tell. `recall` never asks git, this does."""
         from quaid.recall.provenance import explain
 
         def explained() -> Provenance:
-            index, seen = self.index(), self.answers.see
+            index, seen = self.index(), self.answers.see_parts
             git, names = self.settings.git, self.answers.helpers().owner_names
             return explain(view_note(index, reference), index, self.git, self.root, git, seen, names)
 

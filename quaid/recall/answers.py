@@ -226,6 +226,12 @@ class Answers:
         whole, _ = self.fresh({path for commit in found for path in commit.files if is_note_path(path)})
         return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout).of(found)
 
+    def see_parts(self, commits: Iterable[Commit]) -> list[Commit]:
+        """Return the same of commits that are given with a part of their files, as those of a note's life are."""
+        from quaid.recall.visibility import see_parts
+
+        return see_parts(commits, self._git(), self.see)
+
     def log(self, limit: int, **which: Any) -> list[Commit]:
         """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
         asked = limit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from quaid.vault.layout import Layout
 
 
+SEVERAL_OWNERS = "a change of several notes, not all of them yours to see"
+_NEUTRAL = ("Quaid-Task", "Quaid-Run", "Quaid-Reverts", "Quaid-Model", "Quaid-Prompt")
+"""Trailers that say nothing of what a commit is about."""
+
+
 def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> bool:
     """Return whether the file `path`, which holds `data`, is not a note that somebody else keeps private."""
     if not layout.is_note_path(path):
@@ -34,6 +39,14 @@ def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> b
     return is_visible(note.owner, note.privacy, owners)
 
 
+def without_others(commit: Commit, shown: Sequence[str]) -> Commit:
+    """Return a commit as one may see it of whose files only `shown` may be seen: what it says may be about the rest."""
+    if tuple(shown) == commit.files:
+        return commit
+    trailers = {name: commit.trailers[name] for name in _NEUTRAL if name in commit.trailers}
+    return replace(commit, subject=SEVERAL_OWNERS, body="", trailers=trailers, files=tuple(shown))
+
+
 def visible_paths(paths: Iterable[str], whole: IndexConnection, seen: IndexConnection) -> list[str]:
     """Return `paths` without the notes that are in the whole index and not in what its owner sees of it."""
     wanted = list(paths)
@@ -42,8 +55,8 @@ def visible_paths(paths: Iterable[str], whole: IndexConnection, seen: IndexConne
 
 
 class VisibleCommits:
-    """Commits as `owners` may see them: files that another keeps private are not named, and a commit of nothing else is
-    left out. A note that is gone counts as what it last was.
+    """Commits as `owners` may see them: files that another keeps private are not named, nor is what a commit says that
+    has any, and a commit of nothing else is left out. A note that is gone counts as what it last was.
     """
 
     def __init__(
@@ -64,9 +77,9 @@ class VisibleCommits:
         for commit in found:
             gone = {path for path in commit.files if path not in known and layout.is_note_path(path)}
             left_out = hidden | self._list_hidden_then(commit, gone)
-            files = tuple(path for path in commit.files if path not in left_out)
-            if files or not commit.files:
-                seen.append(replace(commit, files=files))
+            shown = [path for path in commit.files if path not in left_out]
+            if shown or not commit.files:
+                seen.append(without_others(commit, shown))
         return seen
 
     def _list_hidden_then(self, commit: Commit, gone: set[str]) -> set[str]:
@@ -84,6 +97,16 @@ class VisibleCommits:
             hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners, self._layout)}
             gone = gone - contents.keys()
         return hidden
+
+
+def see_parts(
+    parts: Iterable[Commit], history: History, see: Callable[[Iterable[Commit]], list[Commit]]
+) -> list[Commit]:
+    """Return those of `parts`, commits with a part of their files each, that may be seen; `see` tells of whole ones."""
+    wanted = list(parts)
+    whole = history.branches.read_commits(part.id for part in wanted)
+    seen = {commit.id: commit for commit in see(logged.commit for logged in whole)}
+    return [replace(seen[part.id], files=part.files) for part in wanted if part.id in seen]
 
 
 def find_hidden_names(

@@ -4,7 +4,6 @@ the history of the mirror. It has no files and keeps no record of questions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from quaid.recall.answers import list_owner_names, with_source
 from quaid.recall.options import RecallOptions
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
-from quaid.recall.visibility import VisibleCommits
+from quaid.recall.visibility import VisibleCommits, see_parts
 from quaid.server.folders import VaultFolder
 from quaid.settings import Settings
 from quaid.sync.commits import COMMIT
@@ -100,9 +99,8 @@ class ServedMemory:
         document = self.get(reference).document
         git = self._folder.mirror.open_history(self.settings.git)
         life = git.note_history(document.path, None if document.id == document.path else document.id)
-        commits: Iterable[Commit] = (revision.commit for revision in life[:limit])
-        place = Layout.of(self.settings.vault)
-        return VisibleCommits(self._whole, self._visible, git, self._owners, place).of(commits)
+        visible = VisibleCommits(self._whole, self._visible, git, self._owners, Layout.of(self.settings.vault))
+        return see_parts((revision.commit for revision in life[:limit]), git, visible.of)
 
     def warm(self) -> None:
         """The embedding model is loaded once for all vaults, when it is first needed."""

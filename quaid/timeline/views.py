@@ -18,7 +18,7 @@ from quaid.index import documents
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks, is_counter
 from quaid.model import Commit
-from quaid.recall.visibility import find_hidden_names, may_see, visible_paths
+from quaid.recall.visibility import find_hidden_names, may_see, visible_paths, without_others
 from quaid.timeline import log
 from quaid.timeline.changes import MemoryChange, Span, compare, list_blobs, list_spans, read_sides
 from quaid.timeline.undo import ChangeNotFoundError, Versions
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from quaid.recall.answers import Answers
     from quaid.settings import GitSettings
 
-SEVERAL_OWNERS = "a change of several notes, not all of them yours to see"
-_NEUTRAL = (TASK, RUN, REVERTS, "Quaid-Model", "Quaid-Prompt")
-"""Trailers that say nothing of what a commit is about."""
 _ID = re.compile("[0-9a-f]{4,64}")
 _FIRST_LOOK = 200
 """Commits among which nights are looked for first."""
@@ -252,5 +249,4 @@ def _narrow(logged: VaultCommit, hidden: Collection[str]) -> Commit | None:
     shown = tuple(path for path in commit.files if path not in hidden)
     if all(map(is_counter, shown)):
         return None
-    trailers = {name: commit.trailers[name] for name in _NEUTRAL if name in commit.trailers}
-    return replace(commit, subject=SEVERAL_OWNERS, body="", trailers=trailers, files=shown)
+    return without_others(commit, shown)

@@ -49,7 +49,7 @@ def tell(commits: Sequence[Commit], changes: Sequence[MemoryChange], who: Who) -
     what, _, said = commit.subject.partition(": ")
     task = next(iter(commit.trailers.get(TASK, ())), "")
     is_by_hand = who in {"owner", "other"} and not task and what != "config" and "Quaid-Fact" not in commit.trailers
-    if RUN in commit.trailers and task != NIGHT:  # its merge is gone, by a rebase
+    if RUN in commit.trailers and task != NIGHT and said:  # its merge is gone, by a rebase
         return f"night: {said}" + (f" and {len(commits) - 1} more" if len(commits) > 1 else "")
     if task == UNDO:
         meant = said.removeprefix("undo ").removeprefix("undo: ")

@@ -14,6 +14,7 @@ from quaid.errors import BadInputError
 from quaid.history.authorship import Authors
 from quaid.model import Commit
 from quaid.place import INDEX_FILE, state_folder
+from quaid.recall.visibility import SEVERAL_OWNERS
 from quaid.timeline import log, wording
 from quaid.vault import files
 
@@ -126,13 +127,26 @@ def test_what_another_owner_keeps_private_is_not_told(vault):
     )
     vault.write("notes/sea.md", "The sea.\n")
     both = vault.save("of both")
-    assert told(vault)[0] == ("owner", "added sea.md (of both)")
+    assert told(vault)[0] == ("owner", f"added sea.md ({SEVERAL_OWNERS})")
     with vault.memory() as memory:
         assert "leg" not in str(memory.timeline.diff(f"{both}^..{both}"))
         vault.git("rm", "-q", "facts/secret.md")
         gone = vault.save("no more of it")
         assert memory.timeline.tell(gone)[0].what == "what another owner keeps private"
         refused(lambda: memory.timeline.undo(gone, anybodys=True), BadInputError)
+
+
+def test_of_a_commit_of_several_owners_only_what_may_be_seen_is_told(vault):
+    vault.write("facts/leg.md", "---\nid: 01leg\ntype: fact\nowner: tom\nprivacy: private\n---\nTom has a wooden leg\n")
+    vault.write("facts/tea.md", "---\nid: 01tea\ntype: fact\nprivacy: shared\n---\nMaya drinks green tea\n")
+    vault.save("Tom has a wooden leg, and Maya drinks tea\n\nA wooden leg.")
+    with vault.memory() as memory:
+        (entry,) = memory.timeline.log(1)
+        assert entry.what.startswith("learned “Maya drinks green tea”")
+        for commit in (entry.commit, *memory.history("01tea"), *memory.answers.log(9)):
+            assert "wooden" not in f"{commit.subject}{commit.body}{commit.files}"
+    with vault.memory(owner="tom") as memory:
+        assert "wooden leg" in memory.timeline.log(1)[0].commit.subject
 
 
 def test_the_log_looks_at_the_files_that_it_names_and_at_no_others(vault, monkeypatch):

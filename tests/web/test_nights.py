@@ -11,7 +11,7 @@ from vaults import be_calm, copy_of, copy_vault
 from web.browsing import NARROW, find_violations, start_browser, visit
 
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.timeline.views import SEVERAL_OWNERS
+from quaid.recall.visibility import SEVERAL_OWNERS
 from quaid.web.pages import change, nights
 
 
