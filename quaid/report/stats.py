@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.index import documents, graph, references
+from quaid.index.scope import list_hidden
 from quaid.model import Kind, ModelUsage, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
@@ -133,8 +134,9 @@ def recall_stats_of(memory: Memory) -> RecallStats:
     """
     with RecallRecords(memory.root, memory.settings) as books:
         numbers, most_used = books.numbers(), books.most_used(MAX_RECALLED)
-    connection = memory.index()
-    most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in most_used)
+    connection, hidden = memory.index(), list_hidden(memory.whole_index(), memory.answers.owners())
+    seen = [(ref, use) for ref, use in most_used if ref.partition("#")[0] not in hidden]
+    most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in seen)
     return RecallStats(str(memory.root), memory.settings.recall.log, numbers, most)
 
 

@@ -66,6 +66,13 @@ def test_recall_is_drawn_in_eighty_columns(asked):
         assert line in page.splitlines(), line
 
 
+def test_what_another_has_made_private_since_is_not_listed(asked):
+    assert "oat milk" in stats(asked, "--recall")
+    text = (asked.root / "facts/oatmilk.md").read_text().replace("---\n", "---\nprivacy: private\n", 1)
+    asked.write("facts/oatmilk.md", text.replace("owner: default", "owner: bob"))
+    assert "oatmilk" not in stats(asked, "--recall", "--json")
+
+
 def test_recall_for_programs(asked):
     shape = json.loads(stats(asked, "--recall", "--json"))
     assert list(shape)[:4] == ["v", "vault", "log", "recalls"]
