@@ -103,7 +103,9 @@ def _time_start(root: Path) -> dict[str, float]:
 
 
 def _measure_picture(root: Path) -> None:
-    """Print how long Chromium takes to the first picture of the graph, and for a frame while it is zoomed and moved."""
+    """Print how long Chromium takes to show what an editor saved, to the first picture of the graph, and for a frame while
+    that is zoomed and moved.
+    """
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from vaults import Vault
     from web.browsing import start_browser, visit
@@ -111,12 +113,26 @@ def _measure_picture(root: Path) -> None:
     try:
         with start_browser() as browser, visit(browser, Vault(root)) as site:
             drawn = [_draw(site) for _ in range(3)]
+            seen = [_time_edit(site, root, number) for number in range(5)]
     except BaseException as error:
         print(f"{'first picture':<20} not measured: {error}")
         return
+    print(f"{'an edit is seen':<20} {statistics.median(seen):7.1f} ms")
     print(f"{'first picture':<20} {statistics.median(first for first, _ in drawn):7.1f} ms")
     frames = sorted(frame for _, those in drawn for frame in those)
     print(f"{'a frame':<20} {statistics.median(frames):7.1f} ms, 95 % below {frames[int(0.95 * len(frames))]:.1f} ms")
+
+
+def _time_edit(site: Any, root: Path, number: int) -> float:
+    """Return how long a note that was just written takes to appear on an open page, in ms."""
+    tab = site.open("/?q=walrus")
+    tab.wait_for_timeout(1_000)
+    started = time.perf_counter()
+    _write(root / f"notes/walrus-{number}.md", f"The walrus {number} sleeps on the ice.\n")
+    tab.get_by_text(f"walrus {number} sleeps").first.wait_for()
+    took = 1000 * (time.perf_counter() - started)
+    tab.close()
+    return took
 
 
 def _draw(site: Any) -> tuple[float, list[float]]:

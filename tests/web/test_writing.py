@@ -267,7 +267,7 @@ def test_this_is_wrong_is_a_question_at_once_and_the_next_night_follows_the_answ
     path, said, commit = reader.act("/dispute/01tea", why="It is\ncoffee")
     assert (path, said, commit) == ("/memory/01tea", "disputed", reader.vault.head())
     shown = reader.get(path).text
-    (key,) = re.findall(r'href="/review#q-([0-9a-f]{16})"', shown)
+    (key,) = re.findall(r'href="/review\?question=([0-9a-f]{16})#q-', shown)
     assert "dispute-" not in shown
     assert "Accept" in MESSAGES["disputed"]
     card = reader.get("/review").text
