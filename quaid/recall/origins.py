@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import sqrt
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.model import Kind
@@ -138,6 +137,8 @@ def find_floods(days: Mapping[str, int], factor: float) -> list[Flood]:
     1.4826 times the median absolute deviation, and no less than a count that is steady varies by chance (the square
     root of the median).
     """
+    from statistics import median  # not above: it loads decimal, which takes as long as all of recall's own modules
+
     counts = sorted(number for number in days.values() if number)
     if len(counts) < MIN_DAYS:
         return []
