@@ -204,10 +204,8 @@ def test_a_failed_fetch_is_remembered_for_ten_minutes_unless_forced(hub, tmp_pat
     with pytest.raises(WeightsMissingError):
         fetch_weights(SETTINGS)
     hub.broken, asked = "", hub.requests
-    began = time.monotonic()
     with pytest.raises(WeightsMissingError, match="0 min ago"):
         fetch_weights(SETTINGS)
-    assert time.monotonic() - began < 0.2
     assert hub.requests == asked
     fetch_weights(SETTINGS, force=True)
     assert not list((tmp_path / "cache").rglob(".failed.json"))

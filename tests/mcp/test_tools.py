@@ -356,14 +356,14 @@ class TestWaiting:
         talk(vault.root, body)
 
     def test_one_that_does_not_end_is_waited_for_once(self, vault: Vault, monkeypatch) -> None:
-        monkeypatch.setattr("quaid.mcp.workers.MAX_WAIT_S", 0.3)
+        monkeypatch.setattr("quaid.mcp.workers.MAX_WAIT_S", 1.0)
 
         async def body(client):
             with extracting(state_folder(vault.root)):
                 first = await call(client, "memory_recall", query="oat milk")
                 begun = time.monotonic()
                 second = await call(client, "memory_recall", query="oat milk")
-                assert time.monotonic() - begun < 0.25
+                assert time.monotonic() - begun < 0.9
             for found in (first, second):
                 assert any(sentence.startswith("extracting:") for sentence in found["degraded"])
 
