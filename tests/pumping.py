@@ -15,8 +15,8 @@ FEW, SHORT, LONG = 20, 4_000, 16_000
 NOTICED_S = 0.003
 MARKED_S = 0.05
 """What reading all of a long text may take, however it grows from the short one."""
-MOST_GROWTH = 8.0
-MOST_PUMPS = 30
+MAX_GROWTH = 8.0
+MAX_PUMPS = 30
 CATEGORIES = {
     sre.CATEGORY_DIGIT: "7", sre.CATEGORY_NOT_DIGIT: "a", sre.CATEGORY_SPACE: " ", sre.CATEGORY_NOT_SPACE: "a",
     sre.CATEGORY_WORD: "a", sre.CATEGORY_NOT_WORD: "-",
@@ -49,7 +49,7 @@ def _growth(seconds: Callable[[int], float], noticed_s: float) -> float:
     for _ in range(4):
         short, long = (min(seconds(size) for _ in range(2)) for size in (SHORT, LONG))
         found = min(found, long / short if long > noticed_s else 0.0)
-        if found < MOST_GROWTH:
+        if found < MAX_GROWTH:
             break
     return found
 
@@ -73,8 +73,8 @@ def texts(pattern: re.Pattern) -> Iterator[Callable[[int], str]]:
     found = dict.fromkeys(_parts(tree))
     atoms = [part for part in found if part][:24]
     draw = random.Random(len(source))
-    pumps = list(dict.fromkeys([*atoms, *("".join(draw.sample(atoms, min(2, len(atoms)))) for _ in range(MOST_PUMPS))]))
-    for pump in pumps[:MOST_PUMPS]:
+    pumps = list(dict.fromkeys([*atoms, *("".join(draw.sample(atoms, min(2, len(atoms)))) for _ in range(MAX_PUMPS))]))
+    for pump in pumps[:MAX_PUMPS]:
         for head, tail in (("", "\0"), (_sample(tree), "\0")):
             yield lambda size, pump=pump, head=head, tail=tail: head + pump * (size // len(pump)) + tail
 

@@ -92,8 +92,7 @@ def list_spans(connection: IndexConnection) -> list[tuple[str, str]]:
 def count_undated(connection: IndexConnection) -> int:
     """Return how many facts hold that have neither a first nor a last day."""
     where = "kind = 'fact' AND superseded_by IS NULL AND coalesce(valid_from, valid_until) IS NULL"
-    (count,) = connection.execute(f"SELECT count(*) FROM documents WHERE {where}").fetchone() or (0,)
-    return int(count)
+    return int(connection.execute(f"SELECT count(*) FROM documents WHERE {where}").get)
 
 
 def list_learned(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:

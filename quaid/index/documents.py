@@ -147,7 +147,7 @@ def replace_document(connection: IndexConnection, note: Note, known: KnownFile) 
 
 
 def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:
-    """Put a note in whose path the index does not know."""
+    """Put in a note whose path the index does not know."""
     doc_id = connection.insert("documents", _DOCUMENT_COLUMNS, _document_row(note, known))
     for chunk in note.chunks:
         key = vectors.text_key(chunk.embedded_text)

@@ -7,7 +7,6 @@ vault by name, in the order in which they are shown. A check that raises is a fi
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -382,11 +381,8 @@ def check_obsidian_git(memory: Memory) -> Outcome:
 def check_conflict_copies(memory: Memory) -> Outcome:
     """Check that no sync tool left copies of notes that two devices changed."""
     place, owners = layout.Layout.of(memory.settings.vault), memory.answers.owners()
-    found = []
-    for folder, folders, names in os.walk(memory.root):
-        folders[:] = [name for name in folders if not layout.skips_folder(name)]
-        copies = (Path(folder, name) for name in names if name.endswith(".md") and layout.is_conflict_copy(name))
-        found += [path.relative_to(memory.root).as_posix() for path in copies]
+    copies = files.find_named(memory.root, lambda name: name.endswith(".md") and layout.is_conflict_copy(name))
+    found = [path.relative_to(memory.root).as_posix() for path in copies]
     seen = [path for path in found if may_see(path, files.read_note(memory.root, path) or b"", owners, place)]
     if not seen:
         return "ok", "None"

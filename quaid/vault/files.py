@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -183,11 +183,16 @@ def write_note(
         raise explain(error, path) from error
 
 
-def iterate_leftovers(root: Path) -> Iterator[Path]:
-    """Hidden temporary files that a killed write left behind."""
+def find_named(root: Path, is_meant: Callable[[str], bool]) -> Iterator[Path]:
+    """Yield the files whose name `is_meant`, in all folders that may hold notes."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not layout.skips_folder(name)]
-        yield from (Path(folder, name) for name in names if layout.is_temporary_name(name))
+        yield from (Path(folder, name) for name in names if is_meant(name))
+
+
+def iterate_leftovers(root: Path) -> Iterator[Path]:
+    """Hidden temporary files that a killed write left behind."""
+    return find_named(root, layout.is_temporary_name)
 
 
 def _list_folder(

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from quaid.model import note_name
 from quaid.redaction import admit
 from quaid.text.invisible import escaped
 from quaid.text.quoting import short_id
@@ -42,6 +43,7 @@ def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment
         "moment": tell_moment,
         "short_id": short_id,
     }
+    environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
     return environment
 
 

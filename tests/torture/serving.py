@@ -37,7 +37,7 @@ from quaid.server.tokens import Tokens, parse_typed_grants
 from quaid.settings import Settings
 from quaid.sync.commits import index_commit
 
-MOST_SCORE = 4.0
+MAX_SCORE = 4.0
 """Standard errors: chance reaches it once in 16,000 runs."""
 
 
@@ -173,7 +173,7 @@ class Ground:
             faults += [f"{count} times in {name}: {text}" for text, count in lines.items() if count > 1]
             faults += [f"of another vault in {name}: {text}" for text in lines if word(name) not in text]
         faults += self.compare_indexes()
-        if abs(score := compare_ranks(*self.times.values())) > MOST_SCORE:
+        if abs(score := compare_ranks(*self.times.values())) > MAX_SCORE:
             faults.append(f"a vault that is not granted is known by its time: z = {score:.1f}")
         bad = self.catalogue.find("bad")
         if not bad.failures:

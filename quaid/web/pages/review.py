@@ -121,8 +121,8 @@ def show_review(memory: Memory, request: Request) -> Mapping[str, Any]:
     first = request.query_params.get("question", "")
     found = list_questions(memory)
     waiting = [question for question in found if question.answer is None]
-    waiting.sort(key=lambda question: later.index(question.key) if question.key in later else -1)
-    waiting.sort(key=lambda question: question.key != first)
+    places = {key: place for place, key in enumerate(later)}
+    waiting.sort(key=lambda question: (question.key != first, places.get(question.key, -1)))
     shown = waiting[:MAX_CARDS]
     decisions = {question.key: memory.janitor.find_decision(question.key) for question in found}
     known = _look_up(memory, shown, decisions)

@@ -79,15 +79,7 @@ def show_timeline(memory: Memory, request: Request) -> Mapping[str, Any]:
         problem, period = str(error), read_period("")
     index, rows = memory.index(), ROWS[lane]
     asked = (period.first, period.last, rows, rows * (page - 1))
-    shown: dict[str, Any] = {
-        "facts": [],
-        "talks": [],
-        "entries": [],
-        "columns": [],
-        "bars": {},
-        "is_more": False,
-        "undated": 0,
-    }
+    shown: dict[str, Any] = {"facts": [], "talks": [], "entries": [], "columns": [], "bars": {}, "undated": 0}
     if lane == "changes":
         limit = min(rows * page + 1, MAX_CHANGES)
         entries = memory.timeline.log(limit)
