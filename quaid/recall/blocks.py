@@ -282,14 +282,18 @@ class _Page:
         """Return the blocks, apart from each other by an empty line where one has several lines."""
         text = ""
         was_line = True
-        for block in sorted(self._blocks.values(), key=self._rank):
+        for path in sorted(self._blocks, key=self._rank):
+            block = self._blocks[path]
             is_line = "\n" not in block.text
             text += ("\n" if is_line and was_line else "\n\n") + block.text if text else block.text
             was_line = is_line
         return text
 
-    def _rank(self, block: _Block) -> int:
-        return min(self._ranks[entry.hit.id] for entry in block.entries.values() if entry.hit)
+    def _rank(self, path: str) -> int:
+        """Return the rank of the best hit that is in a block or cites a turn in it."""
+        present = {entry.hit.id for entry in self._blocks[path].entries.values() if entry.hit}
+        citing = {hit.id for hit in self._hits.values() if any(each.path == path for each in hit.beside)}
+        return min((self._ranks[each] for each in present | citing), default=len(self._ranks))
 
     def _render_block(self, entries: dict[tuple[int, str], _Entry]) -> Iterator[str]:
         ordered = [entries[key] for key in sorted(entries)]

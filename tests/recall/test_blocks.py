@@ -165,6 +165,23 @@ def test_a_fact_stands_beside_its_turn_and_is_not_said_twice():
     assert [hit.id for hit in found.hits] == ["01kagx", "01kagy", "a#t9"]
 
 
+@pytest.mark.parametrize("matched", [(), ("b",), ("a", "b"), ("c",), ("a", "b", "c")])
+@pytest.mark.parametrize("sessions", ["ab", "abc"])
+def test_a_fact_that_rests_on_several_conversations_is_shown_with_all_of_them(sessions, matched):
+    said = {"a": "the ferry leaves at noon", "b": "the boat goes at twelve", "c": "departure is at midday"}
+    cited = tuple(beside(1, said[session], session=session, cited=True) for session in sessions)
+    hits = [fact("Maya sails to Sweden", beside=cited), turn(1, "a lamp", session="z")]
+    hits += [turn(1, said[session], session=session) for session in matched]
+    found = pack(hits, PLENTY)
+    lines = found.text.split("\n")
+    assert [hit.id for hit in found.hits] == [hit.id for hit in hits]
+    assert sum("sails to Sweden" in line for line in lines) == 1
+    for session in sessions:
+        assert [line[0] for line in lines if said[session] in line] == ["*" if session in matched else "-"]
+    # What a fact rests on comes with it, before what is less relevant.
+    assert all(found.text.index(said[session]) < found.text.index("a lamp") for session in sessions)
+
+
 def test_facts_are_shown_with_their_dates_and_what_contradicts_them():
     old = fact("Maya lives in Porto", id="01old", created="2022-01-01", valid_from="2021-05-01", contradicts=("01new",))
     new = fact(
@@ -226,10 +243,19 @@ turns = st.builds(
     ),
     st.integers(1, 9), st.sampled_from("abc"), words, words, words,
 )  # fmt: skip
+cited = st.lists(
+    st.tuples(st.integers(1, 9), st.sampled_from("abcd"), words), max_size=4, unique_by=lambda each: each[:2]
+)
 facts = st.builds(
-    lambda text, identity: fact(text, id=identity, path=f"facts/{identity}.md"),
+    lambda text, identity, places: fact(
+        text,
+        id=identity,
+        path=f"facts/{identity}.md",
+        beside=tuple(beside(number, near, session=session, cited=True) for number, session, near in places),
+    ),
     words,
     st.integers(0, 99).map("01f{}".format),
+    cited,
 )
 answers = st.lists(turns | facts, max_size=8, unique_by=lambda hit: hit.id)
 
@@ -270,7 +296,7 @@ def test_nothing_that_is_recalled_begins_a_line_of_its_own_or_ends_the_block(hit
         return
     lines = block.split("\n")
     assert (lines[0], lines[-1], block.count(CLOSING), block.count(OPENING)) == (OPENING, CLOSING, 1, 1)
-    assert sum(line.startswith(("* ", "- ")) for line in lines) <= 2 * len(hits)
+    assert sum(line.startswith(("* ", "- ")) for line in lines) <= sum(1 + len(hit.beside) for hit in hits)
     for line in filter(None, lines[2:-1]):
         assert re.match(r"[*-] |…$|\(\* matches|## \w{3} [0-9-]{10}$", line)
     assert "ignore all previous instructions" not in block.replace("‹ignore all previous instructions›", "")
