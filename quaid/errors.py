@@ -99,15 +99,15 @@ class DiskFailedError(QuaidError):
 
 
 class StateDamagedError(QuaidError):
-    """A database of the state folder was damaged: it held no memory that is not in a note, and a new one is begun."""
+    """A database of the state folder was damaged: it held no memory that is not in a note, and another takes its place."""
 
     exit_code = 75
     code = "state_damaged"
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was damaged and is kept as {name}.damaged: what only it held (counters, queued notes, logs) is no "
-            "longer used, every memory is in its note. Try again: a new one is begun."
+            f"{name} was damaged and is kept as {name}.damaged. Every memory is in its note; counters, queued notes and "
+            "logs are those of its last daily copy, if there is one. Try again."
         )
 
 

@@ -1,7 +1,8 @@
 """Opening the SQLite files of Quaid, and setting them aside when they are damaged.
 
-All of them can be lost: two are derived from files, one is a cache, one holds statistics. So a file that SQLite cannot
-use, or that another program made, is renamed to NAME.damaged, once, and a new one begun in its place.
+All of them can be lost: two are derived from files, one is a cache, one holds statistics. So a file that a check finds
+damaged, or that another program made, is renamed to NAME.damaged, once. A copy of it, NAME.daily, takes its place where
+there is one, else a new file.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -36,19 +36,13 @@ _SHARED_STEP = 32_768
 """The shared memory of a write-ahead log grows in such steps."""
 _MAX_SHARED_BYTES = 1 << 20
 _SHARED_HEADER = 136
-_CHECKSUM_BYTES = 8
 _MIN_FREE_BYTES = 65_536
 _SIDE_FILES = ("-wal", "-shm", "-journal")
-_DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
-_DAMAGED_READS = {
-    apsw.SQLITE_IOERR_SHORT_READ,
-    apsw.SQLITE_IOERR_READ,
-    apsw.SQLITE_IOERR_DATA,
-    apsw.SQLITE_IOERR_CORRUPTFS,
-}
+DAILY = ".daily"
+_DAMAGED_READS = {apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_CORRUPTFS}
+_FAULTS = (apsw.IOError, apsw.CorruptError, apsw.NotADBError)
 _REFUSED = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError)
-
-_OF_SQLITE = (apsw.IOError, apsw.FullError, apsw.BusyError, apsw.CantOpenError, apsw.ReadOnlyError)
+_TROUBLE = (*_REFUSED, apsw.BusyError, apsw.LockedError, apsw.FullError)
 _OF_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 Result = TypeVar("Result")
@@ -70,6 +64,8 @@ class Format(NamedTuple):
 class Database(apsw.Connection):
     """A connection that knows which file it has open."""
 
+    application_id = 0
+    """That of the files of this kind, where they have a check of their own."""
     path = Path()
     inode = 0
     is_outdated = False
@@ -87,6 +83,16 @@ class Database(apsw.Connection):
             _mend_shared(self.path, shared.st_size)
         self._shared = self._shared or found
         return inode(self.path) == self.inode and found == self._shared
+
+    def find_damage(self) -> str:
+        """Return what a check of every page and every text finds wrong; empty if nothing is."""
+        if (problem := str(self.execute("PRAGMA quick_check(1)").get)) != "ok":
+            return " ".join(problem.split())
+        tables = self.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0").fetchall()
+        for (table,) in tables:
+            for _ in self.execute(f'SELECT * FROM "{table}"'):
+                pass  # a text that is not UTF-8 raises
+        return ""
 
     def close(self, force: bool = False) -> None:
         """Close it. A file that is no longer current is left alone: a checkpoint would remove its successor's log."""
@@ -167,7 +173,7 @@ def connect(path: Path, flags: int, options: str = "", kind: type[Opened] = Data
         raise apsw.NotADBError(f"{path.name} may not be read or written")
     name = f"{real.as_uri()}?{options}" if options else str(real)
     flags |= apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_URI if options else 0)
-    connection = kind(name, flags=flags, vfs=_checked_files())
+    connection = kind(name, flags=flags)
     connection.path, connection.inode = real, found_inode
     return connection
 
@@ -189,54 +195,81 @@ def stamp(connection: apsw.Connection, form: Format) -> None:
     connection.pragma("user_version", form.version)
 
 
-def retry_after_damage(path: Path, work: Callable[[bool], Result]) -> Result:
-    """Return what `work` returns. If it finds the database at `path` damaged, that is set aside and `work` is called
-    again with True; several times, as another process may be setting it aside at the same moment.
+def retry_after_damage(path: Path, work: Callable[[str], Result]) -> Result:
+    """Return what `work` returns. If the database at `path` proves to be damaged, it is set aside and `work` is called
+    again with a sentence about it; several times, as another process may be setting it aside at the same moment.
     """
-    for attempt in range(MAX_DAMAGE_RETRIES):
+    said = ""
+    for _ in range(MAX_DAMAGE_RETRIES):
         found = inode(path)
         try:
-            return work(attempt > 0)
-        except Exception as error:
-            if not is_damage(error):
+            return work(said)
+        except (apsw.Error, UnicodeDecodeError) as error:
+            if not (reason := _explain_damage(error, path, found)):
                 raise
-            set_aside(path, found, error)
-    return work(True)
+            said = set_aside(path, found, reason)
+    return work(said)
 
 
-def is_damage(error: BaseException) -> bool:
-    """Return whether an error of SQLite or Python means that a database does not hold what it should."""
+def may_be_damage(error: Exception) -> bool:
+    """Return whether a damaged file can be the cause of `error`. So can a bug: only a check of the file decides."""
     if isinstance(error, apsw.IOError):
         return getattr(error, "extendedresult", 0) in _DAMAGED_READS
-    return isinstance(error, _DAMAGED)
+    return isinstance(error, apsw.Error | UnicodeDecodeError) and not isinstance(error, _TROUBLE)
 
 
-def set_aside(path: Path, damaged: int, reason: object) -> None:
-    """Keep the database with the inode `damaged` as NAME.damaged, in the place of an earlier one, with its log.
+def find_damage(path: Path) -> str:
+    """Return what a check of the database at `path` finds wrong; empty if nothing is, or it cannot be checked now."""
+    try:
+        with closing(connect(path, apsw.SQLITE_OPEN_READWRITE)) as connection:
+            application_id = connection.pragma("application_id")
+        kinds = (each for each in Database.__subclasses__() if each.application_id == application_id)
+        with closing(connect(path, apsw.SQLITE_OPEN_READWRITE, kind=next(kinds, Database))) as connection:
+            return connection.find_damage()
+    except (apsw.Error, UnicodeDecodeError) as error:
+        return str(error) if may_be_damage(error) else ""
+
+
+def _explain_damage(error: Exception, path: Path, opened: int) -> str:
+    """Return why the database at `path`, opened as the inode `opened`, is to blame for `error`; empty if it is not."""
+    if not may_be_damage(error):
+        return ""
+    if inode(path) != opened:
+        return "another process has set it aside"
+    return str(error) if isinstance(error, apsw.NotADBError) else find_damage(path)
+
+
+def set_aside(path: Path, damaged: int, reason: str) -> str:
+    """Keep the database with the inode `damaged` as NAME.damaged, in the place of an earlier one, with its log; return
+    a sentence about it. Its daily copy takes its place.
 
     Nothing happens when another process has done so, or begun a new one, already.
 
     Raises:
         DiskFullError, DiskFailedError, VaultReadOnlyError: it stays in the way.
     """
+    kept, daily = path.with_name(f"{path.name}.damaged"), Path(f"{path}{DAILY}")
+    said = f"{path.name} was damaged and is kept as {kept.name}; a new one is begun"
     try:
-        with _exclusively(path):
+        with exclusively(path):
             if not damaged or inode(path) != damaged:
-                return
-            kept = path.with_name(f"{path.name}.damaged")
+                return said
             for suffix in ("", *_SIDE_FILES):
                 _remove(Path(f"{kept}{suffix}"))
             path.replace(kept)
             for suffix in _SIDE_FILES:
                 with suppress(FileNotFoundError):
                     Path(f"{path}{suffix}").replace(f"{kept}{suffix}")
+            if (copied := _stat(daily)) is not None:
+                daily.replace(path)
+                day = time.strftime("%Y-%m-%d", time.gmtime(copied.st_mtime))
+                said = f"{path.name} was damaged and is kept as {kept.name}; its copy of {day} takes its place"
     except OSError as error:
         raise explain(error, path) from error
     import logging
 
-    logging.getLogger("quaid").warning(
-        "quaid: %s was damaged (%s) and is kept as %s; a new one is begun.", path.name, reason, kept.name
-    )
+    logging.getLogger("quaid").warning("quaid: %s.", said.replace("damaged", f"damaged ({reason})", 1))
+    return said
 
 
 @contextmanager
@@ -246,17 +279,16 @@ def translated(path: Path, opened: int = 0, busy: str = "") -> Iterator[None]:
     Raises:
         DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be read or written.
         LockedError: another process is at work, as `busy` says.
-        StateDamagedError: the file, which had the inode `opened`, was damaged; it stands aside now.
+        StateDamagedError: the file, opened as the inode `opened`, was damaged; it stands aside now.
     """
     try:
-        try:
-            yield
-        except Exception as error:
-            if not is_damage(error):
-                raise
-            set_aside(path, opened, error)
+        yield
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:
+        if opened and (reason := _explain_damage(error, path, opened)):
+            set_aside(path, opened, reason)
             raise StateDamagedError(path.name) from error
-    except (apsw.Error, OSError) as error:
+        if may_be_damage(error) and not isinstance(error, _FAULTS):
+            raise
         raise explain(error, path, busy) from error
 
 
@@ -280,13 +312,17 @@ def refusal(error: Exception, state: Path) -> QuaidError | None:
     """Return an error that nobody has translated as Quaid's own, when it is about the databases in the folder `state`
     or about the disk; else None. A damaged database is set aside.
     """
-    if isinstance(error, apsw.Error) and is_damage(error):
-        damaged = [path for path in sorted(state.glob("*.db")) if not _is_sound(path)]
-        for path in damaged:
-            set_aside(path, inode(path), error)
-        return StateDamagedError(damaged[0].name) if damaged else None
+    damaged = ""
+    if may_be_damage(error):
+        for path in sorted(state.glob("*.db")):
+            found = inode(path)
+            if reason := find_damage(path):
+                set_aside(path, found, reason)
+                damaged = damaged or path.name
+    if damaged:
+        return StateDamagedError(damaged)
     is_of_disk = isinstance(error, OSError) and error.errno in _OF_DISK
-    return explain(error, state / "state") if is_of_disk or isinstance(error, _OF_SQLITE) else None
+    return explain(error, state / "state") if is_of_disk or isinstance(error, (*_FAULTS, *_TROUBLE)) else None
 
 
 def inode(path: Path) -> int:
@@ -337,29 +373,14 @@ def _make_file(path: Path, wait_ms: int) -> None:
 
     The log that somebody who deleted the database alone left behind goes too.
     """
-    with _exclusively(path):
+    with exclusively(path):
         if _has_header(path):
             return
         for suffix in (*_SIDE_FILES, ""):
             _remove(Path(f"{path}{suffix}"))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        connection: Database = connect(path, apsw.SQLITE_OPEN_READWRITE)
-        try:
-            connection.reserve_bytes("main", _CHECKSUM_BYTES)
+        with closing(connect(path, apsw.SQLITE_OPEN_READWRITE)) as connection:
             use_write_ahead_log(connection, wait_ms)
-        finally:
-            connection.close()
-
-
-def _is_sound(path: Path) -> bool:
-    try:
-        connection: Database = connect(path, apsw.SQLITE_OPEN_READWRITE)
-        try:
-            return bool(connection.execute("PRAGMA quick_check(1)").get == "ok")
-        finally:
-            connection.close()
-    except apsw.Error as error:
-        return not is_damage(error)
 
 
 def _mend_shared(path: Path, size: int) -> None:
@@ -375,24 +396,6 @@ def _mend_shared(path: Path, size: int) -> None:
             os.pwrite(handle, bytes(_SHARED_HEADER), 0)
         finally:
             os.close(handle)
-
-
-@cache
-def _checked_files() -> str | None:
-    """Return the name of SQLite's own VFS that checks each page against a checksum; None where apsw comes without
-    it.
-    """
-    usual = apsw.vfs_names()[0]
-    connection = apsw.Connection(":memory:")
-    with suppress(apsw.Error):
-        connection.enable_load_extension(True)
-        # `apsw.sqlite_extra` knows the path as well, and takes 70 ms to import.
-        connection.load_extension(str(Path(apsw.__file__).with_name("sqlite_extra_binaries") / "cksumvfs"))
-    connection.close()
-    apsw.set_default_vfs(
-        usual
-    )  # it makes itself the default, and would then write sums or not as the order of calls is
-    return "cksmvfs" if "cksmvfs" in apsw.vfs_names() else None
 
 
 def _has_header(path: Path) -> bool:
@@ -420,7 +423,7 @@ def _is_outdated(connection: Database, form: Format) -> bool:
 
 
 @contextmanager
-def _exclusively(path: Path) -> Iterator[None]:
+def exclusively(path: Path) -> Iterator[None]:
     """Hold the lock under which files are unlinked, so that no other process opens them as its own meanwhile."""
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

@@ -146,6 +146,6 @@ class EmbeddingCache:
 
             self._path.parent.mkdir(parents=True, exist_ok=True)
             form = Format(_APPLICATION_ID, _VERSION)
-            self._connection = open_database(self._path, form, lambda connection: connection.execute(_SCHEMA))
-            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection = open_database(self._path, form, lambda _: None)
+            self._connection.execute(f"{_SCHEMA} PRAGMA synchronous = NORMAL")
         return self._connection

@@ -7,6 +7,7 @@ does its work inside `translated`, so that the same error has the same message e
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from quaid import sqlite
 from quaid.sqlite import BUSY_MS, Database, Format
 
 _FORMAT = Format(0x51754C6F, 1)
+_DAY_S = 86_400
 _MAX_LOG_BYTES = 1_000_000
 """Bytes of a write-ahead log that may stay behind when a process ends: the next one reads it in a millisecond."""
 
@@ -31,22 +33,23 @@ def open_local(
 ) -> Database:
     """Return a connection to local.db at `path`, made when it is missing, with the tables of `schema` in it.
 
-    A damaged file is set aside as `local.db.damaged` and a new one begun; `report` is told. A lock is waited for
-    `wait_ms`. `relaxed` never waits for the disk: a power cut may lose the last few writes, a killed process none.
+    A damaged file is set aside as `local.db.damaged`, its copy of the last day takes its place, and `report` is called
+    with a sentence about it. A lock is waited for `wait_ms`. `relaxed` never waits for the disk: a power cut may lose the last few writes, a killed process none.
 
     Raises:
         DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
     """
 
-    def opened(again: bool) -> Database:
-        if again and report is not None:
-            report(f"{path.name} was damaged and is kept as {path.name}.damaged; a new one is begun")
+    def opened(said: str) -> Database:
+        if said and report is not None:
+            report(said)
         connection: Database = sqlite.open_database(path, _FORMAT, lambda _: None, wait_ms)
         try:
             if schema:
                 connection.execute(schema)
             if relaxed:
                 connection.execute("PRAGMA synchronous = NORMAL")
+            _copy_daily(connection)
         except BaseException:
             connection.close()
             raise
@@ -55,6 +58,29 @@ def open_local(
     with sqlite.translated(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return sqlite.retry_after_damage(path, opened)
+
+
+def _copy_daily(connection: Database) -> None:
+    """Copy the file once a day, which reads all of it; where there is no room for a copy, the earlier one stays."""
+    copy, draft = (Path(f"{connection.path}{sqlite.DAILY}{suffix}") for suffix in ("", ".tmp"))
+    if _is_of_today(copy):
+        return
+    try:
+        with sqlite.exclusively(connection.path):
+            if not _is_of_today(copy):  # another process may have been quicker
+                draft.unlink(missing_ok=True)
+                os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+                connection.execute("VACUUM INTO ?", (str(draft),))
+                draft.replace(copy)
+    except (apsw.Error, OSError) as error:
+        if sqlite.may_be_damage(error):
+            raise
+
+
+def _is_of_today(copy: Path) -> bool:
+    with suppress(OSError):
+        return abs(time.time() - os.stat(copy).st_mtime) < _DAY_S  # noqa: PTH116 - at the start of every recall
+    return False
 
 
 def close_relaxed(connection: apsw.Connection, path: Path) -> None:
@@ -81,7 +107,8 @@ def translated(connection: apsw.Connection) -> Iterator[None]:
 
     Raises:
         DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
-        StateDamagedError: the file was damaged; it is set aside now and the next `open_local` begins a new one.
+        StateDamagedError: the file was damaged; it is set aside now, and its copy or a new one is opened by the next
+            `open_local`.
     """
     if isinstance(connection, Database):
         with sqlite.translated(connection.path, connection.inode):

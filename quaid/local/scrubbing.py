@@ -10,7 +10,7 @@ import apsw
 
 from quaid.local.database import open_local, translated
 from quaid.redaction import VERSION, admit
-from quaid.sqlite import transaction
+from quaid.sqlite import DAILY, transaction
 
 if TYPE_CHECKING:
     from apsw import SQLiteValue
@@ -49,6 +49,7 @@ def scrub(path: Path) -> int:
                 changed = connection.total_changes() - changed
                 connection.execute("INSERT INTO scrubbed VALUES (?)", (VERSION,))
             connection.execute("VACUUM")
+            Path(f"{path}{DAILY}").unlink(missing_ok=True)
             return changed
     finally:
         connection.close()

@@ -12,6 +12,7 @@ from quaid.local.rows import clean_rows
 from quaid.place import AS_OF_DIR, DOCS_FILE, INDEX_FILE, LOCAL_FILE, write_private
 from quaid.purge.rules import PurgeRules
 from quaid.purge.wording import Wording
+from quaid.sqlite import DAILY
 
 _SQLITE = b"SQLite format 3\0"
 
@@ -61,11 +62,11 @@ def clean_state(state: Path, wording: Wording) -> None:
     if (state / LOCAL_FILE).exists():
         clean_rows(state / LOCAL_FILE, wording.is_in, wording.replace)
     for path in filter(lambda path: not path.is_symlink(), iterate_files(state)):
-        if path.name.startswith((LOCAL_FILE, "cache.db")) and not path.name.endswith((".damaged", ".tmp")):
+        if path.name.startswith((LOCAL_FILE, "cache.db")) and not path.name.endswith((".damaged", DAILY, ".tmp")):
             continue
         data = path.read_bytes()
-        if data.startswith(_SQLITE):  # a database that was set aside
-            if path.name.endswith(".damaged"):
+        if data.startswith(_SQLITE):  # a database that was set aside, or a copy of one
+            if path.name.endswith((".damaged", DAILY, f"{DAILY}.tmp")):
                 path.unlink()
         elif (changed := wording.replace(data)) != data:
             write_private(path, changed)

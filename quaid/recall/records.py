@@ -47,7 +47,7 @@ _DROPPED = {
     LockedError: "local.db is in use by another process, so this recall is not counted",
     VaultReadOnlyError: f"{LOCAL_FILE} cannot be written, so this recall is not counted",
     DiskFullError: "the disk is full, so this recall is not counted",
-    StateDamagedError: "local.db was damaged and is kept as local.db.damaged; a new one is begun with the next recall",
+    StateDamagedError: "local.db was damaged and is kept as local.db.damaged; its copy or a new one is used from the next recall on",
 }
 
 

@@ -56,7 +56,7 @@ def list_attention(
     # All other databases that are set aside are made again from files.
     damaged = state_folder(memory.root) / f"{LOCAL_FILE}.damaged"
     if os.path.lexists(damaged):
-        what = f"{LOCAL_FILE} was damaged: counters since the last run, queued lines and logs start from nothing"
+        what = f"{LOCAL_FILE} was damaged: counters, queued lines and logs since its last daily copy may be missing"
         found.append(Attention(what, f"see what {damaged} holds, then remove it"))
     found += _list_refused(memory)
     found += _index_attention(index, embedding, watcher)

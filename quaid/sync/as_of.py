@@ -22,7 +22,7 @@ from quaid.index.documents import KnownFile
 from quaid.index.sqlite import database, reuse
 from quaid.place import AS_OF_DIR, CONFIG_FILE, INDEX_FILE, LOCK_FILE, state_folder
 from quaid.settings import Settings
-from quaid.sqlite import is_damage, translated
+from quaid.sqlite import find_damage, translated
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout
@@ -167,8 +167,8 @@ class PastIndexes:
         try:
             try:
                 past = self._fill(unfinished, self._present, contents, progress)
-            except Exception as error:
-                if not is_damage(error):  # the index of the present may be: then nothing is taken from it
+            except (database.DatabaseError, UnicodeDecodeError):
+                if not find_damage(self._present):  # else nothing is taken from it
                     raise
                 unfinished.unlink(missing_ok=True)
                 past = self._fill(unfinished, None, contents, progress)

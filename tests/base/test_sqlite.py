@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -13,7 +15,7 @@ import pytest
 
 from quaid.errors import StateDamagedError
 from quaid.local.database import open_local, translated
-from quaid.sqlite import transaction, use_write_ahead_log
+from quaid.sqlite import retry_after_damage, transaction, use_write_ahead_log
 
 ROOT = Path(__file__).parents[2]
 FILES = 40
@@ -77,33 +79,119 @@ def test_a_transaction_that_sqlite_took_back_itself_raises_what_went_wrong(tmp_p
     connection.close()
 
 
-@pytest.mark.parametrize("place", range(0, 40_000, 3_701))
-def test_a_flipped_bit_is_damage_wherever_it_is(tmp_path, place):
+@pytest.mark.parametrize(
+    "bug",
+    [
+        lambda connection: connection.execute("SELECT * FROM nowhere"),
+        lambda connection: connection.execute("SELECT nothing FROM t"),
+        lambda connection: connection.execute("INSERT INTO t VALUES (1, 2, 3)"),
+        lambda connection: connection.execute("INSERT INTO t VALUES (NULL)"),
+        lambda _: b"\xff".decode(),
+        lambda _: [][1],
+    ],
+)
+def test_a_bug_of_our_own_is_raised_as_it_is_and_sets_no_sound_file_aside(tmp_path, bug):
     path = tmp_path / "local.db"
-
-    def opened():
-        return open_local(path, "CREATE TABLE IF NOT EXISTS t (a TEXT)")
-
-    connection = opened()
-    with transaction(connection):
-        connection.executemany("INSERT INTO t VALUES (?)", [("quokka " * 20,) for _ in range(300)])
+    connection = open_local(path, "CREATE TABLE IF NOT EXISTS t (a TEXT NOT NULL)")
+    connection.execute("INSERT INTO t VALUES ('quokka')")
+    with pytest.raises((apsw.Error, UnicodeDecodeError, IndexError)), translated(connection):
+        bug(connection)
+    with pytest.raises((apsw.Error, UnicodeDecodeError, IndexError)):
+        retry_after_damage(path, lambda _said: bug(connection))
+    assert connection.execute("SELECT a FROM t").get == "quokka"
     connection.close()
-    data = bytearray(path.read_bytes())
-    data[place] ^= 1
-    path.write_bytes(data)
-    with suppress(StateDamagedError):
-        connection = opened()
-        with translated(connection):
-            found = {row[0] for row in connection.execute("SELECT a FROM t")}
-            assert found <= {"quokka " * 20}
-        connection.close()
-    assert path.with_name("local.db.damaged").read_bytes() == data
+    assert not list(tmp_path.glob("*.damaged*"))
 
 
-def test_files_of_others_are_opened_as_if_quaid_were_not_there(tmp_path):
-    code = (
-        "import apsw, sys\nbefore = apsw.vfs_names()[0]\nfrom pathlib import Path\n"
-        "from quaid.local.database import open_local\nopen_local(Path(sys.argv[1]), '').close()\n"
-        "assert apsw.vfs_names()[0] == before, apsw.vfs_names()"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "local.db")], cwd=ROOT, check=True)
+@pytest.mark.parametrize("page", range(1, 11))
+@pytest.mark.parametrize("content", [bytes(4096), b"\xff" * 4096])
+def test_a_page_that_was_overwritten_is_damage_wherever_it_is(tmp_path, page, content):
+    path = tmp_path / "local.db"
+    rows = {(f"{number:03}" + " quokka" * 18,) for number in range(300)}
+    with closing(open_local(path, "CREATE TABLE IF NOT EXISTS t (a TEXT)")) as connection, transaction(connection):
+        connection.executemany("INSERT INTO t VALUES (?)", sorted(rows))
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096 * page)
+        file.write(content)
+    with pytest.raises(StateDamagedError), closing(open_local(path)) as connection, translated(connection):
+        connection.execute("SELECT a FROM t").fetchall()
+    assert path.with_name("local.db.damaged").stat().st_size == size
+
+
+class TestDailyCopy:
+    SCHEMA = "CREATE TABLE IF NOT EXISTS t (a TEXT)"
+
+    def open(self, path, report=None):
+        return closing(open_local(path, self.SCHEMA, report=report))
+
+    def fill(self, path, text):
+        with self.open(path) as connection:
+            connection.execute("INSERT INTO t VALUES (?)", (text,))
+
+    def make_old(self, path, days=2):
+        then = time.time() - days * 86_400
+        os.utime(path.with_name("local.db.daily"), (then, then))
+
+    def read(self, path, said=None):
+        with self.open(path, None if said is None else said.append) as connection:
+            return [row[0] for row in connection.execute("SELECT a FROM t")]
+
+    def test_a_damaged_file_is_replaced_by_its_copy_of_the_day_and_that_is_reported(self, tmp_path, caplog):
+        path = tmp_path / "local.db"
+        self.fill(path, "first")
+        self.make_old(path)
+        self.fill(path, "second")  # after the copy of this day was made
+        copy = path.with_name("local.db.daily")
+        assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+        path.write_bytes(b"rubbish" * 999)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(f"local.db{suffix}").unlink(missing_ok=True)
+        said = []
+        day = time.strftime("%Y-%m-%d", time.gmtime(copy.stat().st_mtime))
+        assert self.read(path, said) == ["first"]
+        assert said == [f"local.db was damaged and is kept as local.db.damaged; its copy of {day} takes its place"]
+        assert [record.getMessage() for record in caplog.records] == [
+            f"quaid: local.db was damaged (file is not a database) and is kept as local.db.damaged; "
+            f"its copy of {day} takes its place."
+        ]
+        assert copy.exists()  # made again from what was restored
+        assert self.read(path) == ["first"]
+
+    def test_it_is_made_once_a_day_and_reads_the_whole_file(self, tmp_path):
+        path = tmp_path / "local.db"
+        self.fill(path, "first")
+        inode = path.with_name("local.db.daily").stat().st_ino
+        self.fill(path, "second")
+        assert path.with_name("local.db.daily").stat().st_ino == inode
+        for days in (2, -2):  # a clock that was wrong
+            self.make_old(path, days)
+            self.fill(path, f"after {days}")
+            assert path.with_name("local.db.daily").stat().st_mtime == pytest.approx(time.time(), abs=3600)
+        for number in range(40):
+            self.fill(path, f"{number} " * 500)
+        with path.open("r+b") as file:
+            file.seek(5 * 4096)
+            file.write(bytes(4096))
+        self.make_old(path)
+        assert self.read(path) == ["first", "second", "after 2"]  # as when it was copied last
+        assert path.with_name("local.db.damaged").exists()
+
+    @pytest.mark.parametrize("content", [b"rubbish" * 999, b"", b"SQLite format 3\0" + b"\xff" * 9000])
+    def test_a_copy_that_is_damaged_as_well_is_no_obstacle(self, tmp_path, content):
+        path = tmp_path / "local.db"
+        self.fill(path, "first")
+        path.write_bytes(b"rubbish" * 999)
+        path.with_name("local.db.daily").write_bytes(content)
+        assert self.read(path) == []
+        self.fill(path, "new")
+        assert self.read(path) == ["new"]
+
+    def test_what_a_killed_process_left_and_a_disk_without_room_stop_nobody(self, tmp_path, monkeypatch):
+        path = tmp_path / "local.db"
+        path.with_name("local.db.daily.tmp").write_bytes(b"half a copy")
+        self.fill(path, "first")
+        assert not path.with_name("local.db.daily.tmp").exists()
+        self.make_old(path)
+        monkeypatch.setattr("os.open", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        assert self.read(path) == ["first"]

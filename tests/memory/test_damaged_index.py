@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import apsw
 import pytest
 from vaults import Vault, assert_verified, paths
 
+from quaid.errors import DiskFailedError
 from quaid.index.sqlite import database
 from quaid.place import state_folder
+from quaid.report.bug_report import refusal_of
 from quaid.report.status import status_of
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -30,6 +33,7 @@ DAMAGES = {
                                              "CREATE TRIGGER t AFTER INSERT ON x BEGIN SELECT missing(); END",
                                              "CREATE VIEW v AS SELECT * FROM x"),
     "stripped": lambda path: _sql(path, "DROP TABLE edges"),
+    "no UTF-8": lambda path: _sql(path, "UPDATE chunks SET text = CAST(x'71ff6f' AS TEXT)"),
     "emptied": lambda path: _sql(path, "DELETE FROM fulltext", "DELETE FROM names"),
 }  # fmt: skip
 
@@ -100,3 +104,43 @@ def _sql(path: Path, *statements: str) -> None:
     for statement in statements:
         connection.execute(statement)
     connection.close()
+
+
+BUGS = [
+    apsw.SQLError("no such column: nothing"),
+    apsw.MismatchError("datatype mismatch"),
+    apsw.CorruptError("of another file"),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    ValueError("a vector is a list of lists"),
+    TypeError("float() argument must be a real number, not None"),
+]
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: type(bug).__name__)
+def test_a_bug_of_our_own_is_raised_as_it_is_and_leaves_a_sound_index_where_it_is(
+    filled: Vault, monkeypatch: pytest.MonkeyPatch, bug: Exception
+) -> None:
+    state = state_folder(filled.root)
+
+    def fail(*_: object, **__: object) -> None:
+        raise bug
+
+    with filled.memory() as memory:
+        memory.recall("quokka")
+        before = (state / "index.db").stat().st_ino
+        for place, use in {
+            "quaid.recall.pipeline.answer": lambda: memory.recall("quokka"),
+            "quaid.index.documents.replace_document": memory.sync,
+            "quaid.recall.answers.view_note": lambda: memory.get("late.md"),
+        }.items():
+            filled.write("late.md", f"Maya bought a lawnmower, said {place}.")
+            with monkeypatch.context() as patch:
+                patch.setattr(place, fail)
+                with pytest.raises((type(bug), DiskFailedError)) as raised:
+                    use()
+            assert type(raised.value) is type(bug) or isinstance(bug, apsw.CorruptError)
+            assert refusal_of(bug, filled.root) is None or isinstance(bug, apsw.CorruptError)
+        assert [hit.text for hit in memory.recall("quokka").hits] == [HEALTHY]
+        assert (state / "index.db").stat().st_ino == before
+        assert_verified(memory)
+    assert not list(state.glob("*.damaged*"))

@@ -94,6 +94,7 @@ def _plant_state(vault: Vault) -> None:
     ):
         vault.write_state(name, f'{{"text": "{SECRET}"}}\n')
     shutil.copy(state / "index.db", state / "index.db.damaged")
+    shutil.copy(state / LOCAL_FILE, state / "local.db.daily")
     vault.write_state("as-of/abc.db", f"old {SECRET}")
     vault.write_state("backup/one.bin", f"\0\1{SECRET}\0")
 

@@ -28,7 +28,7 @@ from quaid.report.status import status_of
 from quaid.sqlite import retry_after_damage
 
 TORTURE = Path(__file__).parents[1] / "torture"
-HARMS = [how for how in damage.HARMS if how not in {"flip", "page", "cut", "gone", "newer", "unreadable"}]
+HARMS = [how for how in damage.HARMS if how not in {"page", "cut", "gone", "newer", "unreadable"}]
 
 
 def _make_local(path):

@@ -194,23 +194,11 @@ def _serve(root: Path, questions: Any, answers: Any) -> None:
 # -- what is done to a file ----------------------------------------------------------------------------------------
 
 
-def _flip(path: Path, chance: random.Random) -> None:
-    data = bytearray(path.read_bytes())
-    for _ in range(chance.choice((1, 3, 30, 1000))):
-        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-    _overwrite(path, data)
-
-
-def _overwrite(path: Path, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.write(data)
-
-
 def _page(path: Path, chance: random.Random) -> None:
     start = 4096 * chance.randrange(max(1, path.stat().st_size // 4096))
     with path.open("r+b") as file:
         file.seek(start)
-        file.write(chance.randbytes(4096))
+        file.write(chance.choice((bytes(4096), chance.randbytes(4096))))
 
 
 def _cut(path: Path, chance: random.Random) -> None:
@@ -265,7 +253,6 @@ def _newer(path: Path, chance: random.Random) -> None:
 
 
 HARMS: dict[str, Callable[[Path, random.Random], None]] = {
-    "flip": _flip,
     "page": _page,
     "cut": _cut,
     "gone": _gone,

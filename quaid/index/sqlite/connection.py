@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from quaid.index import contents
-from quaid.index.sqlite.vectors import Vec0
+from quaid.index.sqlite.vectors import Vec0, enable_vectors
 from quaid.index.sqlite.words import Fts5
 from quaid.sqlite import Database, transaction
 
@@ -20,6 +20,7 @@ from quaid.sqlite import Database, transaction
 class SqliteIndex(Database):
     """The port of `quaid.index.port`, kept by SQLite: what runs a statement is its own method."""
 
+    application_id = 0x51754964
     has_vectors = False
     """Whether sqlite-vec is loaded."""
 
@@ -61,6 +62,15 @@ class SqliteIndex(Database):
 
     def schema_version(self) -> int:
         return int(self.pragma("user_version"))
+
+    def find_damage(self) -> str:
+        """Return what a check of the whole file finds wrong, other tables than those of this version among it."""
+        enable_vectors(self)
+        listed = "SELECT name, sql FROM sqlite_schema WHERE name NOT GLOB 'vectors_*'"
+        with closing(SqliteIndex(":memory:")) as new:
+            new.clear()
+            is_whole = set(new.execute(listed)) == set(self.execute(listed))
+        return super().find_damage() or ("" if is_whole else "its tables are not those of an index")
 
     def clear(self) -> None:
         """Drop everything and create the schema again."""

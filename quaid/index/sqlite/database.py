@@ -16,7 +16,7 @@ from quaid.index.sqlite.connection import SqliteIndex
 from quaid.index.sqlite.vectors import enable_vectors
 from quaid.sqlite import BUSY_MS, Format, check_application, connect, open_database, stamp
 
-_FORMAT = Format(0x51754964, SCHEMA_VERSION, is_derived=True)
+_FORMAT = Format(SqliteIndex.application_id, SCHEMA_VERSION, is_derived=True)
 _WRITERS = (
     "synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY",
     # In kB. The rows of one note go to pages all over the file: with SQLite's usual 2 MB a first sync of 40,000 notes
@@ -113,8 +113,6 @@ def copy(source: Path, target: Path) -> None:
     Raises:
         apsw.Error: as SQLite says, also when `source` is damaged.
     """
-    # SQLite writes what does not fit into its memory before the first page, and a page gets its checksum only where the
-    # first page asks for it: so `target` has one before.
     writer, _ = connect_writer(target)
     with closing(writer), closing(connect_reader(source)) as reader, writer.backup("main", reader, "main") as backup:
         backup.step()
