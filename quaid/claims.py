@@ -1,14 +1,14 @@
 """Do two texts say the same, contradict each other, differ in a number, a date, a name or a negation?
 
-Every text is read in one way, and three questions are asked of what was read. `is_same_claim`: is nothing that tells
-look-alikes apart said by one alone? `difference`: does each say what the other does not? If only one says more, they do
-not differ. `problem_of`: is a new wording what its sources say? In doubt texts differ: a fact kept twice is better than
-one lost.
+`is_same_claim`: do both have the same words in the same order? `difference`: does each say what the other does not? If
+only one says more, they do not differ. `problem_of`: is a new wording what its sources say? `find_lost_words`: which
+words does only the one have that goes? In doubt texts differ: a fact kept twice is better than one lost.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, lru_cache
@@ -48,11 +48,18 @@ _TELLING = frozenset(
     """.split()  # noqa: SIM905
 )
 """Small words that models find alike and people do not."""
-_CALENDAR = frozenset(
-    """monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday january february march april
-    may june july august september october november december
-    """.split()  # noqa: SIM905
-)
+_CARDINALS = {word: int(number) for word, number in _NUMBER_WORDS.items() if word not in {"dozen", "once", "twice"}} | {
+    word: number
+    for words in (
+        "zwei drei vier fünf sechs sieben acht neun zehn",
+        "dos tres cuatro cinco seis siete ocho nueve diez",
+        "deux trois quatre cinq six sept huit neuf dix",
+    )
+    for number, word in enumerate(words.split(), 2)
+}
+_HAVING = {"is": "has", "am": "have", "are": "have", "was": "had", "were": "had"}
+_TRAITS = {"allergic": "allergy", "intolerant": "intolerance", "sensitive": "sensitivity"}
+_QUOTES = str.maketrans("‘’“”„", "''\"\"\"")  # noqa: RUF001
 _ARTICLES = frozenset(
     """a an the der die das den dem ein eine einen einem im am beim el la los las un una le une il gli het een
     mein meine sein seine ihr ihre unser unsere mi su nuestro nuestra mon ma son sa notre
@@ -61,6 +68,20 @@ _ARTICLES = frozenset(
 """Articles and possessives, alone or with a preposition, at the beginning of a sentence."""
 
 # Compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.
+_FINAL_STOP = r"(?:(?<![\s!#$&*-/:-@\[-`{-~])[.。।]|(?<=[^\W\d_])[!！])$"  # noqa: RUF001
+"""A stop behind a sign may be a part of it: `*.`, `..`"""
+_LEADING_THE = r"(?i)^the (?!few\b|little\b|less\b|many\b|more\b|most\b)"
+_CONTRACTION = r"(?i)(\w+)'(t|m|re|ve|ll|s)(\W*)"
+_SHORT_FOR = {"m": "am", "re": "are", "ve": "have", "ll": "will"}
+_WITH_IS = frozenset({"he", "here", "it", "she", "that", "there", "what", "where", "who"})
+"""Behind any other word `'s` may be a genitive."""
+_GROUPED_DIGITS = r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])"
+_NOUNS = "|".join(_TRAITS.values())
+_TRAIT = (
+    rf"\b(?:({'|'.join(_HAVING)}) ({'|'.join(_TRAITS)}) to (\w{{3,}})|"
+    rf"(has|have|had) an? (?:(\w{{3,}}) ({_NOUNS})|({_NOUNS}) to (\w{{3,}})))$"
+)
+_CAPITALISED = r"(?:[AI]|[^\W\d_][^\W\d_A-Z]+)(?:['-][^\W\d_A-Z]+)*[,;:]?"
 _SENTENCE_END = r"(?s)[^.!?:]*[.!?:].*\s"
 _YEAR = r"\b(?:19|20)\d\d\b"
 _VAGUE = r"(?i)\b(?:few|several|some|shortly|soon|around|about|roughly|circa|early|late|mid)\b"
@@ -68,7 +89,6 @@ _VAGUE_LEAD = r"(?i)\b(?:around|about|roughly|circa|early|late|mid)[\s-]*$"
 _SIDE = r"(?i)\b(?:before|after)\b"
 _WEEKDAY = r"(?i)(?:on )?(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _OPENS = r"[\s,]*\($"
-_NOT_LATIN = r"[^\W\d_a-z\u00aa-\u024f\u1e00-\u1eff]"
 _SLACK = timedelta(days=7)
 
 
@@ -98,16 +118,6 @@ class Reading:
         )
 
     @cached_property
-    def telling(self) -> list[str]:
-        """The small words that tell look-alikes apart, sorted."""
-        return sorted(word for word in self._in_order if word in _TELLING or word in _CALENDAR)
-
-    @cached_property
-    def foreign(self) -> frozenset[str]:
-        """The words of other alphabets than the Latin one, of which nothing else here is known."""
-        return frozenset(word for word in self.words if not word.isascii() and re.search(_NOT_LATIN, word))
-
-    @cached_property
     def capitalised(self) -> tuple[tuple[str, bool], ...]:
         """Each capitalised word, and whether it begins a sentence (no article then); in their order."""
         found, begins, is_initial, end = [], True, False, 0
@@ -126,39 +136,40 @@ class Reading:
         return frozenset(word.removesuffix("'s") for word in _WORD.findall(self._text) if word.islower())
 
 
-def is_same_claim(one: Reading, other: Reading) -> bool:
-    """Return whether all that tells look-alikes apart is equal: numbers and dates, negations, small words, all words of
-    other alphabets, and names, which also stand in the same order (`Maya manages Tom`).
+def is_same_claim(one: str, other: str) -> bool:
+    """Return whether both texts are the same words in the same order, as `normal_form` writes them. Where one of them
+    has no capital letter at all, names may be in small letters.
     """
-    return (
-        [number for number, _ in one.numbers] == [number for number, _ in other.numbers]
-        and one.negations == other.negations
-        and one.telling == other.telling
-        and one.foreign == other.foreign
-        and all(word in other.words for word, _ in one.capitalised)
-        and all(word in one.words for word, _ in other.capitalised)
-        and _are_in_one_order(_names(one, one, other), _names(other, one, other))
-    )
+    left, right = normal_form(one), normal_form(other)
+    return left == right or ((one == one.lower() or other == other.lower()) and claim_key(one) == claim_key(other))
 
 
-def is_near_copy(one: Reading, other: Reading, similarity: float) -> bool:
-    """Return whether two texts make the same claim in the same words: those of both are `similarity` of those of either
-    (Jaccard). A text without words is not a copy of any.
+def claim_key(text: str) -> str:
+    """Return what is equal for all texts that make the same claim, and for few others."""
+    return " ".join(map(_decapitalise, normal_form(text).split()))
+
+
+@lru_cache(maxsize=8192)
+def normal_form(text: str) -> str:
+    """Return the words of `text`, with all signs on them, in the form in which statements that say the same are equal.
+
+    These make no difference: a final full stop, the shape of quotation marks, `the` or a capital at the very beginning,
+    contractions, numbers in words or digits, and whether one has an allergy or is allergic. All else does: commas tell
+    the members of a list apart, capitals tell `Polish` from `polish`, and signs are what differs in code.
     """
-    shared = len(one.words & other.words)
-    either = len(one.words) + len(other.words) - shared
-    return shared > 0 and shared >= similarity * either and is_same_claim(one, other)
+    text = " ".join(unicodedata.normalize("NFC", text).translate(_QUOTES).split())
+    text = re.sub(_LEADING_THE, "", text[:-2] + re.sub(_FINAL_STOP, "", text[-2:]))
+    if "," in text:
+        text = re.sub(_GROUPED_DIGITS, lambda number: number[0].replace(",", ""), text)
+    text = re.sub(_TRAIT, _as_possession, " ".join(_with_digits(map(_in_full, text.split()))))
+    first, space, rest = text.partition(" ")
+    return f"{_decapitalise(first)}{space}{rest}"
 
 
-def find_same(statement: str, similar: Iterable[tuple[Fact, str, float]], threshold: float) -> Fact | None:
-    """Return the most similar of (fact, what it says, cosine) that is at least `threshold` alike and makes the same
-    claim as `statement`.
-    """
-    said = Reading(statement)
-    for fact, text, similarity in sorted(similar, key=lambda item: -item[2]):
-        if similarity >= threshold and is_same_claim(said, Reading(text)):
-            return fact
-    return None
+def find_same(statement: str, similar: Iterable[tuple[Fact, str, float]]) -> Fact | None:
+    """Return the most similar of (fact, what it says, cosine) that makes the same claim as `statement`."""
+    ranked = sorted(similar, key=lambda item: -item[2])
+    return next((fact for fact, text, _ in ranked if is_same_claim(statement, text)), None)
 
 
 def difference(one: str, other: str) -> str | None:
@@ -219,6 +230,50 @@ def problem_of(statement: str, sources: Sequence[str], names: str = "") -> str |
     if added:
         return f"{added[0]!r} is added"
     return "a negation is lost or added" if said.is_negated != any(part.is_negated for part in each) else None
+
+
+def _decapitalise(word: str) -> str:
+    """Return a word that only begins with a capital in small letters; `US`, `C` and `getUser` as they are."""
+    is_usual = word[1:] == word[1:].lower() and re.fullmatch(_CAPITALISED, word)
+    return word.lower() if is_usual else word
+
+
+def _in_full(word: str) -> str:
+    """Return a word as it is, or as two words where it is short for them."""
+    found = re.fullmatch(_CONTRACTION, word) if "'" in word else None
+    if found is None:
+        return word.replace("annot", "an not") if word.lower().startswith("cannot") else word
+    first, short, signs = found[1], found[2].lower(), found[3]
+    if short == "t" and first[-1] in "nN":
+        return f"{first if first.lower() == 'can' else 'will' if first.lower() == 'won' else first[:-1]} not{signs}"
+    second = _SHORT_FOR.get(short) or ("is" if short == "s" and first.lower() in _WITH_IS else "")
+    return f"{first} {second}{signs}" if second else word
+
+
+def _with_digits(words: Iterable[str]) -> list[str]:
+    """Return `words` with `two`, `twenty-one` and `2 hundred` as digits."""
+    written: list[str] = []
+    for word in words:
+        head, _, tail = word.partition("-")
+        stem = head.rstrip(",;:")
+        number = _CARDINALS.get(stem.lower())
+        last = tail.rstrip(",;:")
+        unit = _CARDINALS.get(last.lower(), 0)
+        if number is None or (number >= 100 and not (written and written[-1].isdecimal())):
+            written.append(word)
+        elif number >= 100:
+            written[-1] = f"{int(written[-1]) * number}{word[len(stem) :]}"
+        elif number >= 20 and 0 < unit < 10:
+            written.append(f"{number + unit}{tail[len(last) :]}")
+        else:
+            written.append(f"{number}{word[len(stem) :]}")
+    return written
+
+
+def _as_possession(found: re.Match[str]) -> str:
+    being, adjective, thing, having, compound, noun, other_noun, other_thing = found.groups()
+    what = (thing or compound or other_thing).removesuffix("s").removesuffix("e")  # peanuts, a peanut
+    return f"{having or _HAVING[being]} {_TRAITS.get(adjective) or noun or other_noun} {what}"
 
 
 def _names(text: Reading, one: Reading, other: Reading) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from quaid.capture import entity_note, episode_note
 from quaid.capture.entity_names import EntityNames
 from quaid.capture.storing import Duplicate, KnownFact, NewFact
-from quaid.claims import Reading, find_same, is_same_claim
+from quaid.claims import claim_key, difference, find_same, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
 from quaid.index import documents, graph, vectors
@@ -51,15 +51,16 @@ class NoteFinder:
         if not new:
             return []
         hashes = [notes.text_hash(markdown.plain(fact.statement)) for fact in new]
+        keys = [claim_key(fact.statement) for fact in new]
         found: list[Duplicate] = [
-            self._known(documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
+            self._known(index, fact, documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
         with index.snapshot():
             likeness = _Likeness.of(index, new, self._settings, self._embedding)
             alike = self._find_alike(index, new, found, likeness) if likeness else {}
         for place in range(len(new)):
-            found[place] = found[place] or alike.get(place) or _earlier(place, new, hashes, found, likeness)
+            found[place] = found[place] or alike.get(place) or _earlier(place, new, keys, found)
         return found
 
     def find_entity(self, index: IndexConnection, name: str) -> entity_note.EntityNote | None:
@@ -126,32 +127,35 @@ class NoteFinder:
         }
         chunks = {chunk_id for near in nearest.values() for chunk_id in near}
         owners = {new[place].details.owner for place in nearest}
-        living = [row for owner in owners for row in documents.living_facts(index, chunks, owner)]
+        known = [row for owner in owners for row in documents.list_repeatable(index, chunks, owner)]
         alike: dict[int, KnownFact] = {}
         for place, near in nearest.items():
             fact = new[place]
             candidates = [
                 (document, text, near[chunk_id])
-                for chunk_id, document, text in living
+                for chunk_id, document, text in known
                 if chunk_id in near and document.owner == fact.details.owner
             ]
-            known = self._known(find_same(fact.statement, candidates, likeness.threshold))
-            if known is not None:
-                alike[place] = known
+            same = self._known(index, fact, find_same(fact.statement, candidates))
+            if same is not None:
+                alike[place] = same
         return alike
 
-    def _known(self, document: Document | None) -> KnownFact | None:
+    def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:
+        """The note of a fact that says what `fact` does, or of what it was merged into unless that says otherwise."""
+        said, document = document, documents.find_survivor(index, document) if document else None
+        if document and document != said and difference(fact.statement, documents.text_of(index, document.doc_id)):
+            return None
         data = files.read_note(self._root, document.path) if document else None
         return KnownFact(document.id, document.path, data, document.session) if document and data is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Likeness:
-    """The vectors of new facts, and from which cosine on two facts may say the same."""
+    """The vectors of new facts."""
 
     row: EmbedderRow
     vectors: Sequence[bytes]
-    threshold: float
 
     @classmethod
     def of(
@@ -166,7 +170,7 @@ class _Likeness:
             found = embedding.vectors_of(embedder, [markdown.plain(fact.statement) for fact in new])
         except EmbeddingError:
             return None
-        return cls(row, found, settings.embedding.duplicate_similarity or embedder.duplicate_similarity)
+        return cls(row, found)
 
     def of_fact(self, place: int) -> npt.NDArray[np.float32]:
         """The vector of a fact."""
@@ -174,28 +178,15 @@ class _Likeness:
 
         return np.frombuffer(self.vectors[place], "<f4")
 
-    def before(self, place: int) -> list[float]:
-        """The cosines of a fact with all that stand before it."""
-        import numpy as np
 
-        matrix = np.frombuffer(b"".join(self.vectors[: place + 1]), dtype="<f4").reshape(place + 1, -1)
-        return [float(cosine) for cosine in matrix[:place] @ matrix[place]]
-
-
-def _earlier(
-    place: int, new: Sequence[NewFact], hashes: Sequence[str], found: Sequence[Duplicate], likeness: _Likeness | None
-) -> int | None:
+def _earlier(place: int, new: Sequence[NewFact], keys: Sequence[str], found: Sequence[Duplicate]) -> int | None:
     """The first fact before `place` that says the same and is itself not the same as another."""
     fact = new[place]
-    cosines = likeness.before(place) if likeness else [0.0] * place
     for earlier in range(place):
         other = new[earlier]
         if found[earlier] is not None or other.details.valid_until != fact.details.valid_until:
             continue
-        is_like = likeness is not None and cosines[earlier] >= likeness.threshold
-        if hashes[earlier] == hashes[place] or (
-            is_like and is_same_claim(Reading(fact.statement), Reading(other.statement))
-        ):
+        if keys[earlier] == keys[place] and is_same_claim(fact.statement, other.statement):
             return earlier
     return None
 

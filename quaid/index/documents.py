@@ -89,8 +89,10 @@ _CANDIDATE = (
     "created, valid_from, valid_until, superseded_by, confidence, d.speaker, source, owner, project, technical, "
     "pinned, verified, confirmations, durability, passage"
 )
-_HOLDS = "superseded_by IS NULL AND (valid_until IS NULL OR durability = 'immutable')"
-"""A fact that a new one without an end may repeat: of two with ends, equal words may tell of two occasions."""
+_MAY_BE_REPEATED = "(valid_until IS NULL OR superseded_by IS NULL AND durability = 'immutable')"
+"""A fact that a new one without an end may repeat: of two with ends, equal words may be about two occasions. One that
+is superseded and has no end was merged into another fact.
+"""
 _DOCUMENT_COLUMNS = (
     "path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
     "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
@@ -260,13 +262,29 @@ def find_documents(
 
 
 def find_by_text(connection: IndexConnection, text_hash: str, owner: str, until: str | None = None) -> Document | None:
-    """Return the fact of `owner` that says exactly this and holds, for good or until the same day."""
+    """Return the fact of `owner` that says exactly this and holds, for good or until the same day, else one that says
+    it and was merged into another.
+    """
     found = find_documents(
         connection,
-        f"text_hash = ? AND owner = ? AND kind = 'fact' AND ({_HOLDS} OR superseded_by IS NULL AND valid_until = ?)",
+        f"text_hash = ? AND owner = ? AND kind = 'fact' AND "
+        f"({_MAY_BE_REPEATED} OR superseded_by IS NULL AND valid_until = ?)",
         (text_hash, owner, until),
     )
-    return found[0] if found else None
+    return min(found, key=lambda document: document.superseded_by is not None, default=None)
+
+
+def find_survivor(connection: IndexConnection, document: Document) -> Document | None:
+    """Return the fact that `document` is merged into, itself if it is not; None if that no longer holds."""
+    merged: set[int] = set()
+    survivor: Document | None = document
+    while survivor is not None and survivor.superseded_by is not None:
+        if survivor.valid_until is not None or survivor.doc_id in merged:
+            return None
+        merged.add(survivor.doc_id)
+        named = find_by_reference(connection, survivor.superseded_by)
+        survivor = next((each for each in named if each.kind == "fact" and each.owner == document.owner), None)
+    return None if merged and survivor is not None and survivor.valid_until is not None else survivor
 
 
 def find_by_reference(connection: IndexConnection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
@@ -373,16 +391,16 @@ def list_contexts(connection: IndexConnection, chunk_ids: Collection[int]) -> di
     return {int(row[0]): str(row[1]) for row in rows}
 
 
-def living_facts(
+def list_repeatable(
     connection: IndexConnection, chunk_ids: Collection[int], owner: str
 ) -> list[tuple[int, Document, str]]:
-    """Return (chunk_id, document, text) of those chunks that are facts of `owner` and still hold."""
+    """Return (chunk_id, document, text) of those chunks that are facts of `owner` and hold or were merged."""
     columns = ", ".join(f"d.{name.strip()}" for name in _DOCUMENT.split(","))
     rows = connection.execute(
         # From the chunks to their documents: SQLite would rather look at all documents of the owner.
         f"SELECT chunk_id, text, {columns} FROM chunks c CROSS JOIN documents d USING (doc_id) "
         "WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND kind = 'fact' AND owner = ? "
-        f"AND {_HOLDS}",
+        f"AND {_MAY_BE_REPEATED}",
         (json.dumps(list(chunk_ids)), owner),
     )
     return [(row[0], Document(*row[2:]), row[1]) for row in rows]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from quaid.claims import Reading, is_near_copy
+from quaid.claims import normal_form
 from quaid.index.documents import Candidate
 from quaid.recall.intent import asks_for_list
 from quaid.recall.retrieval import Retrieved, SearchRequest
@@ -102,39 +102,18 @@ def _greedily(
     return chosen + behind
 
 
-def fold(ranked: Iterable[Candidate], similarity: float, limit: int) -> list[tuple[Candidate, int]]:
+def fold(ranked: Iterable[Candidate], limit: int, *, is_on: bool = True) -> list[tuple[Candidate, int]]:
     """Return the first `limit` distinct candidates in their order, each with how many it stands for."""
-    kept: list[_Distinct] = []
-    places: dict[tuple[int, int | None, int | None], int] = {}
+    kept: dict[object, tuple[Candidate, int]] = {}
+    seen: set[tuple[int, int | None, int | None]] = set()
     for candidate in ranked:
         place = (candidate.doc_id, candidate.turn, candidate.passage)
-        if place in places:  # a further chunk of the same note, turn or passage does not say it a second time
+        if place in seen:  # a further chunk of the same note, turn or passage does not say it a second time
             continue
-        text = _Distinct(candidate)
-        index = next((index for index, other in enumerate(kept) if text.is_copy_of(other, similarity)), -1)
-        if index >= 0:
-            kept[index].count += 1
-        elif len(kept) == limit:
+        said = (normal_form(candidate.text) if is_on else "") or place
+        first, count = kept.get(said, (candidate, 0))
+        if not count and len(kept) == limit:
             break
-        else:
-            index = len(kept)
-            kept.append(text)
-        places[place] = index
-    return [(text.candidate, text.count) for text in kept]
-
-
-class _Distinct:
-    """A kept candidate and how many say what it says."""
-
-    __slots__ = ("candidate", "count", "reading")
-
-    def __init__(self, candidate: Candidate) -> None:
-        self.candidate = candidate
-        self.reading = Reading(candidate.text)
-        self.count = 1
-
-    def is_copy_of(self, other: _Distinct, similarity: float) -> bool:
-        size, length = len(self.reading.words), len(other.reading.words)
-        # Most differ in length alone; that is told without counting words.
-        is_as_long = size >= similarity * length and length >= similarity * size
-        return is_as_long and is_near_copy(self.reading, other.reading, similarity)
+        kept[said] = first, count + 1
+        seen.add(place)
+    return list(kept.values())

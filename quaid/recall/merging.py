@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from typing import Any
 
-from quaid.claims import Reading, is_near_copy
+from quaid.claims import normal_form
 from quaid.model import Hit, Recall, Scale
 from quaid.recall import cutoff
 from quaid.recall.intent import asks_for_list
@@ -41,7 +41,7 @@ def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: Reca
         relevant, behind = _cut(hits, answers, settings.cut_share)
     chunks = sum(answer.scale.chunks for answer in answers.values() if answer.scale)
     limit = cutoff.find_limit(options, settings, lambda: chunks)
-    shown, more = _fold(relevant, settings.collapse_similarity if settings.stages.fold else 2.0, limit)
+    shown, more = _fold(relevant, limit, is_on=settings.stages.fold)
     merged = Recall(
         first.query,
         shown,
@@ -150,18 +150,18 @@ def _relevance(hit: Hit) -> float:
     return max(hit.score, sum(hit.evidence.values()))
 
 
-def _fold(hits: Sequence[Hit], similarity: float, limit: int) -> tuple[tuple[Hit, ...], bool]:
+def _fold(hits: Sequence[Hit], limit: int, *, is_on: bool) -> tuple[tuple[Hit, ...], bool]:
     """Return the first `limit` of `hits`, those of several vaults that say the same as one, and whether there are more.
     What one vault shows twice it has found to differ.
     """
     kept: list[Hit] = []
-    readings: list[Reading] = []
+    forms: list[str] = []
     for hit in hits:
-        reading = Reading(hit.text)
+        form = normal_form(hit.text)
         same = (
             place
             for place, other in enumerate(kept)
-            if hit.vault not in {other.vault, *other.also_in} and is_near_copy(reading, readings[place], similarity)
+            if is_on and form and form == forms[place] and hit.vault not in {other.vault, *other.also_in}
         )
         if (place := next(same, None)) is not None:
             other = kept[place]
@@ -171,7 +171,7 @@ def _fold(hits: Sequence[Hit], similarity: float, limit: int) -> tuple[tuple[Hit
             return tuple(kept), True
         else:
             kept.append(hit)
-            readings.append(reading)
+            forms.append(form)
     return tuple(kept), False
 
 

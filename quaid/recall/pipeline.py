@@ -278,8 +278,7 @@ class _Pipeline:
             if not keyword_only:
                 ordered = diversity.reorder(request, self.retrieved, ranked, scores)
             limit = cutoff.find_limit(request.options, settings, self.count_seen)
-            similarity = settings.collapse_similarity if settings.stages.fold else 2.0
-            folded = diversity.fold((each for each, _ in ordered), similarity, limit)
+            folded = diversity.fold((each for each, _ in ordered), limit, is_on=settings.stages.fold)
             value = {each.chunk_id: score for each, score in ordered}
             chosen = [(each, value[each.chunk_id], count) for each, count in folded]
             self.behind = max(0, len(ordered) - sum(count for _, count in folded)) if len(folded) == limit else 0

@@ -190,8 +190,6 @@ class RecallSettings:
     """Share of relevance in maximal marginal relevance; the rest is dissimilarity to the better hits."""
     contiguity_decay: Share = 0.7
     """The share that a fact gets of the score of the hit whose session it is from."""
-    collapse_similarity: Share = 0.95
-    """Hits whose words overlap this much are shown once."""
     embed_budget_s: Amount = 2.0
     """A read embeds new chunks for at most this long; the rest waits and is named in `degraded`."""
     log: Annotated[Literal["text", "hashes", "off"], Cautious("off")] = "text"

@@ -17,8 +17,8 @@ from quaid.recall.diversity import fold, marginal_relevance, spread
 
 
 def test_folding_keeps_the_order_and_counts_what_each_stands_for():
-    said = ["Maya likes tea", "Tom likes milk", "maya likes tea.", "Maya likes tea", "Zoe likes rum"]
-    folded = fold([candidate(n, text) for n, text in enumerate(said)], 0.95, 10)
+    said = ["Maya likes tea", "Tom likes milk", "Maya likes tea.", "Maya likes tea", "Zoe likes rum"]
+    folded = fold([candidate(n, text) for n, text in enumerate(said)], 10)
     assert [(c.chunk_id, count) for c, count in folded] == [(0, 3), (1, 1), (4, 1)]
 
 
@@ -30,13 +30,13 @@ def test_further_chunks_of_a_note_are_no_second_voice_but_other_turns_are():
         turn(4, 2, "oh well"),
         turn(5, 2, "the rest of a long turn"),
     ]
-    assert [(c.chunk_id, count) for c, count in fold(chunks, 0.95, 10)] == [(1, 1), (3, 1), (4, 1)]
+    assert [(c.chunk_id, count) for c, count in fold(chunks, 10)] == [(1, 1), (3, 1), (4, 1)]
 
 
 def test_folding_stops_at_the_limit():
     many = [candidate(n, f"fact number {n}") for n in range(20)]
-    assert [c.chunk_id for c, _ in fold(many, 0.95, 3)] == [0, 1, 2]
-    assert fold([], 0.95, 3) == []
+    assert [c.chunk_id for c, _ in fold(many, 3)] == [0, 1, 2]
+    assert fold([], 3) == []
 
 
 @given(
@@ -44,7 +44,7 @@ def test_folding_stops_at_the_limit():
     st.integers(1, 5),
 )
 def test_folding_counts_every_note_once(texts, limit):
-    folded = fold([candidate(n, text) for n, text in enumerate(texts)], 0.95, limit)
+    folded = fold([candidate(n, text) for n, text in enumerate(texts)], limit)
     assert len(folded) <= limit
     assert sum(count for _, count in folded) <= len(texts)
     if len(folded) < limit:
