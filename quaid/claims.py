@@ -13,16 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.text.dates import DateMention, find_dates
-from quaid.text.stop_words import STOP_WORDS
-from quaid.text.words import fold
+from quaid.text.language import language
+from quaid.text.stop_words import STOP_WORDS, stop_words
+from quaid.text.words import find_words, fold
 
 if TYPE_CHECKING:
     from quaid.text.windows import Window
-
-Fact = TypeVar("Fact")
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)*")
 _THOUSANDS = r",(?=\d{3}\b)"
@@ -59,7 +58,7 @@ _CARDINALS = {word: int(number) for word, number in _NUMBER_WORDS.items() if wor
 }
 _HAVING = {"is": "has", "am": "have", "are": "have", "was": "had", "were": "had"}
 _TRAITS = {"allergic": "allergy", "intolerant": "intolerance", "sensitive": "sensitivity"}
-_QUOTES = str.maketrans("‘’“”„", "''\"\"\"")  # noqa: RUF001
+_QUOTES = str.maketrans("‘’“”„", '\'\'"""')  # noqa: RUF001
 _ARTICLES = frozenset(
     """a an the der die das den dem ein eine einen einem im am beim el la los las un una le une il gli het een
     mein meine sein seine ihr ihre unser unsere mi su nuestro nuestra mon ma son sa notre
@@ -99,8 +98,8 @@ class Reading:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = fold(text.replace("’", "'"))  # noqa: RUF001
-        self._in_order = [word.lower().removesuffix("'s") for word in _WORD.findall(self._text)]
+        self.text = fold(text.replace("’", "'"))  # noqa: RUF001
+        self._in_order = [word.lower().removesuffix("'s") for word in _WORD.findall(self.text)]
         self.words = frozenset(self._in_order)
 
     @cached_property
@@ -121,8 +120,8 @@ class Reading:
     def capitalised(self) -> tuple[tuple[str, bool], ...]:
         """Each capitalised word, and whether it begins a sentence (no article then); in their order."""
         found, begins, is_initial, end = [], True, False, 0
-        for match in _WORD.finditer(self._text):
-            between = self._text[end : match.start()]
+        for match in _WORD.finditer(self.text):
+            between = self.text[end : match.start()]
             begins = begins or (not is_initial and re.match(_SENTENCE_END, between) is not None)
             word = match[0].lower().removesuffix("'s")
             if match[0][0].isupper() and not (begins and word in _ARTICLES):
@@ -133,7 +132,7 @@ class Reading:
     @cached_property
     def uncapitalised(self) -> frozenset[str]:
         """The words that are written in small letters somewhere."""
-        return frozenset(word.removesuffix("'s") for word in _WORD.findall(self._text) if word.islower())
+        return frozenset(word.removesuffix("'s") for word in _WORD.findall(self.text) if word.islower())
 
 
 def is_same_claim(one: str, other: str) -> bool:
@@ -164,12 +163,6 @@ def normal_form(text: str) -> str:
     text = re.sub(_TRAIT, _as_possession, " ".join(_with_digits(map(_in_full, text.split()))))
     first, space, rest = text.partition(" ")
     return f"{_decapitalise(first)}{space}{rest}"
-
-
-def find_same(statement: str, similar: Iterable[tuple[Fact, str, float]]) -> Fact | None:
-    """Return the most similar of (fact, what it says, cosine) that makes the same claim as `statement`."""
-    ranked = sorted(similar, key=lambda item: -item[2])
-    return next((fact for fact, text, _ in ranked if is_same_claim(statement, text)), None)
 
 
 def difference(one: str, other: str) -> str | None:
@@ -206,6 +199,14 @@ def find_lost_detail(kept: str, dropped: str) -> str | None:
     return lost[0] if lost else None
 
 
+def find_lost_words(kept: str, dropped: str) -> list[str]:
+    """Return the content words of `dropped` that `kept` has in no form; those of dates are compared as dates."""
+    usual = stop_words(language(dropped) or "en") - _TELLING - _NEGATIONS
+    have = {_stem(word) for word in find_words(kept)}
+    undated = _without_dates(dropped, _latest_year(dropped) or 2000)[2].text
+    return [word for word in dict.fromkeys(find_words(undated)) if word not in usual and _stem(word) not in have]
+
+
 def problem_of(statement: str, sources: Sequence[str], names: str = "") -> str | None:
     """Return why `statement` is not a wording of all that `sources` say: it loses or adds a number, a date, a name or a
     negation. None if it does not. Those in `names` may be added.
@@ -236,6 +237,11 @@ def _decapitalise(word: str) -> str:
     """Return a word that only begins with a capital in small letters; `US`, `C` and `getUser` as they are."""
     is_usual = word[1:] == word[1:].lower() and re.fullmatch(_CAPITALISED, word)
     return word.lower() if is_usual else word
+
+
+def _stem(word: str) -> str:
+    """Return a word without what an English ending adds, if three letters are left; a number word as digits."""
+    return re.sub(r"(?<=\w{3})(?:ies|ied|ing|ed|es|[seyd])$", "", str(_CARDINALS.get(word, word)))
 
 
 def _in_full(word: str) -> str:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from quaid.capture import entity_note, episode_note
 from quaid.capture.entity_names import EntityNames
 from quaid.capture.storing import Duplicate, KnownFact, NewFact
-from quaid.claims import claim_key, difference, find_same, is_same_claim
+from quaid.claims import claim_key, difference, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
-from quaid.index import documents, graph, vectors
+from quaid.index import documents, fulltext, graph, vectors
 from quaid.index.documents import Document
 from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from quaid.index.matrix import VectorMatrix
     from quaid.index.port import EmbedderRow, IndexConnection
 
-SIMILAR_FACTS = 8
-"""Nearest facts that are compared before a new one is written."""
+SIMILAR_FACTS = 24
+"""Nearest chunks that are compared before a new fact is written, turns of conversations among them."""
 
 _EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 _HEAD_BYTES = 8192
@@ -53,12 +53,14 @@ class NoteFinder:
         hashes = [notes.text_hash(markdown.plain(fact.statement)) for fact in new]
         keys = [claim_key(fact.statement) for fact in new]
         found: list[Duplicate] = [
-            self._known(index, fact, documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until))
+            self._known(
+                index, fact, documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until)
+            )
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
         with index.snapshot():
             likeness = _Likeness.of(index, new, self._settings, self._embedding)
-            alike = self._find_alike(index, new, found, likeness) if likeness else {}
+            alike = self._find_alike(index, new, found, likeness)
         for place in range(len(new)):
             found[place] = found[place] or alike.get(place) or _earlier(place, new, keys, found)
         return found
@@ -117,28 +119,28 @@ class NoteFinder:
                 yield episode_note.KeptEpisode(document.path, data)
 
     def _find_alike(
-        self, index: IndexConnection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness
+        self, index: IndexConnection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness | None
     ) -> dict[int, KnownFact]:
-        """Place of a fact without a twin so far -> the known one that says the same in other words."""
-        nearest = {
-            place: dict(self._matrix.search(index, likeness.row, likeness.of_fact(place), SIMILAR_FACTS))
-            for place in range(len(new))
-            if found[place] is None
-        }
+        """Place of a fact without a twin so far -> the known one that says the same, not to the letter."""
+        nearest: dict[int, set[int]] = {}
+        for place, fact in enumerate(new):
+            if found[place] is None:
+                phrase = fulltext.match_any([fulltext.as_phrase(fact.statement)])
+                near = fulltext.search(index, phrase, SIMILAR_FACTS)  # what has no vector yet, or never gets one
+                if likeness is not None:
+                    near += self._matrix.search(index, likeness.row, likeness.of_fact(place), SIMILAR_FACTS)
+                nearest[place] = {chunk_id for chunk_id, _ in near}
         chunks = {chunk_id for near in nearest.values() for chunk_id in near}
         owners = {new[place].details.owner for place in nearest}
-        known = [row for owner in owners for row in documents.list_repeatable(index, chunks, owner)]
+        known = {row[0]: row[1:] for owner in owners for row in documents.list_repeatable(index, chunks, owner)}
         alike: dict[int, KnownFact] = {}
         for place, near in nearest.items():
             fact = new[place]
-            candidates = [
-                (document, text, near[chunk_id])
-                for chunk_id, document, text in known
-                if chunk_id in near and document.owner == fact.details.owner
-            ]
-            same = self._known(index, fact, find_same(fact.statement, candidates))
-            if same is not None:
-                alike[place] = same
+            for document, text in (known[chunk_id] for chunk_id in sorted(near & known.keys())):
+                is_same = document.owner == fact.details.owner and is_same_claim(fact.statement, text)
+                if is_same and (same := self._known(index, fact, document)):
+                    alike[place] = same
+                    break
         return alike
 
     def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quaid.capture.fact_note import link_names, supersede
+from quaid.claims import find_lost_words
 from quaid.index import graph
 from quaid.index.facts import LivingFact, list_replaced_by
 from quaid.janitor import fact_edits
@@ -63,7 +64,9 @@ def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | Non
 
 
 def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decision | None:
-    """The decision to make one fact of `claim`; None when a note cannot be edited safely, or is not what was judged."""
+    """The decision to make one fact of `claim`, a question where that leaves out words of one of them; None when a note
+    cannot be edited safely, or is not what was judged.
+    """
     winner, *losers = claim.members
     known = [(fact.path, data) for fact in claim.members if (data := unchanged_bytes(context, fact)) is not None]
     if len(known) < len(claim.members):
@@ -79,10 +82,13 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         edits = (*edits, *repointed(context, losers, winner.path))
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
+    kept = claim.statement or winner.text
+    lost = list(dict.fromkeys(word for fact in claim.members for word in find_lost_words(kept, fact.text)))
     last = claim.judgements[-1] if claim.judgements else None
     dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
     why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))
-    detail = show_change((fact.text for fact in claim.members), [claim.statement or winner.text])
+    why += f" It leaves out: {', '.join(lost)}." if lost else ""
+    detail = show_change((fact.text for fact in claim.members), [kept])
     return Decision(
         task=task,
         kind="merge",
@@ -94,6 +100,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         model=last.model if last else None,
         prompt=last.prompt if last else None,
         detail=detail,
+        always_asks=bool(lost),
     )
 
 

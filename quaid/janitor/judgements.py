@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from quaid.claims import problem_of
+from quaid.claims import find_lost_words, problem_of
 from quaid.errors import ModelAnswerError
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
 from quaid.janitor.model_text import MAX_REASON_CHARACTERS, without_empty
@@ -138,7 +138,11 @@ def _ask(context: TaskContext, prompt: str, batch: Sequence[Pair], problem: Prob
         problems = number_problems(value, "pairs", len(batch), bare="different")
         problems += [_ALL_SAME.format(len(given))] if _is_careless(given) else []
         places = {item["n"]: place for place, item in enumerate(value["pairs"])}
-        found = ((places.get(item["n"]), problem(pair, _judgement(item))) for pair, item in by_number(given, batch))
+        found = (
+            (places.get(item["n"]), problem(pair, said) or _coverage_problem(pair, said))
+            for pair, item in by_number(given, batch)
+            for said in [_judgement(item)]
+        )
         return [*problems, *(ItemProblem("pairs", place, wrong) for place, wrong in found if wrong is not None)]
 
     answer = ask(context, prompt, {"pairs": show_pairs(batch), "vetoes": list_refused(context)}, check)
@@ -166,6 +170,15 @@ def merged_text_problem(pair: Pair, text: str | None) -> str | None:
         return "merged_text must be one plain sentence"
     found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None
+
+
+def _coverage_problem(pair: Pair, judgement: Judgement) -> str | None:
+    """Return why a merge should be worded again. One that still leaves out words is a question to the owner."""
+    kept = {"merge": judgement.text, "a": pair.a.text, "b": pair.b.text}.get(judgement.keep)
+    if not kept or (judgement.keep != "merge" and judgement.says != "same"):
+        return None
+    lost = list(dict.fromkeys(find_lost_words(kept, pair.a.text) + find_lost_words(kept, pair.b.text)))
+    return f"it leaves out {', '.join(lost)}: merge them in one sentence with these words" if lost else None
 
 
 def _judgement(item: Mapping[str, Any]) -> Judgement:

@@ -15,7 +15,7 @@ from quaid.claims import (
     claim_key,
     difference,
     find_lost_detail,
-    find_same,
+    find_lost_words,
     is_about_others,
     is_same_claim,
     normal_form,
@@ -76,7 +76,8 @@ def test_the_form_in_which_statements_are_compared(text, form):
 
 
 _SAID = st.text(max_size=40) | st.lists(
-    st.sampled_from("the The I'm don't two 2 hundred 1,200 Tom tom US . , ! is allergic to bees".split()), max_size=6  # noqa: SIM905
+    st.sampled_from("the The I'm don't two 2 hundred 1,200 Tom tom US . , ! is allergic to bees".split()),
+    max_size=6,  # noqa: SIM905
 ).map(" ".join)
 
 
@@ -87,15 +88,21 @@ def test_sameness_is_symmetric_holds_of_itself_and_has_one_key(one, other):
     assert not is_same_claim(one, other) or claim_key(one) == claim_key(other)
 
 
-def test_the_most_similar_fact_that_makes_the_same_claim_is_found():
-    similar = [
-        ("far", "Maya has two cats", 0.8),
-        ("near", "Maya has 2 cats.", 0.97),
-        ("other", "Maya has 3 cats", 0.99),
-    ]
-    assert find_same("Maya has 2 cats", similar) == "near"
-    assert find_same("Maya has 4 cats", similar) is None
-    assert find_same("Maya has 2 cats", []) is None
+# --- words that would be lost
+
+
+@pytest.mark.parametrize(("kept", "dropped", "lost"), [
+    ("Maya has two cats.", "Maya has 2 cats", []),
+    ("Maya likes to study trains.", "She studied the train.", []),
+    ("Maya likes tea.", "Maya likes tea. She travels to Lima.", ["travels", "lima"]),
+    ("Maya swam on 3 May 2026.", "Maya swam in May 2026.", []),  # dates are compared as dates
+    ("Maya likes tea.", "Maya never likes tea.", ["never"]),
+    ("Maya mag Tee.", "Maya mag den Tee sehr und reist nach Lima.", ["reist", "lima"]),
+    ("我喜欢茶", "我喜欢茶。我去利马。", ["我去", "去利", "利马"]),
+    ("", "", []),
+])  # fmt: skip
+def test_content_words_that_only_the_dropped_has_are_lost(kept, dropped, lost):
+    assert find_lost_words(kept, dropped) == lost
 
 
 # --- each says what the other does not

@@ -23,12 +23,12 @@ def decide(memory, service=None, judged=None, task=compare, **options):
 
 def test_equal_words_become_one_fact_without_a_model(vault):
     one = write_fact(vault, "one", "Maya takes oat milk in her coffee.", confidence=0.8, confirmations=1)
-    two = write_fact(vault, "two", "Maya takes OAT milk in her coffee", turns=["[[e#^t3]]"])
+    two = write_fact(vault, "two", "Maya takes oat milk in her coffee", turns=["[[e#^t3]]"])
     three = write_fact(vault, "three", "Maya takes oat milk in her coffee.", confidence=0.7, status="pending")
     with vault.memory() as memory:
         (decision,) = decide(memory)
         assert decision.kind == "merge"
-        assert decision.subject == 'merge 2 facts into "Maya takes OAT milk in her coffee"'
+        assert decision.subject == 'merge 2 facts into "Maya takes oat milk in her coffee"'
         assert decision.why == "They say the same, word for word."
         assert (decision.model, decision.prompt) == (None, None)
         carry_out(memory, [decision])
@@ -73,7 +73,7 @@ def test_two_pinned_facts_stay(vault, scripted):
         assert service.asked == []
 
 
-OAT, MILK = "Maya takes oat milk in her coffee.", "Maya likes her coffee with oat milk."
+OAT, MILK = "Maya likes oat milk in her coffee.", "Maya likes her coffee with oat milk."
 BOTH = "Maya likes to take oat milk in her coffee."
 
 
@@ -193,6 +193,33 @@ def test_what_would_lose_a_name_is_no_choice_of_one(vault, scripted):
         assert decide(memory, scripted(compare=judging(lambda a, b: keep("a")))) == []
         (decision,) = decide(memory, scripted(compare=judging(lambda a, b: keep("b"))))
     assert decision.subject == 'merge "Maya has a dog" into "Maya has a dog called Rex"'
+
+
+TRAIN, PLAIN = "Maya likes oat milk. She travels by train with it.", "Maya likes oat milk a lot."
+WHOLE = "Maya likes oat milk a lot and travels by train with it."
+
+
+def test_a_merge_that_leaves_out_words_is_a_question_to_the_owner(vault, scripted):
+    write_fact(vault, "one", TRAIN)
+    write_fact(vault, "two", PLAIN)
+    service = scripted(compare=saying({(TRAIN, PLAIN): keep("b")}, DIFFERENT))
+    with vault.memory() as memory:
+        (decision,) = decide(memory, service)
+    assert decision.always_asks
+    assert decision.why == "It says all. It leaves out: travels, train."
+    assert "it leaves out travels, train: merge them" in json.dumps(service.asked[1])
+
+
+def test_a_model_that_is_told_what_a_merge_leaves_out_words_it_again(vault, scripted):
+    write_fact(vault, "one", TRAIN)
+    write_fact(vault, "two", PLAIN)
+    answers = [keep("b"), keep("merge", text=WHOLE)]
+    service = scripted(compare=judging(lambda a, b: answers.pop(0)))
+    with vault.memory() as memory:
+        (decision,) = decide(memory, service)
+    assert not decision.always_asks
+    assert decision.why == "It says all."
+    assert decision.detail.endswith(f"after: {WHOLE}")
 
 
 @pytest.mark.parametrize("answer", [

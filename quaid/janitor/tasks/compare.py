@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from quaid.claims import difference, find_lost_detail, is_about_others
+from quaid.claims import difference, find_lost_detail, is_about_others, normal_form
 from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
 from quaid.janitor.decision import Decision
@@ -167,4 +167,5 @@ def _carry_over(context: TaskContext, claims: MergeGroups, conflicts: Mapping[Pa
 
 
 def _words(fact: LivingFact) -> tuple[str, ...]:
-    return fact.owner, fact.project or "", fact.text_hash, fact.valid_from or "", fact.valid_until or ""
+    words = normal_form(fact.text) if fact.is_whole else fact.text_hash
+    return fact.owner, fact.project or "", words, fact.valid_from or "", fact.valid_until or ""
