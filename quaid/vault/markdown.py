@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +17,14 @@ CHUNK_CHARS = 900
 _WIKILINK = re.compile(r"!?\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|([^\[\]]*))?\]\]")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))+(?:\s+\"[^\"]*\")?\)")
 _GAP = re.compile(r"\s{64,}")
-_COMMENT_START = re.compile(r"%%|<!--")
 _COMMENT_ENDS = {"%%": "%%", "<!--": "-->"}
+_CODE_OR_COMMENT = re.compile(
+    r"^(?P<within>(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t]))*)[ \t]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
+    r"|\\[!-/:-@\[-`{-~]|(?P<code>`+)|(?P<comment>%%|<!--)",
+    re.MULTILINE,
+)
+_FENCE_END = re.compile(r"^[ \t>]*(?P<fence>`{3,}|~{3,})[ \t]*\r?$|^(?P<outside>(?![ \t]*>))", re.MULTILINE)
+_PARAGRAPH_END = re.compile(r"\n(?=[ \t]*(?:\r?\n|[>|#]|[-*+][ \t]|\d{1,9}[.)][ \t]|`{3}|~{3}))")
 _DELIMITER = re.compile(r"\\[\\`*_~=]|`+|\*+|_+|~+|=+|\n")
 _BLOCK_ID = re.compile(r"(?:^|(?<![ \t])[ \t]+)\^[A-Za-z0-9-]+[ \t]*(?=\r?$)", re.MULTILINE)
 _LINE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d+[.)][ \t]+)+", re.MULTILINE)
@@ -161,21 +168,63 @@ def without_comments(text: str) -> str:
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show. A pattern
-    that looks for the end of each takes quadratic time where there is none.
+    """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show."""
+    if "%%" in text or "<!--" in text:
+        yield from ((start, end) for start, end, is_code in _code_and_comments(text) if not is_code)
+
+
+def code_spans(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each code fence and each inline code, marks included, in order; none is in a comment.
+
+    A fence that nothing closes goes on to the end of the text, or of the quotation that it is in.
     """
+    if "`" not in text and "~~~" not in text:
+        return []
+    return [(start, end) for start, end, is_code in _code_and_comments(text) if is_code]
+
+
+def _code_and_comments(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield (start, end, is_code), each outside of the others: what begins first decides what the other's marks mean.
+
+    Ends are looked up in lists: a pattern that searches the end of each takes quadratic time where there is none.
+    """
+    runs: dict[int, list[int]] = {}
+    for run in re.finditer("`+", text):
+        runs.setdefault(len(run[0]), []).append(run.start())
+    paragraph_ends = [found.start() for found in _PARAGRAPH_END.finditer(text)] if runs else []
     place = 0
     never_closed: set[str] = set()
-    for found in _COMMENT_START.finditer(text):
-        if found.start() < place or found[0] in never_closed:
+    while found := _CODE_OR_COMMENT.search(text, place):
+        start, place = found.start(), found.end()
+        if fence := found["fence"]:
+            start, place = found.start("fence"), _fence_end(text, found)
+        elif mark := found["code"]:
+            closings, paragraph = runs[len(mark)] if len(mark) in runs else [], bisect_left(paragraph_ends, place)
+            closing = bisect_left(closings, place)
+            limit = paragraph_ends[paragraph] if paragraph < len(paragraph_ends) else len(text)
+            if closing == len(closings) or closings[closing] > limit:
+                continue
+            place = closings[closing] + len(mark)
+        elif opening := found["comment"]:
+            end = -1 if opening in never_closed else text.find(_COMMENT_ENDS[opening], place)
+            if end < 0:
+                never_closed.add(opening)
+                continue
+            place = end + len(_COMMENT_ENDS[opening])
+        else:
             continue
-        closing = _COMMENT_ENDS[found[0]]
-        end = text.find(closing, found.end())
-        if end < 0:
-            never_closed.add(found[0])
-            continue
-        place = end + len(closing)
-        yield found.start(), place
+        yield start, place, bool(fence or found["code"])
+
+
+def _fence_end(text: str, opened: re.Match[str]) -> int:
+    """Return where the code fence ends: behind the line that closes it, or before the line that leaves its quotation."""
+    is_quoted = ">" in opened["within"]
+    for end in _FENCE_END.finditer(text, text.find("\n", opened.end()) + 1 or len(text)):
+        if end["outside"] is None and end["fence"].startswith(opened["fence"]):
+            return end.end("fence")
+        if end["outside"] is not None and is_quoted:
+            return end.start()
+    return len(text)
 
 
 def _without_emphasis(text: str) -> str:

@@ -14,6 +14,8 @@ from quaid.model import Citation, Edge
 from quaid.vault import markdown
 from quaid.vault.markdown import (
     citations,
+    code_spans,
+    comments,
     edges,
     has_conflict_markers,
     link_target,
@@ -53,7 +55,7 @@ HOSTILE = (
     "*", "*a ", "**a ", "***", "_", "_a ", "`", "`a ", "``b ```c ", "~~a ", "==a ", "[", "[[a", "[[a|b", "[a](", '[](a "b', "![",
     "> ", "- ", "-", "#", "|", "| a ", "<", "<!-- ", "<a ", "%%", " ", "\t", " ^a", "1. ", "\\", "&", "(", "\n", "\n- ", "\n> ",
     "\n# a", "a|b\n-|-\n", "\n```", "[a]: b\n", "- [[a]] b ", "- a [[", "[[a/", "[[a#^t", "<<<<<<< \n", "a", "1", "[^1]", "\n    a",
-    "a\n=\n", "\n---", "<div>\n", "\n  - a", "😀",
+    "a\n=\n", "\n---", "<div>\n", "\n  - a", "😀", "\n````\n```", "\n> ```", "\n> ```\n", "\n- ~~~", "`%%", "\\`", "%%\n```\n",
 )  # fmt: skip
 
 
@@ -62,9 +64,46 @@ def test_hostile_text_takes_linear_time(piece):
     def text(size):
         return (piece * (size // len(piece)) + "^%%")[:size]
 
-    for read in (plain, links, edges, without_edges, sections, without_conflict_markers, lambda t: list(split_text(t))):
+    for read in (plain, links, edges, without_edges, sections, without_conflict_markers, lambda t: list(split_text(t)),
+                 code_spans, lambda t: list(comments(t))):
         assert growth_of(lambda size, read=read: read(text(size))) < MAX_GROWTH
     citations([text(100_000)])
+
+
+# --- code and comments
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("use `a` and ``b ` c``", ["`a`", "``b ` c``"]),
+    ("\\`not\\` code, `a\\` is", ["`a\\`"]),
+    ("`two\nlines`, `not\n\ntwo paragraphs`", ["`two\nlines`"]),
+    ("- a ` in one item\n- a ` in the next", []),
+    ("text\n```python\n%%time\n```\nafter", ["```python\n%%time\n```"]),
+    ("```\nopen to the end\n``\n``` x", ["```\nopen to the end\n``\n``` x"]),
+    ("````\n```\n````\nx", ["````\n```\n````"]),
+    ("~~~ `\n```\n~~~~\nx", ["~~~ `\n```\n~~~~"]),
+    ("```rm -rf```\nx", ["```rm -rf```"]),
+    ("- ```sh\n  ls\n  ```\n- x", ["```sh\n  ls\n  ```"]),
+    ("> ```\n> ls\n> ```\nx", ["```\n> ls\n> ```"]),
+    ("> ```\n> open in a quotation\n\nx `y`", ["```\n> open in a quotation\n", "`y`"]),
+    ("```\r\nx\r\n```\r\ny", ["```\r\nx\r\n```"]),
+    ("%%\n```\n%% x `y`\n<!-- ` --> `z`", ["`y`", "`z`"]),
+    ("no code", []),
+])  # fmt: skip
+def test_code_is_fences_and_inline_code(text, code):
+    assert [text[start:end].rstrip("\r") for start, end in code_spans(text)] == code
+
+
+@pytest.mark.parametrize(("text", "hidden"), [
+    ("a %%b%% c <!-- d\n\n--> e", ["%%b%%", "<!-- d\n\n-->"]),
+    ("`for %%f in` and `%%g` %%h%%", ["%%h%%"]),
+    ("```\n%%time\n```\nx\n```\n%%sql\n```\n%%y%%", ["%%y%%"]),
+    ("Begin with `<!--`.\n```mermaid\nA --> B\n```", []),
+    ("\\%%not%% and \\<!-- not -->", []),
+    ("50%% of it, <!-- and no end", []),
+])  # fmt: skip
+def test_comments_are_none_in_code(text, hidden):
+    assert [text[start:end] for start, end in comments(text)] == hidden
 
 
 # --- plain
