@@ -10,6 +10,7 @@ from datetime import datetime
 
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
+from quaid.text.invisible import without_unseen
 from quaid.text.words import is_long_enough, stands_alone
 from quaid.vault import frontmatter, layout, markdown, notes
 from quaid.vault.layout import Layout
@@ -19,7 +20,7 @@ CONFIRMATION_BOOST = 0.1
 ASSISTANT_FACTOR = 0.9
 """Factor on the confidence of what an assistant inferred."""
 
-_UNLINKABLE = re.compile(r"[\[\]|#^\n]")
+_UNLINKABLE = re.compile(r"[\[\]|#^\n\\`]")
 """Characters that a name inside `[[…]]` cannot hold."""
 _CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\b\w++://\S+|<[^<>]*>")
 
@@ -53,12 +54,12 @@ class FactDetails:
 
 
 def clean_statement(text: str) -> str:
-    """One line, white space collapsed.
+    """One line as every reader shows it: white space collapsed, without characters that nobody sees.
 
     Raises:
         FactTooShortError: fewer than three words.
     """
-    statement = " ".join(text.split())
+    statement = " ".join(without_unseen(text).split())
     if not is_long_enough(statement):
         raise FactTooShortError(statement)
     return statement
@@ -111,7 +112,7 @@ def plan_fact(
         "turns": list(details.turns) or None,
         "document": details.document,
     }
-    text = notes.render_fact(fields, link_names(statement, names), details.edges)
+    text = notes.render_fact(fields, render_statement(statement, names), details.edges)
     return note_id, Edit(place.place(layout.fact_path(statement, note_id, now)), None, text.encode())
 
 
@@ -147,11 +148,12 @@ def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -
     return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode())
 
 
-def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
-    """The first mention of each known name as a wikilink; longer names first, nothing linked twice or inside a link,
-    an address, code or a longer word.
+def render_statement(statement: str, names: Iterable[tuple[str, str]]) -> str:
+    """A statement, which is not markdown, as the markdown that shows it. The first mention of each known name is a
+    wikilink; longer names first, nothing linked twice or in a link, an address, code or a longer word.
     """
-    linked = {name_key(target) for target in markdown.links(statement)}
+    statement = markdown.escape(statement)
+    linked: set[str] = set()
     mentioned = [pair for pair in names if len(pair[0]) > 1 and pair[0] in statement]
     for name, note in sorted(mentioned, key=lambda pair: (-len(pair[0]), pair)):
         if name_key(note) in linked or name not in statement:
@@ -168,7 +170,7 @@ def link_names(statement: str, names: Iterable[tuple[str, str]]) -> str:
 
 def _first_mention(statement: str, name: str) -> int | None:
     closed = [found.span() for found in _CLOSED.finditer(statement)]
-    for found in re.finditer(rf"(?<!\w[-.@]){re.escape(name)}(?![-.@]\w)", statement):
+    for found in re.finditer(rf"(?<!\w[-.@])(?<![\\!])(?<!(?<!\\)\[){re.escape(name)}(?![-.@]\w)", statement):
         if not stands_alone(statement, *found.span()):
             continue
         if not any(start < found.end() and found.start() < end for start, end in closed):

@@ -20,7 +20,7 @@ from quaid.index.documents import Document
 from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
-from quaid.vault import files, frontmatter, layout, markdown, notes
+from quaid.vault import files, frontmatter, layout, notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ class NoteFinder:
         """For each fact the owner's living one that says it already, else an earlier one of `new` that does."""
         if not new:
             return []
-        hashes = [notes.text_hash(markdown.plain(fact.statement)) for fact in new]
+        hashes = [notes.text_hash(fact.statement) for fact in new]
         keys = [claim_key(fact.statement) for fact in new]
         found: list[Duplicate] = [
             self._known(
@@ -169,7 +169,7 @@ class _Likeness:
         if row is None or embedder is None:
             return None
         try:
-            found = embedding.vectors_of(embedder, [markdown.plain(fact.statement) for fact in new])
+            found = embedding.vectors_of(embedder, [fact.statement for fact in new])
         except EmbeddingError:
             return None
         return cls(row, found)

@@ -12,7 +12,7 @@ from quaid.errors import BadInputError, NoteNotFoundError, NothingToReplaceError
 from quaid.history.merge import revert_change
 from quaid.index import documents, references
 from quaid.index.documents import Document
-from quaid.model import Edit, Kind, name_key
+from quaid.model import Edit, Kind
 from quaid.vault import frontmatter, notes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def find_replaced(index: IndexConnection, finder: NoteFinder, reference: str, ne
         document, turn, _ = references.resolve_one(index, said.rel_path)
     if document.kind != Kind.FACT or turn is not None or document.superseded_by:
         raise NothingToReplaceError(reference)
-    if name_key(documents.text_of(index, document.doc_id)) == name_key(new.statement):
+    if documents.text_of(index, document.doc_id) == new.statement:
         raise BadInputError(f"{document.id} says just that already: it cannot replace itself. Say what is true now.")
     return document
 

@@ -20,7 +20,7 @@ Fields = Mapping[str, frontmatter.Value | None]
 _SHOWN = re.compile(r"[^\r\n]")
 _LINE = re.compile(r"[^\n]+\n?|\n")
 _HEADING = re.compile(r"\ufeff? {0,3}#{1,6}(?:\s|$)")
-_LEAD = re.compile(r"\ufeff?[ \t]*(?:>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d+[.)][ \t]+)*")
+_LEAD = re.compile(r"\ufeff?[ \t]*(?:>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)*")
 _BLOCK_ID = re.compile(r"(?<!\s)\s+\^[A-Za-z0-9-]+\s*\Z")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quaid.capture.fact_note import link_names, supersede
+from quaid.capture.fact_note import render_statement, supersede
 from quaid.claims import find_lost_words
 from quaid.index import graph
 from quaid.index.facts import LivingFact, list_replaced_by
@@ -75,7 +75,8 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         if winner.is_protected:  # it stays as it is, and the others point to it
             edits = tuple(supersede(path, data, winner.path, None) for path, data in known[1:])
         else:
-            statement = link_names(claim.statement, graph.entity_names(context.index)) if claim.statement else None
+            names = graph.entity_names(context.index)
+            statement = render_statement(claim.statement, names) if claim.statement else None
             edits = fact_edits.merge(known[0], known[1:], statement)
             if notes.parse_fact(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
                 return None  # its owner has written more there than the claim

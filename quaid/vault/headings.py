@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from quaid.model import name_key
 from quaid.vault import frontmatter, notes
 
 NO_TRIGGER = "Session"
@@ -88,7 +89,7 @@ def without_control(text: str) -> str:
 
 def text_key(text: str) -> str:
     """Return the key that texts share which differ in case, white space or a final full stop only."""
-    return notes.text_hash(one_line(text))
+    return name_key(one_line(text)).rstrip(".")
 
 
 def drop_known(texts: Iterable[str], known: set[str]) -> Iterator[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import string
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,15 +22,17 @@ _GAP = re.compile(r"\s{64,}")
 _COMMENT_ENDS = {"%%": "%%", "<!--": "-->"}
 _CODE_OR_COMMENT = re.compile(
     r"^(?P<within>(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t]))*)[ \t]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
-    r"|\\[!-/:-@\[-`{-~]|(?P<code>`+)|(?P<comment>%%|<!--)",
+    r"|(?P<escape>\\[!-/:-@\[-`{-~])|(?P<code>`+)|(?P<comment>%%|<!--)",
     re.MULTILINE,
 )
 _FENCE_END = re.compile(r"^[ \t>]*(?P<fence>`{3,}|~{3,})[ \t]*\r?$|^(?P<outside>(?![ \t]*>))", re.MULTILINE)
 _PARAGRAPH_END = re.compile(r"\n(?=[ \t]*(?:\r?\n|[>|#]|[-*+][ \t]|\d{1,9}[.)][ \t]|`{3}|~{3}))")
-_DELIMITER = re.compile(r"\\[\\`*_~=]|`+|\*+|_+|~+|=+|\n")
+_DELIMITER = re.compile(r"\*+|_+|~+|=+|\n")
 _BLOCK_ID = re.compile(r"(?:^|(?<![ \t])[ \t]+)\^[A-Za-z0-9-]+[ \t]*(?=\r?$)", re.MULTILINE)
-_LINE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|\d+[.)][ \t]+)+", re.MULTILINE)
-_FENCE = re.compile(r"^[ \t]*(?:```[^`\n]*|~~~[^\n]*)$", re.MULTILINE)
+_LINE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)+", re.MULTILINE)
+_NUMBER_MARK = re.compile(
+    r"^(?P<before>(?:[ \t]*(?:>|[-*+][ \t]))*[ \t]*)(?P<number>[0-9]{1,9})(?P<mark>[.)][ \t])", re.MULTILINE
+)
 _NAME = r"[\w\u0300-\u036f\u0900-\u109f\u1780-\u17ff-]"  # with the marks of Indic scripts and their neighbours
 _EDGE = re.compile(
     r"^[ \t]*[-*+][ \t]+(?:\[\[(?P<subject>[^\[\]\n]+)\]\][ \t]+)?"
@@ -36,6 +40,16 @@ _EDGE = re.compile(
     r"[ \t]*(?:\^[\w-]+)?[ \t]*\r?$",
     re.MULTILINE,
 )
+_MARK_IN_LINE = re.compile(
+    r"(?P<always>^(?:#{1,6}(?=[ \t]|$)|>|[-+*](?=[ \t]|$)|[0-9]{1,9}[.)](?=[ \t]|$)|~{3,})"
+    r"|^(?:<(?=[A-Za-z/!?])|\[(?=[^\[\]]*\]:))"
+    r"|\\(?=[!-/:-@\[-`{-~])|\[(?=[\[^])|(?<=\[)\[|\](?=\()|\^(?=\[)|(?<!\S)\^(?=[A-Za-z0-9-]+$)|%{2,}|<(?=!--)"
+    r"|&(?=#?\w{1,40};))"
+    r"|(?P<code>`+)|(?P<tag><(?=[A-Za-z/!?]))|(?P<math>(?<=\S)\$(?!\d))|(?P<emphasis>\*+|_+|~+|=+)"
+)
+_INERT = {ord(sign): 0xDC00 + ord(sign) for sign in string.punctuation}
+"""Punctuation that is no markup, as lone surrogates, which no text has."""
+_ACTIVE = {inert: sign for sign, inert in _INERT.items()}
 _NOT_SPACE = re.compile(r"\S")
 _SENTENCE_END = r"[.!?]\s|[。！？।]"  # noqa: RUF001
 _CITATION = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+?)(?:\.md)?#\^t([0-9]{1,9})(?:\|[^\[\]]*)?\]\]")
@@ -51,19 +65,47 @@ class Section:
 
 
 def plain(text: str) -> str:
-    """`text` without markup: links as what they show, no emphasis, comments or block ids."""
+    """`text` without markup: links as what they show, no emphasis, comments or block ids. The numbers of lists stay."""
+    if any(mark in text for mark in ("`", "~~~", "%%", "<!--", "\\")):
+        text = _with_inert_code(text)
     if "[[" in text:
         text = _WIKILINK.sub(_shown, text)
     if "](" in text:
         text = _LINK.sub(r"\1", text)
-    text = without_comments(text)
-    if "```" in text or "~~~" in text:
-        text = _FENCE.sub("", text)
-    if any(mark in text for mark in ("`", "*", "_", "~~", "==")):
+    if any(mark in text for mark in ("*", "_", "~~", "==")):
         text = _without_emphasis(text)
     if "^" in text:
         text = _BLOCK_ID.sub("", text)
-    return _LINE_MARK.sub("", text).strip()
+    return _LINE_MARK.sub("", text).strip().translate(_ACTIVE)
+
+
+def escape(text: str) -> str:
+    r"""Return a line that is not markdown as markdown that shows it: `plain` gives it back. Only what would be read as
+    markup gets a backslash, by Quaid, Obsidian or CommonMark: `3. Mai` -> `3\. Mai`.
+    """
+    count = Counter(text)
+
+    def escape_mark(found: re.Match[str]) -> str:
+        kind, mark = found.lastgroup, found[0]
+        is_markup = {
+            "always": True,
+            "code": count["`"] > 1,
+            "tag": count[">"] > 0,
+            "math": count["$"] > 1,
+            "emphasis": count[mark[0]] > len(mark) and _can_delimit(found),
+        }
+        return re.sub(r"[!-/:-@\[-`{-~]", r"\\\g<0>", mark) if kind and is_markup[kind] else mark
+
+    return _MARK_IN_LINE.sub(escape_mark, text)
+
+
+def _can_delimit(run: re.Match[str]) -> bool:
+    """Return whether markdown may take the run for one end of emphasis, a highlight or strike-through."""
+    text = run.string
+    before, after = text[run.start() - 1 : run.start()].strip(), text[run.end() : run.end() + 1].strip()
+    if run[0][0] in "~=" and len(run[0]) < 2:
+        return False
+    return bool(before or after) and not (run[0][0] == "_" and before.isalnum() and after.isalnum())
 
 
 def links(text: str) -> list[str]:
@@ -123,7 +165,7 @@ def sections(body: str) -> list[Section]:
         pending.clear()
         del path[next((i for i, (depth, _) in enumerate(path) if depth >= level), len(path)) :]
 
-    for block in _blocks(without_comments(body)):
+    for block in _blocks(_with_bulleted_numbers(without_comments(body))):
         if block["type"] == "heading":
             level = block["attrs"]["level"]
             close(level)
@@ -170,7 +212,7 @@ def without_comments(text: str) -> str:
 def comments(text: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show."""
     if "%%" in text or "<!--" in text:
-        yield from ((start, end) for start, end, is_code in _code_and_comments(text) if not is_code)
+        yield from ((start, end) for start, end, kind, _ in _verbatim(text) if kind == "comment")
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
@@ -180,11 +222,31 @@ def code_spans(text: str) -> list[tuple[int, int]]:
     """
     if "`" not in text and "~~~" not in text:
         return []
-    return [(start, end) for start, end, is_code in _code_and_comments(text) if is_code]
+    return [(start, end) for start, end, kind, _ in _verbatim(text) if kind in {"fence", "code"}]
 
 
-def _code_and_comments(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield (start, end, is_code), each outside of the others: what begins first decides what the other's marks mean.
+def _with_inert_code(text: str) -> str:
+    """`text` without comments, and without the marks of code and escapes; the signs in them mean nothing any more."""
+    kept: list[str] = []
+    place = 0
+    for start, end, kind, mark in _verbatim(text):
+        inner = ""
+        if kind == "escape":
+            inner = text[start + 1 : end]
+        elif kind == "code":
+            inner = text[start + len(mark) : end - len(mark)]
+        elif kind == "fence":
+            inner = text[start:end].partition("\n")[2]
+            last = inner.rpartition("\n")[2]
+            inner = inner.removesuffix(last) if _FENCE_END.fullmatch(last) else inner
+        kept += [text[place:start], inner.translate(_INERT)]
+        place = end
+    return "".join([*kept, text[place:]])
+
+
+def _verbatim(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Yield (start, end, kind, first mark) of each fence, code, comment and escape that is outside of the others: what
+    begins first decides what the marks of the others mean.
 
     Ends are looked up in lists: a pattern that searches the end of each takes quadratic time where there is none.
     """
@@ -195,29 +257,28 @@ def _code_and_comments(text: str) -> Iterator[tuple[int, int, bool]]:
     place = 0
     never_closed: set[str] = set()
     while found := _CODE_OR_COMMENT.search(text, place):
-        start, place = found.start(), found.end()
-        if fence := found["fence"]:
-            start, place = found.start("fence"), _fence_end(text, found)
-        elif mark := found["code"]:
-            closings, paragraph = runs[len(mark)] if len(mark) in runs else [], bisect_left(paragraph_ends, place)
+        start, place, kind = found.start(found.lastgroup or 0), found.end(), found.lastgroup
+        mark = found[kind or 0]
+        if kind == "fence":
+            place = _fence_end(text, found)
+        elif kind == "code":
+            closings, paragraph = runs.get(len(mark), []), bisect_left(paragraph_ends, place)
             closing = bisect_left(closings, place)
             limit = paragraph_ends[paragraph] if paragraph < len(paragraph_ends) else len(text)
             if closing == len(closings) or closings[closing] > limit:
                 continue
             place = closings[closing] + len(mark)
-        elif opening := found["comment"]:
-            end = -1 if opening in never_closed else text.find(_COMMENT_ENDS[opening], place)
+        elif kind == "comment":
+            end = -1 if mark in never_closed else text.find(_COMMENT_ENDS[mark], place)
             if end < 0:
-                never_closed.add(opening)
+                never_closed.add(mark)
                 continue
-            place = end + len(_COMMENT_ENDS[opening])
-        else:
-            continue
-        yield start, place, bool(fence or found["code"])
+            place = end + len(_COMMENT_ENDS[mark])
+        yield start, place, str(kind), mark
 
 
 def _fence_end(text: str, opened: re.Match[str]) -> int:
-    """Return where the code fence ends: behind the line that closes it, or before the line that leaves its quotation."""
+    """Return where the code fence ends: behind the line that closes it, or before one that leaves its quotation."""
     is_quoted = ">" in opened["within"]
     for end in _FENCE_END.finditer(text, text.find("\n", opened.end()) + 1 or len(text)):
         if end["outside"] is None and end["fence"].startswith(opened["fence"]):
@@ -228,47 +289,24 @@ def _fence_end(text: str, opened: re.Match[str]) -> int:
 
 
 def _without_emphasis(text: str) -> str:
-    """Emphasis, highlights, strike-through and the backticks of code go, line by line; what is in code stays.
+    """Emphasis, highlights and strike-through go, line by line.
 
     A pass over the runs of delimiters with a stack, as CommonMark does it: a pattern that searches the end of each
     run takes quadratic time on a line of unmatched stars.
     """
     runs = list(_DELIMITER.finditer(text))
-    code_ends = _code_ends(runs)
     left = [len(run[0]) for run in runs]
     opened: dict[str, list[int]] = {}
-    index = 0
-    while index < len(runs):
-        mark = runs[index][0][0]
-        if mark == "\n":
+    for index, run in enumerate(runs):
+        if run[0] == "\n":
             opened.clear()
-        elif index in code_ends:
-            end = code_ends[index]
-            left[index] = left[end] = 0
-            index = end
-        elif mark not in "`\\":
-            _match_run(text, runs[index], index, opened.setdefault(mark, []), left)
-        index += 1
+        else:
+            _match_run(text, run, index, opened.setdefault(run[0][0], []), left)
     pieces, place = [], 0
     for run, count in zip(runs, left, strict=True):
         pieces += [text[place : run.start()], run[0][:count]]
         place = run.end()
     return "".join([*pieces, text[place:]])
-
-
-def _code_ends(runs: Sequence[re.Match[str]]) -> dict[int, int]:
-    """Each run of backticks that has another of its length behind it in the line: index -> index."""
-    ends: dict[int, int] = {}
-    next_of_length: dict[int, int] = {}
-    for index in range(len(runs) - 1, -1, -1):
-        run = runs[index][0]
-        if run == "\n":
-            next_of_length.clear()
-        elif run[0] == "`":
-            if len(run) in next_of_length:
-                ends[index] = next_of_length[len(run)]
-            next_of_length[len(run)] = index
-    return ends
 
 
 def _match_run(text: str, run: re.Match[str], index: int, opened: list[int], left: list[int]) -> None:
@@ -292,8 +330,9 @@ def _is_word(char: str) -> bool:
 
 
 def _shown(match: re.Match[str]) -> str:
-    if match[3]:
-        return match[3]
+    _, is_aliased, alias = match[0].rstrip("]").rpartition(chr(_INERT[ord("|")]))  # `[[A\|b]]`, as in a table
+    if match[3] or is_aliased:
+        return match[3] or alias
     target = match[1].strip()
     return target or (match[2] or "").lstrip("#^")
 
@@ -303,7 +342,10 @@ def _block_parser() -> Any:
     import mistune
 
     # Not the inline parser: sections need headings, fences and tables, never the markup within them.
-    return mistune.create_markdown(renderer=None, plugins=["table"]).block
+    block = mistune.create_markdown(renderer=None, plugins=["table"]).block
+    for rules in (block.rules, block.list_rules, block.block_quote_rules):
+        rules.remove("ref_link")  # a definition is a line that somebody may search: `[14:30]: standup`
+    return block
 
 
 def _blocks(body: str) -> list[dict[str, Any]]:
@@ -318,6 +360,23 @@ def _narrowed(gap: re.Match[str]) -> str:
     """At most a few of many blank lines: each would cost the parser a kilobyte."""
     before, _newline, indent = gap[0].rpartition("\n")
     return f"\n\n{indent}" if "\n" in before else gap[0]
+
+
+def _with_bulleted_numbers(text: str) -> str:
+    """`text` with its numbered items as bulleted ones that begin with the number, which the parser would not give:
+    `24. Dezember` is mostly no list.
+    """
+    if not _NUMBER_MARK.search(text):
+        return text
+    code = code_spans(text)
+
+    def change(item: re.Match[str]) -> str:
+        place = bisect_left(code, (item.start("number"),))
+        if place and code[place - 1][1] > item.start("number"):
+            return item[0]
+        return f"{item['before']}- {item['number']}\\{item['mark']}"
+
+    return _NUMBER_MARK.sub(change, text)
 
 
 def _block_text(block: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note, name_key
+from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
 from quaid.text.dates import find_day_in_name
 from quaid.text.words import stands_alone
 from quaid.vault import episodes, frontmatter, layout, markdown, other_heads, properties
@@ -40,8 +40,8 @@ def content_hash(data: bytes) -> str:
 
 
 def text_hash(text: str) -> str:
-    """SHA-256 of what a fact says: width, case, white space and a final full stop make no difference."""
-    return hashlib.sha256(name_key(text).rstrip(".").encode()).hexdigest()
+    """SHA-256 of what a fact says, to the letter: whether other words say the same is for `claims` to decide."""
+    return content_hash(text.encode("utf-8", "surrogatepass"))
 
 
 def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place: Layout = layout.DEFAULT) -> Note:

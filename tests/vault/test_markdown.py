@@ -17,6 +17,7 @@ from quaid.vault.markdown import (
     code_spans,
     comments,
     edges,
+    escape,
     has_conflict_markers,
     link_target,
     links,
@@ -64,8 +65,18 @@ def test_hostile_text_takes_linear_time(piece):
     def text(size):
         return (piece * (size // len(piece)) + "^%%")[:size]
 
-    for read in (plain, links, edges, without_edges, sections, without_conflict_markers, lambda t: list(split_text(t)),
-                 code_spans, lambda t: list(comments(t))):
+    for read in (
+        plain,
+        links,
+        edges,
+        without_edges,
+        sections,
+        without_conflict_markers,
+        lambda t: list(split_text(t)),
+        code_spans,
+        lambda t: list(comments(t)),
+        escape,
+    ):
         assert growth_of(lambda size, read=read: read(text(size))) < MAX_GROWTH
     citations([text(100_000)])
 
@@ -125,14 +136,18 @@ def test_comments_are_none_in_code(text, hidden):
     ("``a ` b`` c", "a ` b c"),
     ("don`t and won`t do", "dont and wont do"),
     ("one ` only", "one ` only"),
-    ("\\*not emphasis\\*", "\\*not emphasis\\*"),
+    ("\\*not emphasis\\*, 3\\. Mai, \\[\\[x]] and C:\\new", "*not emphasis*, 3. Mai, [[x]] and C:\\new"),
+    ("`[[a]]`, `%%b%%` and `\\*`", "[[a]], %%b%% and \\*"),
+    ("[[Deep\\|shown]] in a table, a\\|b", "shown in a table, a|b"),
+    ("24. Dezember\n1582) that year", "24. Dezember\n1582) that year"),
+    ("```\n- [[a]] ^b\n1. %%c%%\n```\n- d", "- [[a]] ^b\n1. %%c%%\n\nd"),
     ("seen %%hidden%% and <!-- not\nshown --> here", "seen  and  here"),
     ("50%% of it", "50%% of it"),
     ("says it ^t12", "says it"),
     ("says it ^t12\r\nand more", "says it\r\nand more"),
     ("- [ ] buy milk\n- [x] sell it", "buy milk\nsell it"),
     ("> quoted\n> more", "quoted\nmore"),
-    ("# Title\n1. first", "Title\nfirst"),
+    ("# Title\n1. first", "Title\n1. first"),
     ("```python\nx = 1\n```", "x = 1"),
     ("```rm -rf```", "rm -rf"),
     ("~~~\ncode\n~~~", "code"),
@@ -158,6 +173,60 @@ def test_plain_takes_only_marks_away(text):
     kept = plain(text)
     letters = [char for char in text if char.isalpha()]
     assert [char for char in kept if char.isalpha()] == letters
+
+
+# --- escape
+
+
+SPOKEN = (
+    "3. Mai: Zahnarzt", "3) Mai: Zahnarzt", "- 18 degrees outside", "+ 18 degrees", "* a star", "> 30 users", "# is the root prompt",
+    "###### six hashes", "__name__ is set", "*a* and **b**", "_a_ b", "~~a~~ b", "==a== b", "`x` and ``y``", "``` fence", "~~~ fence",
+    "x[[0]] is", "![[x]] is", "[[Maya|M]] is", "[a](b) c", "![a](b) c", "ends in ^abc", "^abc", "a %%b%% c", "<!-- a --> b", "<b>a</b> b",
+    "<div", "AT&amp;T and &#65;", "a \\* b", "C:\\_x_\\y", "ends in \\", "$x$ and $$y$$", "[14:30]: standup", "[^1]: note", "a[^1] b",
+    "- [[A]] knows [[B]]", "- [ ] task here", "> [!note] x", "--- a b", "^[inline]", "2*3*4 and a*b", "a==b and c==d", "<<<<<<< a", "|a|b|",
+    "1. 2. 3.", "- - -", "[[[x]]]", "\\[[x]]", "\\`a`", "%%%", "`", "\\",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SPOKEN)
+def test_what_looks_like_markup_reads_back_as_it_was_stated(text):
+    assert plain(escape(text)) == text
+    assert (links(escape(text)), edges(escape(text)), list(comments(escape(text)))) == ([], [], [])
+
+
+@pytest.mark.parametrize("text", [
+    "Maya takes oat milk.", "2 * 3 * 4 = 24", "snake_case_name and other_name", "costs $5, not $6", "a < b", "5* hotel", "R&D, 100%",
+    "mail a@b.org #tag", "if a == b and c == d", "it's (maybe) [sic] so", "http://x.org/a_b?c=d&e=f", "one ` only", "f(x)^2", "3.5 GB",
+])  # fmt: skip
+def test_ordinary_text_is_not_escaped(text):
+    assert escape(text) == text
+
+
+lines = (st.lists(st.sampled_from((*PIECES, *SPOKEN)), max_size=12).map("".join) | st.text()).map(
+    lambda t: " ".join(t.split())
+)
+
+
+@settings(max_examples=600)
+@given(lines)
+def test_any_line_reads_back_as_it_was_stated(text):
+    assert plain(without_edges(escape(text))) == text
+    assert sections(escape(text)) == ([] if not text else [markdown.Section((), text)])
+
+
+@pytest.mark.parametrize(
+    "line", ["24. Dezember: Essen", "1582. Das Jahr", "[14:30]: standup", "[^1]: word", "[^2]: two words"]
+)
+@pytest.mark.parametrize("before", ["", "A paragraph.\n\n", "A line\n", "> ", "- ", "30. November: x\n"])
+def test_a_section_has_the_numbers_and_the_notes_in_its_lines(line, before):
+    (section,) = sections(before + line)
+    assert line in section.text.splitlines()
+
+
+def test_what_an_item_holds_stays_in_it():
+    assert sections("1. one\n   ```\n   1. code\n   ```\n2. two\n    - three\n\n```\n3. x\n```")[0].text == (
+        "1. one\n1. code\n2. two\nthree\n\n3. x"
+    )
 
 
 # --- links, edges, citations

@@ -18,7 +18,7 @@ from quaid.capture.importers.import_content import ImportContent, ImportedEntity
 from quaid.capture.stated_relations import add_stated
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
-from quaid.vault import frontmatter, markdown, notes
+from quaid.vault import frontmatter, notes
 from quaid.vault.layout import DEFAULT, Layout
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -84,7 +84,7 @@ def list_candidates(found: ImportContent, format_name: str, owner: str) -> tuple
             left_out["statements of fewer than three words"] += 1
             continue
         whose = fact.owner or owner
-        said = notes.text_hash(markdown.plain(text))
+        said = notes.text_hash(text)
         if (whose, said) in candidates:
             left_out["statements made twice"] += 1
         else:

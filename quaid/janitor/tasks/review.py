@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from quaid.capture.fact_note import link_names
+from quaid.capture.fact_note import render_statement
 from quaid.claims import difference
 from quaid.errors import ModelAnswerError
 from quaid.index import documents, graph
@@ -300,7 +300,7 @@ def _reword(fact: PendingFact, statement: str, names: Sequence[tuple[str, str]])
     linked = {name_key(target) for target in fact.note.links}
     own = [pair for pair in names if name_key(pair[1]) in linked]
     taken = {name for name, _ in own}
-    text = link_names(statement, [*own, *(pair for pair in names if pair[0] not in taken)])
+    text = render_statement(statement, [*own, *(pair for pair in names if pair[0] not in taken)])
     status = notes.parse_fact(fact.document.path, fact.approval.after or b"").status
     edit = fact_edits.rewrite(fact.document.path, fact.data, text, {"status": status})
     after = notes.parse_fact(fact.document.path, edit.after or b"")
