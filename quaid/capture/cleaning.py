@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from quaid.redaction import admit
 from quaid.redaction.private_spans import hidden_spans, without
+from quaid.text.invisible import without_unseen
 
 DATA_PLACEHOLDER = "[data]"
 
@@ -36,16 +37,26 @@ def clean_text(text: str) -> str:
     a stray space or three before the first word, outer blank lines, and all but one of three or more blank lines. A
     code fence left open is closed.
     """
-    while (cleaned := _clean_once(text)) != text:
-        # Taking a span out can join two halves of another one.
-        text = cleaned
-    return cleaned
+    text = _clean(text)
+    return _close_fence(text) if "```" in text or "~~~" in text else text
+
+
+def clean_line(text: str) -> str:
+    """The same on one line, without characters that nobody sees; nothing in it is a code fence."""
+    return " ".join(without_unseen(_clean(text)).split())
 
 
 @lru_cache(maxsize=1024)
 def clean_name(name: str) -> str:
     """A speaker's, session's or project's name on one line, at most 80 characters, possibly empty, without secrets."""
     return " ".join(admit(clean_text(name[:400])).text.split())[:80].strip()
+
+
+def _clean(text: str) -> str:
+    while (cleaned := _clean_once(text)) != text:
+        # Taking a span out can join two halves of another one.
+        text = cleaned
+    return cleaned
 
 
 def _clean_once(text: str) -> str:
@@ -60,8 +71,7 @@ def _clean_once(text: str) -> str:
         # A run of dashes is a ruler.
         text = _BASE64.sub(lambda run: DATA_PLACEHOLDER if any(map(str.isalnum, run[0])) else run[0], text)
     text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
-    text = _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
-    return _close_fence(text) if "```" in text or "~~~" in text else text
+    return _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
 
 
 def split_message(text: str, limit: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, TypeVar
 
-from quaid.capture.cleaning import clean_text
+from quaid.capture.cleaning import clean_line, clean_text
 from quaid.capture.entity_names import NamedThing
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
@@ -106,7 +106,7 @@ def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
     left: list[LeftOut] = []
     for item in failed:
         text = item.value.get("text") if isinstance(item.value, dict) else item.value
-        shown = admit(_word(text)).text[:MAX_SHOWN] if isinstance(text, str) else ""
+        shown = admit(clean_line(text)).text[:MAX_SHOWN] if isinstance(text, str) else ""
         if item.items == "facts":
             left.append(LeftOut(shown or "(no text)", f"it has not the form of a fact: {'; '.join(item.problems)}"))
     return tuple(left)
@@ -127,7 +127,7 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     snippets: dict[str, tuple[str, ...]] = {}
     journal: dict[str, tuple[str, ...]] = {}
     for file in CORE_FILES:
-        lines = [_word(line) for line in (value.get("snippets") or {}).get(file) or ()]
+        lines = [clean_line(line) for line in (value.get("snippets") or {}).get(file) or ()]
         if safe := tuple(line for line in lines if line and not _ORDER.search(line)):
             snippets[file] = safe
         entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
@@ -215,19 +215,23 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
     edges: list[Edge] = []
     for edge in raw.get("edges") or ():
         with suppress(BadInputError):  # it joins no two things
-            edges.append(normalise_edge(Edge(_word(edge["subject"]), edge["relation"], _word(edge["object"]))))
+            edges.append(
+                normalise_edge(Edge(clean_line(edge["subject"]), edge["relation"], clean_line(edge["object"])))
+            )
     return ExtractedFact(
-        text=with_dates(_word(raw["text"]), told),
+        text=with_dates(clean_line(raw["text"]), told),
         category=raw["category"],
         confidence=float(raw["confidence"]),
-        speaker=_speaker(_word(raw.get("speaker")), [said[turn].speaker for turn in turns if not said[turn].is_note]),
+        speaker=_speaker(
+            clean_line(raw.get("speaker") or ""), [said[turn].speaker for turn in turns if not said[turn].is_note]
+        ),
         source=raw["source"],
         durability=raw["durability"],
         privacy=raw.get("privacy") or "private",
-        keywords=_unique(word for item in raw.get("keywords") or () if (word := _word(item.replace(",", " ")))),
+        keywords=_unique(word for item in raw.get("keywords") or () if (word := clean_line(item.replace(",", " ")))),
         valid_from=_date(raw.get("valid_from")),
         valid_until=_end_of(raw),
-        project=_word(raw.get("project")) or None,
+        project=clean_line(raw.get("project") or "") or None,
         turns=turns,
         edges=_unique(edges),
     )
@@ -253,7 +257,9 @@ def _end_of(raw: Mapping[str, Any]) -> str | None:
 
 def _read_names(given: Iterable[Mapping[str, Any]]) -> tuple[NamedThing, ...]:
     things = (
-        NamedThing(_word(one["name"]), one.get("kind"), _unique(filter(None, map(_word, one.get("aliases") or ()))))
+        NamedThing(
+            clean_line(one["name"]), one.get("kind"), _unique(filter(None, map(clean_line, one.get("aliases") or ())))
+        )
         for one in given
     )
     return _merge_names(thing for thing in things if thing.name)
@@ -304,11 +310,6 @@ def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[st
     """The lines of all `parts` for each core file, each once."""
     union = {file: _unique(line for part in parts for line in part.get(file, ())) for file in CORE_FILES}
     return {file: lines for file, lines in union.items() if lines}
-
-
-def _word(value: str | None) -> str:
-    """On one line, as clean as what people said has to be."""
-    return " ".join(clean_text(value or "").split())
 
 
 def _unique(items: Iterable[T]) -> tuple[T, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from quaid.capture.cleaning import clean_text
+from quaid.capture.cleaning import clean_line
 from quaid.capture.importers.import_content import ImportContent, ImportedFact, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import Edge
@@ -90,7 +90,7 @@ def _text_of(row: dict[str, Any], keys: Sequence[str] = _TEXTS) -> str:
 
 def _as_fact(row: dict[str, Any], found: ImportContent) -> ImportedFact | None:
     place = str(row.get("id") or row.get("hash") or "")
-    text = " ".join(clean_text(found.admitted(place or "a memory without id", _text_of(row))).split())
+    text = clean_line(found.admitted(place or "a memory without id", _text_of(row)))
     if not text:
         return None
     metadata = row.get("metadata")
