@@ -433,7 +433,7 @@ TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError
 """Errors that the next question to a model would meet as well."""
 
 NOT_INDEXED = (LockedError, MassRemovalError, VaultReadOnlyError, DiskFullError, DiskFailedError)
-"""Errors for which committed changes may be missing in the index for now."""
+"""Errors after which the index is not up to date with the files yet."""
 UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
 """Errors of a file of the state folder: reading goes on without it."""
 

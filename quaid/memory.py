@@ -338,7 +338,7 @@ class Memory:
         try:
             self.sync(SyncOptions(only=only, trust_times=only is None))
         except NOT_INDEXED as error:
-            said = f"What was written is committed, but not in the index yet: {error.reason}."
+            said = f"What was written is committed, but the index is not up to date: {error.reason}."
             self._say(f"{said} Set that right, then run: quaid sync")
 
     def reindex(self) -> SyncReport:

@@ -5,7 +5,6 @@ A fetched tree is data of somebody else's. It is looked at before anything of it
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
@@ -14,7 +13,7 @@ from quaid.errors import QuaidError
 from quaid.history.git_output import SUBMODULE
 from quaid.history.tree_merge import TreeChange
 from quaid.place import CONFIG_FILE
-from quaid.sync.diff import looks_like_accident
+from quaid.sync.diff import looks_like_accident, pair_renames
 from quaid.vault import files, layout
 
 MAX_FILE_BYTES = 100_000_000
@@ -89,16 +88,11 @@ def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowanc
 
 def list_removed_notes(changes: Iterable[TreeChange]) -> list[str]:
     """Return the notes that go, without those that only move."""
-    changes = list(changes)
-    added = Counter(change.new.blob for change in changes if change.old is None and change.new is not None)
-    gone = []
-    for change in changes:
-        if change.new is None and change.old is not None and layout.is_note_path(change.path):
-            if added[change.old.blob]:
-                added[change.old.blob] -= 1
-            else:
-                gone.append(change.path)
-    return gone
+    notes = [change for change in changes if layout.is_note_path(change.path)]
+    added = {change.path: change.new.blob for change in notes if change.old is None and change.new is not None}
+    removed = {change.path: change.old.blob for change in notes if change.new is None and change.old is not None}
+    moved = pair_renames(added, removed)
+    return [path for path in removed if path not in moved]
 
 
 def _find_fault(change: TreeChange, sizes: Mapping[str, int]) -> str | None:

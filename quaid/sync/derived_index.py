@@ -26,6 +26,7 @@ from quaid.trust import make_state_folder
 from quaid.vault.files import FileStat, NoteListing
 
 if TYPE_CHECKING:
+    from quaid.errors import QuaidError
     from quaid.index.port import IndexConnection
     from quaid.index.sqlite.connection import SqliteIndex
     from quaid.model import ParsedDoc
@@ -107,8 +108,9 @@ class DerivedIndex(ABC):
     def parse_file(self, key: str, data: bytes) -> ParsedDoc:
         """Return a file as it is indexed."""
 
-    def check_removals(self, gone: Sequence[str], known: int) -> None:  # noqa: B027 - most may lose any number
-        """Raise when the removal of the keys `gone`, out of `known`, looks like an accident."""
+    def refuse_removals(self, _connection: IndexConnection, _gone: Sequence[str], _known: int) -> QuaidError | None:
+        """Return an error if the removal of the keys `gone`, out of `known`, looks like an accident."""
+        return None
 
     def list_outdated(self, _connection: IndexConnection) -> Collection[str]:
         """Return the keys of documents to be replaced though their files may say the same."""
@@ -122,6 +124,7 @@ class DerivedIndex(ABC):
         """Bring the index up to date with the files; a damaged or outdated one is rebuilt.
 
         Raises:
+            MassRemovalError: too many files vanished at once. They stay in the index; all else is up to date.
             LockedError: another process has been indexing for longer than `wait_ms`.
             DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be written.
         """
@@ -143,17 +146,22 @@ class DerivedIndex(ABC):
         make_state_folder(self.root)
         connection, is_outdated = database.connect_writer(self.path, options.wait_ms)
         with closing(connection):
-            report = self._sync_words(connection, options, progress)
+            report, refusal = self._sync_words(connection, options, progress)
             filled = self._embedding.fill(
                 connection, progress, budget_s=options.embed_budget_s, fetch=options.fetch_weights, may_leave=True
             )
+        if refusal is not None:
+            raise refusal
         of_file = "it was made by another version of Quaid" if is_outdated else report.rebuilt
         return replace(
             report, rebuilt="the index was damaged" if was_damaged else of_file, embedded=filled.embedded,
             pending=filled.pending, degraded=filled.degraded,
         )  # fmt: skip
 
-    def _sync_words(self, connection: IndexConnection, options: SyncOptions, progress: Progress) -> SyncReport:
+    def _sync_words(
+        self, connection: IndexConnection, options: SyncOptions, progress: Progress
+    ) -> tuple[SyncReport, QuaidError | None]:
+        """Index the words of what has changed; also return the error of removals that were refused."""
         written: list[str] = []
         hashes: dict[str, str] = {}  # of new files, where others are gone: one may be the other under a new name
         problems: dict[str, tuple[str, ...]] = {}
@@ -165,11 +173,7 @@ class DerivedIndex(ABC):
             listed = self.list_files(only)
             known = documents.list_known(connection, only)
             found = diff.compare(listed.notes, known, trust_times=options.trust_times)
-            if not options.accept_removals:
-                self.check_removals(tuple(found.removed), before)
-            for key in found.removed:
-                documents.remove_document(connection, key)
-            outdated = self.list_outdated(connection)
+            outdated = listed.notes.keys() & self.list_outdated(connection)
             to_read = [*found.added, *sorted({*found.suspects, *outdated})]
             for done, key in enumerate(to_read):
                 progress(f"Reading {self.noun}", done, len(to_read))
@@ -186,19 +190,26 @@ class DerivedIndex(ABC):
                     redacted[key] = parsed.redacted
             progress(f"Reading {self.noun}", len(to_read), len(to_read))
             documents.replace_passed_over(connection, listed.passed_over, only)
-        renamed = diff.pair_renames(hashes, found.removed)
+            renamed = diff.pair_renames(hashes, found.removed)
+            gone = tuple(key for key in found.removed if key not in renamed)
+            refusal = None if options.accept_removals else self.refuse_removals(connection, gone, before)
+            if refusal is not None:
+                gone = ()
+            for key in (*renamed, *gone):
+                documents.remove_document(connection, key)
         is_new, new_names = set(found.added), set(renamed.values())
-        return SyncReport(
+        report = SyncReport(
             added=tuple(key for key in written if key in is_new and key not in new_names),
             modified=tuple(key for key in written if key not in is_new),
             renamed=tuple(renamed.items()),
-            removed=tuple(key for key in found.removed if key not in renamed),
+            removed=gone,
             total=documents.count(connection),
             rebuilt=rebuilt,
             passed_over=listed.passed_over,
             problems=problems,
             redacted=redacted,
         )
+        return report, refusal
 
     def _clear(self, connection: IndexConnection, options: SyncOptions) -> str | None:
         """Forget everything if that is asked for or the settings have changed, and say so in the second case."""

@@ -63,13 +63,19 @@ def is_same(listed: Mapping[str, FileStat], stats: Iterable[tuple[str, int, int,
 
 
 def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[str, str]:
-    """Return old path -> new path where content (or id) is equal. Both maps are path -> what identifies it."""
-    by_identity = {identity: path for path, identity in sorted(removed.items(), reverse=True)}
+    """Return old path -> new path of the files that moved: those with equal content, of several the one with the same
+    name; then those with the same name, which were edited as well. Both maps are path -> hash of the content.
+    """
     pairs: dict[str, str] = {}
-    for path, identity in sorted(added.items()):
-        old = by_identity.pop(identity, None)
-        if old is not None:
-            pairs[old] = path
+    for has_content, has_name in ((True, True), (True, False), (False, True)):
+        sources: dict[tuple[str, str], list[str]] = {}
+        for path in sorted(removed.keys() - pairs.keys(), reverse=True):
+            name = path.rpartition("/")[2]
+            sources.setdefault((removed[path] * has_content, name * has_name), []).append(path)
+        for path in sorted(added.keys() - set(pairs.values())):
+            name = path.rpartition("/")[2]
+            if same := sources.get((added[path] * has_content, name * has_name)):
+                pairs[same.pop()] = path
     return pairs
 
 

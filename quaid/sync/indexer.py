@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ class Indexer(DerivedIndex):
 
         Raises:
             VaultNotFoundError: there is no vault.
-            MassRemovalError: too many notes vanished at once; the index is left as it was.
+            MassRemovalError: too many notes vanished at once. They stay in the index; all else is up to date.
             LockedError, DiskFullError, DiskFailedError, VaultReadOnlyError
         """
         remove_stale_cookies(self.root)
@@ -81,18 +82,17 @@ class Indexer(DerivedIndex):
 
         return ParsedDoc(notes.parse_note(key, data, self._settings.sync.max_note_bytes, self._layout))
 
-    def check_removals(self, gone: Sequence[str], known: int) -> None:
-        """Raise `MassRemovalError` when so many notes vanished that a lost mount or a stray `rm -r` may be the cause;
-        what git itself took away does not count.
+    def refuse_removals(self, connection: IndexConnection, gone: Sequence[str], known: int) -> QuaidError | None:
+        """Return an error when so many notes vanished that a lost mount or a stray `rm -r` may be the cause. What git
+        itself removed does not count, nor what another note of the same name still says.
         """
         limits = self._settings.sync.removal_brake_count, self._settings.sync.removal_brake_share
         if not diff.looks_like_accident(gone, known, *limits):
-            return
+            return None
         from quaid.history.vault_history import History
 
-        try:
-            missing = History(self.root, self._settings.git).tracked_missing(gone)
-        except QuaidError:  # git cannot say why: then nothing says that they are gone for good
-            raise MassRemovalError(len(gone), known, self.root) from None
-        if diff.looks_like_accident(missing, known, *limits):
-            raise MassRemovalError(len(missing), known, self.root)
+        missing = set(gone) - documents.find_copied(connection, gone)
+        with suppress(QuaidError):  # git cannot say why: then nothing says that they are gone for good
+            missing = History(self.root, self._settings.git).tracked_missing(sorted(missing))
+        is_refused = diff.looks_like_accident(missing, known, *limits)
+        return MassRemovalError(len(missing), known, self.root) if is_refused else None

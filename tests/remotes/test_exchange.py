@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from machines import KAYAK, make_machines, run_git
-from vaults import trust_vault
+from vaults import assert_verified, trust_vault
 
 from quaid.cli.background import run_exchange
 from quaid.errors import BadInputError, GitError, LockedError
@@ -427,7 +427,8 @@ def test_a_pull_that_removes_many_notes_has_to_be_meant(pair):
     assert other.head() == one.head()
 
 
-def test_many_notes_may_move(pair):
+@pytest.mark.parametrize("edited", [0, 3, 30])
+def test_many_notes_may_move(pair, edited):
     one, other = pair
     for number in range(30):
         one.write(f"notes/{number}.md", f"note {number}\n")
@@ -435,9 +436,14 @@ def test_many_notes_may_move(pair):
     push(one)
     pull(other)
     (one.root / "notes").rename(one.root / "archive")
+    for number in range(edited):
+        one.write(f"archive/{number}.md", f"{number}: written anew\n")
     one.save()
     push(one)
     assert pull(other).removed == 0
+    with other.memory() as memory:
+        assert not [sentence for sentence in memory.recall("note").degraded if "removals" in sentence]
+        assert_verified(memory)
 
 
 def test_a_history_that_was_rewritten_is_not_merged(pair, folder):
