@@ -33,6 +33,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
+from quaid.text.invisible import whole
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -149,7 +150,8 @@ class Memory:
         `as_of` is a revision or a day. `options` are the fields of `RecallOptions`. `session` and `door` say in the
         recall log who asked; with `keep` False nothing is logged. RevisionError: no such revision, or none that early.
         """
-        wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **_frozen(options)})
+        wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **whole(options)})
+        query, as_of, session = whole((query, as_of, session))
         answer = self.answers.ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
         if not keep or as_of is not None or not query.strip():
             return answer
@@ -208,12 +210,12 @@ class Memory:
         """
         from quaid.capture.fact_note import FactDetails
 
-        known = FactDetails(**{"owner": self.settings.owner, **_frozen(details)})
-        return self.writer.remember(text, known, replaces, by_owner=by_owner)
+        known = FactDetails(**{"owner": self.settings.owner, **whole(details)})
+        return self.writer.remember(whole(text), known, whole(replaces), by_owner=by_owner)
 
     def link(self, subject: str, relation: str, target: str) -> WriteResult:
         """Put `subject -relation-> target` into the graph, normalised, with entity notes made on the way."""
-        return self.writer.link(Edge(subject, relation, target))
+        return self.writer.link(Edge(*whole((subject, relation, target))))
 
     def forget(self, reference: str, *, by_owner: bool = False) -> WriteResult:
         """Take a fact, an entity, an episode or one turn out; git keeps it. NotOursError: the note is its owner's."""
@@ -225,7 +227,7 @@ class Memory:
 
     def configure(self, key: str, raw: str) -> WriteResult:
         """Set one key of quaid.toml or of the user's own config, as typed in a shell. ConfigError: it does not fit."""
-        value = parse_value(key, raw)
+        value = parse_value(key, whole(raw))
         self.problem = None if isinstance(self.problem, SettingError) else self.problem  # this may repair it
         return self.writer.configure(key, value)
 
@@ -235,7 +237,7 @@ class Memory:
 
         if not self.indexer.is_there():
             raise VaultNotFoundError(self.root)
-        return queue_note(state_folder(self.root), text, session)
+        return queue_note(state_folder(self.root), *whole((text, session)))
 
     def extract(
         self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
@@ -441,9 +443,3 @@ class Memory:
 
     def _tell(self, text: str) -> None:
         self._say(text)
-
-
-def _frozen(options: dict[str, Any]) -> dict[str, Any]:
-    """Lists and sets of a caller as the tuples and frozensets that the option classes hold."""
-    frozen: dict[type, Callable[[Any], Any]] = {list: tuple, set: frozenset}
-    return {key: frozen.get(type(value), lambda same: same)(value) for key, value in options.items()}

@@ -12,13 +12,12 @@ from functools import lru_cache
 
 from quaid.redaction import admit
 from quaid.redaction.private_spans import hidden_spans, without
-from quaid.text.invisible import without_unseen
+from quaid.text.invisible import whole, without_unseen
 
 DATA_PLACEHOLDER = "[data]"
 
 _NEWLINE = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _HIDDEN = frozenset({"quaid-memory", "system-reminder", "private"})
 _MEMORY_LINES = re.compile(r"^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?", re.MULTILINE)
 _MAX_BASE64_CHARS = 400
@@ -62,7 +61,7 @@ def _clean(text: str) -> str:
 def _clean_once(text: str) -> str:
     # Exports hold hundreds of megabytes: what a text cannot contain is not looked for.
     if not (text.isascii() and text.replace("\n", "").isprintable()):
-        text = _SURROGATE.sub("\ufffd", _CONTROL.sub("", _NEWLINE.sub("\n", text)))
+        text = whole(_CONTROL.sub("", _NEWLINE.sub("\n", text)))
     if "<" in text:
         text = without(text, hidden_spans(text, _HIDDEN))
     if "[MEMORY]" in text:

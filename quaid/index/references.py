@@ -14,6 +14,7 @@ from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.model import Kind, name_key, note_name
+from quaid.text.invisible import whole
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -58,8 +59,7 @@ def resolve(connection: IndexConnection, reference: str) -> list[Meant]:
     It is an id or a part of one, a path with or without `.md`, a name, title or alias in any case, the exact text of a
     fact, each also as a link (`[[Note#Heading|shown]]`) and with a turn (`#t3`) or a heading behind it.
     """
-    # Half a character, as a shell can pass one, is not text to SQLite.
-    text = target_of(reference.encode("utf-8", "replace").decode())
+    text = target_of(whole(reference))
     for note, part in _splits(text):
         if found := _find(connection, note):
             turn = _TURN.fullmatch(part)

@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import gc
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from quaid.errors import UsageError
+from quaid.text.invisible import whole_json
 
 if TYPE_CHECKING:
     from quaid.mcp.server import Surface
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 HOST_EVERY_S = 1.0
 """The interval at which it is checked that the host still runs."""
-_ESCAPE = re.compile(
-    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-)
-"""A backslash, a whole pair of surrogates, or one alone."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -41,13 +37,12 @@ class Streams(NamedTuple):
 
 
 class JsonLines(TextIOWrapper):
-    """Lines of JSON, with half surrogate pairs replaced. Some hosts leave one where they cut a text, and a message that
-    cannot be parsed has no id, so its sender would wait for the answer forever.
+    """Lines of JSON without half characters: a message that cannot be parsed has no id, so its sender would wait for
+    the answer forever.
     """
 
     def readline(self, size: int = -1) -> str:  # type: ignore[override]
-        line = super().readline(size)
-        return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], line) if "\\u" in line else line
+        return whole_json(super().readline(size))
 
 
 def serve_stdio(

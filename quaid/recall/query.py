@@ -12,6 +12,7 @@ from quaid.model import name_key
 from quaid.recall.intent import Intent, classify
 from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
+from quaid.text.invisible import whole
 from quaid.text.language import ENGLISH, language
 from quaid.text.stop_words import stop_words
 from quaid.text.words import fold, list_joined_parts, list_words
@@ -71,7 +72,7 @@ class Query:
 
 def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: Collection[str] = ALL_STAGES) -> Query:
     """Read a question, `now` being the asker's clock. Any text is a question; an empty one finds nothing."""
-    text = text.encode("utf-8", "replace").decode()  # a shell can pass half a character, which SQLite refuses
+    text = whole(text)
     if "metadata" in stages:
         text = strip_metadata(text)
     spoken = text.replace("’", "'")  # noqa: RUF001

@@ -7,6 +7,7 @@ lone surrogates. Scripts and emoji that need joiners, selectors or marks of dire
 from __future__ import annotations
 
 import re
+from typing import Any
 
 # Patterns are compiled by the first text that needs them, not by the import: `re` keeps what it has compiled.
 
@@ -30,8 +31,36 @@ _ANY = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]|{_SURROGATE}|{_UNSEEN}|{_LONE
 _MARKS = "\u061c\u200e\u200f"
 """Invisible letters of a direction: text from right to left is written with them, and they turn no other letter."""
 
+_JSON_HALF = (
+    r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<half>\\u(?:[dD][89a-fA-F][0-9a-fA-F]{2}|0000))"
+)
+"""A backslash, a whole pair of surrogates, or half of one or NUL."""
+
 _RIGHT_TO_LEFT = "[\u0590-\u061b\u061d-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
 _NEAR = 80
+
+
+def whole(value: Any) -> Any:
+    """Return a caller's value with U+FFFD for NUL and for half a character, which UTF-8, SQLite and git refuse, in its
+    texts. Two halves that belong together become their character. Lists and sets become tuples and frozensets.
+    """
+    if type(value) in (list, tuple):
+        return tuple(map(whole, value))
+    if type(value) in (set, frozenset):
+        return frozenset(map(whole, value))
+    if type(value) is dict:
+        return {key: whole(item) for key, item in value.items()}
+    if not isinstance(value, str) or value.isprintable():  # half a character is not
+        return value
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
+
+
+def whole_json(text: str) -> str:
+    """Return the same for the strings of a JSON text. Some programs leave half a character where they cut a text."""
+    if "\\u" not in text:
+        return text
+    return re.sub(_JSON_HALF, lambda found: "\\ufffd" if found["half"] else found[0], text)
 
 
 def without_unseen(text: str) -> str:

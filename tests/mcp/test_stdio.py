@@ -116,15 +116,19 @@ def test_half_a_character_is_answered_wherever_it_stands(vault: Vault) -> None:
         served.send(READY)
         asked = [
             called(2, "memory_recall", query="What milk does Maya take HALF?"),
+            called(7, "memory_store", text="Maya takes HALF milk", speaker="HALF", keywords=["HALF"], project="HALF"),
+            called(8, "memory_note", text="HALF", session="HALF"),
             called(3, "memory_HALF"),
             called(4, "memory_recall", query="milk", HALF=1),
             request(5, "tools/HALF"),
             request(6, "resources/read", uri="memory://HALF"),
         ]
         for message in asked:
-            served.send(json.dumps(message).replace("HALF", r"\ud83d").encode() + b"\n")
-            answer = served.answer(message["id"])
-            assert "result" in answer or answer["error"]["message"]
+            for half in (r"\ud83d", r"\u0000"):
+                served.send(json.dumps(message).replace("HALF", half).encode() + b"\n")
+                answer = served.answer(message["id"])
+                assert "bug" not in str(answer)
+                assert "result" in answer or answer["error"]["message"]
 
 
 @pytest.mark.parametrize(("line", "mended"), [

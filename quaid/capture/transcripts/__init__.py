@@ -31,6 +31,7 @@ from quaid.capture.transcripts.json_stream import read_documents, spot_keys
 from quaid.capture.transcripts.lines import LINE_LIMIT_BYTES, read_lines
 from quaid.errors import BadInputError
 from quaid.model import Conversation, Turn
+from quaid.text.invisible import whole
 
 __all__ = [
     "DOCUMENTS",
@@ -152,7 +153,7 @@ def _finish(
                 raise BadInputError(f"{name} holds several conversations, each with a session of its own. Name none.")
             yield held
         held = _counted(conversation, skipped)
-        given = session or clean_name(conversation.session or "") or None
+        given = whole(session) or clean_name(conversation.session or "") or None
         held = replace(held, session=given)
     if held is None:
         raise BadInputError(f"{name} holds no conversation that can be read. Give a transcript with something said.")
@@ -290,4 +291,5 @@ def read_conversations(
     elif hasattr(source, "read"):  # an open file is not a subclass of typing.IO
         yield from read_transcripts(cast("IO[bytes]", source), session=session)
     else:
-        yield Conversation(tuple(replace(turn, text=clean_text(turn.text)) for turn in source), session)
+        said = (replace(turn, text=clean_text(turn.text), speaker=whole(turn.speaker)) for turn in source)
+        yield Conversation(tuple(said), whole(session))
