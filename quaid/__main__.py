@@ -21,7 +21,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def run() -> NoReturn:
     """The entry point of the `quaid` script."""
     remove_working_folder()
-    arguments = sys.argv[1:]
+    arguments = call.put_command_first(sys.argv[1:])
     if arguments[:1] == ["merge-driver"]:
         from quaid.cli.merge_driver import main as merge
 

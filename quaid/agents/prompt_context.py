@@ -6,13 +6,15 @@ The import is light: most prompts of a session ask nothing of a memory.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from quaid.text.replies import asks_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from quaid.agents.prompt_evidence import Evidence
@@ -41,12 +43,13 @@ _MAX_NEWS = 60
 
 class HookAnswer(NamedTuple):
     """The output of a hook: `text` is for the agent, `news` for the person at the terminal, `problem` what was wrong
-    with the settings; each may be empty.
+    with the settings; each may be empty. `given` is to be recorded of the session once the text was delivered.
     """
 
     text: str = ""
     news: str = ""
     problem: str = ""
+    given: Mapping[str, object] = MappingProxyType({})
 
 
 def question_in(prompt: str) -> str | None:
@@ -118,10 +121,9 @@ def build_prompt_context(
     )
     if not shown.text:
         return HookAnswer()
-    if is_kept:
-        sessions.record(state, session, list(dict.fromkeys(told)))
     text = "\n".join([shown.text, *conflicts])
-    return HookAnswer(wrap_memory(text), notify_recalled(root, settings.notifications, shown.hits))
+    news = notify_recalled(root, settings.notifications, shown.hits)
+    return HookAnswer(wrap_memory(text), news, given={"ids": list(dict.fromkeys(told))} if is_kept else {})
 
 
 def _choose(

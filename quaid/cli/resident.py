@@ -9,7 +9,8 @@ from io import TextIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from quaid.resident.call import ERR, EXIT, OUT, RAW, Answer, Call
+from quaid.place import make_private_folder
+from quaid.resident.call import ERR, EXIT, GIVEN, OUT, RAW, Answer, Call
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -58,7 +59,10 @@ def run_call(memory: Memory, call: Call) -> Answer:
             if call.arguments[0] == "hook":
                 from quaid.hooks.entry import respond
 
-                code = respond(memory, call.arguments[1:], call.stdin)
+                code = 0
+                if record := respond(memory, call.arguments[1:], call.stdin):
+                    make_private_folder(record[0].parent)
+                    answer.append((GIVEN, "\0".join(map(str, record)).encode("utf-8", "surrogateescape")))
             else:
                 from quaid.cli.main import invoke
 

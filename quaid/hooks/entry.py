@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from quaid import trust
 from quaid.errors import QuaidError
-from quaid.local import hook_failures, hook_log
+from quaid.local import hook_failures, hook_log, sessions, state_files
 from quaid.place import state_folder, state_home
 from quaid.redaction import admit
-from quaid.resident.call import NO_HOOKS, event_name, read_input
-from quaid.text.invisible import escaped
+from quaid.resident.call import NO_HOOKS, event_name, named_vaults, read_input
+from quaid.text.invisible import escaped, whole_json
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -58,19 +58,22 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
         call.problem = str(error)
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
         call.problem = f"{type(error).__name__}: {error}"
-    call.end()
+    with suppress(OSError):  # nobody reads: nothing was given
+        call.end()
+        if record := call.plan_record():
+            state_files.append(*record)
     return 0
 
 
-def respond(memory: Memory, arguments: Sequence[str], stdin: bytes) -> int:
+def respond(memory: Memory, arguments: Sequence[str], stdin: bytes) -> tuple[Path, str] | None:
     """Answer an event for the process that was called with it, from a memory that is open. What goes wrong is raised:
-    that process does it alone then.
+    that process does it alone then. Return the file and the line that it appends once it has delivered the answer.
     """
     call = _Call(event_name(arguments), arguments, time.perf_counter())
     call.event, call.root, call.is_there = _read(stdin), memory.root, True
     call.answer(memory)
     call.end()
-    return 0
+    return call.plan_record()
 
 
 @dataclass(slots=True)
@@ -86,12 +89,13 @@ class _Call:
     text: str = ""
     news: str = ""
     problem: str = ""
+    given: Mapping[str, object] = field(default_factory=dict)
 
     def answer(self, memory: Memory | None) -> None:
         from quaid.hooks.events import answer
 
         if self.root is not None:
-            self.text, self.news, self.problem = answer(self.name, self.root, self.event, memory)
+            self.text, self.news, self.problem, self.given = answer(self.name, self.root, self.event, memory)
 
     def end(self) -> None:
         """Print the answer, and with it once a session what fails; leave a line in the log."""
@@ -104,6 +108,13 @@ class _Call:
         with suppress(OSError):
             state = state_folder(self.root) if self.root and self.is_there else state_home()
             hook_log.write(state, self.name, (time.perf_counter() - self.started) * 1000, self.problem)
+
+    def plan_record(self) -> tuple[Path, str] | None:
+        """Return the file and the line that say what the session was given; None where nothing was."""
+        session = self.event.get("session_id")
+        if self.root is None or not self.text or not self.given or not session:
+            return None
+        return sessions.plan_record(state_folder(self.root), admit(str(session)).text, self.given)
 
     def _record(self) -> str:
         """Keep whether it failed, and return what its session should be told of failures."""
@@ -123,14 +134,14 @@ class _Call:
 def _read(stdin: bytes) -> dict[str, Any]:
     """The event as the program describes it; empty where it cannot be read."""
     try:
-        event = json.loads(stdin)
+        event = json.loads(whole_json(stdin.decode(json.detect_encoding(stdin), "replace")), strict=False)
     except ValueError:
         return {}
     return event if isinstance(event, dict) else {}
 
 
 def _locate(arguments: Sequence[str], event: dict[str, Any]) -> Path:
-    named = arguments[arguments.index("--vault") + 1] if "--vault" in arguments[:-1] else None
+    named = "".join(named_vaults(arguments)[-1:]) or None
     cwd = event.get("cwd")
     start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
     root, remark = trust.locate_vault(named, start=start)
@@ -143,7 +154,9 @@ def _print(call: _Call) -> None:
     """Print the answer as Claude Code's hooks do, or its bare text; no context that is longer than a program takes."""
     from quaid.hooks.events import MAX_ANSWER
 
-    text = call.text if len(json.dumps(call.text, ensure_ascii=False)) <= MAX_ANSWER else ""
+    if len(json.dumps(call.text, ensure_ascii=False)) > MAX_ANSWER:
+        call.text = ""
+    text = call.text
     if "--text" in call.arguments:
         shown = text
     else:

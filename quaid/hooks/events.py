@@ -80,12 +80,12 @@ def _begin(root: Path, state: Path, session: str, event: Event, memory: Memory |
         return HookAnswer(problem=str(problem or ""))
     longest, cwd = MAX_ANSWER - 200, _field(event, "cwd")
     text = memory.context(None, longest, cwd) if memory else _context_alone(root, settings, longest, cwd)
+    given = {}
     if session and text:
-        from quaid.local import sessions
         from quaid.vault import markdown
 
-        sessions.begin(state, session, f"{text}\n{markdown.plain(text)}")  # facts are as they are, notes are plain
-    return HookAnswer(text, problem=str(problem or ""))
+        given = {"text": f"{text}\n{markdown.plain(text)}"}  # facts are as they are, notes are plain
+    return HookAnswer(text, problem=str(problem or ""), given=given)
 
 
 def _context_alone(root: Path, settings: Settings, longest: int, cwd: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,28 +40,30 @@ def read(state: Path, session: str) -> Given:
     ids: set[str] = set()
     compacted_at: datetime | None = None
     text = ""
-    for line in _lines(_path(state, session)):
+    for line in _lines(plan_record(state, session, {})[0]):
         with suppress(ValueError, TypeError):
             if line.get("compacted_at"):
                 ids, text, compacted_at = set(), "", datetime.fromisoformat(line["compacted_at"])
             ids |= {str(one) for one in line.get("ids", ())}
-            text += f"{line.get('text', '')}\n"
+            text += f"{_lines_of(line.get('text', ''))}\n"
     return Given(frozenset(ids), compacted_at, text)
 
 
-def record(state: Path, session: str, ids: Iterable[str]) -> None:
-    """Remember that `session` was given these hits."""
-    _add(state, session, {"ids": list(ids)})
+def plan_record(state: Path, session: str, given: Mapping[str, object]) -> tuple[Path, str]:
+    """Return the file of `session`, and the line that says what it was `given`: `ids` of hits, or the `text` that it
+    began with. Whoever has delivered that appends the line.
+    """
+    return state / FOLDER / f"{state_files.file_stem(session)}.jsonl", json.dumps(given)
 
 
-def begin(state: Path, session: str, text: str) -> None:
-    """Remember that `session` was given `text` when it began."""
-    _add(state, session, {"text": _lines_of(text)})
+def record(state: Path, session: str, given: Mapping[str, object]) -> None:
+    """Append that line."""
+    state_files.append(*plan_record(state, session, given))
 
 
 def compact(state: Path, session: str, now: datetime) -> None:
     """Remember that the context of `session` was compacted or cleared."""
-    _add(state, session, {"compacted_at": now.isoformat()})
+    record(state, session, {"compacted_at": now.isoformat()})
 
 
 def clear_old(state: Path) -> None:
@@ -88,11 +90,3 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def _lines_of(text: str) -> str:
     """Return `text` with one space between words and no empty lines."""
     return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
-
-
-def _add(state: Path, session: str, told: object) -> None:
-    state_files.append(_path(state, session), json.dumps(told))
-
-
-def _path(state: Path, session: str) -> Path:
-    return state / FOLDER / f"{state_files.file_stem(session)}.jsonl"

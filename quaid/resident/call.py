@@ -33,13 +33,15 @@ MAX_SENT = 1_000_000
 _MAX_PATH = 100
 """Bytes; the name of a socket may have 104 on macOS."""
 _SETTINGS = ("QUAID_", "OPENAI_", "OLLAMA_")
+_SHARED_OPTIONS = frozenset({"--vault", "--json", "-q", "--quiet"})
 _OF_CALLS = frozenset({SWITCH, NO_HOOKS, "QUAID_HOME", "QUAID_MCP_TOKEN"})
 """Variables that mean one call or one server, and change no answer."""
 
-OUT, ERR, RAW, EXIT = 1, 2, 3, 4
+OUT, ERR, RAW, EXIT, GIVEN = 1, 2, 3, 4, 5
 Answer = list[tuple[int, bytes]]
 """What was printed, in order: (`OUT` or `ERR`, UTF-8) as text, (`RAW`, bytes) as bytes to stdout, and last (`EXIT`,
-the exit code).
+the exit code). (`GIVEN`, path NUL line): the caller appends the line to the file once all of that was printed. Only
+the caller knows that it was, and did not go on alone before.
 """
 
 
@@ -118,7 +120,7 @@ def of_this_process(arguments: Sequence[str]) -> Call | None:
     is_hook = arguments[0] == "hook" and event_name(arguments[1:]) in EVENTS and not os.environ.get(NO_HOOKS)
     if (not is_hook and arguments[0] not in COMMANDS) or "-h" in arguments or "--help" in arguments:
         return None
-    vaults = _named_vaults(arguments)
+    vaults = named_vaults(arguments)
     if len(vaults) > 1:  # a process that answers has one memory open
         return None
     try:
@@ -154,9 +156,12 @@ def show(answer: Answer) -> int:
         if kind == RAW:
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
-        else:
+        elif kind != GIVEN:
             (sys.stdout if kind == OUT else sys.stderr).write(data.decode("utf-8", "surrogatepass"))
     sys.stdout.flush()
+    for path, line in (data.split(b"\0") for kind, data in answer if kind == GIVEN):
+        with open(os.fsdecode(path), "ab", opener=_open_privately) as file:
+            file.write(line + b"\n")
     return int(answer[-1][1])
 
 
@@ -214,7 +219,17 @@ def is_own_peer(connection: _socket.socket) -> bool:
     return int.from_bytes(told[4:8], sys.byteorder) == os.geteuid()
 
 
-def _named_vaults(arguments: Sequence[str]) -> list[str]:
+def put_command_first(arguments: list[str]) -> list[str]:
+    """Return the same command line with the shared options that stand before the command's name behind it."""
+    place = 0
+    while arguments[place : place + 1] and arguments[place].partition("=")[0] in _SHARED_OPTIONS:
+        place += 2 if arguments[place] == "--vault" else 1
+    end = place + (2 if arguments[place : place + 1] == ["hook"] else 1)  # the event is a part of the name
+    return [*arguments[place:end], *arguments[:place], *arguments[end:]]
+
+
+def named_vaults(arguments: Sequence[str]) -> list[str]:
+    """Return the vaults that the command line names."""
     named = []
     for number, argument in enumerate(arguments):
         if argument == "--":
@@ -224,6 +239,10 @@ def _named_vaults(arguments: Sequence[str]) -> list[str]:
         elif argument.startswith("--vault="):
             named.append(argument.removeprefix("--vault="))
     return named
+
+
+def _open_privately(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _folder_of_event(stdin: bytes) -> str:

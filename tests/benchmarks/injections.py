@@ -136,7 +136,7 @@ def ask(root: Path, rows: Sequence[Row], keys: Mapping[str, str], provider: str)
         print(f"{len(first)} preferences, {tokens(told_first)} tokens a session")
         for number, row in enumerate(row for row in rows if row.kind in KINDS):
             session = f"{provider}-{number}"
-            sessions.begin(state_folder(root), session, told_first)
+            sessions.record(state_folder(root), session, {"text": told_first})
             told = build_prompt_context(root, memory.settings, memory.recall, row.text, session)
             found = recall_trail.read_last(state_folder(root), session)
             shown = [hit for hit, *_ in found.given] if found else []

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
 
 import pytest
 from hook_sessions import state
 from hooks.test_hooks import hook
+from residents import listening
 
 from quaid.agents.prompt_context import GIVEN_BEFORE
+from quaid.cli.resident import run_call
 from quaid.local import recall_trail, sessions
+from quaid.resident.call import Call
 
 FACT = "---\nid: 01{0}\ntype: fact\nstatus: active\ncreated: 2026-11-2{1}T10:00:00Z\n---\n{2}\n"
 
@@ -63,7 +70,7 @@ def test_a_core_note_is_known_as_it_is_shown(ask, begin, home):
 
 
 def test_a_part_of_a_line_is_not_that_line(home):
-    sessions.begin(state(home), "s1", "- (2026-11-20) Maya has a dog allergy")
+    sessions.record(state(home), "s1", {"text": "- (2026-11-20) Maya has a dog allergy"})
     given = sessions.read(state(home), "s1")
     assert not given.has("01dog", "Maya has a dog")
     assert given.has("01allergy", "Maya has a  dog allergy")
@@ -139,3 +146,61 @@ def test_why_is_kept_for_each_hit(ask, home):
     (why,) = [why for hit_id, _, why in unrelated.left_out if hit_id == "01kiln"]
     assert why.startswith("little to do with the prompt")
     assert why.endswith("under 0.5")
+
+
+def test_what_nobody_read_was_not_given(home):
+    """A program that ended before it read, or a hook that was killed while it wrote."""
+    command = [sys.executable, "-m", "quaid", "hook", "user-prompt-submit"]
+    asked = {"input": json.dumps({"session_id": "s1", "prompt": "Who is my boss?"}), "text": True}
+    with Path("/dev/full").open("w") as full:
+        subprocess.run(command, stdout=full, stderr=subprocess.DEVNULL, check=True, **asked)
+    assert not sessions.read(state(home), "s1").ids
+    assert "Priya Raman" in subprocess.run(command, stdout=subprocess.PIPE, check=True, **asked).stdout
+    assert sessions.read(state(home), "s1").ids
+
+
+@pytest.mark.parametrize("event", ["user-prompt-submit", "session-start"])
+def test_what_was_answered_too_late_was_not_given(home, ask, begin, event, monkeypatch):
+    may_answer, has_answered = Event(), Event()
+
+    def answer_late(memory, call):
+        answer = run_call(memory, call)
+        if call.arguments[0] == "hook":
+            may_answer.wait(60)
+            has_answered.set()
+        return answer
+
+    monkeypatch.setattr("residents.run_call", answer_late)
+    monkeypatch.setattr("quaid.resident.call.ANSWER_S", 0.2)
+    with listening(home.root, monkeypatch):
+        stdin = json.dumps({"session_id": "s1", "prompt": "Who is my boss?", "source": "startup"}).encode()
+        assert Call(str(home.root), ["hook", event], stdin).ask() is None
+        assert sessions.read(state(home), "s1") == sessions.Given()
+        may_answer.set()
+        assert has_answered.wait(60)
+        assert sessions.read(state(home), "s1") == sessions.Given()
+        assert "Priya Raman" in ask("Who is my boss?")  # as the hook does that goes on alone
+        assert ask("Who is my boss?") == ""
+
+
+def test_a_process_that_was_answered_by_another_records_what_it_printed(home, monkeypatch):
+    answered = []
+    monkeypatch.setattr("residents.run_call", lambda memory, call: answered.append(call) or run_call(memory, call))
+    monkeypatch.setattr("quaid.resident.call.ANSWER_S", 20.0)
+    patient = "from quaid.resident import call; call.ANSWER_S = 20.0; from quaid.__main__ import run; run()"
+    command = [sys.executable, "-c", patient, "--vault", str(home.root), "hook", "user-prompt-submit"]
+    stdin = json.dumps({"session_id": "s1", "prompt": "Who is my boss?"})
+    with listening(home.root, monkeypatch):
+        del answered[:]
+        told = [subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, check=True).stdout
+                for _ in range(2)]  # fmt: skip
+    assert len(answered) == 2
+    assert "Priya Raman" in told[0]
+    assert told[1] == ""
+
+
+def test_half_a_character_in_a_prompt_is_answered(home, monkeypatch, capsys):
+    for number, odd in enumerate((b"\\ud83d", b"\\u0000", b"\xed\xa0\xbd", b"\xff", b"\0")):
+        raw = b'{"session_id": "%d%s", "prompt": "Who is my boss %s?"}' % (number, odd, odd)
+        assert "Priya Raman" in hook(monkeypatch, capsys, "user-prompt-submit", raw=raw)
+        assert hook(monkeypatch, capsys, "user-prompt-submit", raw=raw) == ""

@@ -28,7 +28,7 @@ from quaid.local import hook_failures, queue, recall_trail, sessions
 from quaid.model import Hit, Recall
 from quaid.place import state_home
 from quaid.recall.cutoff import tokens
-from quaid.resident.call import EXIT, RAW, Call
+from quaid.resident.call import EXIT, RAW, Call, show
 
 COMMAND = [sys.executable, "-m", "quaid"]
 
@@ -142,7 +142,7 @@ class TestPrompt:
 
     def test_what_a_session_began_with_takes_no_other_answer_away(self, call, home):
         home.write_fact("tea", "Maya takes green tea after lunch.")
-        sessions.begin(state(home), "s1", "- (2026-11-20) Maya takes oat milk in her coffee.")
+        sessions.record(state(home), "s1", {"text": "- (2026-11-20) Maya takes oat milk in her coffee."})
         told = call("user-prompt-submit", prompt="What does Maya take, tea or coffee with milk?")
         assert "green tea" in told
         assert "oat milk" not in told
@@ -585,6 +585,9 @@ class TestResident:
             assert told.startswith("<quaid-memory>")
             assert expected in told
             assert code == (EXIT, b"0")
+            before = sessions.read(state(home), "s9")
+            assert show(answer) == 0
+            assert sessions.read(state(home), "s9") != before
         assert sessions.read(state(home), "s9").ids
 
     def test_a_session_that_finds_work_is_begun_by_its_own_process(self, home, answering, call, tmp_path):
@@ -600,10 +603,8 @@ def test_a_session_is_given_nothing_it_could_not_be_shown(home, monkeypatch):
         home.write_fact(f"pot{number}", f"Maya made the blue pot number {number} " + "with much care " * 30)
     monkeypatch.setenv("QUAID_HOOKS_RECALL_TOKENS", "300")
     with home.memory() as memory:
-        told = build_prompt_context(
-            memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1"
-        ).text
-        shown = told.count("\n* ")
+        told = build_prompt_context(memory.root, memory.settings, memory.recall, "Which blue pots did Maya make?", "s1")
+        shown = told.text.count("\n* ")
         assert 0 < shown < 8
-        assert len(sessions.read(state(home), "s1").ids) == shown
-        assert tokens(told) <= 300
+        assert len(told.given["ids"]) == shown
+        assert tokens(told.text) <= 300

@@ -205,13 +205,13 @@ def test_a_session_remembers_what_it_was_given_until_it_is_compacted(tmp_path):
     from datetime import UTC, datetime
 
     assert sessions.read(tmp_path, "s1") == sessions.Given()
-    sessions.record(tmp_path, "s1", ["a", "b"])
-    sessions.record(tmp_path, "s1", ["c"])
-    sessions.record(tmp_path, "../s2", ["d"])
+    sessions.record(tmp_path, "s1", {"ids": ["a", "b"]})
+    sessions.record(tmp_path, "s1", {"ids": ["c"]})
+    sessions.record(tmp_path, "../s2", {"ids": ["d"]})
     assert sessions.read(tmp_path, "s1").ids == {"a", "b", "c"}
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     sessions.compact(tmp_path, "s1", now)
-    sessions.record(tmp_path, "s1", ["e"])
+    sessions.record(tmp_path, "s1", {"ids": ["e"]})
     with next(iter((tmp_path / "sessions").iterdir())).open("ab") as file:
         file.write(b'{"ids": [1\n{"compacted_at": "soon"}\n[]\n')
     assert sessions.read(tmp_path, "s1").ids in ({"e"}, {"d", "e"})
@@ -220,9 +220,9 @@ def test_a_session_remembers_what_it_was_given_until_it_is_compacted(tmp_path):
 
 
 def test_sessions_of_long_ago_are_forgotten(tmp_path):
-    sessions.record(tmp_path, "old", ["a"])
+    sessions.record(tmp_path, "old", {"ids": ["a"]})
     os.utime(next((tmp_path / "sessions").iterdir()), (1, 1))
-    sessions.record(tmp_path, "new", ["b"])
+    sessions.record(tmp_path, "new", {"ids": ["b"]})
     sessions.clear_old(tmp_path)
     assert not sessions.read(tmp_path, "old").ids
     assert sessions.read(tmp_path, "new").ids

@@ -130,7 +130,7 @@ class TestMarks:
             settings = replace(memory.settings, hooks=replace(memory.settings.hooks, recall="on"))
             asked = (vault.root, settings, memory.recall, "Where does Maya Chen live?")
             both = build_prompt_context(*asked, "s1").text
-            sessions.record(state_folder(vault.root), "s2", [NEW])
+            sessions.record(state_folder(vault.root), "s2", {"ids": [NEW]})
             alone = build_prompt_context(*asked, "s2").text
         assert both.index("Lisbon") < both.index("Hamburg. (earlier than Sun 2026-03-01 “Maya Chen lives in Lisbon.”)")
         assert "Maya Chen lives in Hamburg. (earlier than newer)" in alone

@@ -262,6 +262,26 @@ def test_who_does_not_answer_in_time_is_not_waited_for(home: Vault, monkeypatch:
         assert printed(home.root, ["recall", MILK])[2] == 0
 
 
+@pytest.mark.parametrize(("line", "expected"), [
+    ("--vault V recall q", "recall --vault V q"), ("-q --vault=V --json search q -- -x", "search -q --vault=V --json q -- -x"),
+    ("--vault V hook stop --text", "hook stop --vault V --text"), ("recall q --vault V", "recall q --vault V"),
+    ("--vault recall", "--vault recall"), ("--json", "--json"), ("", ""), ("--version recall", "--version recall"),
+])  # fmt: skip
+def test_options_before_the_command_mean_the_same(line: str, expected: str) -> None:
+    assert calls.put_command_first(line.split()) == expected.split()
+
+
+def test_options_before_the_command_are_answered_too(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QUAID_HOME")
+    monkeypatch.setenv("QUAID_RESIDENT", "auto")
+    line = ["--json", "--vault", str(home.root), "recall", MILK]
+    asked = calls.of_this_process(calls.put_command_first(line))
+    assert asked is not None
+    assert asked.root == str(home.root)
+    with listening(home.root, monkeypatch):
+        assert without_times(printed(home.root, asked.arguments)) == without_times(alone(line))
+
+
 def test_an_answer_that_was_cut_off_is_none() -> None:
     whole = calls.pack_answer([(calls.OUT, b"one"), (calls.EXIT, b"0")])
     assert calls.unpack_answer(whole) == [(calls.OUT, b"one"), (calls.EXIT, b"0")]
