@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from quaid.cli.terminal import unwrapped
+from quaid.cli.terminal import drawn_bars, unwrapped
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
@@ -32,12 +32,18 @@ class ProgressBar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self.remove()
 
     @property
     def is_drawn(self) -> bool:
         return self._bar is not None
+
+    def remove(self) -> None:
+        """Remove the bar from the screen until the next update."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar = None
+        self._tasks.clear()
 
     def update(self, what: str, done: int, total: int) -> None:
         """Called often, from the thread that works."""
@@ -50,8 +56,11 @@ class ProgressBar:
             description = TextColumn("{task.description}", markup=False)
             columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             # The bar is drawn past the stream that shows escapes; descriptions are made safe below.
-            self._bar = Progress(*columns, console=Console(file=unwrapped(sys.stderr)), transient=True)
+            screen = Console(file=unwrapped(sys.stderr))
+            # rich would send all that is printed meanwhile, the answer too, to stderr.
+            self._bar = Progress(*columns, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False)
             self._bar.start()
+            drawn_bars.append(self)
         if what not in self._tasks:
             self._tasks[what] = self._bar.add_task(escaped(what), total=total)
         self._bar.update(self._tasks[what], completed=done, total=total)

@@ -11,9 +11,12 @@ from contextvars import ContextVar
 from functools import partial
 from math import ceil
 from shutil import get_terminal_size
-from typing import Any, NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 from quaid.text.invisible import escaped
+
+if TYPE_CHECKING:
+    from quaid.cli.progress import ProgressBar
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _OWN = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2))) for _ in range(2))
@@ -22,6 +25,8 @@ _WIDEST = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
+drawn_bars: list[ProgressBar] = []
+"""The progress bars on the screen. A line that is written removes them first; they are drawn again below it."""
 closed_streams: set[int] = set()
 """The standard streams that this process was started without."""
 
@@ -59,6 +64,8 @@ class _SafeStream:
         self.stream = stream
 
     def write(self, text: str) -> int:
+        while drawn_bars:
+            drawn_bars.pop().remove()
         parts = text.split(_OWN)
         self.stream.write(escaped(parts[0]) + "".join(f"\x1b{escaped(part)}" for part in parts[1:]))
         return len(text)
