@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import unquote
 
-from quaid.vault import frontmatter
+from quaid.vault import frontmatter, markdown
 from quaid.vault.blocks import split_blocks
 
 Origin = Literal["frontmatter", "comment", "registered", "learned", "none"]
@@ -121,19 +121,10 @@ def without_statement(text: str) -> str:
 
 
 def _comments(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of comments that begin with SOURCES; one in a block of code is an example and left out."""
-    if "<!--" not in text:
-        return
-    fences = [(block.first, block.last) for block in split_blocks(text.split("\n")) if block.kind == "fence"]
-    place = 0
-    while found := _COMMENT.search(text, place):
-        end = text.find("-->", found.end())
-        if end < 0:
-            return
-        place = end + len("-->")
-        line = text.count("\n", 0, found.start()) + 1
-        if not any(first <= line <= last for first, last in fences):
-            yield found.start(), place
+    """Yield the spans of comments that begin with SOURCES; one in code is an example and left out."""
+    for start, end in markdown.comments(text):
+        if _COMMENT.match(text, text.rfind("\n", 0, start) + 1, end):
+            yield start, end
 
 
 def _as_path(text: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from quaid.index.port import IndexConnection
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 GENERATION = "generation"
 """The fact that is another random word each time an index is begun."""
 SHARED_ATTEMPTS = 3

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from quaid.claims import find_lost_words, problem_of
 from quaid.errors import ModelAnswerError
 from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
-from quaid.janitor.model_text import MAX_REASON_CHARACTERS, without_empty
+from quaid.janitor.model_text import MAX_REASON_CHARACTERS, statement_problem, without_empty
 from quaid.llm.exchange import ItemProblem
 from quaid.llm.prices import estimate_tokens
-from quaid.text.words import is_long_enough
-from quaid.vault import markdown
 
 if TYPE_CHECKING:
     from quaid.janitor.pairs import Pair
@@ -166,7 +164,7 @@ def merged_text_problem(pair: Pair, text: str | None) -> str | None:
     """Return why `text` cannot replace both: it is not a plain sentence, or not what both say."""
     if not text:
         return "merged_text is missing"
-    if not is_long_enough(text) or markdown.plain(text) != text or "[[" in text:
+    if statement_problem(text, f"{pair.a.text} {pair.b.text}"):
         return "merged_text must be one plain sentence"
     found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None

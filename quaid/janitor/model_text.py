@@ -40,11 +40,13 @@ def find_missing(kept: str, dropped: str) -> str | None:
     return written[0] if written else stem
 
 
-def statement_problem(text: str) -> str:
-    """Return why `text` cannot be what a note says; empty when it can: one plain line that gives no orders."""
+def statement_problem(text: str, said: str = "") -> str:
+    """Return why `text` cannot be what a note says; empty when it can: one plain line that gives no orders. It may have
+    signs that could be markup where what was `said` has some.
+    """
     if not is_long_enough(text):
         return f"it has fewer than {MINIMUM_WORDS} words"
-    if plain_line(text) != text or any(mark in text for mark in ("[[", "]]", "%%", "<!--")):
+    if headings.one_line(text) != text or (markdown.escape(text) != text and markdown.escape(said) == said):
         return "it is not one line without markup"
     return "it gives orders to its reader" if neutralise(text) != text else ""
 

@@ -16,7 +16,7 @@ from quaid.text.windows import Window, month_of, shift, unit_of
 Rules = list[tuple[re.Pattern[str], Callable[[re.Match[str], date], Window | None]]]
 Leads = list[tuple[re.Pattern[str], Callable[[re.Match[str], Window], Window | None]]]
 
-_MONTHS = {
+MONTHS = {
     "de": "januar februar märz april mai juni juli august september oktober november dezember",
     "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
     "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
@@ -96,7 +96,7 @@ def rules_of(language: str | None) -> Rules:
     """Return the patterns of dates by themselves; none for a language that is not known here."""
     if language not in _DAYS:
         return []
-    is_han = language not in _MONTHS
+    is_han = language not in MONTHS
     edge = "" if is_han else r"\b"
     rules: Rules = [
         (re.compile(f"(?i){edge}(?:{words}){edge}"), partial(_day, offset)) for words, offset in _DAYS[language].items()
@@ -115,7 +115,7 @@ def rules_of(language: str | None) -> Rules:
         )
     if is_han:
         return [*rules, (re.compile(_HAN_DATE), _han_date), (re.compile(_HAN_YEAR), _han_year)]
-    months = f"({_MONTHS[language].replace(' ', '|')})"
+    months = f"({MONTHS[language].replace(' ', '|')})"
     of = r"(?:(?:de|del|d['’])\s*)?"  # noqa: RUF001
     named = rf"(?i)\b(?:([0-9]{{1,2}})(?:\.|er|º)?\s*{of})?{months}(?:\s+{of}({_YEAR}))?\b"
     alone = rf"(?i)\b{_IN[language]}(?P<date>{months})\b(?!\s+{of}{_YEAR})"
@@ -152,13 +152,13 @@ def _count(language: str, number: str) -> int:
 
 def _named(language: str, match: re.Match[str], today: date) -> Window | None:
     """A month alone is left to `_alone`."""
-    month = _MONTHS[language].split().index(match[2].lower()) + 1
+    month = MONTHS[language].split().index(match[2].lower()) + 1
     year = int(match[3]) if match[3] else None
     return _days(year, month, int(match[1]) if match[1] else None, today) if match[1] or match[3] else None
 
 
 def _alone(language: str, match: re.Match[str], today: date) -> Window:
-    return _days(None, _MONTHS[language].split().index(match[2].lower()) + 1, None, today)
+    return _days(None, MONTHS[language].split().index(match[2].lower()) + 1, None, today)
 
 
 def _days(year: int | None, month: int, day: int | None, today: date) -> Window:

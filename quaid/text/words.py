@@ -35,8 +35,13 @@ _NO_LETTERS = str.maketrans("™℠", "  ")
 """Signs that NFKC would make letters of the word before them."""
 
 
-_UNREAD = r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670]"
-"""What Hebrew and Arabic write for schools and scripture: points for vowels, and strokes that make a word longer."""
+_UNREAD = (
+    r"[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670"
+    r"\xad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
+"""What Hebrew and Arabic write for schools and scripture: points for vowels, and strokes that make a word longer. And
+what nobody sees: soft hyphens, spaces without width, marks of direction.
+"""
 
 
 def fold(text: str) -> str:
@@ -108,8 +113,10 @@ def find_words(text: str) -> list[str]:
     """The words of `text` as they are searched, in lower case: where words are not written apart, each pair of
     neighbouring letters is one.
     """
-    words = _find_all(fold(text).lower())
-    return words if text.isascii() else [part for word in words for part in _split_joined(word)]
+    folded = fold(text).lower()
+    if text.isascii():
+        return _find_all(folded)
+    return [part for word in _pattern_with_signs().findall(folded) for part in _split_joined(word)]
 
 
 def list_joined_parts(text: str) -> list[str]:
@@ -131,7 +138,11 @@ def segmented(text: str) -> str:
     """
     if text.isascii():
         return text
-    return " ".join(part for word in _find_all(fold(text).lower()) for part in _split_joined(word, with_last=True))
+    return " ".join(
+        part
+        for word in _pattern_with_signs().findall(fold(text).lower())
+        for part in _split_joined(word, with_last=True)
+    )
 
 
 def is_joined_letter(word: str) -> bool:
@@ -170,3 +181,11 @@ def _pattern(joint: str, *, is_marked: bool) -> re.Pattern[str]:
     marks = "".join(chr(code) for code in range(0x300, 0x1F000) if category(chr(code))[0] == "M") if is_marked else ""
     word = rf"[^\W_](?:[^\W_]|[{marks}])*" if marks else r"[^\W_]+"
     return re.compile(f"{word}(?:{joint}{word})*" if joint else word)
+
+
+@cache
+def _pattern_with_signs() -> re.Pattern[str]:
+    """Emoji and their like too, each a word of its own."""
+    codes = (*range(0x2300, 0x2400), *range(0x2600, 0x27C0), *range(0x2B00, 0x2C00), *range(0x1F000, 0x1FB00))
+    signs = "".join(chr(code) for code in codes if category(chr(code)) == "So")
+    return re.compile(f"{_pattern('', is_marked=True).pattern}|[{signs}]")

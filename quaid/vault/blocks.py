@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from quaid.vault.markdown import comments
+
 _FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<mark>`{3,}(?=[^`]*$)|~{3,})")
 _CLOSING = re.compile(r"[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*$")
 _HEADING = re.compile(r" {0,3}(?P<level>#{1,6})(?:[ \t]+(?P<title>.*))?$")
@@ -20,7 +22,6 @@ _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
 _NO_TITLE = re.compile(r"(?: {4}|\t| {0,3}(?:[-*+][ \t]|\d{1,9}[.)][ \t]|[>|<]))")
 _RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _COMMENT = re.compile(r" {0,3}<!--")
-_INLINE = re.compile(r"`+|\n|<!--")
 _MAX_TITLE_LINES = 3
 """Lines: a parser alone takes a longer paragraph above a line of dashes for a title."""
 
@@ -187,23 +188,11 @@ class _Closings:
 
 
 def without_comments(text: str) -> str:
-    """A paragraph without what stands between `<!--` and `-->`, but not in a code span; its newlines stay."""
-    if "<!--" not in text:
-        return text
+    """A paragraph without its `<!-- … -->`; its newlines stay. Outside of Obsidian `%%` is no comment."""
     kept: list[str] = []
     place = 0
-    in_code = False
-    for found in _INLINE.finditer(text):
-        if found.start() < place:
-            continue
-        if found[0][0] == "`":
-            in_code = not in_code
-        elif found[0] == "\n":
-            in_code = False
-        elif not in_code:
-            end = text.find("-->", found.end())
-            if end < 0:
-                break
-            kept += [text[place : found.start()], "\n" * text.count("\n", found.start(), end)]
-            place = end + len("-->")
+    for start, end in comments(text):
+        if text[start] == "<":
+            kept += [text[place:start], "\n" * text.count("\n", start, end)]
+            place = end
     return "".join([*kept, text[place:]])

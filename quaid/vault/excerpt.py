@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 from quaid.model import name_key
-from quaid.vault import episodes, notes
+from quaid.vault import episodes, markdown, notes
 
 _HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]+(?P<title>[^\r\n]*)")
-_FENCE = re.compile(r"[ \t>]*(?P<fence>`{3,}|~{3,})")
 _MARKUP = str.maketrans(dict.fromkeys("#|^:[]%*`_", " "))
 """Characters that Obsidian leaves out of a link to a heading, and markup in one."""
 
@@ -37,15 +37,17 @@ def read_section(text: str, heading: str) -> str:
 
 
 def _find_headings(lines: list[str]) -> list[tuple[int, int, str]]:
-    """Return (line, level, title) of each heading outside of code."""
+    """Return (line, level, title) of each heading outside of code and comments."""
     found = []
-    fence = ""
+    text = "".join(lines)
+    hidden = sorted([*markdown.code_spans(text), *markdown.comments(text)])
+    offset = 0
     for number, line in enumerate(lines):
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark["fence"].startswith(fence)):
-            fence = "" if fence else mark["fence"]
-        elif not fence and (heading := _HEADING.match(line)):
+        place = bisect_right(hidden, (offset, len(text)))
+        is_hidden = place > 0 and offset < hidden[place - 1][1]
+        if not is_hidden and (heading := _HEADING.match(line)):
             found.append((number, len(heading["marks"]), heading["title"]))
+        offset += len(line)
     return found
 
 

@@ -100,6 +100,9 @@ def test_a_task_and_a_date_in_front_are_told_apart_from_the_statement():
         ("- 14:30 - Met Alice at the kiln supplier", "House: Met Alice at the kiln supplier"),
         ("- **09:15**: Tom called about the lease", "Tom called about the lease"),
         ("1. The lease ends in May", "The lease ends in May"),
+        ("24. Dezember: Essen bei Oma", "House: 24. Dezember: Essen bei Oma"),
+        ("1. Mai: Essen bei Oma", "House: 1. Mai: Essen bei Oma"),
+        ("1582. Das Jahr der Reform", "House: 1582. Das Jahr der Reform"),
         ("- rent: 900 euros", "House: rent: 900 euros"),
         ("- Die Miete kommt zum Ersten", "House: Die Miete kommt zum Ersten"),
         ("Rooms:\n\n- the blue one with two beds", "House, Rooms: the blue one with two beds"),
@@ -155,3 +158,11 @@ def test_lines_of_any_script_state_something():
         "Я люблю чай",
     ]
     assert left_out == {"labels of what stands below them": 1, "questions": 1, "empty lines of a form": 1}
+
+
+def test_only_a_number_that_counts_items_is_left_out():
+    found = read_statements(
+        "1. The lease ends\n2. The rent is due\n4. FC Union plays on\n5. FC Union won it", Counter()
+    )
+    said = [statement.said for statement in found]
+    assert said == ["The lease ends", "The rent is due", "4. FC Union plays on", "5. FC Union won it"]

@@ -297,3 +297,29 @@ def test_hostile_properties_stay_small(head):
     assert any(chunk.text == "The note itself." for chunk in note.chunks) or note.problems
     assert len(note.edges) <= 100
     assert sum(len(chunk.text) for chunk in note.chunks) < 5_000 or note.problems
+
+
+UNUSUAL = {
+    "Termine.md": "# Termine\n\n24. Dezember: Essen bei Oma\n31. Dezember: Feuerwerk am Hafen\n",
+    "Kalender.md": "Der Kalender wurde geändert.\n1582. Das war das Jahr der Reform.\n",
+    "Fluss.md": "Auf der Donau\u00addampf\u00adschiff\u00adfahrt gibt es Ku\u200bchen.\n",
+    "Standup.md": "[14:30]: standup\n\nText mit Fu\u00dfnote.[^1]\n\n[^1]: quokkanote\n",
+    "Garten.md": "Dieses Jahr: 🥔 und 🧄 im Beet, ☂ dabei.\n",
+    "Batch.md": "Use `for %%f in (*)` here: xylophonic, then `%%g` and `<!--`.\n\n```mermaid\nA --> wombatlike %% B\n```\n",
+}
+
+
+@pytest.mark.parametrize(("query", "path", "shown"), [
+    ("Feuerwerk", "Termine.md", "31. Dezember: Feuerwerk am Hafen"), ("24. Oma", "Termine.md", "24. Dezember: Essen bei Oma"),
+    ("1582", "Kalender.md", "1582. Das war das Jahr der Reform."), ("Donaudampfschifffahrt", "Fluss.md", ""),
+    ("Donau\u00addampf\u00adschiff\u00adfahrt", "Fluss.md", ""), ("Kuchen", "Fluss.md", ""), ("standup", "Standup.md", "[14:30]: standup"),
+    ("quokkanote", "Standup.md", "[^1]: quokkanote"), ("🥔", "Garten.md", "🥔"), ("wer hat 🧄?", "Garten.md", "🧄"), ("☂", "Garten.md", ""),
+    ("xylophonic", "Batch.md", "for %%f in (*)"), ("wombatlike", "Batch.md", "%%g and <!--"),
+])  # fmt: skip
+def test_every_word_that_a_note_shows_is_found(vault, query, path, shown):
+    for name, text in UNUSUAL.items():
+        vault.write(name, text)
+    with vault.memory() as memory:
+        for found in (memory.search(query), memory.recall(query)):
+            assert [hit.path for hit in found.hits] == [path]
+            assert shown in found.hits[0].text

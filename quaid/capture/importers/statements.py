@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from quaid.text.other_dates import MONTHS
 from quaid.text.words import is_long_enough
 from quaid.vault import markdown
 
@@ -20,7 +21,8 @@ MAX_LABEL_CHARS = 80
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
-_ITEM = re.compile(r"([ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+(.*)$")
+_ITEM = re.compile(r"([ \t]*)(?:[-*+]|(?P<number>[0-9]{1,9})[.)])[ \t]+(?P<text>.*)$")
+_MONTH_NAMES = frozenset(" ".join(MONTHS.values()).split())
 _BOX = re.compile(r"\[([ xX/>-])\][ \t]+")
 _WHEN = re.compile(
     r"[*_`(\[]*(?:(?P<day>\d{4}-\d\d-\d\d)(?:[ T]\d\d:\d\d(?::\d\d)?Z?)?|\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?)[*_`)\]]*"
@@ -111,6 +113,8 @@ class _Reader:
     lead: str = ""
     """The paragraph that ends with a colon above a list."""
     fence: str = ""
+    counted: dict[int, int] = field(default_factory=dict)
+    """Indent -> the number of the last item that was counted there."""
 
     def read(self, line: str) -> None:
         if self._reads_fence(line):
@@ -128,7 +132,9 @@ class _Reader:
             self.left_out["rows of tables" if line.lstrip()[0] == "|" else "quoted lines"] += 1
             self.open = None
         elif item := _ITEM.match(line):
-            self._begin_item(len(item[1].expandtabs(4)), item[2])
+            indent = len(item[1].expandtabs(4))
+            is_counted = item["number"] is None or self._counts(int(item["number"]), indent, item["text"])
+            self._begin_item(indent, item["text"] if is_counted else line.strip())
         elif self.open:
             self.open.lines.append(line.strip())
         else:
@@ -145,12 +151,21 @@ class _Reader:
             self.left_out["blocks of code"] += 1
         return bool(fence)
 
+    def _counts(self, number: int, indent: int, text: str) -> bool:
+        """Return whether `number` only counts the items of a list, and is no part of what one says: `24. Dezember`."""
+        first = _WORD.match(text)
+        is_day = first is not None and first[0].casefold() in _MONTH_NAMES
+        is_next = number in {1, self.counted.get(indent, 0) + 1} and not is_day
+        self.counted[indent] = number if is_next else 0
+        return is_next
+
     def _begin_section(self, level: int, title: str) -> None:
         del self.headings[
             next((i for i, (depth, _) in enumerate(self.headings) if depth >= level), len(self.headings)) :
         ]
         self.headings.append((level, _shown(title)))
         self.items.clear()
+        self.counted.clear()
         self.open, self.lead = None, ""
 
     def _begin_item(self, indent: int, text: str) -> None:

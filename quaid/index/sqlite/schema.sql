@@ -143,7 +143,7 @@ CREATE TABLE passed_over (
 CREATE VIRTUAL TABLE fulltext USING fts5 (
     text, context, keywords,
     content = '', contentless_delete = 1,
-    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M* So'"
 );
 
 -- Words of whole episodes, rowid = doc_id: which conversation a question is about is told better by all of it than by any
@@ -151,7 +151,7 @@ CREATE VIRTUAL TABLE fulltext USING fts5 (
 CREATE VIRTUAL TABLE episode_words USING fts5 (
     text, context,
     content = '', contentless_delete = 1,
-    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co M* So'"
 );
 
 -- The stems in `fulltext` and where they stand, to find the words somebody may have meant.

@@ -6,7 +6,7 @@ from functools import cache
 
 import apsw
 
-_OPTIONS = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M*"]
+_OPTIONS = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M* So"]
 """What `tokenize` says in schema.sql, behind porter."""
 
 

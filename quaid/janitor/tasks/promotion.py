@@ -61,7 +61,7 @@ class ImportantFact:
         fact = self.fact
         return model_text.without_empty(
             {
-                "text": model_text.plain_line(fact.text),
+                "text": headings.one_line(fact.text),
                 "category": fact.type,
                 "durability": fact.durability,
                 "speaker": fact.doc_speaker,
@@ -173,7 +173,7 @@ def _problem(wanted: Mapping[str, Any], fact: Candidate, core: Mapping[str, str]
     if problem or len(line) > MAX_LINE_CHARACTERS or not model_text.is_safe_line(line):
         return f"the line cannot be used: {problem or 'it is too long, or hides or orders something'}"
     days = [notes.format_day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
-    sources = [model_text.plain_line(fact.text), *days, fact.doc_speaker or ""]
+    sources = [fact.text, *days, fact.doc_speaker or ""]
     added = model_text.find_unsupported(line, sources)
     if added:
         return f"the line says {', '.join(added)}, which the fact does not"

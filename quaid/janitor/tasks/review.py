@@ -207,7 +207,7 @@ def _list_items(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _rewrite_problem(statement: str, fact: PendingFact) -> str:
     if len(statement) > max(SHORT_CHARACTERS, MAX_TIMES_LONGER * len(fact.statement)):
         return f"it is more than {MAX_TIMES_LONGER} times as long as the fact"
-    return model_text.statement_problem(statement)
+    return model_text.statement_problem(statement, fact.statement)
 
 
 def _keep(fact: PendingFact, judgement: ReviewJudgement | None) -> Iterator[Decision]:
