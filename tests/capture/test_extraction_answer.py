@@ -306,7 +306,7 @@ def test_what_several_pieces_say_is_kept_once_with_all_its_turns():
         journal={"SOUL.md": "One."},
     )  # fmt: skip
     other = read(
-        fact("maya keeps a  garden in OSLO", ["t3"], keywords=["b"], confidence=0.9),
+        fact("Maya keeps  a garden in Oslo.", ["t3"], keywords=["b"], confidence=0.9),
         fact("Maya plays the flute.", ["t2"]),
         fact("No.", ["t2"]),
         snippets={"USER.md": ["likes tea", "gets up early"]},

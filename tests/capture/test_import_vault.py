@@ -138,9 +138,9 @@ def test_a_fact_the_vault_knows_by_its_words_is_left_alone(vault, tmp_path):
         path = memory.remember("Maya likes tea").path
         kept = (vault.root / path).read_bytes()
         source = tmp_path / "MEMORY.md"
-        source.write_text("- Maya likes tea.\n- maya likes   TEA\n- Tom likes soup\n")
+        source.write_text("- Maya likes tea\n- Maya likes   tea\n- Maya likes TEA\n- Tom likes soup\n")
         done = take(memory, source)
-        assert (done.counts, done.known) == ({"facts": 1}, 1)
+        assert (done.counts, done.known) == ({"facts": 2}, 1)
         assert done.left_out == {"statements made twice": 1}
         assert (vault.root / path).read_bytes() == kept
 
