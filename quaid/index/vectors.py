@@ -7,9 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from quaid.index import contents
 from quaid.index.port import EmbedderRow, IndexConnection
+from quaid.model import name_key
 
 _MOVED = "moved_vectors"
 _MAX_MOVED = 256
+NEWEST = 8
+"""One in so many of the chunks that are embedded next is among the newest: what was written just now is asked for."""
 _GIVEN = "(SELECT CAST(value AS INTEGER) FROM json_each(?))"
 
 
@@ -74,12 +77,21 @@ def activate_newest(connection: IndexConnection) -> None:
         connection.execute("UPDATE embedders SET active = 1 WHERE embedder_id = ?", (newest.embedder_id,))
 
 
-def list_pending(connection: IndexConnection, limit: int) -> list[tuple[int, str, str]]:
-    """Return (chunk_id, text_key, embedded text) of chunks without a vector, newest first: what was said just now
-    is asked for before what waits since a large import.
+def list_pending(connection: IndexConnection, limit: int, asked: Collection[str] = ()) -> list[tuple[int, str, str]]:
+    """Return (chunk_id, text_key, embedded text) of chunks without a vector: those of the notes `asked` (ids of hits)
+    first, then the newest, then the others by the hash of their text, so that any part of them is a fair sample.
     """
-    where = "WHERE embedded = 'pending' AND embedded <> 'ready' ORDER BY chunk_id DESC LIMIT ?"
-    return _with_text(connection, where, limit)
+    pending = "embedded = 'pending' AND embedded <> 'ready'"
+    names = [name.partition("#")[0] for name in asked]
+    called = (json.dumps(names), json.dumps([name_key(name) for name in names]))
+    of_asked = (
+        "doc_id IN (SELECT doc_id FROM documents WHERE id IN (SELECT value FROM json_each(?)) UNION "
+        "SELECT doc_id FROM names WHERE position = 0 AND name_key IN (SELECT value FROM json_each(?)))"
+    )
+    found = _with_text(connection, f"WHERE {pending} AND {of_asked} LIMIT ?", *called, limit) if asked else []
+    found += _with_text(connection, f"WHERE {pending} ORDER BY chunk_id DESC LIMIT ?", limit // NEWEST)
+    found += _with_text(connection, f"WHERE {pending} ORDER BY text_key, chunk_id LIMIT ?", limit)
+    return [*dict.fromkeys(found)][:limit]
 
 
 def list_pending_keys(connection: IndexConnection) -> list[str]:
@@ -87,9 +99,9 @@ def list_pending_keys(connection: IndexConnection) -> list[str]:
     return [str(row[0]) for row in connection.execute("SELECT text_key FROM chunks WHERE embedded <> 'ready'")]
 
 
-def _with_text(connection: IndexConnection, where: str, limit: int) -> list[tuple[int, str, str]]:
+def _with_text(connection: IndexConnection, where: str, *values: object) -> list[tuple[int, str, str]]:
     text = "CASE context WHEN '' THEN text ELSE context || ': ' || text END"
-    rows = connection.execute(f"SELECT chunk_id, text_key, {text} FROM chunks {where}", (limit,))
+    rows = connection.execute(f"SELECT chunk_id, text_key, {text} FROM chunks {where}", values)
     return [(row[0], row[1], row[2]) for row in rows]
 
 

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 LOG_FILE = "recall.log"
 MAX_BYTES = 1_000_000
 MAX_LEFT_OUT = 20
+MAX_LISTED = 20
+"""Recalls that `list_given` reads."""
 
 
 class Reasons(NamedTuple):
@@ -85,6 +88,11 @@ def add(
 def read_last(state: Path, session: str | None = None) -> Reasons | None:
     """Return the last recall, or the last of `session`; None where there is none."""
     return next((told for told in _read_back(state) if session is None or told.session == session), None)
+
+
+def list_given(state: Path) -> list[str]:
+    """Return the ids of what the last recalls gave."""
+    return [given[0] for recall in islice(_read_back(state), MAX_LISTED) for given in recall.given]
 
 
 def _read_back(state: Path) -> Iterator[Reasons]:

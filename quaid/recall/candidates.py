@@ -87,7 +87,7 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
         missing = [chunk_id for chunk_id in candidates if chunk_id not in retrieved.cosines]
         if missing:
             retrieval.complete_cosines(request.sources, retrieved, missing)
-            likeness = retrieved.likeness()
+            likeness = retrieved.likeness(candidates)
             fused = fusion.fuse(retrieved.rankings, words, likeness, settings)
         _add_talks(request, candidates, talks)
         if stages.graph and request.query.owner_keys:

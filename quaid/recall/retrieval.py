@@ -43,6 +43,8 @@ Views = Sequence[frozenset[int] | None]
 MAX_EPISODES = 50
 MAX_COMPLETED = 200
 """The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
+LIKENESS_WITHOUT_WORDS, LIKENESS_BY_WORDS = 0.35, 0.55
+"""The line along which the likeness of chunks grows with their words; how it was found is in docs/recall.md."""
 SAMPLE = 128
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
 ANYONE = "someone"
@@ -126,11 +128,21 @@ class Retrieved:
         """Return bm25 of the keyword channel in [0, 1]."""
         return fusion.min_max(self.rankings.get("keyword", ()), floor=0.0)
 
-    def likeness(self) -> dict[int, float]:
-        """Return the cosines in [0, 1]."""
+    def likeness(self, others: Collection[int] = ()) -> dict[int, float]:
+        """Return the cosines in [0, 1]. A chunk without a vector, also one of `others`, is as like as chunks with as
+        much of the question's words are on average.
+        """
         # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
         # nothing would outweigh the one note that has the very word.
-        return fusion.min_max(list(self.cosines.items()), floor=self.unlike)
+        likeness = fusion.min_max(list(self.cosines.items()), floor=self.unlike)
+        words = self.words()
+        for chunk_id in self.without_vector() | (set(others) - likeness.keys()):
+            likeness[chunk_id] = LIKENESS_WITHOUT_WORDS + LIKENESS_BY_WORDS * words.get(chunk_id, 0.0)
+        return likeness
+
+    def without_vector(self) -> set[int]:
+        """Return the best chunks of the keyword channel that have no vector: all others have been given a cosine."""
+        return {chunk_id for chunk_id, _ in self.rankings.get("keyword", ())[:MAX_COMPLETED]} - self.cosines.keys()
 
 
 def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
@@ -203,7 +215,9 @@ def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[in
     others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
     cosines |= sources.vectors.cosines(sources.connection, row, embedded, others)
     if not more:
-        retrieved.unlike = min((sources.sample(row) @ embedded).tolist(), default=0.0)
+        sample = (sources.sample(row) @ embedded).tolist()
+        is_small = len(sample) < SAMPLE and retrieved.without_vector()  # the first few vectors may all be like it
+        retrieved.unlike = min(sample + [0.0] * bool(is_small), default=0.0)
 
 
 def search_statement(request: SearchRequest, statement: str, retrieved: Retrieved) -> None:
@@ -272,8 +286,8 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
     if embedded is None:
         try:
             embedded = embedder.embed_query(_unnamed(request))
-        except EmbeddingError:
-            retrieved.degraded.append("vectors")
+        except EmbeddingError as error:
+            retrieved.degraded.append(f"vectors: searched by words and graph only. {error}")
             return
     search = request.sources.vectors.search
     retrieved.rankings["vector"] = _ranked(views, lambda allowed: search(connection, row, embedded, limit, allowed))

@@ -187,7 +187,8 @@ def cut(
     called: Collection[int] = (),
 ) -> list[Candidate]:
     """Return the relevant ones of `ranked`: found for a reason, and not too far behind the best that is not `called` as
-    the question. Where several things are asked for, less is enough for a turn.
+    the question. Where several things are asked for, less is enough for a turn. Of a chunk without a vector it is not
+    known how far behind it is: the first `k_least` hits may be such.
     """
     matched = {chunk_id for chunk_id, _ in retrieved.rankings.get("keyword", ())}
     with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, retrieved, matched)}
@@ -197,12 +198,17 @@ def cut(
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason.difference(called)), 0.0)
     least = best * request.settings.cut_share
     least_of_turns = least * (OF_A_LIST if is_for_list else 1)
-    kept = []
+    without_vector = retrieved.without_vector()
+    kept: list[Candidate] = []
+    places: set[tuple[int, int | None]] = set()
     for candidate in ranked:
         score = scores[candidate.chunk_id]
         has_reason = candidate.chunk_id in with_reason
-        if has_reason and score >= (least if candidate.turn is None else least_of_turns):
+        is_near = score >= (least if candidate.turn is None else least_of_turns)
+        is_near |= candidate.chunk_id in without_vector and len(places) < request.settings.k_least
+        if has_reason and is_near:
             kept.append(candidate)
+            places.add((candidate.doc_id, candidate.turn))
         elif len(request.trace.cut) < MAX_CUT_SHOWN:
             why = "far behind the best" if has_reason else "neither a word, a name nor the meaning of the question"
             request.trace.leave_out(hit_id(candidate), score, why)

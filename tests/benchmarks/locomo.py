@@ -88,7 +88,7 @@ def ask_all(
         rows["default limit"] = [measure_shown(memory, question, None) for question in asked]
         rows["sessions"] = [measure(rank_sessions(memory, q), {(s, 0) for s, _ in q.gold}) for q in asked]
         if facts:
-            cites = _cited(memory)
+            cites = cited_turns(memory)
             rows["facts"] = [measure_facts(rank_facts(memory, question), cites, question.gold) for question in asked]
     return rows
 
@@ -172,7 +172,7 @@ def _with(node: Any, path: list[str], value: object) -> Any:
     return replace(node, **{first: _with(getattr(node, first), rest, value) if rest else value})
 
 
-def _cited(memory: Memory) -> dict[str, set[Turn]]:
+def cited_turns(memory: Memory) -> dict[str, set[Turn]]:
     """The turns each fact cites, by its id."""
     index = memory.index()
     ids = dict(index.execute("SELECT doc_id, id FROM documents WHERE kind = 'fact'"))

@@ -122,6 +122,7 @@ CREATE TABLE quaid.chunks (
 ) PARTITION BY HASH (vault);
 CREATE INDEX chunks_document ON quaid.chunks (vault, doc_id, ordinal);
 CREATE INDEX chunks_pending ON quaid.chunks (vault, chunk_id) WHERE embedded <> 'ready';
+CREATE INDEX chunks_spread ON quaid.chunks (vault, text_key, chunk_id) WHERE embedded <> 'ready';
 
 CREATE TABLE quaid.passages (
     doc_id     integer NOT NULL,

@@ -78,6 +78,7 @@ CREATE TABLE chunks (
 CREATE INDEX chunks_document ON chunks (doc_id, ordinal);
 CREATE INDEX chunks_turn ON chunks (doc_id, turn, speaker) WHERE turn IS NOT NULL;
 CREATE INDEX chunks_pending ON chunks (chunk_id) WHERE embedded <> 'ready';
+CREATE INDEX chunks_spread ON chunks (text_key, chunk_id) WHERE embedded <> 'ready';
 
 -- A stretch of a doc under one heading, as it is shown: its markdown, and from which line of the file to which. It is found
 -- by its chunks, which are plain text, and counts as its best one. In docs.db only: index.db has none.
