@@ -336,6 +336,10 @@ class EmbeddingError(QuaidError):
     code = "embedding"
 
 
+class EmbeddingServiceError(EmbeddingError):
+    """The embedding service is down or overloaded: no text is to blame."""
+
+
 class ModelError(QuaidError):
     """A language model was asked for and gave no answer that can be used. What needs none goes on without it."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.embed.cache import EmbeddingCache
+from quaid.embed.cache import EmbeddingCache, is_unit
 from quaid.embed.weights import ENGLISH_MODEL, QUICK_MODEL, find_build
 from quaid.errors import EmbeddingError
 from quaid.settings import EmbeddingSettings
@@ -30,6 +30,7 @@ __all__ = [
     "destination",
     "fetch_weights",
     "find_quick",
+    "is_unit",
     "open_embedder",
     "resolve",
 ]
@@ -57,8 +58,12 @@ class Embedder(Protocol):
     def relevant_similarity(self) -> float:
         """The cosine from which a text answers a question without having a word of it, under this model."""
 
+    is_patient: bool
+    """Whether a service may take as long as `timeout_s` allows, and is called though it failed a moment ago."""
+
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return the vectors, float32 [n, dimension], of `texts`, in their order; n may be 0.
+        """Return the vectors, float32 [n, dimension], of `texts`, in their order; n may be 0. A vector that a service
+        failed to give is NaN.
 
         Raises:
             EmbeddingError: the model or the service failed.

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from quaid.sqlite import Database
 
 Result = TypeVar("Result")
+TOLERANCE = 0.01
+"""How far from 1 the square of a unit vector's length may be."""
 _APPLICATION_ID = 0x51754361
 _VERSION = 1
 # A fingerprint is long and there are few of them, so a vector names its model by number.
@@ -46,6 +48,16 @@ DELETE FROM vectors WHERE rowid IN (
     ORDER BY rowid DESC LIMIT -1 OFFSET ?
 )
 """
+
+
+def is_unit(vector: bytes, dimension: int) -> bool:
+    """Return whether `vector` is float32 [dimension], finite and of length 1, as every vector has to be."""
+    import numpy as np
+
+    if len(vector) != 4 * dimension:
+        return False
+    numbers = np.frombuffer(vector, "<f4").astype(np.float64)
+    return bool(abs(numbers @ numbers - 1.0) < TOLERANCE)
 
 
 class EmbeddingCache:

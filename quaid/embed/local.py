@@ -35,6 +35,8 @@ batch, which beats all cores on one batch when other programs want a core too.""
 class LocalEmbedder:
     """A converted BERT-type model. Safe to use from several threads."""
 
+    is_patient = False
+
     def __init__(self, build: Build, settings: EmbeddingSettings) -> None:
         self._build = build
         self._model = build.description

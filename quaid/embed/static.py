@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class StaticEmbedder:
     """A table of token vectors. Safe to use from several threads."""
 
+    is_patient = False
+
     def __init__(self, build: Build, settings: EmbeddingSettings) -> None:
         self._build = build
         self.fingerprint = build.description.fingerprint

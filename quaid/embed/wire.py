@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from quaid.embed.cache import is_unit
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
-from quaid.errors import EmbeddingError
+from quaid.errors import EmbeddingError, EmbeddingServiceError
 from quaid.http import Service, ServiceError
 from quaid.redaction import admit
 from quaid.settings import EmbeddingSettings
@@ -24,11 +25,16 @@ if TYPE_CHECKING:
 
 _BATCH_TEXTS = 64
 _BATCH_CHARACTERS = 100_000
+QUESTION_WAIT_S, FURTHER_WAIT_S = 2.0, 0.25
+"""Seconds that a caller waits for the vector of one text, and for each further one in the same request."""
+PAUSE_S = 30.0
+"""A service that failed is not called again for this long, by any process."""
 
 
 class RemoteEmbedder(Service, ABC):
     """An embedder that asks a service. Safe to use from several threads."""
 
+    is_patient = False
     options: ClassVar[Mapping[str, Any]] = {}
     """Further fields of every request."""
 
@@ -64,16 +70,18 @@ class RemoteEmbedder(Service, ABC):
         """Do nothing: the service is elsewhere."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors, float32 [n, dimension], in the order of `texts`.
+        """Return unit vectors, float32 [n, dimension], in the order of `texts`; of a text whose vector is not a list of
+        finite numbers, or is zero, NaN.
 
         Raises:
-            EmbeddingError: the service did not answer, refused, or answered something else than n vectors.
+            EmbeddingServiceError: the service did not answer, or is overloaded.
+            EmbeddingError: it refused, or answered something else than n vectors.
         """
         import numpy as np
 
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
-        rows: list[list[float]] = []
+        rows: list[Any] = []
         start, characters = 0, 0
         for end, text in enumerate(texts):
             if end > start and (end - start >= _BATCH_TEXTS or characters + len(text) > _BATCH_CHARACTERS):
@@ -81,38 +89,46 @@ class RemoteEmbedder(Service, ABC):
                 start, characters = end, 0
             characters += len(text)
         rows += self._ask(texts[start:])
-        vectors = self._as_array(rows)
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        return vectors
+        return self._as_array(rows)
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
         """Return the unit vector, float32 [dimension], of a question.
 
         Raises:
-            EmbeddingError: as for `embed`.
+            EmbeddingError: as for `embed`, and where the vector cannot be used.
         """
         vector: npt.NDArray[np.float32] = self.embed([text])[0]
+        if not is_unit(vector.tobytes(), self.dimension):
+            raise self._unusable()
         return vector
 
-    def _as_array(self, rows: list[list[float]]) -> npt.NDArray[np.float32]:
+    def _as_array(self, rows: Sequence[Any]) -> npt.NDArray[np.float32]:
         import numpy as np
 
-        wrong = {len(row) for row in rows} - {self.dimension}
-        if wrong:
+        vectors = np.full((len(rows), self.dimension), np.nan)
+        lengths = set()
+        for place, row in enumerate(rows):
+            numbers = _read_numbers(row)
+            lengths.add(len(numbers))
+            if len(numbers) == self.dimension:
+                vectors[place] = numbers
+        if self.dimension not in lengths and (wrong := max(lengths)):
             self._dimension_path().unlink(missing_ok=True)
             raise self._failure(
-                f"answered vectors of {max(wrong)} numbers where {self.dimension} were expected. Set "
+                f"answered vectors of {wrong} numbers where {self.dimension} were expected. Set "
                 "embedding.dimensions to what the model gives, or to 0 and run: quaid reindex"
             )
-        try:
-            vectors = np.array(rows, np.float32)
-        except (TypeError, ValueError) as error:
-            raise self._garbled() from error
-        if not np.isfinite(vectors).all():
-            raise self._failure("answered a vector of numbers that are not finite. Try another model.")
-        return vectors
+        with np.errstate(all="ignore"):
+            norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors /= np.where((norms > 0) & (norms < np.inf), norms, np.nan)
+        if len(rows) > 1 and np.isnan(vectors).any(axis=1).all():
+            raise self._unusable()
+        return vectors.astype(np.float32)
 
-    def _ask(self, texts: Sequence[str]) -> list[list[float]]:
+    def _ask(self, texts: Sequence[str]) -> list[Any]:
+        """Return what the service gives as the vectors of `texts`, unchecked."""
+        if not self.is_patient and (failure := self._read_failure()):
+            raise EmbeddingServiceError(failure)
         if self.goes_to:
             texts = [admit(text).text for text in texts]
         # JSON carries no lone surrogate, and some services refuse an empty text.
@@ -121,28 +137,52 @@ class RemoteEmbedder(Service, ABC):
         if self._settings.dimensions:
             body["dimensions"] = self._settings.dimensions
         timeout_s = self._settings.timeout_s
+        if not self.is_patient:
+            timeout_s = min(timeout_s, QUESTION_WAIT_S + FURTHER_WAIT_S * (len(texts) - 1))
         try:
             response = self.ask(body, time.monotonic() + timeout_s)
-            if response.status != 200:
-                raise self.refusal(response, self.model)
         except TimeoutError as error:
-            raise self._failure(f"did not answer in {timeout_s:g} s. Is the service running?") from error
+            raise self._down(f"{self.where} did not answer in {timeout_s:g} s. Is the service running?") from error
         except ServiceError as error:
-            raise EmbeddingError(str(error)) from error
+            raise self._down(str(error)) from error
+        if response.status != 200:
+            refusal = str(self.refusal(response, self.model))
+            raise self._down(refusal) if response.status == 429 or response.status >= 500 else EmbeddingError(refusal)
+        self._failure_path().unlink(missing_ok=True)
         try:
-            rows = self.vectors(json.loads(response.body))
-            counts = [len(row) for row in rows]
+            rows = list(self.vectors(json.loads(response.body)))
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise self._garbled() from error
-        if len(counts) != len(texts) or not all(counts):
-            raise self._failure(f"answered {len(counts)} vectors for {len(texts)} texts. Is embedding.url right?")
+        if len(rows) != len(texts):
+            raise self._failure(f"answered {len(rows)} vectors for {len(texts)} texts. Is embedding.url right?")
         return rows
+
+    def _down(self, failure: str) -> EmbeddingServiceError:
+        """Return the error, after a note for all processes that the service failed."""
+        with suppress(OSError):  # not noted: the next call waits again
+            self._failure_path().parent.mkdir(parents=True, exist_ok=True)
+            self._failure_path().write_text(failure, encoding="utf-8")
+        return EmbeddingServiceError(failure)
+
+    def _read_failure(self) -> str:
+        """Return why the service failed within the last seconds; empty if it did not."""
+        with suppress(OSError, ValueError):
+            path = self._failure_path()
+            if 0 <= time.time() - path.stat().st_mtime < PAUSE_S:
+                return path.read_text(encoding="utf-8")
+        return ""
+
+    def _failure_path(self) -> Path:
+        return self._dimension_path().with_suffix(".failed")
 
     def _failure(self, what: str) -> EmbeddingError:
         return EmbeddingError(f"{self.where} {what}")
 
     def _garbled(self) -> EmbeddingError:
         return self._failure("answered something that is not a list of vectors. Is embedding.url right?")
+
+    def _unusable(self) -> EmbeddingError:
+        return self._failure("answered no vector of finite numbers other than zero. Try another model.")
 
     def _dimension_path(self) -> Path:
         named = json.dumps([self.name, self.base_url, self.model, self._settings.dimensions])
@@ -156,7 +196,9 @@ class RemoteEmbedder(Service, ABC):
 
     def _ask_dimension(self) -> int:
         """Return the length of a vector that is asked for, and keep it for later processes."""
-        dimension = len(self._ask(["dimension"])[0])
+        dimension = len(_read_numbers(self._ask(["dimension"])[0]))
+        if not dimension:
+            raise self._garbled()
         path = self._dimension_path()
         draft = path.with_suffix(f".{os.getpid()}")
         content = {"dimension": dimension, "model": self.model, "url": self.base_url}
@@ -165,3 +207,14 @@ class RemoteEmbedder(Service, ABC):
             draft.write_text(json.dumps(content), encoding="utf-8")
             draft.replace(path)
         return dimension
+
+
+def _read_numbers(row: Any) -> npt.NDArray[np.float64]:
+    """Return a flat list of numbers as an array; an empty one for anything else."""
+    import numpy as np
+
+    try:
+        numbers = np.array(row, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.empty(0)
+    return numbers if numbers.ndim == 1 else np.empty(0)

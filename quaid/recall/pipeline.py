@@ -33,7 +33,7 @@ from quaid.recall.intent import PROFILES
 from quaid.recall.options import RecallOptions, of_kinds, scope_of
 from quaid.recall.rerank import MAX_JUDGED, Judge, Judged, blend, misleading
 from quaid.recall.retrieval import Retrieved, SearchRequest, Sources
-from quaid.recall.trace import RecallTrace
+from quaid.recall.trace import RecallTrace, with_degraded
 from quaid.settings import RecallSettings
 
 if TYPE_CHECKING:
@@ -161,11 +161,11 @@ class _Pipeline:
             shown = excerpt.hits if excerpt else shown
             noted["hits"] = len(shown)
         request.trace.facts |= self.facts()
-        degraded = tuple(dict.fromkeys(self.retrieved.degraded))
         told = excerpt.text if excerpt else None
         trace, more = request.trace, self.behind > 0
         scale = self.scale(chosen) if request.options.comparable else None
-        return Recall(text, shown, degraded, trace.took_ms, trace.as_shape(), doubt, more=more, text=told, scale=scale)
+        found = Recall(text, shown, (), trace.took_ms, trace.as_shape(), doubt, more=more, text=told, scale=scale)
+        return with_degraded(found, dict.fromkeys(self.retrieved.degraded))
 
     def pack(self, shown: Sequence[Hit]) -> Excerpt | None:
         """Return what of the hits a reader is shown in the budget; None without a budget."""
@@ -245,8 +245,8 @@ class _Pipeline:
             if time.perf_counter() - started < settings.rerank_budget_s:
                 try:
                     retrieval.search_statement(request, judgement.statement, self.retrieved)
-                except EmbeddingError:
-                    self.retrieved.degraded.append("vectors")
+                except EmbeddingError as error:
+                    self.retrieved.degraded.append(f"vectors: an imagined answer was not searched for. {error}")
         self.found = candidates.collect(request, self.retrieved)
         self.rank()
         self.grade({judged[index].chunk_id: grade for index, grade in judgement.grades.items()})

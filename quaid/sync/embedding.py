@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.embed import Embedder, EmbeddingCache, fetch_weights, find_quick, open_embedder, resolve
-from quaid.errors import EmbeddingError, QuaidError, WeightsMissingError
+from quaid.embed import Embedder, EmbeddingCache, fetch_weights, find_quick, is_unit, open_embedder, resolve
+from quaid.errors import EmbeddingError, EmbeddingServiceError, QuaidError, WeightsMissingError
 from quaid.index import vectors
 from quaid.index.port import EmbedderRow
+from quaid.local import recall_trail
 from quaid.place import CACHE_FILE, state_folder
 from quaid.settings import EmbeddingSettings
 from quaid.sync.background import leave_embedding, resume_embedding
@@ -28,6 +29,8 @@ Progress = Callable[[str, int, int], None]
 BATCH = 256
 MANY = 2_000
 """Chunks from which on quick vectors come first: the model embeds some hundred in a second."""
+MAX_REFUSED = 8
+"""A service that refuses so many texts, and has taken none, refuses all."""
 _Vectors = dict[str, bytes]
 
 
@@ -109,14 +112,16 @@ class Embedding:
                 fetch_weights(settings, progress=partial(progress, f"Fetching {settings.model}"))
 
     def vectors_of(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
-        """Return float32 vectors of texts that are about to be notes, kept so that nobody computes them again.
+        """Return float32 vectors of texts that are about to be notes, cached so that nobody computes them again; zero
+        for a text whose vector cannot be used.
 
         Raises:
             EmbeddingError: the service did not answer as it should.
         """
+        embedder.is_patient = False
         keys = [vectors.text_key(text) for text in texts]
         found = self._look_up(embedder, dict(zip(keys, texts, strict=True)), _embed)
-        return [found[key] for key in keys]
+        return [found.get(key, bytes(4 * embedder.dimension)) for key in keys]
 
     def fill(
         self,
@@ -138,6 +143,8 @@ class Embedding:
         if self.embedder() is None and fetch and isinstance(self.problem, WeightsMissingError):
             self.fetch(progress)
         deadline = math.inf if budget_s is None else time.monotonic() + budget_s
+        for waited_for in filter(None, (self.embedder(), *self._former.values())):
+            waited_for.is_patient = budget_s is None
         done = 0
         try:
             if may_leave:
@@ -160,10 +167,8 @@ class Embedding:
             done += self._fill_set(connection, embedder, row, progress, deadline)
         except EmbeddingError as error:
             return Filled(done, vectors.count_pending(connection), (str(error),))
-        left = vectors.count_pending(connection)
-        if not left:
-            _activate(connection)
-        return Filled(done, left)
+        _activate(connection)
+        return Filled(done, vectors.count_pending(connection))
 
     def _begin_quickly(self, connection: IndexConnection) -> None:
         """Let the quick model answer the first questions where the configured one would take long."""
@@ -192,23 +197,27 @@ class Embedding:
         self, connection: IndexConnection, embedder: Embedder, row: EmbedderRow, progress: Progress, deadline: float
     ) -> int:
         """Give chunks that lack one a vector in the set of `row`, until `deadline`; return their number."""
-        is_newest = vectors.list_embedders(connection)[-1].embedder_id == row.embedder_id
+        is_newest = _is_newest(connection, row)
+        size = 1 if deadline < math.inf else BATCH
         total = vectors.count_pending(connection) if is_newest else vectors.count_missing(connection)
         done = 0
         while total:
             if is_newest:
-                batch = vectors.list_pending(connection, BATCH)
+                batch = vectors.list_pending(connection, size, recall_trail.list_given(state_folder(self._root)))
             else:
-                batch = vectors.list_missing(connection, row, BATCH)
+                batch = vectors.list_missing(connection, row, size)
             if not batch:
                 break
             progress("Embedding", done, total)
+            began = time.monotonic()
             if not self._fill_batch(connection, embedder, row, batch):
                 break
             done += len(batch)
             progress("Embedding", done, total)
-            if time.monotonic() > deadline:
+            if (now := time.monotonic()) > deadline:
                 break
+            if size < BATCH:  # as many as fit into half of the time that is left
+                size = int(min(BATCH, max(1, len(batch) * (deadline - now) / max(now - began, 1e-3) / 2)))
         return done
 
     def _row(self, connection: IndexConnection, embedder: Embedder) -> EmbedderRow:
@@ -231,20 +240,27 @@ class Embedding:
             if (row.embedder_id, row.fingerprint) not in known:
                 return False
             vectors.insert(connection, row, [(chunk_id, key, found[key]) for chunk_id, key, _ in batch if key in found])
-            vectors.mark_failed(connection, [chunk_id for chunk_id, key, _ in batch if key not in found])
-        return True
+            if _is_newest(connection, row):
+                vectors.mark_failed(connection, [chunk_id for chunk_id, key, _ in batch if key not in found])
+                return True
+        return bool(found)
 
     def _look_up(
         self, embedder: Embedder, texts: Mapping[str, str], embed: Callable[[Embedder, Mapping[str, str]], _Vectors]
     ) -> _Vectors:
         """Vectors of `texts` (key -> text), from the cache or else by `embed`, and then kept."""
-        found = self._cache.get_many(embedder.fingerprint, list(texts))
+        found = _list_units(self._cache.get_many(embedder.fingerprint, list(texts)), embedder)
         missing = {key: text for key, text in texts.items() if key not in found}
         if missing:
-            fresh = embed(embedder, missing)
+            fresh = _list_units(embed(embedder, missing), embedder)
             self._cache.put_many(embedder.fingerprint, fresh.items())
             found |= fresh
         return found
+
+
+def _list_units(found: _Vectors, embedder: Embedder) -> _Vectors:
+    """Return the vectors that can be used: a service, or a damaged cache, may give any."""
+    return {key: vector for key, vector in found.items() if is_unit(vector, embedder.dimension)}
 
 
 def _embed(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
@@ -256,26 +272,34 @@ def _embed_what_passes(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors
     """Like `_embed`, but when a batch is refused, one text may be to blame: then they go one by one."""
     try:
         return _embed(embedder, texts)
+    except EmbeddingServiceError:
+        raise
     except EmbeddingError:
         if len(texts) == 1:
             raise
     fresh: _Vectors = {}
-    for key, text in texts.items():
+    for tried, (key, text) in enumerate(texts.items(), 1):
         try:
             fresh |= _embed(embedder, {key: text})
+        except EmbeddingServiceError:
+            raise
         except EmbeddingError:
-            if not fresh:  # nothing goes through: the service is down, the text is not to blame
+            if not fresh and tried >= min(len(texts), MAX_REFUSED):  # the texts are not to blame
                 raise
     return fresh
 
 
 def _activate(connection: IndexConnection) -> None:
-    """Let the newest vectors take over once none is missing."""
+    """Let the newest vectors take over once none is missing but those that the service failed to give."""
     rows = vectors.list_embedders(connection)
     if rows and (len(rows) > 1 or not rows[-1].active):
         with connection.transaction():
-            if not vectors.count_pending(connection):
+            if not vectors.list_pending(connection, 1):
                 vectors.activate_newest(connection)
+
+
+def _is_newest(connection: IndexConnection, row: EmbedderRow) -> bool:
+    return vectors.list_embedders(connection)[-1].embedder_id == row.embedder_id
 
 
 def _open_former(row: EmbedderRow) -> Embedder | None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from loopback import LoopbackServer
 
-from quaid.embed import open_embedder
-from quaid.errors import EmbeddingError
+from quaid.embed import is_unit, open_embedder
+from quaid.errors import EmbeddingError, EmbeddingServiceError
 from quaid.settings import EmbeddingSettings
 
 
@@ -23,13 +23,17 @@ class Service:
         self.requests = []
         self.script = []
         self.dimension = 4
-        self.reverse = False
+        self.delay_s = 0.0
+        self.hangs = threading.Event()
+        self.hangs.set()
         service = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 service.requests.append((self.path, body, dict(self.headers)))
+                service.hangs.wait()
+                time.sleep(service.delay_s)
                 status, answer, headers = service.script.pop(0) if service.script else (200, service.answer(body), {})
                 content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
                 self.send_response(status)
@@ -64,6 +68,7 @@ class Service:
 def service():
     running = Service()
     yield running
+    running.hangs.set()
     running.server.shutdown()
     running.server.server_close()
 
@@ -170,7 +175,7 @@ def test_a_service_that_stays_broken_is_given_up(service, provider):
 def test_garbage_is_one_clear_sentence(service, provider, answer):
     service.script = [(200, answer, {})]
     with pytest.raises(EmbeddingError, match=rf"{provider} at {service.url}.*answered"):
-        open_service(service, provider, dimensions=2).embed(["text"])
+        open_service(service, provider, dimensions=2).embed_query("text")
 
 
 @both
@@ -186,7 +191,47 @@ def test_infinite_numbers_are_refused(service, provider):
     answer = '{"data": [{"index": 0, "embedding": [1e999, 1]}], "embeddings": [[1e999, 1]]}'
     service.script = [(200, answer, {})]
     with pytest.raises(EmbeddingError, match="finite"):
-        open_service(service, provider, dimensions=2).embed(["text"])
+        open_service(service, provider, dimensions=2).embed_query("text")
+
+
+BAD_VECTORS = {
+    "zero": [0.0, 0.0], "nested": [[1.0, 2.0]], "short": [1.0], "long": [1.0, 2.0, 3.0], "empty": [], "null": None,
+    "infinite": [1e999, 1.0], "nulls": [None, 1.0], "tiny": [1e-320, 0.0], "huge": [1e300, 1e300], "text": "abc",
+    "number": 1.0, "object": {"a": 1}, "of huge integers": [10**400, 1], "not a number": [float("nan"), 1.0],
+}  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("kind", BAD_VECTORS)
+def test_one_bad_vector_costs_its_text_alone(service, provider, kind):
+    rows = [[3.0, 4.0], BAD_VECTORS[kind], [4.0, 3.0]]
+    data = [{"index": place, "embedding": row} for place, row in enumerate(rows)]
+    service.script = [(200, {"data": data, "embeddings": rows}, {})]
+    vectors = open_service(service, provider, dimensions=2).embed(["one", "two", "three"])
+    assert np.allclose(vectors[[0, 2]], [[0.6, 0.8], [0.8, 0.6]])
+    assert np.isnan(vectors[1]).all()
+    assert [is_unit(row.tobytes(), 2) for row in vectors] == [True, False, True]
+
+
+@both
+def test_nothing_but_bad_vectors_is_an_error(service, provider):
+    rows = [[0.0, 0.0]] * 2
+    data = [{"index": place, "embedding": row} for place, row in enumerate(rows)]
+    service.script = [(200, {"data": data, "embeddings": rows}, {})]
+    with pytest.raises(EmbeddingError, match="finite"):
+        open_service(service, provider, dimensions=2).embed(["one", "two"])
+
+
+@both
+@pytest.mark.parametrize("kind", ["nested", "empty", "null", "text", "number", "object"])
+def test_a_bad_vector_is_no_dimension(service, provider, kind):
+    row = BAD_VECTORS[kind]
+    service.script = [(200, {"data": [{"index": 0, "embedding": row}], "embeddings": [row]}, {})]
+    embedder = open_service(service, provider)
+    if kind != "nested":
+        with pytest.raises(EmbeddingError, match="not a list of vectors"):
+            embedder.fingerprint  # noqa: B018 - it is asked for
+        assert embedder.dimension == 4
 
 
 @both
@@ -197,6 +242,36 @@ def test_connection_refused_fails_soon_and_says_whom(service, provider):
     with pytest.raises(EmbeddingError, match=f"{service.url}.*could not be reached"):
         open_service(service, provider, dimensions=4).embed_query("text")
     assert time.monotonic() - began < 2
+
+
+@both
+def test_a_service_that_hangs_is_waited_for_briefly_and_left_alone_for_a_while(service, provider, monkeypatch):
+    monkeypatch.setattr("quaid.embed.wire.QUESTION_WAIT_S", 0.2)
+    service.hangs.clear()
+    with pytest.raises(EmbeddingServiceError, match=r"did not answer in 0\.2 s"):
+        open_service(service, provider, dimensions=4).embed_query("text")
+    asked = len(service.requests)
+    service.hangs.set()
+    later = open_service(service, provider, dimensions=4)  # as another process does
+    with pytest.raises(EmbeddingServiceError, match=r"did not answer in 0\.2 s"):
+        later.embed_query("text")
+    assert len(service.requests) == asked
+    assert open_service(service, provider, dimensions=4, model="other").embed_query("text").shape == (4,)
+    monkeypatch.setattr("quaid.embed.wire.PAUSE_S", 0.0)
+    assert later.embed_query("text").shape == (4,)
+    monkeypatch.undo()
+    assert later.embed_query("text").shape == (4,)  # it answers: the failure is forgotten
+
+
+@both
+def test_what_nobody_waits_for_may_take_longer(service, provider, monkeypatch):
+    monkeypatch.setattr("quaid.embed.wire.QUESTION_WAIT_S", 0.1)
+    embedder = open_service(service, provider, dimensions=4)
+    service.delay_s = 0.4
+    with pytest.raises(EmbeddingServiceError):
+        embedder.embed(["text"])
+    embedder.is_patient = True
+    assert embedder.embed(["text"]).shape == (1, 4)
 
 
 def test_a_missing_ollama_model_names_the_command(service):

@@ -600,3 +600,37 @@ def test_a_reader_notices_that_the_file_was_replaced(tmp_path):
     path.unlink()
     assert reader.open() is None
     reader.close()
+
+
+def test_what_is_embedded_next_is_what_was_asked_for_then_the_newest_then_a_fair_sample(index):
+    for n in range(40):
+        put(index, f"facts/{n}.md", fact(f"fact number {n}", note_id=f"id{n}"))
+    put(index, "episodes/talk.md", "---\ntype: episode\nsession: s\n---\n**Maya**: one ^t1\n\n**Tom**: two ^t2\n")
+    put(index, "facts/new.md", fact("the newest of all", note_id="new"))
+    paths = dict(index.execute("SELECT chunk_id, path FROM chunks JOIN documents USING (doc_id)"))
+    first = [paths[chunk_id] for chunk_id, _, _ in vectors.list_pending(index, 16, ["id3", "talk#t2", "id17", "gone"])]
+    assert sorted(first[:4]) == ["episodes/talk.md", "episodes/talk.md", "facts/17.md", "facts/3.md"]
+    assert first[4] == "facts/new.md"
+    every = vectors.list_pending(index, 1_000)
+    assert len(every) == len({chunk_id for chunk_id, _, _ in every}) == 43
+    numbers = [int(path[6:-3]) for path in first[6:] if path[6:-3].isdigit()]
+    assert numbers not in (sorted(numbers), sorted(numbers, reverse=True))
+    keys = [key for _, key, _ in vectors.list_pending(index, 7)]
+    assert keys == sorted(keys)  # less than one in `NEWEST`
+
+
+@pytest.mark.parametrize("bad", [np.zeros(DIMENSION), np.full(DIMENSION, np.nan), np.full(DIMENSION, np.inf)])
+def test_a_vector_without_a_direction_is_no_hit(index, bad):
+    for n in range(5):
+        put(index, f"facts/{n}.md", fact(f"fact number {n}", note_id=f"id{n}"))
+    row = vectors.use_embedder(index, "model-a", DIMENSION, {})
+    pending = sorted(vectors.list_pending(index, 10))
+    blobs = [bad.astype("<f4").tobytes(), *(vector_of(text) for _, _, text in pending[1:])]
+    vectors.insert(index, row, [(i, key, blob) for (i, key, _), blob in zip(pending, blobs, strict=True)])
+    query = np.frombuffer(vector_of("anything"), "<f4")
+    sound = {i for i, _, _ in pending[1:]}
+    assert {i for i, _ in vectors.search(index, row, query.tobytes(), 10)} == sound
+    matrix = VectorMatrix()
+    for asked in (query, query + 0, query + 0):  # the first goes to the index, the others are answered in memory
+        assert {i for i, _ in matrix.search(index, row, asked, 10)} == sound
+        assert matrix.cosines(index, row, asked, [i for i, _, _ in pending]).keys() == sound

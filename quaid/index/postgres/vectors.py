@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from quaid.index.port import EmbedderRow
@@ -73,7 +74,8 @@ class PgVectors:
             f"SELECT chunk_id, {which} ORDER BY distance LIMIT :limit",
             {"query": query, "limit": limit, "allowed": allowed},
         )
-        found = [(int(chunk_id), 1.0 - float(distance)) for chunk_id, distance in rows]
+        # The distance of a vector that is zero is NaN.
+        found = [(int(chunk_id), 1.0 - float(distance)) for chunk_id, distance in rows if not isnan(distance)]
         return sorted(found, key=lambda one: (-one[1], one[0]))
 
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:

@@ -66,7 +66,8 @@ class Vec0:
             f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH :query AND k = :limit {within}",
             {"query": query, "limit": min(limit, _MAX_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
         )
-        return [(int(found[0]), 1.0 - float(found[1])) for found in rows]
+        # The distance of a vector that is zero or not finite is null.
+        return [(int(found[0]), 1.0 - float(found[1])) for found in rows if found[1] is not None]
 
     def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
         ask = f"SELECT embedding FROM {row.table} WHERE rowid = ?"
