@@ -28,6 +28,11 @@ class EmbeddingService:
         self.requests: list[tuple[str, int]] = []
         self.allowed = 10**9
         self.refuse_models: set[str] = set()
+        self.bad: dict[str, object] = {}
+        """What is given as the vector of a text that has the word."""
+        self.answers = threading.Event()
+        """Cleared, it hangs: it takes requests and says nothing."""
+        self.answers.set()
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -36,7 +41,8 @@ class EmbeddingService:
                 if len(service.requests) > service.allowed or body["model"] in service.refuse_models:
                     self.send_error(400, "out of order")
                     return
-                rows = [{"index": i, "embedding": embed(body["model"], t)} for i, t in enumerate(body["input"])]
+                service.answers.wait()
+                rows = [{"index": i, "embedding": service.embed(body["model"], t)} for i, t in enumerate(body["input"])]
                 data = json.dumps({"data": rows}).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(data)))
@@ -56,7 +62,11 @@ class EmbeddingService:
         named = {"PROVIDER": "openai", "URL": url, "MODEL": model}
         return {f"QUAID_EMBEDDING_{name}": value for name, value in named.items()}
 
+    def embed(self, model: str, text: str) -> object:
+        return next((vector for word, vector in self.bad.items() if word in text), embed(model, text))
+
     def stop(self) -> None:
+        self.answers.set()
         self._server.shutdown()
         self._server.server_close()
 
