@@ -337,7 +337,7 @@ class EmbeddingError(QuaidError):
 
 
 class EmbeddingServiceError(EmbeddingError):
-    """The embedding service is down or overloaded: no text is to blame."""
+    """The embedding service is down, overloaded or set wrongly: no text is to blame."""
 
 
 class ModelError(QuaidError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quaid.embed.wire import RemoteEmbedder
-from quaid.errors import EmbeddingError
+from quaid.errors import EmbeddingServiceError
 from quaid.settings import EmbeddingSettings
 
 _DEFAULT_URL = "https://api.openai.com/v1"
@@ -24,7 +24,7 @@ class OpenAIEmbedder(RemoteEmbedder):
 
     def headers(self) -> dict[str, str]:
         if not self.key and self.base_url == _DEFAULT_URL:
-            raise EmbeddingError(
+            raise EmbeddingServiceError(
                 f"OpenAI needs a key and {self.key_env} is not set. Put your key in that environment variable, "
                 'or embed on this machine: embedding.provider = "local"'
             )

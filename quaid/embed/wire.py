@@ -27,6 +27,8 @@ _BATCH_TEXTS = 64
 _BATCH_CHARACTERS = 100_000
 QUESTION_WAIT_S, FURTHER_WAIT_S = 2.0, 0.25
 """Seconds that a caller waits for the vector of one text, and for each further one in the same request."""
+_OF_A_TEXT = frozenset({400, 413, 422})
+"""What a service answers that takes others: a text is too long for it, say."""
 PAUSE_S = 30.0
 """A service that failed is not called again for this long, by any process."""
 
@@ -147,7 +149,10 @@ class RemoteEmbedder(Service, ABC):
             raise self._down(str(error)) from error
         if response.status != 200:
             refusal = str(self.refusal(response, self.model))
-            raise self._down(refusal) if response.status == 429 or response.status >= 500 else EmbeddingError(refusal)
+            if response.status in _OF_A_TEXT:
+                raise EmbeddingError(refusal)
+            is_down = response.status == 429 or response.status >= 500
+            raise self._down(refusal) if is_down else EmbeddingServiceError(refusal)
         self._failure_path().unlink(missing_ok=True)
         try:
             rows = list(self.vectors(json.loads(response.body)))

@@ -270,22 +270,17 @@ def _embed(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
 
 def _embed_what_passes(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
     """Like `_embed`, but when a batch is refused, one text may be to blame: then they go one by one."""
+    fresh: _Vectors = {}
     try:
         return _embed(embedder, texts)
     except EmbeddingServiceError:
         raise
     except EmbeddingError:
-        if len(texts) == 1:
-            raise
-    fresh: _Vectors = {}
-    for tried, (key, text) in enumerate(texts.items(), 1):
-        try:
-            fresh |= _embed(embedder, {key: text})
-        except EmbeddingServiceError:
-            raise
-        except EmbeddingError:
-            if not fresh and tried >= min(len(texts), MAX_REFUSED):  # the texts are not to blame
-                raise
+        if len(texts) > 1:
+            for place, text in enumerate(texts.items()):
+                fresh |= _embed_what_passes(embedder, dict([text]))
+                if not fresh and place + 1 >= min(len(texts), MAX_REFUSED):  # the texts are not to blame
+                    raise
     return fresh
 
 
