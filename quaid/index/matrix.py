@@ -82,22 +82,6 @@ def multiply_with_numpy(numbers: npt.NDArray[np.uint8], matrix: npt.NDArray[np.i
     return found
 
 
-def _find_tops(floats: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the largest number of each vector, without its sign."""
-    import numpy as np
-
-    tops: npt.NDArray[np.float32] = np.abs(floats).max(axis=1, initial=0.0)
-    return tops
-
-
-def _is_sound(tops: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    """Return which vectors have a direction: not those that are zero or not finite."""
-    import numpy as np
-
-    sound: npt.NDArray[np.bool_] = (tops > 0) & (tops < np.inf)
-    return sound
-
-
 class VectorMatrix:
     """The vectors of one index, kept up to date with it. `open_multiply` is called with the second question; it may
     know a quicker way than numpy's.
@@ -168,9 +152,8 @@ class VectorMatrix:
 
         if self._upper is None:
             blobs = connection.vectors.get(row, chunk_ids)
-            floats = np.frombuffer(b"".join(blobs.values()), "<f4").reshape(-1, row.dimension)
-            sound = _is_sound(_find_tops(floats))
-            return np.array([*blobs], np.int64)[sound].tolist(), floats[sound]
+            held = {chunk_id: np.frombuffer(blob, "<f4") for chunk_id, blob in blobs.items()}
+            return list(held), np.stack([*held.values()]) if held else np.empty((0, row.dimension), np.float32)
         ids, rows = self._held(np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
         return ids.tolist(), self._exactly(rows)
 
@@ -296,11 +279,8 @@ class VectorMatrix:
     def _add(self, chunk_ids: npt.NDArray[np.int64], floats: npt.NDArray[np.float32]) -> None:
         import numpy as np
 
-        tops = _find_tops(floats)
-        if not (sound := _is_sound(tops)).all():
-            chunk_ids, floats, tops = chunk_ids[sound], floats[sound], tops[sound]
         rows = slice(self._used, self._used + len(chunk_ids))
-        scales = np.maximum(tops, np.finfo(np.float32).tiny) / _STEPS
+        scales = np.maximum(np.abs(floats).max(axis=1, initial=0.0), np.finfo(np.float32).tiny) / _STEPS
         numbers = np.rint(floats / scales[:, None]).astype(np.int16)
         upper = (numbers + _UPPER // 2) >> 8
         lower = numbers - (upper << 8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quaid.index import documents, graph
+from quaid.index import documents, fulltext, graph
 from quaid.index.documents import Candidate
 from quaid.model import Kind, note_name
 from quaid.recall import fusion, retrieval
@@ -14,6 +14,7 @@ from quaid.recall.features import Features, Pool, features_off, normalise, score
 from quaid.recall.options import of_kinds
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.recall.talks import Talk, read_talks
+from quaid.text.words import find_words
 
 MAX_FUSED = 120
 """Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/recall.md)."""
@@ -22,6 +23,8 @@ MAX_NEIGHBOURED = 60
 """The number of best turns whose neighbours are added: an answer often has no word of its question."""
 MAX_CITING = 80
 """The number of facts that raise the turns they cite, and of turns that raise the facts that cite them."""
+MAX_NAMED = 3
+"""The number of properties that a hit names."""
 MAX_SESSIONS = 3
 """The number of best sessions whose facts are added."""
 MAX_SESSION_FACTS = 30
@@ -71,6 +74,7 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
     best = _best(fused, request)
     with request.trace.stage("fetch") as noted:
         candidates = documents.fetch_candidates(request.connection, best, request.scope)
+        _name_properties(request, candidates)
         noted["found"] = len(candidates)
     if request.options.keyword_only:
         return CandidateSet(candidates, {i: fused.get(i, 0.0) for i in candidates})
@@ -102,6 +106,16 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
                 scores[chunk_id] *= BARE_NAME
         noted["candidates"] = len(candidates)
     return CandidateSet(candidates, scores, features, shares)
+
+
+def _name_properties(request: SearchRequest, candidates: dict[int, Candidate]) -> None:
+    """Let the opening of an own note show the properties that have words of the question which it has not."""
+    openings = [each.chunk_id for each in candidates.values() if each.kind == Kind.NOTE and each.ordinal == 0]
+    for chunk_id, found in fulltext.list_properties(request.connection, openings).items() if openings else ():
+        candidate = candidates[chunk_id]
+        words = set(request.query.words).difference(find_words(f"{candidate.title} {candidate.text}"))
+        if named := [line for line in found if not words.isdisjoint(find_words(line))]:
+            candidates[chunk_id] = candidate._replace(text=f"{candidate.text} ({'; '.join(named[:MAX_NAMED])})")
 
 
 def _best(fused: Mapping[int, float], request: SearchRequest) -> list[int]:

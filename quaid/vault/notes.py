@@ -10,6 +10,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import PurePosixPath
@@ -377,17 +378,10 @@ def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Field
 
 
 def _shape_own(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
-    """By heading; the properties are a piece of their own, so that an answer shows them."""
-    text, chunks = _shape_by_heading(body, stem, names, fields)
-    said = properties.describe(fields.all)
-    if not said:
-        return text, chunks
-    title = fields.text("title") or fields.text("label") or stem
-    kept = chunks if body.strip() else ()
-    pieces = markdown.split_text(said[: 2 * markdown.CHUNK_CHARS])
-    return text, (
-        *kept, *(Chunk(i, piece, title, chunks[0].keywords) for i, piece in enumerate(pieces, len(kept)))
-    )  # fmt: skip
+    """By heading; the properties are keywords of the opening, each on a line: searched, not embedded."""
+    text, (opening, *others) = _shape_by_heading(body, stem, names, fields)
+    said = properties.describe(fields.all)[: 2 * markdown.CHUNK_CHARS]
+    return text, (replace(opening, keywords=f"{opening.keywords}\n{said}") if said else opening, *others)
 
 
 def _shape_title(_body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:

@@ -26,13 +26,13 @@ _NOT_WORD = re.compile(r"\W+")
 
 
 def describe(fields: Mapping[str, Any]) -> str:
-    """Return the properties as `key: value, value; key: value`, bounded in number and length."""
+    """Return the properties as lines of `key: value, value`, bounded in number and length."""
     found = []
     for key, value in islice(fields.items(), MAX_PROPERTIES):
         said = ", ".join(filter(None, (_plain(text) for text in _bounded(value))))
         if said and key.casefold() not in _NAMING | _LOOKS:
             found.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {said[:MAX_VALUE_CHARS]}")
-    return "; ".join(found)
+    return "\n".join(found)
 
 
 def edges(fields: Mapping[str, Any], subject: str) -> Iterator[Edge]:

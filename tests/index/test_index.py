@@ -627,10 +627,5 @@ def test_a_vector_without_a_direction_is_no_hit(index, bad):
     pending = sorted(vectors.list_pending(index, 10))
     blobs = [bad.astype("<f4").tobytes(), *(vector_of(text) for _, _, text in pending[1:])]
     vectors.insert(index, row, [(i, key, blob) for (i, key, _), blob in zip(pending, blobs, strict=True)])
-    query = np.frombuffer(vector_of("anything"), "<f4")
-    sound = {i for i, _, _ in pending[1:]}
-    assert {i for i, _ in vectors.search(index, row, query.tobytes(), 10)} == sound
-    matrix = VectorMatrix()
-    for asked in (query, query + 0, query + 0):  # the first goes to the index, the others are answered in memory
-        assert {i for i, _ in matrix.search(index, row, asked, 10)} == sound
-        assert matrix.cosines(index, row, asked, [i for i, _, _ in pending]).keys() == sound
+    found = vectors.search(index, row, vector_of("anything"), 10)
+    assert {i for i, _ in found} == {i for i, _, _ in pending[1:]}

@@ -13,6 +13,7 @@ from quaid.agents.session_context import read_context
 from quaid.cli.main import main
 from quaid.docs.registrar import NewProject
 from quaid.errors import BadInputError, ModelError, NotOursError
+from quaid.index import vectors
 from quaid.janitor import questions
 from quaid.model import Edge, Kind
 from quaid.vault.clashes import check_folder, choose_folder, list_clashes
@@ -282,6 +283,41 @@ def test_properties_are_searched_and_linked(unmanaged, tmp_path):
         assert edges == [
             ("read_with", "Jo"), ("read_with", "Tom"), ("reviewer", "Anna Kowalski"), ("up", "Library"),
         ]  # fmt: skip
+        assert_verified(memory)
+
+
+CARDS = {
+    "Daily/2021-12-25.md": "---\ndate: 2021-12-25\n---\n",
+    "Books/Dispossessed.md": "---\nauthor: Ursula Le Guin\nstatus: done\n---\n# Notes\n\nTwo worlds.\n\n# Later\n\nA wall.\n",
+    "People/Anna.md": "---\nphone: 0151 2345\nemployer: Blue Current\n---\n",
+    "Plain.md": "Nothing but text.\n",
+}  # fmt: skip
+
+
+def test_properties_are_not_embedded(unmanaged, tmp_path):
+    bare = {path: text.split("---\n")[-1] for path, text in CARDS.items()}
+    vaults = [adopt(tmp_path / name, notes) for name, notes in (("with", CARDS), ("without", bare))]
+    embedded = []
+    for vault in vaults:
+        with vault.memory() as memory:
+            memory.sync()
+            embedded.append(sorted(text for _, _, text in vectors.list_pending(memory.index(), 100)))
+    assert embedded[0] == embedded[1]
+
+
+def test_a_hit_by_a_property_shows_the_note_and_names_the_property(unmanaged, tmp_path):
+    vault = adopt(tmp_path / "vault", CARDS)
+    expected = {
+        "books by Le Guin": "Two worlds. (author: Ursula Le Guin)",
+        "what is Anna's phone": "Anna (phone: 0151 2345)",
+        "who works at Blue Current?": "Anna (employer: Blue Current)",
+        "Two worlds": "Two worlds.",
+        "date 2021-12-25": "2021-12-25 (date: 2021-12-25)",
+    }
+    with vault.memory() as memory:
+        for question, text in expected.items():
+            assert memory.recall(question).hits[0].text == text
+            assert memory.search(question).hits[0].text == text
         assert_verified(memory)
 
 

@@ -223,7 +223,8 @@ def test_the_head_of_an_own_note_may_be_toml():
     note = notes.parse_note("posts/a.md", f"{head}Boskoop on M9.\r\n".encode())
     assert (note.title, note.created, note.problems) == ("Grafting apples", "2023-02-11", ())
     assert note.edges == (Edge("a", "author", "Ida"),)
-    assert [chunk.text for chunk in note.chunks] == ["Boskoop on M9.", "date: 2023-02-11; author: Ida; draft: true"]
+    assert [chunk.text for chunk in note.chunks] == ["Boskoop on M9."]
+    assert note.chunks[0].keywords.splitlines()[1:] == ["date: 2023-02-11", "author: Ida", "draft: true"]
 
 
 def test_a_broken_toml_head_is_said_and_stays_searchable():
@@ -237,7 +238,8 @@ def test_an_own_note_may_begin_with_page_properties():
     note = notes.parse_note("pages/Nadia Petrov.md", f"{head}- drinks:: rooibos\n".encode())
     assert note.names == ("Nadia Petrov", "Nadia", "N. Petrov")
     assert note.edges == (Edge("Nadia Petrov", "employer", "Blue Current"),)
-    assert [chunk.text for chunk in note.chunks] == ["drinks:: rooibos", "type: person; employer: Blue Current"]
+    assert [chunk.text for chunk in note.chunks] == ["drinks:: rooibos"]
+    assert note.chunks[0].keywords.splitlines()[1:] == ["type: person", "employer: Blue Current"]
 
 
 @pytest.mark.parametrize("text", ["a::b\n", "std::vector is a list\n", "+++ this is a diff\n", "at 10:: then\n"])
