@@ -59,7 +59,7 @@ class Embedder(Protocol):
         """The cosine from which a text answers a question without having a word of it, under this model."""
 
     is_patient: bool
-    """Whether a service may take as long as `timeout_s` allows, and is called though it failed a moment ago."""
+    """Whether `embed` lets a service take `timeout_s`, and calls one that failed a moment ago."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors, float32 [n, dimension], of `texts`, in their order; n may be 0. A vector that a service

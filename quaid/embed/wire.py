@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 from abc import ABC, abstractmethod
@@ -87,10 +88,10 @@ class RemoteEmbedder(Service, ABC):
         start, characters = 0, 0
         for end, text in enumerate(texts):
             if end > start and (end - start >= _BATCH_TEXTS or characters + len(text) > _BATCH_CHARACTERS):
-                rows += self._ask(texts[start:end])
+                rows += self._ask(texts[start:end], is_patient=self.is_patient)
                 start, characters = end, 0
             characters += len(text)
-        rows += self._ask(texts[start:])
+        rows += self._ask(texts[start:], is_patient=self.is_patient)
         return self._as_array(rows)
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
@@ -99,7 +100,7 @@ class RemoteEmbedder(Service, ABC):
         Raises:
             EmbeddingError: as for `embed`, and where the vector cannot be used.
         """
-        vector: npt.NDArray[np.float32] = self.embed([text])[0]
+        vector: npt.NDArray[np.float32] = self._as_array(self._ask([text], is_patient=False))[0]
         if not is_unit(vector.tobytes(), self.dimension):
             raise self._unusable()
         return vector
@@ -107,19 +108,16 @@ class RemoteEmbedder(Service, ABC):
     def _as_array(self, rows: Sequence[Any]) -> npt.NDArray[np.float32]:
         import numpy as np
 
-        vectors = np.full((len(rows), self.dimension), np.nan)
-        lengths = set()
-        for place, row in enumerate(rows):
-            numbers = _read_numbers(row)
-            lengths.add(len(numbers))
-            if len(numbers) == self.dimension:
-                vectors[place] = numbers
+        numbers = [_read_numbers(row) for row in rows]
+        lengths = {len(each) for each in numbers}
         if self.dimension not in lengths and (wrong := max(lengths)):
             self._dimension_path().unlink(missing_ok=True)
             raise self._failure(
                 f"answered vectors of {wrong} numbers where {self.dimension} were expected. Set "
                 "embedding.dimensions to what the model gives, or to 0 and run: quaid reindex"
             )
+        nothing = np.full(self.dimension, np.nan)
+        vectors = np.array([each if len(each) == self.dimension else nothing for each in numbers])
         with np.errstate(all="ignore"):
             norms = np.linalg.norm(vectors, axis=1, keepdims=True)
             vectors /= np.where((norms > 0) & (norms < np.inf), norms, np.nan)
@@ -127,10 +125,8 @@ class RemoteEmbedder(Service, ABC):
             raise self._unusable()
         return vectors.astype(np.float32)
 
-    def _ask(self, texts: Sequence[str]) -> list[Any]:
+    def _ask(self, texts: Sequence[str], *, is_patient: bool) -> list[Any]:
         """Return what the service gives as the vectors of `texts`, unchecked."""
-        if not self.is_patient and (failure := self._read_failure()):
-            raise EmbeddingServiceError(failure)
         if self.goes_to:
             texts = [admit(text).text for text in texts]
         # JSON carries no lone surrogate, and some services refuse an empty text.
@@ -138,47 +134,40 @@ class RemoteEmbedder(Service, ABC):
         body: dict[str, Any] = {"model": self.model, "input": texts, **self.options}
         if self._settings.dimensions:
             body["dimensions"] = self._settings.dimensions
-        timeout_s = self._settings.timeout_s
-        if not self.is_patient:
-            timeout_s = min(timeout_s, QUESTION_WAIT_S + FURTHER_WAIT_S * (len(texts) - 1))
+        answer = self._call(body, math.inf if is_patient else QUESTION_WAIT_S + FURTHER_WAIT_S * (len(texts) - 1))
         try:
-            response = self.ask(body, time.monotonic() + timeout_s)
-        except TimeoutError as error:
-            raise self._down(f"{self.where} did not answer in {timeout_s:g} s. Is the service running?") from error
-        except ServiceError as error:
-            raise self._down(str(error)) from error
-        if response.status != 200:
-            refusal = str(self.refusal(response, self.model))
-            if response.status in _OF_A_TEXT:
-                raise EmbeddingError(refusal)
-            is_down = response.status == 429 or response.status >= 500
-            raise self._down(refusal) if is_down else EmbeddingServiceError(refusal)
-        self._failure_path().unlink(missing_ok=True)
-        try:
-            rows = list(self.vectors(json.loads(response.body)))
+            rows = list(self.vectors(json.loads(answer)))
         except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
             raise self._garbled() from error
         if len(rows) != len(texts):
             raise self._failure(f"answered {len(rows)} vectors for {len(texts)} texts. Is embedding.url right?")
         return rows
 
-    def _down(self, failure: str) -> EmbeddingServiceError:
-        """Return the error, after a note for all processes that the service failed."""
+    def _call(self, body: Mapping[str, Any], wait_s: float) -> bytes:
+        """Return the answer to `body`. A service that failed is called again after a pause only, or if nobody waits."""
+        path = self._dimension_path().with_suffix(".failed")
+        timeout_s = min(self._settings.timeout_s, wait_s)
+        with suppress(OSError):
+            if wait_s < math.inf and 0 <= time.time() - path.stat().st_mtime < PAUSE_S:
+                raise EmbeddingServiceError(path.read_text(encoding="utf-8"))
+        try:
+            response = self.ask(body, time.monotonic() + timeout_s)
+            failure = "" if response.status == 200 else str(self.refusal(response, self.model))
+            if response.status in _OF_A_TEXT:
+                raise EmbeddingError(failure)
+        except TimeoutError:
+            failure = f"{self.where} did not answer in {timeout_s:g} s. Is the service running?"
+        except ServiceError as error:
+            failure = str(error)
         with suppress(OSError):  # not noted: the next call waits again
-            self._failure_path().parent.mkdir(parents=True, exist_ok=True)
-            self._failure_path().write_text(failure, encoding="utf-8")
-        return EmbeddingServiceError(failure)
-
-    def _read_failure(self) -> str:
-        """Return why the service failed within the last seconds; empty if it did not."""
-        with suppress(OSError, ValueError):
-            path = self._failure_path()
-            if 0 <= time.time() - path.stat().st_mtime < PAUSE_S:
-                return path.read_text(encoding="utf-8")
-        return ""
-
-    def _failure_path(self) -> Path:
-        return self._dimension_path().with_suffix(".failed")
+            if not failure:
+                path.unlink(missing_ok=True)
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(failure, encoding="utf-8")
+        if failure:
+            raise EmbeddingServiceError(failure)
+        return response.body
 
     def _failure(self, what: str) -> EmbeddingError:
         return EmbeddingError(f"{self.where} {what}")
@@ -201,7 +190,7 @@ class RemoteEmbedder(Service, ABC):
 
     def _ask_dimension(self) -> int:
         """Return the length of a vector that is asked for, and keep it for later processes."""
-        dimension = len(_read_numbers(self._ask(["dimension"])[0]))
+        dimension = len(_read_numbers(self._ask(["dimension"], is_patient=self.is_patient)[0]))
         if not dimension:
             raise self._garbled()
         path = self._dimension_path()

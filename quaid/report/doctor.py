@@ -219,7 +219,8 @@ def check_embedding(memory: Memory) -> Outcome:
     if embedder is None:
         return "ok", "Not tried: no embedding model"
     started = time.perf_counter()
-    vector = embedder.embed_query("Does embedding work?")
+    embedder.is_patient = True  # what failed a moment ago may be repaired
+    vector = embedder.embed(["Does embedding work?"])[0]
     took_ms = (time.perf_counter() - started) * 1000
     return "ok", f"A vector of {len(vector)} numbers in {took_ms:.0f} ms, loading included"
 

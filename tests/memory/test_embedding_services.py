@@ -83,6 +83,7 @@ def test_a_service_that_hangs_is_waited_for_once(vault: Vault, service: Embeddin
     asked = len(service.requests)
     for question in ("where is the lantern", "lantern", "porch"):
         with vault.memory() as memory:
+            memory.sync()  # nobody waits for it, and it asks for nothing
             answer = memory.recall(question)
         assert answer.hits[0].text == "the lantern is on the porch"
         assert "vectors" in answer.degraded
