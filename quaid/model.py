@@ -20,8 +20,8 @@ ENTITY_TYPES = ("person", "place", "organization", "project", "event", "pet", "c
 CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")
 
 
-CONFLICT_PROBLEM = "a merge conflict is not resolved; both sides are searchable"
-"""What is said in `Note.problems` of a note with the marks of a merge conflict in it."""
+CONFLICT_PROBLEM = "it has the marks of a merge conflict; whether git knows of one says: quaid conflicts"
+"""The sentence in `Note.problems` for marks of a merge conflict that are not in code."""
 
 
 class Kind(StrEnum):

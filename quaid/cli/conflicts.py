@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quaid.cli.invocation import Invocation, check_one_of
 from quaid.cli.terminal import columns, count
-from quaid.errors import BadInputError, NoteNotFoundError, UsageError
+from quaid.errors import BadInputError, UsageError
 from quaid.history import unmerged
-from quaid.index import documents
+from quaid.history.unmerged import Unmerged
+from quaid.index.references import resolve_one
 from quaid.model import note_name
 from quaid.vault import files
 from quaid.vault.merging import markers
 from quaid.vault.merging.texts import merge_note
 
 if TYPE_CHECKING:
-    from quaid.history.unmerged import Unmerged
     from quaid.memory import Memory
     from quaid.vault.merging.markers import Side
-
-_REMOVED = {True: "removed here, changed there", False: "changed here, removed there"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Conflict:
-    """A note that a merge could not solve. `left` is None where the merge was committed with its marks."""
-
-    path: str
-    what: str
-    left: Unmerged | None
 
 
 def run_conflicts(
@@ -58,11 +46,15 @@ def run_conflicts(
     if (settle is None) != (ref is None):
         raise UsageError("--settle needs a SIDE and a REF. Try: quaid conflicts --settle both REF")
     with invocation.open() as memory:
-        found = _list_conflicts(memory)
+        found = unmerged.list_conflicts(memory.root)
         settled: list[str] = []
         meant = [one for one in found if ref in {"all", one.path, note_name(one.path), one.path.rpartition("/")[2]}]
         if ref not in {None, "all"} and not meant:
-            raise NoteNotFoundError(str(ref))
+            path = resolve_one(memory.index(), str(ref)).document.path
+            raise BadInputError(
+                f"{path} is not in conflict: git knows of no merge that it left, so marks in it are text. "
+                "Remove them in an editor if they should not be there."
+            )
         for conflict in meant:
             _settle(memory, conflict, next(side for side in markers.SIDES if side == settle))
             settled.append(conflict.path)
@@ -70,52 +62,47 @@ def run_conflicts(
         operation = unmerged.operation(memory.root)
     shape = {
         "settled": settled,
-        "conflicts": [{"path": conflict.path, "what": conflict.what} for conflict in left],
+        "conflicts": [{"path": conflict.path, "what": _describe(conflict)} for conflict in left],
         "operation": operation,
     }
     lines = [f"Settled: {path}" for path in settled]
     if left:
-        lines += [count(len(left), "conflict"), columns([(one.path, one.what) for one in left])]
+        lines += [count(len(left), "conflict"), columns([(one.path, _describe(one)) for one in left])]
     invocation.tell(lambda: "\n".join(lines) or "No note is in conflict.", **shape)
     if left and not settled:
         invocation.say(f"Settle one with: quaid conflicts --settle both {shlex.quote(left[0].path)}")
-    elif operation in {"merge", "rebase", "cherry-pick", "revert"} and not any(conflict.left for conflict in left):
+    elif operation in {"merge", "rebase", "cherry-pick", "revert"} and all(conflict.is_committed for conflict in left):
         invocation.say(f"All is settled. End the {operation} with: git {operation} --continue")
     return 1 if left else 0
 
 
-def _list_conflicts(memory: Memory) -> list[_Conflict]:
-    """The notes that git has left, then those with marks that were committed."""
-    found = {}
-    for left in unmerged.list_unmerged(memory.root):
-        what = "changed on both sides" if left.base else "added on both sides"
-        found[left.path] = _Conflict(left.path, _REMOVED[left.ours is None] if left.is_removed else what, left)
-    for path in documents.list_conflicts(memory.index()):
-        found.setdefault(path, _Conflict(path, "changed on both sides", None))
-    return [found[path] for path in sorted(found)]
+def _describe(conflict: Unmerged) -> str:
+    if conflict.is_removed:
+        return "changed here, removed there" if conflict.ours else "removed here, changed there"
+    return "changed on both sides" if conflict.base or conflict.is_committed else "added on both sides"
 
 
-def _settle(memory: Memory, conflict: _Conflict, side: Side) -> None:
+def _settle(memory: Memory, conflict: Unmerged, side: Side) -> None:
     now = files.read_note(memory.root, conflict.path)
-    if conflict.left is None:
-        assert now is not None
-        memory.writer.save_edit(conflict.path, now, _choose(conflict.path, now, b"", side))
-    elif now is not None and markers.has_markers(now):
-        base = unmerged.read_side(memory.root, conflict.left.base) or b""
-        unmerged.settle(memory.root, conflict.path, _choose(conflict.path, now, base, side))
+    base, ours, theirs = (unmerged.read_side(memory.root, blob) or b"" for blob in conflict[1:4])
+    if now is not None and markers.find_conflicts(now, ours, theirs):
+        after = _choose(conflict.path, now, base, (ours, theirs), side)
+        if conflict.is_committed:
+            memory.writer.save_edit(conflict.path, now, after)
+        else:
+            unmerged.settle(memory.root, conflict.path, after)
     else:
-        blobs = {"ours": conflict.left.ours, "theirs": conflict.left.theirs}
-        blobs["both"] = conflict.left.ours or conflict.left.theirs
-        if side == "both" and None not in (conflict.left.ours, conflict.left.theirs):
+        blobs = {"ours": conflict.ours, "theirs": conflict.theirs, "both": conflict.ours or conflict.theirs}
+        if side == "both" and None not in (conflict.ours, conflict.theirs):
             raise BadInputError(f"{conflict.path} cannot hold both sides. Settle it with ours or theirs.")
         unmerged.settle(memory.root, conflict.path, unmerged.read_side(memory.root, blobs[side]))
 
 
-def _choose(path: str, marked: bytes, base: bytes, side: Side) -> bytes:
+def _choose(path: str, marked: bytes, base: bytes, sides: tuple[bytes, bytes], side: Side) -> bytes:
     """The note without marks: with both sides by its parts where it has any, so that no key stands in it twice."""
     if side == "both":
-        ours, theirs = markers.choose_side(marked, "ours"), markers.choose_side(marked, "theirs")
+        ours, theirs = (markers.choose_side(marked, each, *sides) for each in ("ours", "theirs"))
         merged = merge_note(base if base not in (ours, theirs) else b"", ours, theirs, path)
         if merged is not None:
             return merged
-    return markers.choose_side(marked, side)
+    return markers.choose_side(marked, side, *sides)

@@ -73,7 +73,6 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
     body = safe.text[start:].removeprefix("\ufeff")
     if markdown.has_conflict_markers(body):
         problems += (CONFLICT_PROBLEM,)
-        body = markdown.without_conflict_markers(body)
     split = split_blocks if is_markdown else split_paragraphs
     sections = _sections(split(body.split("\n"), safe.text.count("\n", 0, start) + 1))
     headings = (name for section in sections for name in section.path[:1])

@@ -1,4 +1,4 @@
-"""What a merge in progress has left unmerged in git's index, and how it ends."""
+"""The files that a merge left unmerged: in git's index, or marked in the commit of a pull."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from quaid.history.git_process import ask, explain
 from quaid.model import Kind
 from quaid.vault import files, frontmatter
 from quaid.vault.layout import Layout
+from quaid.vault.merging import markers
 
 _FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE, Kind.REVIEW)
 
 
 class Unmerged(NamedTuple):
-    """A file that git could not merge, by its path in the vault, and its blobs; None on the side that has it not."""
+    """A file that git could not merge, by its path in the vault, and its blobs; None on the side that has it not.
+    `is_committed` if a pull has committed it with marks.
+    """
 
     path: str
     base: str | None
     ours: str | None
     theirs: str | None
+    is_committed: bool = False
 
     @property
     def is_removed(self) -> bool:
@@ -46,6 +50,28 @@ def list_unmerged(root: Path) -> list[Unmerged]:
         for path, found in sorted(stages.items())
         if repository.is_in_vault(path)
     ]
+
+
+def list_conflicts(root: Path) -> list[Unmerged]:
+    """Return the files of the vault at `root` that a merge has left, by path: those of a merge in progress, and those
+    that a pull has committed with marks which are still there.
+    """
+    repository = repositories.find_repository(root)
+    found = {each.path: each for each in list_unmerged(root)}
+    if repository is None or repositories.read_state(repository).head is None:
+        return list(found.values())
+    shape = ("-z", "--merges", "--format=%H%n%(trailers:key=Quaid-Conflict,valueonly,unfold)")
+    for item in split_items(_run(root, "look for conflicts", "log", *shape, "--grep=^Quaid-Conflict: ")):
+        commit, *paths = item.split("\n")
+        for path in filter(None, paths):
+            blobs = [f"{commit}{parent}:{repository.to_git(path)}" for parent in ("", "^1", "^2")]
+            now = files.read_note(root, path) if path not in found else None
+            if now is None or b"<<<<<<<" not in now:
+                continue
+            marked, ours, theirs = (read_side(root, blob) or b"" for blob in blobs)
+            if any(conflict in now for conflict in markers.find_conflicts(marked, ours, theirs)):
+                found[path] = Unmerged(path, None, *blobs[1:], is_committed=True)
+    return [found[path] for path in sorted(found)]
 
 
 def read_side(root: Path, blob: str | None) -> bytes | None:

@@ -328,8 +328,8 @@ def find_by_name(connection: IndexConnection, name: str, scope: Scope = EVERYTHI
     )
 
 
-def list_conflicts(connection: IndexConnection, scope: Scope = EVERYTHING) -> list[str]:
-    """Return the paths of the notes in `scope` that hold the marks of a merge conflict."""
+def list_marked(connection: IndexConnection, scope: Scope = EVERYTHING) -> list[str]:
+    """Return the paths of the notes in `scope` that have the marks of a merge conflict, from a merge or written."""
     rows = connection.execute(
         "SELECT d.path FROM documents d WHERE problems <> '[]' AND EXISTS "
         f"(SELECT 1 FROM json_each(problems) WHERE value = :conflict) {scope.and_documents} ORDER BY d.path",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -121,7 +121,9 @@ class Answers:
             if isinstance(self._problem, SettingError):
                 reason = "what cannot be used has its default until it is repaired."
             degraded.insert(0, f"config: {reason} {self._problem}")
-        degraded += kept(connection, ("conflicts", options.owners), lambda: _list_conflicts(connection, options.owners))
+        degraded += kept(
+            connection, ("conflicts", options.owners), lambda: self._list_conflicts(connection, options.owners)
+        )
         if not options.keyword_only and self._settings.embedding.provider != "none":
             waiting = kept(connection, "pending", lambda: vectors.count_missing(connection))
             if waiting and self._embedding.embedder() is not None:
@@ -286,11 +288,25 @@ class Answers:
             # What has become private since is not told as it was before.
             options = replace(options, but_not=list_hidden(self.fresh()[0], options.owners))
             answer = pipeline.answer(sources, query, self._settings.recall, options, self.helpers())
-            conflicts = _list_conflicts(connection, options.owners)
         finally:
             reader.close()
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
-        return with_degraded(replace(answer, trace=trace), [*past.degraded, *conflicts])
+        return with_degraded(replace(answer, trace=trace), past.degraded)
+
+    def _list_conflicts(self, connection: IndexConnection, owners: Collection[str]) -> list[str]:
+        """Return a sentence that names the notes in which a merge left its marks; none where there are none."""
+        marked = documents.list_marked(connection, visible_to(connection, owners))
+        left: set[str] = set()
+        if marked:
+            from quaid.history import unmerged
+
+            with suppress(QuaidError):
+                left = {each.path for each in unmerged.list_conflicts(self._root)}
+        if not (found := [path for path in marked if path in left]):
+            return []
+        more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
+        named = ", ".join(found[:_MAX_NAMED]) + more
+        return [f"conflict: both sides of an unresolved merge are in {named}. Settle it with: quaid conflicts"]
 
     @property
     def is_without_file(self) -> bool:
@@ -335,16 +351,6 @@ def list_owner_names(root: Path, settings: Settings, owners: Collection[str]) ->
     """Return what the one who asks is called in notes: "User" is the vault's own owner, whoever asks."""
     labels = sorted(OWNER_LABELS) if "default" in owners else []
     return (person_of(root, settings), *labels)
-
-
-def _list_conflicts(connection: IndexConnection, owners: Collection[str]) -> list[str]:
-    """Return a sentence that names the notes with an unresolved merge conflict; none where there are none."""
-    found = documents.list_conflicts(connection, visible_to(connection, owners))
-    if not found:
-        return []
-    more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
-    named = ", ".join(found[:_MAX_NAMED]) + more
-    return [f"conflict: both sides of an unresolved merge are in {named}. Keep one in an editor, then: git add"]
 
 
 def fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[tuple[tuple[str, str], ...], int]:

@@ -53,7 +53,7 @@ _ACTIVE = {inert: sign for sign, inert in _INERT.items()}
 _NOT_SPACE = re.compile(r"\S")
 _SENTENCE_END = r"[.!?]\s|[。！？।]"  # noqa: RUF001
 _CITATION = re.compile(r"\[\[(?:[^\[\]|#]*/)?([^\[\]|#/]+?)(?:\.md)?#\^t([0-9]{1,9})(?:\|[^\[\]]*)?\]\]")
-_CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?: [^\r\n]*)?\r?$", re.MULTILINE)
+_CONFLICT_MARK = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?= |\r?$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +140,16 @@ def citations(texts: list[str]) -> list[Citation]:
 
 
 def has_conflict_markers(text: str) -> bool:
-    return "<<<<<<<" in text and ">>>>>>>" in text and len(_CONFLICT.findall(text)) >= 3
-
-
-def without_conflict_markers(text: str) -> str:
-    """Both sides of a merge conflict, one after the other."""
-    return _CONFLICT.sub("", text)
+    """Return whether `text` has the marks of a merge conflict in their order, outside of code. Only git knows whether
+    they are from a merge, or what somebody wrote.
+    """
+    if "<<<<<<<" not in text or ">>>>>>>" not in text:
+        return False
+    spans, marks = code_spans(text), ""
+    for mark in _CONFLICT_MARK.finditer(text):
+        before = bisect_left(spans, (mark.start() + 1,))
+        marks += mark[0][0] * (not before or spans[before - 1][1] <= mark.start())
+    return re.search(r"<=*\|?=+>", marks) is not None
 
 
 def sections(body: str) -> list[Section]:

@@ -54,25 +54,22 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     text, problems = decode(data, max_bytes)
     head = frontmatter.parse(text)
     problems += head.problems
-    body = head.body
-    if markdown.has_conflict_markers(text):
-        problems += (CONFLICT_PROBLEM,)
-        body = markdown.without_conflict_markers(body)
     kind = place.kind_of(rel_path, head.fields)
+    if kind is not Kind.EPISODE and markdown.has_conflict_markers(text):
+        problems += (CONFLICT_PROBLEM,)
     if kind in _WITH_HEAD or place.is_managed:
-        return _parse_made(rel_path, data, kind, head.fields, body, problems, place)
+        return _parse_made(rel_path, data, kind, head.fields, head.body, problems, place)
     if not head.fields:
-        head = other_heads.parse(body)
-        body, problems = head.body, (*problems, *head.problems)
-    return _parse_own(rel_path, data, kind, head.fields, body, problems, place)
+        head = other_heads.parse(head.body)
+        problems += head.problems
+    return _parse_own(rel_path, data, kind, head.fields, head.body, problems, place)
 
 
 def parse_fact(rel_path: str, data: bytes) -> Note:
     """Read a note that is known to be a fact."""
     text, problems = decode(data, 2 * MEGABYTE)
     head = frontmatter.parse(text)
-    body = markdown.without_conflict_markers(head.body) if markdown.has_conflict_markers(text) else head.body
-    return _parse_made(rel_path, data, Kind.FACT, head.fields, body, (*problems, *head.problems), layout.DEFAULT)
+    return _parse_made(rel_path, data, Kind.FACT, head.fields, head.body, (*problems, *head.problems), layout.DEFAULT)
 
 
 def _parse_made(

@@ -230,7 +230,7 @@ def test_a_doc_without_headings_and_bytes_that_are_no_utf8():
 def test_both_sides_of_a_conflict_are_searched():
     doc = parse("# A\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\n")
     assert "merge conflict" in doc.note.problems[0]
-    assert [(one.heading, one.last_line) for one in doc.passages] == [(("A",), 5)]
+    assert [(one.heading, one.last_line) for one in doc.passages] == [(("A",), 6)]
 
 
 def test_a_long_doc_is_searched_up_to_its_limit():

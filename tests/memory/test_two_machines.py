@@ -173,14 +173,32 @@ def test_what_cannot_be_solved_is_listed_and_settled(machines: Machines) -> None
     assert quaid("conflicts", *asked)[:2] == (0, "No note is in conflict.\n")
 
 
-def test_marks_that_were_committed_are_settled_by_a_commit(machines: Machines) -> None:
-    vault = machines.here
-    marked = fact("boats", "<<<<<<< ours\nMaya owns two boats.\n=======\nMaya owns a shed.\n>>>>>>> theirs")
-    vault.write("facts/2026/11/boats.md", marked)
+def test_marks_that_a_pull_committed_are_settled_by_a_commit(machines: Machines) -> None:
+    vault, other = machines.here, machines.there
+    shown = "\n```\n<<<<<<< mine\na\n=======\nb\n>>>>>>> yours\n```\n"
+    vault.write("Garden.md", f"Roses.\n{shown}")
+    machines.part()
+    vault.write("Garden.md", f"Red roses.\n{shown}")
+    other.write("Garden.md", f"White roses.\n{shown}")
     vault.save()
-    assert quaid("conflicts", "--settle", "both", "boats", "--vault", str(vault.root))[0] == 0
-    assert read(vault, "facts/2026/11/boats.md").endswith("---\nMaya owns a shed.\nMaya owns two boats.\n")
+    other.save()
+    asked = ("--vault", str(vault.root))
+    assert quaid("remote", "add", str(other.root), "--name", "other", *asked)[0] == 0
+    code, out, err = quaid("pull", "other", *asked)
+    assert "Garden.md holds both sides, marked" in err, (code, out, err)
+    with vault.memory() as memory:
+        assert "conflict" in memory.recall("roses").degraded
+    assert [each.path for each in unmerged.list_conflicts(vault.root)] == ["Garden.md"]
+    assert quaid("conflicts", "--settle", "both", "Garden", *asked)[0] == 0
+    assert read(vault, "Garden.md") == f"Red roses.\nWhite roses.\n{shown}"
     assert vault.status() == ""
+    assert quaid("conflicts", *asked)[:2] == (0, "No note is in conflict.\n")
+    with vault.memory() as memory:
+        assert "conflict" not in memory.recall("roses").degraded
+
+
+def test_a_side_and_a_note_are_named_to_settle(machines: Machines) -> None:
+    vault = machines.here
     assert quaid("conflicts", "--settle", "sideways", "boats")[0] == 2
     assert quaid("conflicts", "boats")[0] == 2
     assert quaid("conflicts", "--settle", "ours", "nothing", "--vault", str(vault.root))[0] == 1

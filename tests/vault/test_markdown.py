@@ -24,7 +24,6 @@ from quaid.vault.markdown import (
     plain,
     sections,
     split_text,
-    without_conflict_markers,
     without_edges,
 )
 
@@ -46,7 +45,6 @@ def test_nothing_in_a_text_makes_reading_fail(text):
     without_edges(text)
     citations([text])
     has_conflict_markers(text)
-    without_conflict_markers(text)
     for section in sections(text):
         assert section.text.strip()
     assert all(piece.strip() for piece in split_text(text, 20))
@@ -71,7 +69,6 @@ def test_hostile_text_takes_linear_time(piece):
         edges,
         without_edges,
         sections,
-        without_conflict_markers,
         lambda t: list(split_text(t)),
         code_spans,
         lambda t: list(comments(t)),
@@ -392,15 +389,21 @@ CONFLICT = "before\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> branch\nafter\n
 @pytest.mark.parametrize(
     "text", [CONFLICT, CONFLICT.replace("\n", "\r\n"), CONFLICT.replace("=======", "||||||| base\nold\n=======")]
 )
-def test_both_sides_of_a_conflict_stay(text):
+def test_marks_in_their_order_are_those_of_a_conflict(text):
     assert has_conflict_markers(text)
-    left = without_conflict_markers(text)
-    assert not has_conflict_markers(left)
-    assert {"before", "ours", "theirs", "after"} <= set(left.split())
+    assert has_conflict_markers(f"```\ncode\n```\n{text}\n`code`\n")
+    assert has_conflict_markers(text.replace("ours", "Ours\n======="))
 
 
 @pytest.mark.parametrize(
-    "text", ["Title\n=======\ntext", "<<<<<<< is how a conflict begins", "a <<<<<<< b\n=======\nc >>>>>>> d", ""]
+    "text",
+    [
+        *("Title\n=======\ntext", "<<<<<<< is how a conflict begins", "a <<<<<<< b\n=======\nc >>>>>>> d", ""),
+        *(f"```text\n{CONFLICT}```\n", f"~~~\n{CONFLICT}~~~\nafter", f"a\n\n```\n{CONFLICT}"),
+        *("".join(f"{mark}{line}\n" for line in CONFLICT.splitlines()) for mark in ("> ", "    ", "- ", "Tom: ")),
+        ">>>>>>> a\n=======\n<<<<<<< b\n=======\n",
+        "<<<<<<< a\n>>>>>>> b\n=======\n",
+    ],
 )
 def test_what_only_looks_like_a_conflict_is_none(text):
     assert not has_conflict_markers(text)

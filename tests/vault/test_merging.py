@@ -228,8 +228,15 @@ def test_the_marks_of_a_conflict_are_taken_out() -> None:
     marked = (
         b"a\n<<<<<<< ours\nb\n||||||| base\nx\n=======\nc\n>>>>>>> theirs\nd\n<<<<<<<<< o\n=========\ne\n>>>>>>>>> t\n"
     )
-    assert markers.has_markers(marked)
+    assert len(markers.find_conflicts(marked)) == 2
     assert markers.choose_side(marked, "ours") == b"a\nb\nd\n"
     assert markers.choose_side(marked, "theirs") == b"a\nc\nd\ne\n"
     assert markers.choose_side(marked, "both") == b"a\nb\nc\nd\ne\n"
-    assert not markers.has_markers(b"a\n=======\n")
+    assert not markers.find_conflicts(b"a\n=======\n")
+
+
+def test_marks_that_a_side_wrote_are_text() -> None:
+    written = b"```\n<<<<<<< mine\na\n=======\nb\n>>>>>>> yours\n```\n"
+    marked = written + b"<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"
+    assert len(markers.find_conflicts(marked, written, b"")) == 1
+    assert markers.choose_side(marked, "theirs", b"", written) == written + b"c\n"

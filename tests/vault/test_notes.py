@@ -282,13 +282,15 @@ def test_a_limit_inside_a_character_is_no_encoding_problem(extra):
     assert set(note.chunks[-1].text) <= set("xé😀")
 
 
-def test_both_sides_of_a_conflict_are_searchable():
+def test_marks_of_a_conflict_are_text_and_named():
     data = b"---\nid: a\n---\n<<<<<<< HEAD\nMaya lives in Oslo\n=======\nMaya lives in Bergen\n>>>>>>> other\n"
     note = parse_note("facts/a.md", data)
     assert "conflict" in note.problems[0]
     assert "Oslo" in note.text
     assert "Bergen" in note.text
-    assert "<<<" not in note.text
+    assert "<<<<<<< HEAD" in note.text
+    episode = parse_note("episodes/a.md", b"---\ntype: episode\nsession: s\nturn_count: 1\n---\n" + data[15:])
+    assert episode.problems == ()
 
 
 @pytest.mark.parametrize(("head", "field", "value"), [

@@ -15,15 +15,19 @@ _REGION = re.compile(
 )
 
 
-def has_markers(data: bytes) -> bool:
-    """Return whether there is a whole conflict in `data`."""
-    return b"<<<<<<<" in data and _REGION.search(data) is not None
+def find_conflicts(data: bytes, *sides: bytes) -> list[bytes]:
+    """Return the conflicts in `data`, marks included. Marks that one of the merged `sides` has are text."""
+    found = (region[0] for region in _REGION.finditer(data)) if b"<<<<<<<" in data else ()
+    return [region for region in found if not any(region in side for side in sides)]
 
 
-def choose_side(data: bytes, side: Side) -> bytes:
+def choose_side(data: bytes, side: Side, *sides: bytes) -> bytes:
     """Return `data` with `side` of each conflict; of both sides that are equal, one."""
+    conflicts = find_conflicts(data, *sides)
 
     def chosen(region: re.Match[bytes]) -> bytes:
+        if region[0] not in conflicts:
+            return region[0]
         if side != "both":
             return region[side]
         return region["ours"] + (region["theirs"] if region["theirs"] != region["ours"] else b"")
