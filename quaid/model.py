@@ -17,6 +17,8 @@ Tier = Literal["deep", "fast"]
 """The language model that a prompt is for: the one that thinks, or the one that is quick and cheap."""
 PRIVACIES = ("private", "shared", "public")
 ENTITY_TYPES = ("person", "place", "organization", "project", "event", "pet", "concept", "thing")
+NOTE_ENDINGS = (".md", ".markdown")
+"""The endings of the names of notes, in small letters."""
 CORE_FILES = ("SOUL.md", "USER.md", "MEMORY.md", "AGENTS.md")
 
 
@@ -59,7 +61,13 @@ def is_owner_label(name: str) -> bool:
 
 def note_name(path: str) -> str:
     """Return the name of the note at `path` in links and citations: its file name without the ending."""
-    return path.rsplit("/", 1)[-1].removesuffix(".md")
+    return without_ending(path.rsplit("/", 1)[-1])
+
+
+def without_ending(path: str) -> str:
+    """Return `path` without the ending of a note, in any case."""
+    ending = next((each for each in NOTE_ENDINGS if path.lower().endswith(each)), "")
+    return path[: len(path) - len(ending)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from quaid.history import filters
 from quaid.history.git_output import SUBMODULE, Version, parse_raw, parse_tree, split_items
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
+from quaid.model import NOTE_ENDINGS
 
 BATCH = 4096
 """Files that are in memory at the same time."""
@@ -88,7 +89,7 @@ class Revisions:
             return set()
         args = ("ls-files", "-t", "-z", "--", self._repository.prefix or ".")
         lines = split_items(self._run("read the index", *args)[1])
-        hidden = (line[2:] for line in lines if line.startswith("S ") and line.endswith(".md"))
+        hidden = (line[2:] for line in lines if line.startswith("S ") and line.lower().endswith(NOTE_ENDINGS))
         return {self._repository.to_vault(path) for path in hidden}
 
     def list_files(self, commit_id: str, only: Collection[str] | None = None) -> list[TreeFile]:

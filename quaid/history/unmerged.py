@@ -46,7 +46,7 @@ def list_unmerged(root: Path) -> list[Unmerged]:
         _, blob, stage = about.split(" ")
         stages.setdefault(path, {})[stage] = blob
     return [
-        Unmerged(repository.to_vault(path), *(found.get(stage) for stage in "123"))
+        Unmerged(repository.to_vault(path), found.get("1"), found.get("2"), found.get("3"))
         for path, found in sorted(stages.items())
         if repository.is_in_vault(path)
     ]
@@ -70,7 +70,7 @@ def list_conflicts(root: Path) -> list[Unmerged]:
                 continue
             marked, ours, theirs = (read_side(root, blob) or b"" for blob in blobs)
             if any(conflict in now for conflict in markers.find_conflicts(marked, ours, theirs)):
-                found[path] = Unmerged(path, None, *blobs[1:], is_committed=True)
+                found[path] = Unmerged(path, None, blobs[1], blobs[2], is_committed=True)
     return [found[path] for path in sorted(found)]
 
 

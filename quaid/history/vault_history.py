@@ -36,7 +36,7 @@ from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
 from quaid.history.source_repository import SourceRepository, open_repository
 from quaid.history.staging import Stage, finish_commit, follow_commit, is_refused_by_guard
-from quaid.model import Commit, Committed, Edit, Message
+from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, intent_log
 
@@ -306,7 +306,7 @@ class History:
         unfiltered = filters.without(filters.list_configured(self._run))
         _, out = self._run("look for changes", *unfiltered, *args, "--", self._repository.prefix or ".")
         paths = [line[3:] for line in split_items(out)]
-        return sorted(self._repository.to_vault(path) for path in paths if path.endswith(".md"))
+        return sorted(self._repository.to_vault(path) for path in paths if path.lower().endswith(NOTE_ENDINGS))
 
     @property
     def _repository(self) -> Repository:

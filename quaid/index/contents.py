@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from quaid.index.port import IndexConnection
@@ -74,3 +74,17 @@ def shared_snapshot(one: IndexConnection, other: IndexConnection) -> Iterator[In
                     return
     with one.snapshot():
         yield one
+
+
+def find_copied(connection: IndexConnection, among: Collection[str]) -> set[str]:
+    """Return those of the paths `among` whose content is also in another note of the same name, which is not one of
+    them.
+    """
+    rows = connection.execute(
+        "SELECT d.path FROM documents d JOIN names n ON n.doc_id = d.doc_id AND n.position = 0 "
+        "JOIN names c ON c.name_key = n.name_key AND c.position = 0 JOIN documents o ON o.doc_id = c.doc_id "
+        "WHERE d.path IN (SELECT value FROM json_each(?1)) AND o.content_hash = d.content_hash "
+        "AND o.path NOT IN (SELECT value FROM json_each(?1))",
+        (json.dumps(list(among)),),
+    )
+    return {str(path) for (path,) in rows}

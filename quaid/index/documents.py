@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from quaid.index import fulltext, graph, vectors
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import CONFLICT_PROBLEM, Note, name_key
+from quaid.model import CONFLICT_PROBLEM, Note, name_key, without_ending
 
 
 class KnownFile(NamedTuple):
@@ -118,20 +118,6 @@ def find_paths(connection: IndexConnection, among: Collection[str]) -> set[str]:
         "SELECT path FROM documents WHERE path IN (SELECT value FROM json_each(?))", (json.dumps(list(among)),)
     )
     return {path for (path,) in rows}
-
-
-def find_copied(connection: IndexConnection, among: Collection[str]) -> set[str]:
-    """Return those of the paths `among` whose content is also in another note of the same name, which is not one of
-    them.
-    """
-    rows = connection.execute(
-        "SELECT d.path FROM documents d JOIN names n ON n.doc_id = d.doc_id AND n.position = 0 "
-        "JOIN names c ON c.name_key = n.name_key AND c.position = 0 JOIN documents o ON o.doc_id = c.doc_id "
-        "WHERE d.path IN (SELECT value FROM json_each(?1)) AND o.content_hash = d.content_hash "
-        "AND o.path NOT IN (SELECT value FROM json_each(?1))",
-        (json.dumps(list(among)),),
-    )
-    return {str(path) for (path,) in rows}
 
 
 def list_called(connection: IndexConnection, names: Collection[str]) -> list[str]:
@@ -324,7 +310,7 @@ def find_by_name(connection: IndexConnection, name: str, scope: Scope = EVERYTHI
     return find_documents(
         connection,
         f"doc_id IN (SELECT doc_id FROM names WHERE name_key = :called) {scope.and_documents}",
-        {"called": name_key(name.removesuffix(".md")), **scope.values},
+        {"called": name_key(without_ending(name)), **scope.values},
     )
 
 

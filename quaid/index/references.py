@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import documents
 from quaid.index.documents import Document
-from quaid.model import Kind, name_key, note_name
+from quaid.model import Kind, name_key, note_name, without_ending
 from quaid.text.invisible import whole
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def has_reference(connection: IndexConnection, references: Sequence[str]) -> boo
         "SELECT 1 FROM names WHERE name_key IN (SELECT value FROM json_each(:keys)) LIMIT 1",
         {
             "called": json.dumps(references),
-            "keys": json.dumps([name_key(name.removesuffix(".md")) for name in references]),
+            "keys": json.dumps([name_key(without_ending(name)) for name in references]),
         },
     )
     return next(rows, None) is not None
@@ -114,18 +114,20 @@ def _find(connection: IndexConnection, text: str) -> list[Document]:
 
 def _by_path(connection: IndexConnection, text: str) -> list[Document]:
     """Return notes by path in any case, with or without its ending, or by the end of it, as links give it."""
-    path = text.replace("\\", "/").removeprefix("./").strip("/").lower().removesuffix(".md")
-    found = documents.find_documents(
-        connection,
-        "lower(path) = ?1 OR substr(lower(path), length(path) - length(?1)) = '/' || ?1 AND instr(?1, '/') > 0",
-        (f"{path}.md",),
-    )
-    return [each for each in found if each.path.lower() == f"{path}.md"] or found
+    given = text.replace("\\", "/").removeprefix("./").strip("/")
+    forms = (given, without_ending(given))  # `x.md` names x.md.md too
+    keys = {name_key(form) for form in forms}
+    called = documents.list_called(connection, [form.rpartition("/")[2] for form in forms])
+    paths = {each: name_key(without_ending(each)) for each in called}
+    meant = [each for each in called if paths[each] in keys]
+    meant = [each for each in meant if without_ending(each) in forms] or meant
+    meant = meant or [each for each in called for key in keys if "/" in key and paths[each].endswith(f"/{key}")]
+    return documents.find_documents(connection, "path IN (SELECT value FROM json_each(?))", (json.dumps(meant),))
 
 
 def _by_name(connection: IndexConnection, text: str) -> list[Document]:
     """Return the notes that are called so: the file name goes before an alias or a title, as it does in a link."""
-    name = text[:-3] if text.lower().endswith(".md") else text
+    name = without_ending(text)
     found = documents.find_by_name(connection, name)
     by_file = [each for each in found if name_key(note_name(each.path)) == name_key(name)]
     return [each for each in by_file if note_name(each.path) == name] or by_file or found

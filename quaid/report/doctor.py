@@ -382,7 +382,7 @@ def check_obsidian_git(memory: Memory) -> Outcome:
 def check_conflict_copies(memory: Memory) -> Outcome:
     """Check that no sync tool left copies of notes that two devices changed."""
     place, owners = layout.Layout.of(memory.settings.vault), memory.answers.owners()
-    copies = files.find_named(memory.root, lambda name: name.endswith(".md") and layout.is_conflict_copy(name))
+    copies = files.find_named(memory.root, lambda name: layout.is_note_name(name) and layout.is_conflict_copy(name))
     found = [path.relative_to(memory.root).as_posix() for path in copies]
     seen = [path for path in found if may_see(path, files.read_note(memory.root, path) or b"", owners, place)]
     if not seen:

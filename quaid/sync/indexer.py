@@ -91,7 +91,7 @@ class Indexer(DerivedIndex):
             return None
         from quaid.history.vault_history import History
 
-        missing = set(gone) - documents.find_copied(connection, gone)
+        missing = set(gone) - contents.find_copied(connection, gone)
         with suppress(QuaidError):  # git cannot say why: then nothing says that they are gone for good
             missing = History(self.root, self._settings.git).tracked_missing(sorted(missing))
         is_refused = diff.looks_like_accident(missing, known, *limits)

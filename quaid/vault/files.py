@@ -205,7 +205,7 @@ def _list_folder(
         try:
             found = entry.stat(follow_symlinks=False) if is_note_name(name) else None
             # The ordinary note, ten thousand times in every sweep; anything odd about a file is looked at below.
-            is_ordinary = is_plain and name.isascii() and "conflict" not in name.lower()
+            is_ordinary = is_plain and name.isascii() and "(" not in name and "conflict" not in name.lower()
             if found is not None and is_regular(found.st_mode) and is_ordinary:
                 notes[prefix + name] = FileStat(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
             elif entry.is_dir(follow_symlinks=False):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category, combining, normalize
 
 from quaid.errors import BadInputError
-from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, Kind
+from quaid.model import CORE_FILES, ENTITY_TYPES, FACT_TYPES, NOTE_ENDINGS, Kind, note_name
 from quaid.text.words import list_words
 
 if TYPE_CHECKING:
@@ -44,10 +44,14 @@ _FOLDER_KINDS = {
 }
 FOLDERS = (*_FOLDER_KINDS, "usage")
 """The names of Quaid's folders."""
-# Obsidian Sync, Syncthing, Dropbox and ownCloud, Resilio. iCloud's "name 2.md" and Google's "name (1).md" are
-# also what people call their own notes, so those are left to the duplicate-id check.
+# Of Obsidian Sync and Dropbox; of those two, Nextcloud, Seafile and FSNotes in other languages, with a date; of
+# Syncthing, ownCloud, Synology, and of Resilio and Quaid. iCloud's "name 2.md", Google's "name (1).md" and OneDrive's
+# "name-LAPTOP.md" are also what people call their own notes: `list_problems` reports those with equal text or id.
 _CONFLICT_COPY = re.compile(
-    r"\((?:[^()]*['’]s? )?conflicted copy[^()]*\)|\.sync-conflict-\d{8}-|\.conflict\.md$",  # noqa: RUF001
+    r"\((?:[^()]*['’]s? )?conflicted copy[^()]*\)"  # noqa: RUF001
+    r"|\([^()]*(?:[ck]onfli|конфл|競合|冲突|衝突|충돌|çak[ıi]ş|ütköz|kolid|ristiriit)"  # noqa: RUF001
+    r"[^()]*(?:\d{4}-\d\d-\d\d|\d{8})[^()]*\)(?: \d+)?$"
+    r"|\.sync-conflict-\d{8}-|_conflict-\d{8}-\d{4,6}$|_[^_]+_[^_]*\d{6}[^_]*_conflict$|\.conflict$",
     re.IGNORECASE,
 )
 # Windows refuses these characters and stems; Obsidian's links break on # ^ | [ ].
@@ -184,7 +188,7 @@ def list_project_files(root: Path, place: Layout) -> Iterator[Path]:
 
 def is_note_name(name: str) -> bool:
     """Markdown that is not an editor's or a sync tool's temporary file."""
-    return name.endswith(".md") and not name.startswith((".", "~", "#"))
+    return name.lower().endswith(NOTE_ENDINGS) and not name.startswith((".", "~$"))
 
 
 def is_note_path(rel_path: str) -> bool:
@@ -214,8 +218,7 @@ def _is_gits(name: str) -> bool:
 
 def is_conflict_copy(rel_path: str) -> bool:
     """A copy a sync tool made because two devices disagreed: reported, never indexed as memory."""
-    name = rel_path.rpartition("/")[2]  # asked of every note in every sweep: the first test suffices for most
-    return "conflict" in name.lower() and _CONFLICT_COPY.search(name) is not None
+    return _CONFLICT_COPY.search(normalize("NFC", note_name(rel_path))) is not None
 
 
 def skips_folder(name: str) -> bool:

@@ -147,7 +147,14 @@ def test_long_names_take_no_time():
     "Maya (Conflicted copy DEVICE 202411281430).md", "a.sync-conflict-20261120-101010-ABCDEFG.md",
     "Notes (Maya's conflicted copy 2026-11-20).md", "Notes (Maya’s MacBook's conflicted copy 2026-11-20).md",
     "Notes (James' conflicted copy 2026-11-20).md", "Notes (conflicted copy 2026-11-20 093612).md", "Notes.Conflict.md",
-    "deep/folder/x (conflicted copy).md",
+    "deep/folder/x (conflicted copy).md", "note (Ada s in Konflikt stehende Kopie 2026-03-01).md",
+    "note (Copie en conflit de Ada 2026-03-01).md", "note (Ada's conflicted copy 2026-03-01).markdown",
+    "note (Copia en conflicto de Ada 2026-03-01).md", "note (Copia in conflitto di Ada 2026-03-01) 2.MD",
+    "nota (cópia em conflito de Ada 2026-03-01).md", "note (Конфликтующая копия с компьютера Ada 2026-03-01).md",
+    "note (Ada の競合コピー 2026-03-01).md", "note (Ada 的冲突副本 2026-03-01).md", "note (Ada's conflict 2026-03-01).md",
+    "note (SFConflict ada@example.org 2026-03-01-10-11-12).md", "note_conflict-20260301-101010.md",
+    "note_ada-laptop_Mar-01-101010-2026_Conflict.md", "note (CONFLICT 20260301T070858).md",
+    "note.sync-conflict-20260301-101010-5RQAITR.MD", "note (Ada çakışan kopya 2026-03-01).md",
 ])  # fmt: skip
 def test_copies_of_sync_tools_are_known(name):
     assert is_conflict_copy(name)
@@ -156,14 +163,16 @@ def test_copies_of_sync_tools_are_known(name):
 @pytest.mark.parametrize("name", [
     "Maya Chen.md", "name 2.md", "name (1).md", "How to merge a conflicted copy.md", "sync-conflict notes.md", "Conflict.md",
     "conflict of interest.md", "v1.conflict-free types.md", "a (copy).md", "sync-conflict-20261120-x/a.md", "x (conflicted copy)/a.md",
-    "(the conflicted).md",
+    "(the conflicted).md", "Meeting (2026-03-01).md", "Meeting (Berlin 2026-03-01).md", "Chapter 2.md", "note-LAPTOP.md",
+    "Korea (conflict 1950-1953).md", "Conflict (2026-03-01).md", "2026-03-01 conflict.md", "my_conflict.md", "role_conflict.md",
+    "Treaty (Konflikt 2026-03-01) Notes.md",
 ])  # fmt: skip
 def test_names_people_give_are_no_copies(name):
     assert not is_conflict_copy(name)
 
 
 @pytest.mark.parametrize(("name", "is_note"), [
-    ("a.md", True), ("ä b.md", True), (".a.md", False), ("~a.md", False), ("#a.md", False), ("a.md~", False), ("a.txt", False),
+    ("a.md", True), ("ä b.md", True), (".a.md", False), ("~a.md", True), ("#a.md", True), ("~$a.md", False), ("a.MD", True), ("a.Markdown", True), ("a.markdow", False), ("a.md~", False), ("a.txt", False),
     (".a.md.swp", False), ("4913", False), (".syncthing.a.md.tmp", False), ("~syncthing~a.md.tmp", False), (".a.md.icloud", False), ("md", False),
 ])  # fmt: skip
 def test_temporary_files_are_no_notes(name, is_note):
