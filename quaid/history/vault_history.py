@@ -283,9 +283,9 @@ class History:
         options = ["--grep=^Quaid-Fact: ", "--diff-filter=D", "--no-renames"]
         for commit in self._log(options, (), everywhere=True):
             for fact_id in commit.trailers.get("Quaid-Fact", ()):
-                if is_meant(reference, fact_id):
+                if is_meant(reference, fact_id) or reference in commit.files:
                     removed = ((path, self.read_at(f"{commit.id}^", path)) for path in commit.files)
-                    found = find_note(removed, fact_id)
+                    found = find_note(removed, reference if reference in commit.files else fact_id)
                     if found is not None:
                         return commit.id, *found
         return None
