@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 import frontmatter
@@ -25,7 +26,12 @@ Value = str | int | float | bool | Sequence[str]
 _BASE_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _OPEN = re.compile(r"\ufeff?---[ \t]*\r?\n")
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
-_FLAT_LINE = re.compile(r"^([A-Za-z_][\w-]*):[ \t]+(\S.*)$", re.MULTILINE)
+_FLAT_LINE = re.compile(r"[A-Za-z_][\w-]*:[ \t]+\S")
+_ENTRY = re.compile(r"^(?=[^\s#\]}])(?!-\s)", re.MULTILINE)
+_LINE = re.compile(r"([ \t]*(?:- +)*)((?:\w[^:\n]*|\"[^\"\n]*\"|'[^'\n]*'):(?!//))?(.*)")
+_QUOTED = re.compile(r"^([\"'])((?:(?!\1).)*)\1?$")
+_LINES = re.compile(r".*\n|.+")
+_TABS = re.compile(r"^[ \t]*\t[ \t]*", re.MULTILINE)
 _PLAIN = re.compile(r"[A-Za-z0-9_/.][A-Za-z0-9_/. @+()',;!?&=%-]*(?::[A-Za-z0-9_/.-]+)*\Z")
 _NOT_TEXT = re.compile(
     r"(?:true|false|yes|no|on|off|y|n|null|~|[-+]?\.?[\d_][\d_.:,]*(?:e[-+]?\d+)?|[-+]?\.(?:inf|nan)|0[xo][\da-f]+)\Z",
@@ -37,6 +43,11 @@ _MAX_DEPTH = 100
 """Levels of nesting: far more of them would overflow the stack of the YAML library, which kills the process."""
 _MAX_VALUES = 100_000
 """Values of one head, its aliases unfolded."""
+_MAX_LINES = 2_000
+"""Lines of a broken head that are read one by one."""
+_MAX_PROBLEMS = 10
+_MAX_ANCHORED_CHARS = 2_000
+_REPEATED = "the key {!r} stands in the frontmatter more than once"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\Z")
 
 
@@ -96,18 +107,23 @@ class _NoteHandler(YAMLHandler):
 
 
 def parse(text: str) -> Head:
-    """Read a note's head. Never fails: a broken head leaves its flat `key: value` lines and a problem."""
-    opening, whole = _OPEN.match(text), text.removeprefix("\ufeff")
-    if _split(text) is None:
+    """Read a note's head. Never fails: a broken line is a problem and costs no other line. Its `key: value` is read as
+    text; what is no property at all goes to the body.
+    """
+    opening, whole, place = _OPEN.match(text), text.removeprefix("\ufeff"), _split(text)
+    if place is None:
         if opening and _FLAT_LINE.match(text, opening.end()):
-            return Head(_salvage(text), whole, ("the frontmatter is never closed with ---",))
+            fields, _, _ = _read_entries(re.split(r"\n\s*\n", text[opening.end() : 4000], maxsplit=1)[0])
+            return Head(fields, whole, ("the frontmatter is never closed with ---",))
         return Head(body=whole)
     handler = _NoteHandler()
     try:
         fields, body = frontmatter.parse(text, handler=handler)
     except yaml.YAMLError as error:
-        return Head(_salvage(text), whole, (f"the frontmatter is not YAML: {_explain(error)}",))
-    problems = tuple(f"the key {key!r} stands in the frontmatter more than once" for key in handler.repeated)
+        fields, left_over, broken = _read_entries(text[place.start : place.end])
+        problem = f"the frontmatter is not YAML: {_explain(error)}"
+        return Head(fields, left_over + text[place.body :], tuple(broken or [problem])[:_MAX_PROBLEMS])
+    problems = tuple(map(_REPEATED.format, handler.repeated))
     return Head(fields, body, problems)
 
 
@@ -182,11 +198,11 @@ def _compose(head: str) -> Any:
     return node
 
 
-def _pairs(node: Any) -> list[tuple[str, Any]]:
-    """Keys and values in their order."""
+def _pairs(node: Any, left: Iterator[int] | None = None) -> list[tuple[str, Any]]:
+    """Keys and values in their order; `left` counts how many more values may be read."""
     if node is None:
         return []
-    left = iter(range(_MAX_VALUES))
+    left = left or iter(range(_MAX_VALUES))
     try:
         return [(_key_text(key), _plain_value(value, left)) for key, value in node.value]
     except RecursionError as error:
@@ -216,20 +232,75 @@ def _split(text: str) -> _Place | None:
     return _Place(opening.end(), closing.start(), min(closing.end() + 1, len(text))) if opening and closing else None
 
 
-def _salvage(text: str) -> dict[str, Any]:
-    place = _split(text)
-    head = text[: place.end] if place else text[:4000].split("\n\n", 1)[0]
+def _read_entries(head: str) -> tuple[dict[str, Any], str, list[str]]:
+    """Read a head that is not YAML key by key.
+
+    Returns: the fields, the lines that belong to none of them, and a sentence for each key with a broken line.
+    """
     fields: dict[str, Any] = {}
-    for match in _FLAT_LINE.finditer(head):
-        value = match[2].split(" #", 1)[0].strip().strip("\"'")
-        fields.setdefault(match[1], value)
-    return fields
+    problems: list[str] = []
+    lines = _LINES.findall(dedent(head))
+    unread, anchors, previous, number = "".join(lines[_MAX_LINES:]), "", "", 2
+    left = iter(range(_MAX_VALUES))
+    for entry in _ENTRY.split("".join(lines[:_MAX_LINES])):
+        before = anchors if "*" in entry else ""
+        pairs, error = _try_pairs(before + entry, left)
+        if error is not None:
+            problem = _explain(error, number - before.count("\n"), number + entry.count("\n") - 1)
+            problems.append(f"the frontmatter is not YAML: {problem}")
+            pairs, lost, previous = _mend_entry(entry, previous, left)
+            unread += lost
+        elif pairs:
+            problems += [_REPEATED.format(pairs[-1][0])] if pairs[-1][0] in fields else []
+            anchors += entry if "&" in entry and len(anchors) < _MAX_ANCHORED_CHARS else ""
+            previous = entry
+        fields.update(pairs)
+        number += entry.count("\n")
+    return fields, unread, problems
 
 
-def _explain(error: BaseException) -> str:
+def _mend_entry(entry: str, previous: str, left: Iterator[int]) -> tuple[list[tuple[str, Any]], str, str]:
+    """Return the pairs of a key whose lines are not YAML, the lines that are lost, and the text of the last list.
+
+    Broken values are read as text. A line that is no `key: value` may interrupt a list, which goes on below it.
+    """
+    first, *rest = _LINES.findall(_TABS.sub("  ", entry))
+    is_yaml = [_try_pairs(f"key:\n  {line.strip()}", left)[1] is None for line in (first, *rest)]
+    mended = "".join(line if sound else _quote(line) for line, sound in zip((first, *rest), is_yaml, strict=True))
+    pairs, error = _try_pairs(mended, left)
+    if error is None:
+        return pairs, "", entry
+    pairs, error = _try_pairs(_quote(first), left)
+    lost, below = "" if error is None else first, "".join(rest)
+    whole, error = _try_pairs(previous + below, left)
+    if error is None and whole and not isinstance(whole[-1][1], str):
+        return [*whole, *pairs], lost, previous + below
+    return pairs, lost + below, previous
+
+
+def _try_pairs(head: str, left: Iterator[int]) -> tuple[list[tuple[str, Any]], yaml.YAMLError | None]:
+    try:
+        return _pairs(_compose(head), left), None
+    except yaml.YAMLError as error:
+        return [], error
+
+
+def _quote(line: str) -> str:
+    """Return a line of a head with its value, or each item of the list in it, in quotes."""
+    indent, key, rest = _LINE.fullmatch(line.rstrip()).groups("")  # type: ignore[union-attr]
+    value = rest.split(" #", 1)[0].strip()
+    listed = value[1:].removesuffix("]").split(",") if value.startswith("[") and not value.startswith("[[") else []
+    items = [_scalar(_QUOTED.sub(r"\2", item.strip()), '"') for item in listed if item.strip()]
+    quoted = f"[{', '.join(items)}]" if items else _scalar(_QUOTED.sub(r"\2", value), '"')
+    return f"{indent}{key}{' ' if key else ''}{quoted}\n" if value.strip("[]{}") or key else "\n"
+
+
+def _explain(error: BaseException, first_line: int = 2, last_line: int | None = None) -> str:
+    """Return what is wrong and in which line of the note; what ends too late is wrong where it begins."""
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error) or type(error).__name__
-    return f"{problem} (line {mark.line + 2})" if mark else str(problem).splitlines()[0]
+    problem = str(getattr(error, "problem", None) or str(error) or type(error).__name__).splitlines()[0]
+    line = first_line + mark.line if mark else first_line
+    return f"{problem} (line {min(line, last_line or line)})" if mark or last_line else problem
 
 
 def _newline(text: str) -> str:
@@ -257,7 +328,7 @@ def _set_field(text: str, key: str, value: Value | None) -> str:
 def _changed(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value | None, newline: str) -> str:
     found = [pair for pair in pairs if pair[0].value == key]
     if len(found) > 1:
-        raise FrontmatterBrokenError(f"the key {key!r} stands in the frontmatter more than once")
+        raise FrontmatterBrokenError(_REPEATED.format(key))
     if found and value is None:
         start, end = found[0][0].start_mark.index, _end(head, found[0][1])
         line_end = head.find("\n", max(start, end))

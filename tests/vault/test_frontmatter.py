@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from textwrap import dedent
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from quaid.errors import QuaidError
@@ -302,6 +303,84 @@ def test_a_broken_head_leaves_its_flat_lines_and_a_problem(text, fields, word):
     head = parse(text)
     assert head.fields == fields
     assert word in head.problems[0]
+
+
+# (lines of which one is broken, its line in the note, what they say, what is no property)
+BROKEN = [
+    ("title: Lease: the flat\naliases: [A, 'b c']", 2, {"title": "Lease: the flat", "aliases": ["A", "b c"]}, ""),
+    ("aliases:\n  - A\n  - B\ntitle: Boat: blue", 5, {"aliases": ["A", "B"], "title": "Boat: blue"}, ""),
+    ("a: 1\naliases:\n\t- A\n\t- B", 4, {"a": "1", "aliases": ["A", "B"]}, ""),
+    ("näher: ja: nein\naliases: [U]", 2, {"näher": "ja: nein", "aliases": ["U"]}, ""),
+    ('title: "never closed\naliases: [U]', 2, {"title": "never closed", "aliases": ["U"]}, ""),
+    ("title: 'a' and 'b'\naliases: [U]", 2, {"title": "'a' and 'b'", "aliases": ["U"]}, ""),
+    ("aliases: [U]\nauthor: @ada # why", 3, {"aliases": ["U"], "author": "@ada"}, ""),
+    ("share: %50\naliases: [U]", 2, {"share": "%50", "aliases": ["U"]}, ""),
+    ("created: {{date}}\naliases: [U]", 2, {"created": "{{date}}", "aliases": ["U"]}, ""),
+    ("rating: *****\naliases:\n- U", 2, {"rating": "*****", "aliases": ["U"]}, ""),
+    ("up: [[Home]]\nrelated: [[A]], [[B]]", 3, {"up": [["Home"]], "related": "[[A]], [[B]]"}, ""),
+    ("aliases: [A, @b, 'c']\nx: 1", 2, {"aliases": ["A", "@b", "c"], "x": "1"}, ""),
+    ("aliases: [A, b\nx: [1]", 2, {"aliases": ["A", "b"], "x": ["1"]}, ""),
+    ("aliases:\n  - A\n  - @b\n  - c: d: e\nx: 1", 4, {"aliases": ["A", "@b", {"c": "d: e"}], "x": "1"}, ""),
+    ("aliases:\n  - A\ntitle: b: c\n  - D", 4, {"aliases": ["A", "D"], "title": "b: c"}, ""),
+    ("aliases:\n- A\n-B\n- C", 4, {"aliases": ["A", "C"]}, "-B\n"),
+    ("aliases:\n- A\n@x\n- B\n@y\n- C", 4, {"aliases": ["A", "B", "C"]}, "@x\n@y\n"),
+    ("aliases:\n  - A\n]\n  - B\nx: 1", 4, {"aliases": ["A", "B"], "x": "1"}, ""),
+    ("title:Lease\nx: 1", 2, {"title": "Lease", "x": "1"}, ""),
+    ("a: 1\njust words\nx: [1]", 3, {"a": "1", "x": ["1"]}, "just words\n"),
+    ("{{date}}: x\na: 1", 2, {"a": "1"}, "{{date}}: x\n"),
+    ("a: &b [p, q]\nc: *b\nd: e: f", 4, {"a": ["p", "q"], "c": ["p", "q"], "d": "e: f"}, ""),
+    ("  a: 1\n  b: c: d\n  e: [1]", 3, {"a": "1", "b": "c: d", "e": ["1"]}, ""),
+    ("a: bell\x07\nb: [1]", 2, {"a": "bell\x07", "b": ["1"]}, ""),
+    ("a: 1\n# why: [\nb: @c\nd:\n  e: [1]", 4, {"a": "1", "b": "@c", "d": {"e": ["1"]}}, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(("inside", "line", "fields", "rest"), BROKEN, ids=range(len(BROKEN)))
+def test_a_broken_line_costs_no_other_and_is_named(inside, line, fields, rest, newline):
+    head = parse(f"---\n{inside}\n---\nbody\n".replace("\n", newline))
+    assert head.fields == fields
+    assert head.body == f"{rest}body\n".replace("\n", newline)
+    assert f"(line {line})" in head.problems[0]
+
+
+STRAY = (
+    "lease: the flat: in Bergen", "@home", "lease: @home", "lease: {{date}}", "lease: %50", "lease: *****", "lease: `x`",
+    'lease: "never closed', "lease: [never, closed", "lease: [[A]], [[B]]", "just words", "<<<<<<< ours", "lease: a\tb: c",
+    "{{date}}: x", "lease:no space", "! ! !", "&", "*none", "lease: {a", "lease: 'a' b", "lease: ]", "-no space", "[x", "]",
+)  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(st.data(), heads(), st.sampled_from(STRAY))
+def test_a_broken_line_at_any_place_leaves_every_other_key(data, head, stray):
+    inside, _ = head
+    whole = parse(f"---\n{inside}---\nbody")
+    assume(not whole.problems and inside == dedent(inside))
+    lines = inside.splitlines(keepends=True)
+    place = data.draw(st.integers(0, len(lines)))
+    text = f"---\n{''.join(lines[:place])}{stray}\n{''.join(lines[place:])}---\nbody"
+    broken = parse(text)
+    assume(broken.problems)  # in a block of text any line is text
+    key = interrupted_key(lines, place)
+    for name, value in whole.fields.items():
+        if name != key or isinstance(value, list):
+            assert as_shown(broken.fields[name]) == as_shown(value), text
+    with pytest.raises(FrontmatterBrokenError):
+        set_fields(text, {"status": "new"})
+
+
+def as_shown(value):
+    return value.rstrip() if isinstance(value, str) else value
+
+
+def interrupted_key(lines, place):
+    """Return the key whose value goes on behind `place`, None where another key or nothing begins there."""
+    following = next((line for line in lines[place:] if line.strip() and not line.startswith("#")), "x")
+    if not following.startswith((" ", "-", "]", "}")):
+        return None
+    names = [line.partition(":")[0].strip("'\"") for line in lines[:place] if line[:1] not in {" ", "-", "#", "\n", "]"}]
+    return names[-1] if names else None
 
 
 @pytest.mark.parametrize(
