@@ -56,8 +56,6 @@ _CARDINALS = {word: int(number) for word, number in _NUMBER_WORDS.items() if wor
     )
     for number, word in enumerate(words.split(), 2)
 }
-_HAVING = {"is": "has", "am": "have", "are": "have", "was": "had", "were": "had"}
-_TRAITS = {"allergic": "allergy", "intolerant": "intolerance", "sensitive": "sensitivity"}
 _QUOTES = str.maketrans("‘’“”„", '\'\'"""')  # noqa: RUF001
 _ARTICLES = frozenset(
     """a an the der die das den dem ein eine einen einem im am beim el la los las un una le une il gli het een
@@ -75,11 +73,14 @@ _SHORT_FOR = {"m": "am", "re": "are", "ve": "have", "ll": "will"}
 _WITH_IS = frozenset({"he", "here", "it", "she", "that", "there", "what", "where", "who"})
 """Behind any other word `'s` may be a genitive."""
 _GROUPED_DIGITS = r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w,])"
-_NOUNS = "|".join(_TRAITS.values())
-_TRAIT = (
-    rf"\b(?:({'|'.join(_HAVING)}) ({'|'.join(_TRAITS)}) to (\w{{3,}})|"
-    rf"(has|have|had) an? (?:(\w{{3,}}) ({_NOUNS})|({_NOUNS}) to (\w{{3,}})))$"
-)
+_TRAITS = [
+    (
+        rf"\b(?:(?:{be}) {trait} to (\w{{3,}}?)|(?:{have}) an? (?:(\w{{3,}}?)e?s? {noun}|{noun} to (\w{{3,}}?)))e?s?$",
+        rf"{be[:2]} {noun} \1\2\3",
+    )
+    for be, have in (("is|am|are", "has|have"), ("was|were", "had"))
+    for trait, noun in (("allergic", "allergy"), ("intolerant", "intolerance"), ("sensitive", "sensitivity"))
+]
 _CAPITALISED = r"(?:[AI]|[^\W\d_][^\W\d_A-Z]+)(?:['-][^\W\d_A-Z]+)*[,;:]?"
 _SENTENCE_END = r"(?s)[^.!?:]*[.!?:].*\s"
 _YEAR = r"\b(?:19|20)\d\d\b"
@@ -160,7 +161,9 @@ def normal_form(text: str) -> str:
     text = re.sub(_LEADING_THE, "", text[:-2] + re.sub(_FINAL_STOP, "", text[-2:]))
     if "," in text:
         text = re.sub(_GROUPED_DIGITS, lambda number: number[0].replace(",", ""), text)
-    text = re.sub(_TRAIT, _as_possession, " ".join(_with_digits(map(_in_full, text.split()))))
+    text = " ".join(_with_digits(map(_in_full, text.split())))
+    for pattern, form in _TRAITS:
+        text = re.sub(pattern, form, text)
     first, space, rest = text.partition(" ")
     return f"{_decapitalise(first)}{space}{rest}"
 
@@ -199,10 +202,10 @@ def find_lost_detail(kept: str, dropped: str) -> str | None:
     return lost[0] if lost else None
 
 
-def find_lost_words(kept: str, dropped: str) -> list[str]:
-    """Return the content words of `dropped` that `kept` has in no form; those of dates are compared as dates."""
+def find_lost_words(merged: str, dropped: str) -> list[str]:
+    """Return the content words of `dropped` that `merged` has in no form; those of dates are compared as dates."""
     usual = stop_words(language(dropped) or "en") - _TELLING - _NEGATIONS
-    have = {_stem(word) for word in find_words(kept)}
+    have = {_stem(word) for word in find_words(merged)}
     undated = _without_dates(dropped, _latest_year(dropped) or 2000)[2].text
     return [word for word in dict.fromkeys(find_words(undated)) if word not in usual and _stem(word) not in have]
 
@@ -274,12 +277,6 @@ def _with_digits(words: Iterable[str]) -> list[str]:
         else:
             written.append(f"{number}{word[len(stem) :]}")
     return written
-
-
-def _as_possession(found: re.Match[str]) -> str:
-    being, adjective, thing, having, compound, noun, other_noun, other_thing = found.groups()
-    what = (thing or compound or other_thing).removesuffix("s").removesuffix("e")  # peanuts, a peanut
-    return f"{having or _HAVING[being]} {_TRAITS.get(adjective) or noun or other_noun} {what}"
 
 
 def _names(text: Reading, one: Reading, other: Reading) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class NoteFinder:
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
         with index.snapshot():
-            likeness = _Likeness.of(index, new, self._settings, self._embedding)
+            likeness = _Likeness.of(index, new, self._embedding)
             alike = self._find_alike(index, new, found, likeness)
         for place in range(len(new)):
             found[place] = found[place] or alike.get(place) or _earlier(place, new, keys, found)
@@ -134,9 +134,9 @@ class NoteFinder:
         owners = {new[place].details.owner for place in nearest}
         known = {row[0]: row[1:] for owner in owners for row in documents.list_repeatable(index, chunks, owner)}
         alike: dict[int, KnownFact] = {}
-        for place, near in nearest.items():
+        for place, chunk_ids in nearest.items():
             fact = new[place]
-            for document, text in (known[chunk_id] for chunk_id in sorted(near & known.keys())):
+            for document, text in (known[chunk_id] for chunk_id in sorted(chunk_ids & known.keys())):
                 is_same = document.owner == fact.details.owner and is_same_claim(fact.statement, text)
                 if is_same and (same := self._known(index, fact, document)):
                     alike[place] = same
@@ -145,11 +145,13 @@ class NoteFinder:
 
     def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:
         """The note of a fact that says what `fact` does, or of what it was merged into unless that says otherwise."""
-        said, document = document, documents.find_survivor(index, document) if document else None
-        if document and document != said and difference(fact.statement, documents.text_of(index, document.doc_id)):
+        survivor = documents.find_survivor(index, document) if document else None
+        if survivor is None or (
+            survivor != document and difference(fact.statement, documents.text_of(index, survivor.doc_id))
+        ):
             return None
-        data = files.read_note(self._root, document.path) if document else None
-        return KnownFact(document.id, document.path, data, document.session) if document and data is not None else None
+        data = files.read_note(self._root, survivor.path)
+        return KnownFact(survivor.id, survivor.path, data, survivor.session) if data is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +162,7 @@ class _Likeness:
     vectors: Sequence[bytes]
 
     @classmethod
-    def of(
-        cls, index: IndexConnection, new: Sequence[NewFact], settings: Settings, embedding: Embedding
-    ) -> _Likeness | None:
+    def of(cls, index: IndexConnection, new: Sequence[NewFact], embedding: Embedding) -> _Likeness | None:
         """None where nothing can be embedded: then only equal words are found."""
         row = vectors.active_embedder(index)
         embedder = embedding.embedder_of(row) if row is not None else None

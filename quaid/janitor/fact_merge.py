@@ -83,13 +83,13 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         edits = (*edits, *repointed(context, losers, winner.path))
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
-    kept = claim.statement or winner.text
-    lost = list(dict.fromkeys(word for fact in claim.members for word in find_lost_words(kept, fact.text)))
+    merged = claim.statement or winner.text
+    lost = list(dict.fromkeys(word for fact in claim.members for word in find_lost_words(merged, fact.text)))
     last = claim.judgements[-1] if claim.judgements else None
     dropped = f'"{shortened(losers[0].text)}"' if len(losers) == 1 else f"{len(losers)} facts"
     why = " ".join(dict.fromkeys(judgement.reason for judgement in claim.judgements if judgement.reason))
     why += f" It leaves out: {', '.join(lost)}." if lost else ""
-    detail = show_change((fact.text for fact in claim.members), [kept])
+    detail = show_change((fact.text for fact in claim.members), [merged])
     return Decision(
         task=task,
         kind="merge",

@@ -136,11 +136,8 @@ def _ask(context: TaskContext, prompt: str, batch: Sequence[Pair], problem: Prob
         problems = number_problems(value, "pairs", len(batch), bare="different")
         problems += [_ALL_SAME.format(len(given))] if _is_careless(given) else []
         places = {item["n"]: place for place, item in enumerate(value["pairs"])}
-        found = (
-            (places.get(item["n"]), problem(pair, said) or _coverage_problem(pair, said))
-            for pair, item in by_number(given, batch)
-            for said in [_judgement(item)]
-        )
+        judged = ((pair, item["n"], _judgement(item)) for pair, item in by_number(given, batch))
+        found = ((places.get(n), problem(pair, it) or lost_words_problem(pair, it)) for pair, n, it in judged)
         return [*problems, *(ItemProblem("pairs", place, wrong) for place, wrong in found if wrong is not None)]
 
     answer = ask(context, prompt, {"pairs": show_pairs(batch), "vetoes": list_refused(context)}, check)
@@ -170,12 +167,11 @@ def merged_text_problem(pair: Pair, text: str | None) -> str | None:
     return f"merged_text is not what both say: {found}" if found else None
 
 
-def _coverage_problem(pair: Pair, judgement: Judgement) -> str | None:
-    """Return why a merge should be worded again. One that still leaves out words is a question to the owner."""
-    kept = {"merge": judgement.text, "a": pair.a.text, "b": pair.b.text}.get(judgement.keep)
-    if not kept or (judgement.keep != "merge" and judgement.says != "same"):
-        return None
-    lost = list(dict.fromkeys(find_lost_words(kept, pair.a.text) + find_lost_words(kept, pair.b.text)))
+def lost_words_problem(pair: Pair, judgement: Judgement) -> str | None:
+    """Return why a merge should be worded again. One that still loses words becomes a question to the owner."""
+    is_merge = judgement.says == "same" or judgement.keep == "merge"
+    merged = {"merge": judgement.text, "a": pair.a.text, "b": pair.b.text}.get(judgement.keep) if is_merge else None
+    lost = [word for fact in (pair.a, pair.b) for word in find_lost_words(merged or fact.text, fact.text)]
     return f"it leaves out {', '.join(lost)}: merge them in one sentence with these words" if lost else None
 
 

@@ -104,16 +104,16 @@ def _greedily(
 
 def fold(ranked: Iterable[Candidate], limit: int, *, is_on: bool = True) -> list[tuple[Candidate, int]]:
     """Return the first `limit` distinct candidates in their order, each with how many it stands for."""
-    kept: dict[object, tuple[Candidate, int]] = {}
+    distinct: dict[object, tuple[Candidate, int]] = {}
     seen: set[tuple[int, int | None, int | None]] = set()
     for candidate in ranked:
         place = (candidate.doc_id, candidate.turn, candidate.passage)
         if place in seen:  # a further chunk of the same note, turn or passage does not say it a second time
             continue
-        said = (normal_form(candidate.text) if is_on else "") or place
-        first, count = kept.get(said, (candidate, 0))
-        if not count and len(kept) == limit:
+        statement = (normal_form(candidate.text) if is_on else "") or place
+        first, count = distinct.get(statement, (candidate, 0))
+        if not count and len(distinct) == limit:
             break
-        kept[said] = first, count + 1
+        distinct[statement] = first, count + 1
         seen.add(place)
-    return list(kept.values())
+    return list(distinct.values())

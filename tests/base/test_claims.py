@@ -65,7 +65,7 @@ def test_different_statements_are_never_one_and_equal_ones_always(name):
     ("She's 21. Tom's twenty-one, it’s 1,200", "she is 21. Tom's 21, it is 1200"),
     ("Five million, two thousand and six two-bedroom flats", "5000000, 2000 and 6 2-bedroom flats"),
     ("US wins! Ines' flat", "US wins! Ines' flat"),
-    ("Ines has an allergy to bees.", "ines has allergy be"),
+    ("Ines has an allergy to bees.", "ines is allergy bee"),
     ("Hundreds came", "hundreds came"),
     ("cannot", "can not"),
     (". ", ""),
@@ -76,8 +76,29 @@ def test_the_form_in_which_statements_are_compared(text, form):
 
 
 _SAID = st.text(max_size=40) | st.lists(
-    st.sampled_from("the The I'm don't two 2 hundred 1,200 Tom tom US . , ! is allergic to bees".split()),
-    max_size=6,  # noqa: SIM905
+    st.sampled_from(
+        [
+            "the",
+            "The",
+            "I'm",
+            "don't",
+            "two",
+            "2",
+            "hundred",
+            "1,200",
+            "Tom",
+            "tom",
+            "US",
+            ".",
+            ",",
+            "!",
+            "is",
+            "allergic",
+            "to",
+            "bees",
+        ]
+    ),
+    max_size=6,
 ).map(" ".join)
 
 
