@@ -46,8 +46,8 @@ STATED = (
     "[14:30]: standup with Tom",
     "[^1]: the first of the footnotes",
     "- [[Ana]] knows [[Ben]]",
-    "Polish is what she speaks",
-    "polish is what she speaks",
+    "Ana learns Polish in the evening",
+    "Ana learns polish in the evening",
     "x² is the area in m²",
     "x2 is the area in m2",
     "the team 👩‍💻 ships ❤️‍🔥 now",
@@ -61,7 +61,9 @@ STATED = (
 APART = [
     text
     for text in STATED
-    if not text.startswith(("4. ", "+", "18", "30", "name", "polish", "x2", "the value is in [", "the value is in x"))
+    if not text.startswith(
+        ("4. ", "+", "18", "30", "name", "Ana learns polish", "x2", "the value is in [", "the value is in x")
+    )
 ]
 """Those whose words no other one has: an answer shows one of several near copies."""
 
