@@ -71,7 +71,7 @@ def run_remember(
             pinned=pinned, technical=technical, replaces=replaces,
         )  # fmt: skip
         if written.outcome == "confirmed":  # show the fact as it stands, not as it was said again
-            written = replace(written, text=memory.get(written.id).text)
+            written = replace(written, text=memory.get(written.path).text)
     tell_written(invocation, written)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from quaid.index.port import IndexConnection
+from quaid.model import without_ending
 
 SCHEMA_VERSION = 9
 GENERATION = "generation"
@@ -88,3 +89,18 @@ def find_copied(connection: IndexConnection, among: Collection[str]) -> set[str]
         (json.dumps(list(among)),),
     )
     return {str(path) for (path,) in rows}
+
+
+def list_copies(connection: IndexConnection) -> list[tuple[str, str]]:
+    """Return (path, sentence) for every note without an id that says what another does after which it is named."""
+    found: list[tuple[str, str]] = []
+    for (equal,) in connection.execute(
+        "SELECT json_group_array(path) FROM documents WHERE id = path AND size > 0 "
+        "GROUP BY content_hash HAVING count(*) > 1"
+    ):
+        first, *others = sorted(sorted(json.loads(equal)), key=len)
+        stem = without_ending(first)
+        # Sync tools call copies "note 2", "note (1)" or "note-LAPTOP", as people call other notes.
+        copies = (other for other in others if other.startswith(stem) and other[len(stem)] in " (-_.")
+        found += [(other, f"has the same text as {first}; remove one of them") for other in copies]
+    return found

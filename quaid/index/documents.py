@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quaid.index import fulltext, graph, vectors
+from quaid.index import contents, fulltext, graph, vectors
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import CONFLICT_PROBLEM, Note, name_key, without_ending
@@ -436,7 +436,7 @@ def count_chunks(connection: IndexConnection) -> int:
 
 
 def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
-    """Return (path, sentence) for every note that could not be read as meant, ids used twice included."""
+    """Return (path, sentence) for every note that could not be read as meant, copies and ids used twice included."""
     found = [
         (str(path), str(problem))
         for path, problems in connection.execute("SELECT path, problems FROM documents WHERE problems <> '[]'")
@@ -448,6 +448,7 @@ def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
     ):
         first, *others = sorted(json.loads(paths))
         found += [(other, f"has the same id as {first} ({note_id})") for other in others]
+    found += contents.list_copies(connection)
     return sorted(found)
 
 
