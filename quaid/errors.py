@@ -99,15 +99,15 @@ class DiskFailedError(QuaidError):
 
 
 class StateDamagedError(QuaidError):
-    """A database of the state folder was damaged: it held no memory that is not in a note, and another takes its place."""
+    """A database of the state folder was damaged: it held no memory that is not in a note."""
 
     exit_code = 75
     code = "state_damaged"
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was damaged and is kept as {name}.damaged. Every memory is in its note; counters, queued notes and "
-            "logs are those of its last daily copy, if there is one. Try again."
+            f"{name} was damaged and is kept as {name}.damaged. Every memory is in its note; counters, queued notes "
+            "and logs are those of its last daily copy, if there is one. Try again."
         )
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -49,23 +49,17 @@ Result = TypeVar("Result")
 Opened = TypeVar("Opened", bound="Database")
 
 
-class Format(NamedTuple):
-    """The entries of a file's header that tell one kind of database from all others, and its version.
+class Database(apsw.Connection):
+    """A connection that knows which file it has open.
 
-    `is_derived`: one of another version is rebuilt in place, and readers of the old one go on until it is done.
-    Else it is set aside.
+    A subclass is a kind of database. The header of its files has the `application_id`, which tells it from all others,
+    and the `file_version`. A file of another version is set aside; or, if it `is_derived`, it is rebuilt in place, and
+    readers of the old one go on until that is done.
     """
 
-    application_id: int
-    version: int
-    is_derived: bool = False
-
-
-class Database(apsw.Connection):
-    """A connection that knows which file it has open."""
-
     application_id = 0
-    """That of the files of this kind, where they have a check of their own."""
+    file_version = 1
+    is_derived = False
     path = Path()
     inode = 0
     is_outdated = False
@@ -83,6 +77,24 @@ class Database(apsw.Connection):
             _mend_shared(self.path, shared.st_size)
         self._shared = self._shared or found
         return inode(self.path) == self.inode and found == self._shared
+
+    def prepare(self) -> None:
+        """Load what a writer needs."""
+
+    def begin(self) -> None:
+        """Make an empty file one of this kind."""
+        self.pragma("application_id", self.application_id)
+        self.pragma("user_version", self.file_version)
+
+    def is_of_kind(self) -> bool:
+        """Return whether the header is that of this kind and version."""
+        found = self.pragma("application_id"), self.pragma("user_version")
+        return found == (self.application_id, self.file_version)
+
+    def check_application(self) -> None:
+        """Raise NotADBError if Quaid did not make the file, or did for another purpose."""
+        if self.pragma("application_id") != self.application_id:
+            raise apsw.NotADBError("it was made by another program")
 
     def find_damage(self) -> str:
         """Return what a check of every page and every text finds wrong; empty if nothing is."""
@@ -102,18 +114,15 @@ class Database(apsw.Connection):
         super().close(force)
 
 
-def open_database(
-    path: Path,
-    form: Format,
-    begin: Callable[[Opened], object],
-    wait_ms: int = BUSY_MS,
-    *,
-    prepare: Callable[[Opened], object] | None = None,
-    kind: type[Opened] = Database,  # type: ignore[assignment]
-) -> Opened:
-    """Return a connection that may write the database at `path`, which `begin` fills when it is new; 0600, in WAL mode.
+class VectorCache(Database):
+    """cache.db. It is of this module, so that `quaid.embed` need not load SQLite."""
 
-    It is of `kind`; `prepare` is called with it before it is used. A lock is waited for `wait_ms`.
+    application_id = 0x51754361
+
+
+def open_database(path: Path, kind: type[Opened], wait_ms: int = BUSY_MS) -> Opened:
+    """Return a connection that may write the database of a kind at `path`, a new one if there is none; 0600, in WAL
+    mode. A lock is waited for `wait_ms`.
 
     Raises:
         apsw.Error: as SQLite says; `retry_after_damage` and `translated` know what is meant.
@@ -121,15 +130,13 @@ def open_database(
     connection = _connect_or_make(path, wait_ms, kind)
     try:
         connection.set_busy_timeout(wait_ms)
-        if prepare is not None:
-            prepare(connection)
+        connection.prepare()
         use_write_ahead_log(connection, wait_ms)
-        if not _is_of(connection, form):
+        if not connection.is_of_kind():
             with transaction(connection):
-                if not _is_of(connection, form):  # another process may have been quicker
-                    connection.is_outdated = _is_outdated(connection, form)
-                    begin(connection)
-                    stamp(connection, form)
+                if not connection.is_of_kind():  # another process may have been quicker
+                    connection.is_outdated = _is_outdated(connection)
+                    connection.begin()
         connection.is_current()
     except BaseException:
         connection.close()
@@ -178,23 +185,6 @@ def connect(path: Path, flags: int, options: str = "", kind: type[Opened] = Data
     return connection
 
 
-def check_application(connection: Database, form: Format) -> None:
-    """Read the file for the first time.
-
-    Raises:
-        apsw.NotADBError: it was not made by Quaid.
-    """
-    if connection.pragma("application_id") != form.application_id:
-        raise apsw.NotADBError("it was made by another program")
-    connection.is_current()
-
-
-def stamp(connection: apsw.Connection, form: Format) -> None:
-    """Write into the file's header what it is."""
-    connection.pragma("application_id", form.application_id)
-    connection.pragma("user_version", form.version)
-
-
 def retry_after_damage(path: Path, work: Callable[[str], Result]) -> Result:
     """Return what `work` returns. If the database at `path` proves to be damaged, it is set aside and `work` is called
     again with a sentence about it; several times, as another process may be setting it aside at the same moment.
@@ -221,7 +211,7 @@ def may_be_damage(error: Exception) -> bool:
 def find_damage(path: Path) -> str:
     """Return what a check of the database at `path` finds wrong; empty if nothing is, or it cannot be checked now."""
     try:
-        with closing(connect(path, apsw.SQLITE_OPEN_READWRITE)) as connection:
+        with closing(connect(path, apsw.SQLITE_OPEN_READWRITE, kind=Database)) as connection:
             application_id = connection.pragma("application_id")
         kinds = (each for each in Database.__subclasses__() if each.application_id == application_id)
         with closing(connect(path, apsw.SQLITE_OPEN_READWRITE, kind=next(kinds, Database))) as connection:
@@ -379,7 +369,7 @@ def _make_file(path: Path, wait_ms: int) -> None:
         for suffix in (*_SIDE_FILES, ""):
             _remove(Path(f"{path}{suffix}"))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-        with closing(connect(path, apsw.SQLITE_OPEN_READWRITE)) as connection:
+        with closing(connect(path, apsw.SQLITE_OPEN_READWRITE, kind=Database)) as connection:
             use_write_ahead_log(connection, wait_ms)
 
 
@@ -404,22 +394,14 @@ def _has_header(path: Path) -> bool:
     return found is not None and (found.st_size >= _HEADER_BYTES or not stat.S_ISREG(found.st_mode))
 
 
-def _is_of(connection: Database, form: Format) -> bool:
-    return (connection.pragma("application_id"), connection.pragma("user_version")) == (
-        form.application_id,
-        form.version,
-    )
-
-
-def _is_outdated(connection: Database, form: Format) -> bool:
+def _is_outdated(connection: Database) -> bool:
     """Return False for a new file, True for one of another version that is to be rebuilt."""
-    found = connection.pragma("application_id"), connection.pragma("user_version")
-    if found == (0, 0) and not connection.execute("SELECT count(*) FROM sqlite_schema").get:
+    if not (connection.pragma("application_id") or connection.execute("SELECT count(*) FROM sqlite_schema").get):
         return False
-    if form.is_derived and found[0] == form.application_id:
-        return True
-    whose = "another version of Quaid" if found[0] == form.application_id else "another program"
-    raise apsw.NotADBError(f"it was made by {whose}")
+    connection.check_application()
+    if not connection.is_derived:
+        raise apsw.NotADBError("it was made by another version of Quaid")
+    return True
 
 
 @contextmanager

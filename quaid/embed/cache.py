@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 TOLERANCE = 0.01
 """How far from 1 the square of a unit vector's length may be."""
-_APPLICATION_ID = 0x51754361
-_VERSION = 1
 # A fingerprint is long and there are few of them, so a vector names its model by number.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS models (
@@ -154,10 +152,9 @@ class EmbeddingCache:
         if self._connection is not None and not self._connection.is_current():
             self.close()
         if self._connection is None:
-            from quaid.sqlite import Format, open_database
+            from quaid.sqlite import VectorCache, open_database
 
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            form = Format(_APPLICATION_ID, _VERSION)
-            self._connection = open_database(self._path, form, lambda _: None)
+            self._connection = open_database(self._path, VectorCache)
             self._connection.execute(f"{_SCHEMA} PRAGMA synchronous = NORMAL")
         return self._connection

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import apsw
 
 from quaid import sqlite
-from quaid.sqlite import BUSY_MS, Database, Format
+from quaid.sqlite import BUSY_MS, Database
 
-_FORMAT = Format(0x51754C6F, 1)
 _DAY_S = 86_400
 _MAX_LOG_BYTES = 1_000_000
 """Bytes of a write-ahead log that may stay behind when a process ends: the next one reads it in a millisecond."""
+
+
+class LocalDatabase(Database):
+    """local.db. Each of its modules adds its tables."""
+
+    application_id = 0x51754C6F
 
 
 def open_local(
@@ -34,7 +39,8 @@ def open_local(
     """Return a connection to local.db at `path`, made when it is missing, with the tables of `schema` in it.
 
     A damaged file is set aside as `local.db.damaged`, its copy of the last day takes its place, and `report` is called
-    with a sentence about it. A lock is waited for `wait_ms`. `relaxed` never waits for the disk: a power cut may lose the last few writes, a killed process none.
+    with a sentence about it. A lock is waited for `wait_ms`. `relaxed` never waits for the disk: a power cut may lose
+    the last few writes, a killed process none.
 
     Raises:
         DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
@@ -43,7 +49,7 @@ def open_local(
     def opened(said: str) -> Database:
         if said and report is not None:
             report(said)
-        connection: Database = sqlite.open_database(path, _FORMAT, lambda _: None, wait_ms)
+        connection = sqlite.open_database(path, LocalDatabase, wait_ms)
         try:
             if schema:
                 connection.execute(schema)
@@ -94,24 +100,18 @@ def close_relaxed(connection: apsw.Connection, path: Path) -> None:
     connection.close()
 
 
-def open_in_memory(schema: str) -> apsw.Connection:
+def open_in_memory(schema: str) -> Database:
     """Return a connection to the same tables without a file, for where none can be written."""
-    connection = apsw.Connection(":memory:")
+    connection = Database(":memory:")
     connection.execute(schema)
     return connection
 
 
-@contextmanager
-def translated(connection: apsw.Connection) -> Iterator[None]:
+def translated(connection: Database) -> AbstractContextManager[None]:
     """Raise SQLite's errors about the local.db that `connection` has open as Quaid's own.
 
     Raises:
         DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
-        StateDamagedError: the file was damaged; it is set aside now, and its copy or a new one is opened by the next
-            `open_local`.
+        StateDamagedError: the file was damaged; the next `open_local` opens its copy or a new one.
     """
-    if isinstance(connection, Database):
-        with sqlite.translated(connection.path, connection.inode):
-            yield
-    else:
-        yield
+    return sqlite.translated(connection.path, connection.inode)

@@ -30,11 +30,10 @@ from quaid.vault import files, ledger
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.local.recall_log import Gap
     from quaid.local.recall_summary import RecallSummary
     from quaid.local.usage import Recalled
+    from quaid.sqlite import Database
 
 WAIT_MS = 50
 """A recall waits this long for another process's lock on local.db, no longer."""
@@ -47,7 +46,7 @@ _DROPPED = {
     LockedError: "local.db is in use by another process, so this recall is not counted",
     VaultReadOnlyError: f"{LOCAL_FILE} cannot be written, so this recall is not counted",
     DiskFullError: "the disk is full, so this recall is not counted",
-    StateDamagedError: "local.db was damaged and is kept as local.db.damaged; its copy or a new one is used from the next recall on",
+    StateDamagedError: "local.db was damaged and is kept as local.db.damaged; the next recall counts again",
 }
 
 
@@ -241,7 +240,7 @@ class RecallRecords:
 
         schema = usage.SCHEMA + recall_log.SCHEMA
         try:
-            connection: apsw.Connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
+            connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
             refused = None
         except UNWRITABLE as error:  # the ledgers can still be read
             connection, refused = open_in_memory(schema), error
@@ -283,7 +282,7 @@ class _Tables:
     """Usage, log and gaps behind one connection, so that one recall is one transaction."""
 
     def __init__(
-        self, connection: apsw.Connection, path: Path, settings: RecallSettings, place: str, refused: QuaidError | None
+        self, connection: Database, path: Path, settings: RecallSettings, place: str, refused: QuaidError | None
     ) -> None:
         from quaid.local.recall_log import Gaps, RecallLog
         from quaid.local.usage import Usage
@@ -312,9 +311,7 @@ class _Tables:
 
     def is_current(self) -> bool:
         """Return whether the file that is open is still local.db; what could not be opened is tried again."""
-        from quaid.sqlite import Database
-
-        return isinstance(self._connection, Database) and self._connection.is_current()
+        return self._connection.is_current()
 
     def translated(self) -> AbstractContextManager[None]:
         from quaid.local.database import translated

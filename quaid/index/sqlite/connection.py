@@ -21,6 +21,8 @@ class SqliteIndex(Database):
     """The port of `quaid.index.port`, kept by SQLite: what runs a statement is its own method."""
 
     application_id = 0x51754964
+    file_version = contents.SCHEMA_VERSION
+    is_derived = True
     has_vectors = False
     """Whether sqlite-vec is loaded."""
 
@@ -62,6 +64,13 @@ class SqliteIndex(Database):
 
     def schema_version(self) -> int:
         return int(self.pragma("user_version"))
+
+    def prepare(self) -> None:
+        enable_vectors(self)
+
+    def begin(self) -> None:
+        self.clear()
+        super().begin()
 
     def find_damage(self) -> str:
         """Return what a check of the whole file finds wrong, other tables than those of this version among it."""

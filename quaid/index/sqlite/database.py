@@ -10,13 +10,11 @@ from pathlib import Path
 
 import apsw
 
-from quaid.index.contents import SCHEMA_VERSION
 from quaid.index.scope import OF_A_NOTE, seen_by
 from quaid.index.sqlite.connection import SqliteIndex
 from quaid.index.sqlite.vectors import enable_vectors
-from quaid.sqlite import BUSY_MS, Format, check_application, connect, open_database, stamp
+from quaid.sqlite import BUSY_MS, connect, open_database
 
-_FORMAT = Format(SqliteIndex.application_id, SCHEMA_VERSION, is_derived=True)
 _WRITERS = (
     "synchronous = NORMAL", "foreign_keys = ON", "temp_store = MEMORY",
     # In kB. The rows of one note go to pages all over the file: with SQLite's usual 2 MB a first sync of 40,000 notes
@@ -35,7 +33,7 @@ def connect_writer(path: Path, wait_ms: int = BUSY_MS) -> tuple[SqliteIndex, boo
 
     An index of another schema version is emptied, to be filled again; the second value says so.
     """
-    connection = open_database(path, _FORMAT, SqliteIndex.clear, wait_ms, prepare=enable_vectors, kind=SqliteIndex)
+    connection = open_database(path, SqliteIndex, wait_ms)
     for pragma in _WRITERS:
         connection.execute(f"PRAGMA {pragma}")
     return connection, connection.is_outdated
@@ -48,7 +46,7 @@ def make_in_memory() -> SqliteIndex:
     for pragma in _WRITERS:
         connection.execute(f"PRAGMA {pragma}")
     with connection.transaction():
-        begin(connection)
+        connection.begin()
     return connection
 
 
@@ -60,12 +58,6 @@ def copy_in_memory(index: SqliteIndex, owners: Collection[str]) -> SqliteIndex:
         backup.step()
     restrict_to(connection, owners)
     return connection
-
-
-def begin(connection: SqliteIndex) -> None:
-    """Make a new file an index."""
-    connection.clear()
-    stamp(connection, _FORMAT)
 
 
 def connect_reader(path: Path, owners: Collection[str] | None = None) -> SqliteIndex:
@@ -93,7 +85,8 @@ def _open_reader(path: Path, owners: Collection[str] | None, options: str = "") 
         # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
         connection.execute("PRAGMA temp_store = MEMORY")  # first of all: it drops whatever is temporary
         # The file is opened by the first read.
-        check_application(connection, _FORMAT)
+        connection.check_application()
+        connection.is_current()
         if owners is not None:
             restrict_to(connection, owners)
         connection.execute("PRAGMA query_only = ON")

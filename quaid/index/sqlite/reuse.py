@@ -16,7 +16,6 @@ import apsw
 
 from quaid.index import contents, fulltext
 from quaid.index.port import EmbedderRow
-from quaid.index.sqlite import database
 from quaid.index.sqlite.connection import SqliteIndex
 from quaid.index.sqlite.vectors import enable_vectors
 from quaid.sqlite import BUSY_MS, connect
@@ -43,7 +42,7 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[SqliteIndex]:
         for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
         with connection.transaction():
-            database.begin(connection)
+            connection.begin()
         if present is not None:
             with suppress(apsw.CantOpenError):
                 connection.execute("ATTACH ? AS present", (f"{present.absolute().as_uri()}?mode=ro",))
