@@ -78,9 +78,6 @@ class Database(apsw.Connection):
         self._shared = self._shared or found
         return inode(self.path) == self.inode and found == self._shared
 
-    def prepare(self) -> None:
-        """Load what a writer needs."""
-
     def begin(self) -> None:
         """Make an empty file one of this kind."""
         self.pragma("application_id", self.application_id)
@@ -130,7 +127,6 @@ def open_database(path: Path, kind: type[Opened], wait_ms: int = BUSY_MS) -> Ope
     connection = _connect_or_make(path, wait_ms, kind)
     try:
         connection.set_busy_timeout(wait_ms)
-        connection.prepare()
         use_write_ahead_log(connection, wait_ms)
         if not connection.is_of_kind():
             with transaction(connection):
@@ -147,13 +143,9 @@ def open_database(path: Path, kind: type[Opened], wait_ms: int = BUSY_MS) -> Ope
 def _connect_or_make(path: Path, wait_ms: int, kind: type[Opened]) -> Opened:
     if not _has_header(path):
         _make_file(path, wait_ms)
-    try:
+    with suppress(apsw.CantOpenError):
         return connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
-    except apsw.CantOpenError:
-        if path.exists():
-            raise
-    # Another process has set it aside since it was looked at.
-    _make_file(path, wait_ms)
+    _make_file(path, wait_ms)  # where another process has set it aside since it was looked at
     return connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
 
 
@@ -182,6 +174,7 @@ def connect(path: Path, flags: int, options: str = "", kind: type[Opened] = Data
     flags |= apsw.SQLITE_OPEN_NOFOLLOW | (apsw.SQLITE_OPEN_URI if options else 0)
     connection = kind(name, flags=flags)
     connection.path, connection.inode = real, found_inode
+    connection.set_busy_timeout(BUSY_MS)
     return connection
 
 
@@ -217,16 +210,15 @@ def find_damage(path: Path) -> str:
         with closing(connect(path, apsw.SQLITE_OPEN_READWRITE, kind=next(kinds, Database))) as connection:
             return connection.find_damage()
     except (apsw.Error, UnicodeDecodeError) as error:
-        return str(error) if may_be_damage(error) else ""
+        return str(error) if may_be_damage(error) and not isinstance(error, apsw.SQLError) else ""
 
 
 def _explain_damage(error: Exception, path: Path, opened: int) -> str:
     """Return why the database at `path`, opened as the inode `opened`, is to blame for `error`; empty if it is not."""
     if not may_be_damage(error):
         return ""
-    if inode(path) != opened:
-        return "another process has set it aside"
-    return str(error) if isinstance(error, apsw.NotADBError) else find_damage(path)
+    reason = str(error) if isinstance(error, apsw.NotADBError) else find_damage(path)
+    return reason if inode(path) == opened else "another process has set it aside"
 
 
 def set_aside(path: Path, damaged: int, reason: str) -> str:
@@ -366,6 +358,8 @@ def _make_file(path: Path, wait_ms: int) -> None:
     with exclusively(path):
         if _has_header(path):
             return
+        if _stat(path) is not None and _stat(Path(f"{path}{DAILY}")) is not None:
+            raise apsw.NotADBError("it was cut short")
         for suffix in (*_SIDE_FILES, ""):
             _remove(Path(f"{path}{suffix}"))
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
@@ -405,11 +399,15 @@ def _is_outdated(connection: Database) -> bool:
 
 
 @contextmanager
-def exclusively(path: Path) -> Iterator[None]:
-    """Hold the lock under which files are unlinked, so that no other process opens them as its own meanwhile."""
+def exclusively(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock under which files are unlinked, so that no other process opens them as its own meanwhile.
+
+    Raises:
+        BlockingIOError: another process holds it, and `wait` is false.
+    """
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(lock)

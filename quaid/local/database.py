@@ -69,24 +69,18 @@ def open_local(
 def _copy_daily(connection: Database) -> None:
     """Copy the file once a day, which reads all of it; where there is no room for a copy, the earlier one stays."""
     copy, draft = (Path(f"{connection.path}{sqlite.DAILY}{suffix}") for suffix in ("", ".tmp"))
-    if _is_of_today(copy):
-        return
+    with suppress(OSError):
+        if abs(time.time() - os.stat(copy).st_mtime) < _DAY_S:  # noqa: PTH116 - at the start of every recall
+            return
     try:
-        with sqlite.exclusively(connection.path):
-            if not _is_of_today(copy):  # another process may have been quicker
-                draft.unlink(missing_ok=True)
-                os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-                connection.execute("VACUUM INTO ?", (str(draft),))
-                draft.replace(copy)
+        with sqlite.exclusively(connection.path, wait=False):
+            draft.unlink(missing_ok=True)
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            connection.execute("VACUUM INTO ?", (str(draft),))
+            draft.replace(copy)
     except (apsw.Error, OSError) as error:
         if sqlite.may_be_damage(error):
             raise
-
-
-def _is_of_today(copy: Path) -> bool:
-    with suppress(OSError):
-        return abs(time.time() - os.stat(copy).st_mtime) < _DAY_S  # noqa: PTH116 - at the start of every recall
-    return False
 
 
 def close_relaxed(connection: apsw.Connection, path: Path) -> None:

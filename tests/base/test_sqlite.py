@@ -176,6 +176,20 @@ class TestDailyCopy:
         assert self.read(path) == ["first", "second", "after 2"]  # as when it was copied last
         assert path.with_name("local.db.damaged").exists()
 
+    @pytest.mark.parametrize("size", [0, 1, 99, 100, 4096])
+    def test_a_file_that_was_cut_short_is_replaced_too(self, tmp_path, size):
+        path = tmp_path / "local.db"
+        self.fill(path, "first")
+        self.make_old(path)
+        self.fill(path, "second")
+        os.truncate(path, size)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(f"local.db{suffix}").unlink(missing_ok=True)
+        said = []
+        assert self.read(path, said) == ["first"]
+        assert len(said) == 1
+        assert path.with_name("local.db.damaged").stat().st_size == size
+
     @pytest.mark.parametrize("content", [b"rubbish" * 999, b"", b"SQLite format 3\0" + b"\xff" * 9000])
     def test_a_copy_that_is_damaged_as_well_is_no_obstacle(self, tmp_path, content):
         path = tmp_path / "local.db"

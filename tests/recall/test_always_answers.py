@@ -75,12 +75,14 @@ def test_with_a_state_folder_that_cannot_be_made(filled: Vault) -> None:
         assert "index" not in memory.recall("quokka 3").degraded
 
 
-@pytest.mark.parametrize("content", ["nothing", "a damaged index"])
+@pytest.mark.parametrize("content", ["nothing", "a damaged index", "damaged pages"])
 def test_with_a_state_folder_that_takes_no_writes(filled: Vault, content: str) -> None:
     state = state_folder(filled.root)
+    index = (state / "index.db").read_bytes()
     with mounted(state, "-t", "tmpfs", "-o", "size=4m", "none"):
         if content != "nothing":
-            (state / "index.db").write_bytes(b"rubbish" * 4000)
+            damaged = index[:8192] + bytes(len(index) - 8192) if content == "damaged pages" else b"rubbish" * 4000
+            (state / "index.db").write_bytes(damaged)
         with mounted(state, "-o", "remount,ro"), filled.memory() as memory:
             _assert_answers(memory, filled)
 

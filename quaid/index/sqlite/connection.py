@@ -65,10 +65,8 @@ class SqliteIndex(Database):
     def schema_version(self) -> int:
         return int(self.pragma("user_version"))
 
-    def prepare(self) -> None:
-        enable_vectors(self)
-
     def begin(self) -> None:
+        enable_vectors(self)
         self.clear()
         super().begin()
 
@@ -78,7 +76,7 @@ class SqliteIndex(Database):
         listed = "SELECT name, sql FROM sqlite_schema WHERE name NOT GLOB 'vectors_*'"
         with closing(SqliteIndex(":memory:")) as new:
             new.clear()
-            is_whole = set(new.execute(listed)) == set(self.execute(listed))
+            is_whole = set(new.execute(listed)) <= set(self.execute(listed))
         return super().find_damage() or ("" if is_whole else "its tables are not those of an index")
 
     def clear(self) -> None:

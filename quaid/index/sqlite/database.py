@@ -34,6 +34,7 @@ def connect_writer(path: Path, wait_ms: int = BUSY_MS) -> tuple[SqliteIndex, boo
     An index of another schema version is emptied, to be filled again; the second value says so.
     """
     connection = open_database(path, SqliteIndex, wait_ms)
+    enable_vectors(connection)
     for pragma in _WRITERS:
         connection.execute(f"PRAGMA {pragma}")
     return connection, connection.is_outdated
@@ -42,7 +43,6 @@ def connect_writer(path: Path, wait_ms: int = BUSY_MS) -> tuple[SqliteIndex, boo
 def make_in_memory() -> SqliteIndex:
     """Return an empty index that is gone with the connection."""
     connection = SqliteIndex(":memory:")
-    enable_vectors(connection)
     for pragma in _WRITERS:
         connection.execute(f"PRAGMA {pragma}")
     with connection.transaction():
@@ -80,7 +80,6 @@ def connect_reader(path: Path, owners: Collection[str] | None = None) -> SqliteI
 def _open_reader(path: Path, owners: Collection[str] | None, options: str = "") -> SqliteIndex:
     connection = connect(path, apsw.SQLITE_OPEN_READONLY, options, SqliteIndex)
     try:
-        connection.set_busy_timeout(BUSY_MS)
         connection.execute("PRAGMA cache_size = -16000")
         # No mmap: a file that somebody cuts short under a mapping kills the process (SIGBUS).
         connection.execute("PRAGMA temp_store = MEMORY")  # first of all: it drops whatever is temporary

@@ -17,8 +17,7 @@ import apsw
 from quaid.index import contents, fulltext
 from quaid.index.port import EmbedderRow
 from quaid.index.sqlite.connection import SqliteIndex
-from quaid.index.sqlite.vectors import enable_vectors
-from quaid.sqlite import BUSY_MS, connect
+from quaid.sqlite import connect
 
 # Every table whose rows belong to a document, that of the documents first.
 _TABLES = (
@@ -36,8 +35,6 @@ def open_new(path: Path, present: Path | None = None) -> Iterator[SqliteIndex]:
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
     connection = connect(path, flags, kind=SqliteIndex)
     try:
-        connection.set_busy_timeout(BUSY_MS)
-        enable_vectors(connection)
         # Nobody else knows the file, and until it has its name it may be lost.
         for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "temp_store = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
