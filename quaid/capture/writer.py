@@ -27,7 +27,6 @@ from quaid.errors import (
     NoteChangedError,
     NoteNotFoundError,
     NotOursError,
-    UncommittedError,
     VaultNotFoundError,
 )
 from quaid.history import merge_driver
@@ -281,16 +280,14 @@ class Writer:
         if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
-        uncommitted.commit_travelling(self._root, self._dependencies.history(), document.path)
-        kept = self._dependencies.history().read_at("HEAD", document.path)
-        if kept is None or kept.splitlines() != data.splitlines():  # how lines end on disk is a setting of git
-            raise UncommittedError(document.path)
-        text = documents.text_of(index, document.doc_id)
-        message = Message(f"forget: {text or document.title}", trailers=_trailers(document.id, None))
+        history, text = self._dependencies.history(), documents.text_of(index, document.doc_id) or document.title
+        uncommitted.commit_travelling(self._root, history, document.path)
+        uncommitted.commit_unsaved(history, document.path, data, Message(f"edit: {text}"))
+        message = Message(f"forget: {text}", trailers=_trailers(document.id, None))
         cited = [chunk_id for _, chunk_id in graph.cited_turns(index, [document.doc_id])]
         turns = {f"{Path(turn.path).stem}#t{turn.turn}" for turn in documents.fetch_candidates(index, cited).values()}
         hint = f"The conversation still says it; forget that too with: quaid forget {min(turns)}" if turns else None
-        written = WriteResult(document.id, document.path, "forgotten", text or document.title, hint=hint)
+        written = WriteResult(document.id, document.path, "forgotten", text, hint=hint)
         return WritePlan(written, (Edit(document.path, data, None),), message)
 
     def _plan_forget_turn(self, document: Document, reference: str, turn: int) -> WritePlan:

@@ -60,6 +60,9 @@ class History(Protocol):
     def recover(self) -> None:
         """Finish a commit that a killed process left half done."""
 
+    def owner(self) -> tuple[str, str] | None:
+        """Return the name and e-mail address with which git commits by hand; None where it has none."""
+
     def read_at(self, revision: str, rel_path: str) -> bytes | None:
         """Return a file as a checkout of `revision` has it."""
 

@@ -15,13 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import CommitRefusedError, QuaidError, VaultReadOnlyError
+from quaid.errors import CommitRefusedError, QuaidError, UncommittedError, VaultReadOnlyError
+from quaid.model import Edit
 from quaid.place import state_folder, write_private
 from quaid.vault import files, intent_log
 from quaid.vault.intent_log import VaultChange
 
 if TYPE_CHECKING:
-    from quaid.model import Edit
+    from quaid.model import Message
     from quaid.vault.transaction import History
 
 FOLDER = "uncommitted"
@@ -102,6 +103,19 @@ def commit_travelling(root: Path, history: History, rel_path: str | None = None)
         change = join(root, replace(travelling[0].change, edits=()), travelling)
         history.commit(change.edits, change.message)
         forget(travelling)
+
+
+def commit_unsaved(history: History, rel_path: str, data: bytes, message: Message) -> None:
+    """Commit a note as its owner has left it, in the owner's name, if git has it otherwise.
+
+    Raises:
+        UncommittedError: git would not have all of it.
+    """
+    kept = history.read_at("HEAD", rel_path)
+    if kept is not None and kept.splitlines() == data.splitlines():  # how lines end on disk is a setting of git
+        return
+    if history.commit((Edit(rel_path, kept, data),), message, author=history.owner()).left:
+        raise UncommittedError(rel_path)
 
 
 def _iterate(root: Path) -> Iterator[UncommittedChange]:

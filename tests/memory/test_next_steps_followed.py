@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from vaults import Vault, refused
 
-from quaid.errors import MassRemovalError, UncommittedError
+from quaid.errors import MassRemovalError
 from quaid.report.status import status_of
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -97,13 +97,21 @@ def test_what_stands_in_the_place_of_a_deleted_note_stays(busy: Vault) -> None:
     assert_work_is_there(busy)
 
 
-def test_committing_a_note_before_it_is_forgotten_takes_nothing_else_along(busy: Vault) -> None:
-    busy.write("facts/n00.md", (busy.root / "facts/n00.md").read_text() + "\nOf blue clay.\n")
-    with busy.memory() as memory:
-        message = str(refused(lambda: memory.forget("01n00"), UncommittedError))
-        follow(busy, message)
-        memory.forget("01n00")
-    assert busy.git("show", "--format=", "--name-only", "HEAD~1") == "facts/n00.md"
+def test_what_is_not_committed_of_a_note_is_committed_before_it_is_forgotten(busy: Vault) -> None:
+    """In the owner's name, and without the owner's other work; so it comes back as it was."""
+    edited = (busy.root / "facts/n00.md").read_text() + "\nOf blue clay.\n"
+    busy.git("config", "user.name", "Maya Chen")
+    busy.git("config", "user.email", "maya@example.org")
+    for change in ("edited", "new"):
+        name = "n00" if change == "edited" else "n99"
+        busy.write(f"facts/{name}.md", edited.replace("n00", name))
+        with busy.memory() as memory:
+            memory.forget(f"01{name}")
+            assert busy.git("log", "-1", "--format=%an", "HEAD~1") == "Maya Chen"
+            assert busy.git("show", "--format=", "--name-only", "HEAD~1") == f"facts/{name}.md"
+            assert_work_is_there(busy)
+            memory.restore(f"01{name}")
+            assert (busy.root / f"facts/{name}.md").read_text() == edited.replace("n00", name)
     assert_work_is_there(busy)
 
 
