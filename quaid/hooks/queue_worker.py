@@ -160,7 +160,7 @@ def _notify(memory: Memory, learned: list[ExtractResult]) -> None:
     lines = [f"Quaid learned {count} from {sessions}."]
     if level == "full":
         lines += [f"- {fact.text}" for fact in facts]
-    if warning := overdue_in(state_folder(memory.root), datetime.now(UTC)):
+    if warning := overdue_in(state_folder(memory.root), memory.git, datetime.now(UTC)):
         lines.append(warning)
     deliver(memory.root, settings, "extraction", "\n".join(lines))
 

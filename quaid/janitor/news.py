@@ -8,14 +8,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
+from quaid.history.authorship import JANITOR
+from quaid.history.vault_history import History
 from quaid.janitor.doc_decisions import TASKS
 from quaid.janitor.night_commits import HOUSEKEEPING, in_words
 from quaid.janitor.run_report import RunReport
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs
-from quaid.place import LOCAL_FILE
+from quaid.place import CONFIG_FILE, LOCAL_FILE
 
 OVERDUE = timedelta(hours=48)
+GRACE = timedelta(days=7)
 MAX_LISTED = 100
 
 
@@ -85,24 +88,35 @@ def render_docs_news(report: RunReport, level: Level) -> str:
     return _message(f"Documents: {', '.join(parts)}.{see}", lists, level)
 
 
-def overdue_in(state: Path, now: datetime) -> str | None:
-    """`overdue` of the vault whose state folder is `state`; None as well where it has kept no books yet."""
-    books = state / LOCAL_FILE
-    return overdue(Runs(books), now) if books.exists() else None
+def overdue_in(state: Path, history: History, now: datetime) -> str | None:
+    """`overdue` of the vault whose state folder is `state`."""
+    return overdue(Runs(state / LOCAL_FILE), now, history)
 
 
-def overdue(runs: Runs, now: datetime) -> str | None:
-    """A warning when the janitor has run here and not ended well for 48 hours; None when all is well."""
+def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | None:
+    """A warning when the janitor has not ended well for 48 hours, or has never run in a vault that, by its `history`,
+    is older than a week; None when all is well.
+    """
     try:
         last, newest = runs.last_success(), runs.list(1)
     except QuaidError as error:
         return f"Whether the janitor has run is not known: {error}"
-    if not newest or (last is not None and now - datetime.fromisoformat(last.started) <= OVERDUE):
+    steps = "Run it with: quaid janitor run; every night with: quaid janitor install"
+    if not newest:
+        is_warned = history is not None and _has_never_run(history, now)
+        return f"The janitor has never run in this vault. {steps}" if is_warned else None
+    if last is not None and now - datetime.fromisoformat(last.started) <= OVERDUE:
         return None
     since = f"for {(now - datetime.fromisoformat(last.started)).days} days" if last else "to its end yet"
     problem = f" The last time: {newest[0].problem}" if newest[0].problem else ""
-    steps = "Run it with: quaid janitor run; every night with: quaid janitor install"
     return f"The janitor has not run {since}.{problem} {steps}"
+
+
+def _has_never_run(history: History, now: datetime) -> bool:
+    """Return whether the vault was made more than `GRACE` ago, and no machine has committed a run."""
+    made = history.log(paths=[CONFIG_FILE], limit=1_000)
+    is_old = bool(made) and now - datetime.fromisoformat(made[-1].when) > GRACE
+    return is_old and not history.log(author=JANITOR[1], limit=1)
 
 
 def _decided(report: RunReport) -> str:

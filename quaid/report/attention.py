@@ -179,7 +179,7 @@ def _background_attention(memory: Memory) -> list[Attention]:
     if transaction.needs_recovery(memory.root):
         found.append(Attention("A write was interrupted", "the next write finishes it; nothing is lost"))
     found += [Attention(str(failure), "quaid doctor --hooks") for failure in hook_failures.read(memory.root)]
-    if late := overdue_in(state, datetime.now(UTC)):
+    if late := overdue_in(state, memory.git, datetime.now(UTC)):
         found.append(Attention(late))
     if given_up := queue.failed(state):
         what = f"{_count(len(given_up), 'conversation')} of agents could not be taken in"

@@ -273,7 +273,7 @@ def check_janitor(memory: Memory) -> Outcome:
     from quaid.janitor.schedule import describe
 
     planned = describe(memory.root)
-    late = overdue_in(state_folder(memory.root), datetime.now(UTC))
+    late = overdue_in(state_folder(memory.root), memory.git, datetime.now(UTC))
     if late:
         sentence, _, step = late.partition(" Run it with: ")
         return "warning", sentence, step

@@ -9,11 +9,13 @@ import pytest
 from vaults import mounted
 
 from quaid.janitor.decision import Decision
-from quaid.janitor.news import overdue, render_news
+from quaid.janitor.news import overdue, overdue_in, render_news
 from quaid.janitor.run_report import RunReport
 from quaid.local.runs import Run, Runs
 from quaid.model import ModelUsage
 from quaid.place import state_folder
+from quaid.report.doctor import examine
+from quaid.report.status import status_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -100,6 +102,31 @@ class TestOverdue:
 
     def test_where_it_never_ran_nothing_is_overdue(self, runs):
         assert overdue(runs, NOW) is None
+
+    @pytest.mark.parametrize(("days", "is_late"), [(0, False), (6, False), (8, True), (400, True)])
+    def test_where_it_never_ran_it_is_overdue_a_week_after_the_vault_was_made(self, vault, days, is_late):
+        def find_warning():
+            with vault.memory() as memory:
+                late = overdue_in(state_folder(vault.root), memory.git, datetime.now(UTC) + timedelta(days=days))
+                attention = [item.what for item in status_of(memory).attention]
+                assert not any("never run" in what for what in attention)  # it was made just now
+                return late
+
+        warning = find_warning()
+        assert bool(warning) is is_late
+        if warning:
+            assert warning.startswith("The janitor has never run in this vault. Run it with: quaid janitor run;")
+            author = ("-c", "user.name=Quaid Janitor", "-c", "user.email=janitor@localhost")
+            vault.run(*author, "commit", "-q", "--allow-empty", "-m", "janitor: a run of another machine")
+            assert find_warning() is None
+
+    def test_an_old_vault_in_which_it_never_ran_is_named_by_status_and_doctor(self, vault, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setenv("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z")
+            vault.run("commit", "-q", "--amend", "--no-edit", "--date", "2026-01-01T00:00:00Z")
+        with vault.memory() as memory:
+            assert any("never run" in item.what for item in status_of(memory).attention)
+            assert [check.level for check in examine(vault.root) if check.name == "janitor"] == ["warning"]
 
     @pytest.mark.parametrize(("hours", "is_late"), [(0, False), (47, False), (48, False), (49, True), (24 * 9, True)])
     def test_after_two_days(self, runs, hours, is_late):
