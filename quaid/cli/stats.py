@@ -76,7 +76,7 @@ def run_stats(
         elif gaps:
             found = stats.gap_stats_of(memory)
             shape = {**fields(found, "vault", "kept", "total"), "gaps": [gap._asdict() for gap in found.gaps]}
-            invocation.tell(lambda: render_gap_stats(found), **shape)
+            invocation.tell(lambda: render_gap_stats(found, memory.settings.recall.log), **shape)
         elif models:
             taken = stats.model_stats_of(memory)
             invocation.tell(lambda: render_model_stats(taken), **shape_of_model_stats(taken))
@@ -161,10 +161,12 @@ def _with_bars(rows: Sequence[tuple[str, ...]], numbers: Sequence[int], width: i
     return aligned(drawn, right=range(1, len(rows[0])))
 
 
-def render_gap_stats(found: stats.GapStats) -> str:
-    """The page of `--gaps`."""
+def render_gap_stats(found: stats.GapStats, log: str) -> str:
+    """The page of `--gaps`; `log` is the setting `recall.log`, which may store the words of every question."""
+    in_log = " The recall log stores the words of all questions; to store none: quaid config recall.log hashes"
+    in_log = in_log if log == "text" else ""
     if not found.gaps and found.kept == "off":
-        return "Questions that find nothing are not kept. Keep them with: quaid config recall.gaps hashes"
+        return f"Questions that find nothing are not listed. List them with: quaid config recall.gaps hashes.{in_log}"
     if not found.gaps:
         return "No gap is known: every question asked so far has found something."
     shown = found.gaps[:MAX_GAPS]
@@ -172,11 +174,13 @@ def render_gap_stats(found: stats.GapStats) -> str:
         (moment(gap.last_asked), f"{gap.asked:,}x", clipped(gap.text or gap.key[:12], TITLE_WIDTH)) for gap in shown
     ]
     more = found.total - len(shown)
-    kept = "Only hashes are kept" if found.kept == "hashes" else "New ones are not kept"
+    kept = "This list stores only hashes" if found.kept == "hashes" else "New questions are not listed"
     return lines(
         section(f"{count(found.total, 'question')} found nothing", rows),
         f"  … and {more:,} more" if more else "",
-        "" if found.kept == "text" else f"\n{kept}. Keep what you ask from now on with: quaid config recall.gaps text",
+        ""
+        if found.kept == "text"
+        else f"\n{kept}. Store the words from now on with: quaid config recall.gaps text.{in_log}",
     )
 
 

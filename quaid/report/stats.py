@@ -71,7 +71,9 @@ class RecallStats:
 
 @dataclass(frozen=True, slots=True)
 class GapStats:
-    """All of `quaid stats --gaps`: the newest of `total` gaps. `kept` is the setting `recall.gaps`."""
+    """All of `quaid stats --gaps`: the newest of `total` gaps, in words where these or the recall log have them. `kept`
+    is the setting `recall.gaps`.
+    """
 
     vault: str
     kept: str
@@ -145,7 +147,9 @@ def gap_stats_of(memory: Memory) -> GapStats:
     """Return the questions that found nothing. Raises as `recall_stats_of`."""
     with RecallRecords(memory.root, memory.settings) as books:
         gaps, total = books.gaps(MAX_GAPS)
-    return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
+        words = books.list_unanswered()
+    shown = tuple(gap._replace(text=gap.text or words.get(gap.key)) for gap in gaps)
+    return GapStats(str(memory.root), memory.settings.recall.gaps, total, shown)
 
 
 def model_stats_of(memory: Memory) -> ModelStats:

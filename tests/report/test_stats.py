@@ -25,8 +25,9 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-def asked(vault: Vault) -> Vault:
-    """A vault of which twenty questions were asked, on four days."""
+def asked(vault: Vault, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    """A vault of which twenty questions were asked, on four days; the parameter is `recall.log`."""
+    monkeypatch.setenv("QUAID_RECALL_LOG", getattr(request, "param", "text"))
     vault.write_fact("oatmilk", "Maya takes oat milk in her coffee.")
     found = (Hit("01oatmilk", "fact", "oat", 1.0, "f.md"), Hit("forgotten", "fact", "gone", 0.9, "g.md"))
     with vault.memory() as memory, RecallRecords(vault.root, memory.settings) as books:
@@ -95,12 +96,28 @@ def test_recall_for_programs(asked):
     assert shape["most_recalled"][1]["title"] is None
 
 
-def test_gaps_are_listed_newest_first_by_hash(asked):
+IN_LOG = " The recall log stores the words of all questions; to store none: quaid config recall.log hashes"
+
+
+def test_gaps_are_listed_newest_first_with_the_words_that_the_log_has(asked, monkeypatch):
     lines = stats(asked, "--gaps").splitlines()
-    keys = [question_key(f"question {number}")[:12] for number in (4, 9, 14, 19)]  # 0, 1, 2 and 3 days ago
     assert lines[0] == "4 questions found nothing"
+    asked_last = [f"question {number}" for number in (4, 9, 14, 19)]  # 0, 1, 2 and 3 days ago
+    assert [re.split(r"  +", line.strip())[2] for line in lines[1:5]] == asked_last
+    more = "This list stores only hashes. Store the words from now on with: quaid config recall.gaps text"
+    assert lines[-1] == f"{more}.{IN_LOG}"
+    assert json.loads(stats(asked, "--gaps", "--json"))["gaps"][0]["text"] == "question 4"
+    monkeypatch.setenv("QUAID_RECALL_GAPS", "off")
+    assert stats(asked, "--gaps").endswith(f"New questions are not listed. {more.partition('. ')[2]}.{IN_LOG}\n")
+
+
+@pytest.mark.parametrize("asked", ["hashes"], indirect=True)
+def test_gaps_are_hashes_where_nothing_stores_the_words(asked):
+    lines = stats(asked, "--gaps").splitlines()
+    keys = [question_key(f"question {number}")[:12] for number in (4, 9, 14, 19)]
     assert [re.split(r"  +", line.strip())[2] for line in lines[1:5]] == keys
-    assert lines[-1] == "Only hashes are kept. Keep what you ask from now on with: quaid config recall.gaps text"
+    more = "This list stores only hashes. Store the words from now on with: quaid config recall.gaps text."
+    assert lines[-1] == more
     shape = json.loads(stats(asked, "--gaps", "--json"))
     assert (shape["v"], shape["kept"], shape["total"]) == (1, "hashes", 4)
     assert shape["gaps"][0] == {
