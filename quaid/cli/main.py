@@ -8,12 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from quaid.cli.invocation import Invocation, print_error
 from quaid.cli.terminal import closed_streams, safe_streams
 from quaid.errors import CouldNotAskError, QuaidError
 
+WRITING_COMMANDS = "remember extract analyze import edit forget restore purge link note undo".split()  # noqa: SIM905
 EXIT_USAGE = 2
 EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
@@ -74,6 +76,8 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
     try:
         with group.make_context("quaid", arguments, obj=invocation) as context:
             code = group.invoke(context)
+            if context.invoked_subcommand in WRITING_COMMANDS:
+                _name_vault(invocation)
         return code if isinstance(code, int) else 0
     except typer.Exit as leave:
         return leave.exit_code
@@ -84,6 +88,16 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
         sentence = message if message.endswith(("?", ".")) else f"{message}."
         command = error.ctx.command_path if error.ctx else "quaid"
         return _fail(invocation, "usage", f"{sentence} Help is in: {command} --help", EXIT_USAGE)
+
+
+def _name_vault(invocation: Invocation) -> None:
+    """Say which vault was written to, unless it is the one around the working folder."""
+    from quaid.place import find_vault
+
+    with suppress(FileNotFoundError):  # the working folder is gone
+        around, root = find_vault(Path.cwd()), invocation.root and invocation.root.resolve()
+        if root and root != (around and around.resolve()):
+            invocation.say(f"The vault is {root}")
 
 
 def _explain(error: Exception, arguments: Sequence[str]) -> str | None:

@@ -40,7 +40,8 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
         return 0
     started = time.perf_counter()
     name = event_name(arguments)
-    call = _Call(name, arguments, started)
+    call = _Call(arguments, started)
+    given: Mapping[str, object] = {}
     try:
         call.event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
         call.root = _locate(arguments, call.event)
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
 
             run_worker(call.root)
         elif name in EVENTS:
-            call.answer(None)
+            given = call.answer(None)
         else:
             call.problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
     except QuaidError as error:
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
         call.problem = f"{type(error).__name__}: {error}"
     with suppress(OSError):  # nobody reads: nothing was given
         call.end()
-        if record := call.plan_record():
+        if record := call.plan_record(given):
             state_files.append(*record)
     return 0
 
@@ -69,18 +70,17 @@ def respond(memory: Memory, arguments: Sequence[str], stdin: bytes) -> tuple[Pat
     """Answer an event for the process that was called with it, from a memory that is open. What goes wrong is raised:
     that process does it alone then. Return the file and the line that it appends once it has delivered the answer.
     """
-    call = _Call(event_name(arguments), arguments, time.perf_counter())
+    call = _Call(arguments, time.perf_counter())
     call.event, call.root, call.is_there = _read(stdin), memory.root, True
-    call.answer(memory)
+    given = call.answer(memory)
     call.end()
-    return call.plan_record()
+    return call.plan_record(given)
 
 
 @dataclass(slots=True)
 class _Call:
     """One call: what it found, said and met. `is_there` says whether the vault at `root` may be read."""
 
-    name: str
     arguments: Sequence[str]
     started: float
     event: dict[str, Any] = field(default_factory=dict)
@@ -89,13 +89,17 @@ class _Call:
     text: str = ""
     news: str = ""
     problem: str = ""
-    given: Mapping[str, object] = field(default_factory=dict)
 
-    def answer(self, memory: Memory | None) -> None:
+    @property
+    def name(self) -> str:
+        return event_name(self.arguments)
+
+    def answer(self, memory: Memory | None) -> Mapping[str, object]:
+        """Find the answer; return what is to be recorded of the session once it was delivered."""
         from quaid.hooks.events import answer
 
-        if self.root is not None:
-            self.text, self.news, self.problem, self.given = answer(self.name, self.root, self.event, memory)
+        self.text, self.news, self.problem, given = answer(self.name, self.root or Path(), self.event, memory)
+        return given
 
     def end(self) -> None:
         """Print the answer, and with it once a session what fails; leave a line in the log."""
@@ -109,12 +113,12 @@ class _Call:
             state = state_folder(self.root) if self.root and self.is_there else state_home()
             hook_log.write(state, self.name, (time.perf_counter() - self.started) * 1000, self.problem)
 
-    def plan_record(self) -> tuple[Path, str] | None:
+    def plan_record(self, given: Mapping[str, object]) -> tuple[Path, str] | None:
         """Return the file and the line that say what the session was given; None where nothing was."""
         session = self.event.get("session_id")
-        if self.root is None or not self.text or not self.given or not session:
+        if self.root is None or not self.text or not given or not session:
             return None
-        return sessions.plan_record(state_folder(self.root), admit(str(session)).text, self.given)
+        return sessions.plan_record(state_folder(self.root), admit(str(session)).text, given)
 
     def _record(self) -> str:
         """Keep whether it failed, and return what its session should be told of failures."""

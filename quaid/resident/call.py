@@ -160,8 +160,9 @@ def show(answer: Answer) -> int:
             (sys.stdout if kind == OUT else sys.stderr).write(data.decode("utf-8", "surrogatepass"))
     sys.stdout.flush()
     for path, line in (data.split(b"\0") for kind, data in answer if kind == GIVEN):
-        with open(os.fsdecode(path), "ab", opener=_open_privately) as file:
-            file.write(line + b"\n")
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        os.write(handle, line + b"\n")
+        os.close(handle)
     return int(answer[-1][1])
 
 
@@ -239,10 +240,6 @@ def named_vaults(arguments: Sequence[str]) -> list[str]:
         elif argument.startswith("--vault="):
             named.append(argument.removeprefix("--vault="))
     return named
-
-
-def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _folder_of_event(stdin: bytes) -> str:

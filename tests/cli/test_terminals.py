@@ -75,13 +75,13 @@ class Place:
             [sys.executable, "-c", RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ
         )
 
-    def run(self, name: str, *, is_terminal: bool) -> tuple[int, str, str]:
+    def run(self, name: str, *more: str, is_terminal: bool) -> tuple[int, str, str]:
         new, notes = self._files / "new", self._files / "notes"
         names = {"TALK": self._files / "talk.txt", "NOTES": notes, "QUESTIONS": self._files / "questions.md"}
         names |= {"NEW": new, "NEW.jsonl": self._files / "new.jsonl", "NEW-clone": self._files / "clone"}
         names["VAULT"] = self.root
         words = [str(names.get(word, word)) for word in LINES[name]]
-        self._process.stdin.write(json.dumps([["--vault", str(self.root), name, *words, "--json"], is_terminal]) + "\n")
+        self._process.stdin.write(json.dumps([["--vault", str(self.root), name, *words, *more], is_terminal]) + "\n")
         self._process.stdin.flush()
         code, out, err = json.loads(self._process.stdout.readline())
         return code, out, err
@@ -123,13 +123,21 @@ def test_every_command_is_here() -> None:
 
 @pytest.mark.parametrize("name", LINES)
 def test_the_answer_is_that_of_a_pipe(places: tuple[Place, Place], name: str) -> None:
-    code, out, err = places[0].run(name, is_terminal=True)
+    code, out, err = places[0].run(name, "--json", is_terminal=True)
     assert "Traceback" not in err
     assert ("\x1b[?25l" in err) >= (name in SHOW_PROGRESS), err  # a bar hides the cursor
-    other_code, other_out, other_err = places[1].run(name, is_terminal=False)
+    other_code, other_out, other_err = places[1].run(name, "--json", is_terminal=False)
     assert "\x1b" not in out + other_out + other_err
     assert (code, out.count("\n")) == (other_code, other_out.count("\n")), (err, other_err)
     if out.startswith("{"):
         assert [shape_of(json.loads(line)) for line in out.splitlines()] == [
             shape_of(json.loads(line)) for line in other_out.splitlines()
         ]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_quiet_says_nothing_but_what_went_wrong(places: tuple[Place, Place], name: str) -> None:
+    code, _, err = places[0].run(name, "-q", is_terminal=True)
+    if code == 0:
+        assert err == ""
+    assert len([line for line in err.splitlines() if line.startswith("quaid: ")]) == len(err.splitlines())
