@@ -109,7 +109,7 @@ def facts_from(connection: IndexConnection, episode: Document, turn: int | None 
 
 def links_to(connection: IndexConnection, document: Document) -> list[Related]:
     """Return notes that link to the document by any of its names or its id, or have an edge with it (if it is an
-    entity).
+    entity). Of several notes of one name, a folder in a link decides.
     """
     rows = connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (document.doc_id,)).fetchall()
     keys = json.dumps([*(row[0] for row in rows), name_key(document.id)])
@@ -120,7 +120,23 @@ def links_to(connection: IndexConnection, document: Document) -> list[Related]:
             f" UNION SELECT doc_id FROM edges WHERE subject_key IN {wanted}"
             f" UNION SELECT doc_id FROM edges WHERE object_key IN {wanted}"
         )
-    return _related(connection, f"doc_id IN ({linking}) AND doc_id <> ?2", (keys, document.doc_id))
+    others = [path for path in documents.list_called(connection, [note_name(document.path)]) if path != document.path]
+    ends = set(_list_ends(document.path)) - {_list_ends(path)[0] for path in others}
+    theirs = {end for path in others for end in _list_ends(path)} - ends
+    leads = (
+        "EXISTS (SELECT 1 FROM links l WHERE l.doc_id = d.doc_id AND target_key IN (SELECT value FROM json_each({})))"
+    )
+    return _related(
+        connection,
+        f"doc_id IN ({linking}) AND doc_id <> ?2 AND ({leads.format('?3')} OR NOT {leads.format('?4')})",
+        (keys, document.doc_id, json.dumps(sorted(ends)), json.dumps(sorted(theirs))),
+    )
+
+
+def _list_ends(path: str) -> list[str]:
+    """Return how a link with a folder may give the path of a note, as it is compared: all of it first."""
+    parts = name_key(path.removesuffix(".md")).split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts) - 1)] + [f"/{'/'.join(parts)}"]
 
 
 def list_linking(connection: IndexConnection, name: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Edge, Note, name_key
+from quaid.model import Edge, Note, name_key, note_name
 from quaid.text.words import list_spans
 
 
@@ -82,9 +82,10 @@ def insert(connection: IndexConnection, doc_id: int, note: Note) -> None:
         "INSERT INTO edges VALUES (?,?,?,?,?,?)",
         [(doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges],
     )
-    connection.executemany(
-        "INSERT INTO links VALUES (?,?)", [(doc_id, name_key(target.rsplit("/", 1)[-1])) for target in note.links]
+    targets = dict.fromkeys(
+        name_key(key) for target in note.links for key in (note_name(target), target if "/" in target else "") if key
     )
+    connection.executemany("INSERT INTO links VALUES (?,?)", [(doc_id, key) for key in targets])
     connection.executemany(
         "INSERT INTO citations VALUES (?,?,?)", [(doc_id, c.episode, c.turn) for c in note.citations]
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from quaid.index import documents, fulltext, graph
+from quaid.index import backlinks, documents, fulltext, graph, references
 from quaid.index.documents import Document
 from quaid.index.scope import Scope
 from quaid.model import name_key
@@ -118,7 +118,12 @@ def _conditions(connection: IndexConnection, wanted: NoteFilter) -> tuple[list[s
 
 
 def _list_about(connection: IndexConnection, name: str) -> set[int]:
-    """Return the documents that are called so, link to it, have an edge with it, or have one of its names in a text."""
+    """Return the documents that are called so, link to it, have an edge with it, or have one of its names in a text. A
+    path with a folder means that note alone.
+    """
+    if "/" in name and (meant := references.resolve(connection, name)):
+        linking = (one.path for each in meant for one in backlinks.links_to(connection, each.document))
+        return {each.document.doc_id for each in meant} | {one for one, _ in backlinks.list_paths(connection, linking)}
     key = name_key(name)
     keys = graph.find_entities(connection, [key]).get(key, set()) | {key}
     found = set(graph.documents_about(connection, keys, limit=_ALL))

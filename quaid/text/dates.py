@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from quaid.errors import UsageError
@@ -73,6 +73,17 @@ _MAX_LEAD = 60
 _MAX_TYPED = 80
 _IN_NAME = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2})([-_.]?)([0-9]{2})\2([0-9]{2})(?:T?[0-9]{4}|T?[0-9]{6})?(?![0-9])")
 _IN_HAN = re.compile("((?:19|20)[0-9]{2})(年|년) ?([0-9]{1,2})[月월] ?([0-9]{1,2})[日일]")
+_MOMENT = re.compile(
+    r"([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})"
+    r"(?:(?:T|\s+)([01]?[0-9]|2[0-3])(:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]+)?)?)\s*(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?)?"
+)
+_EPOCH = re.compile(r"[12][0-9]{9}(?:[0-9]{3})?")
+_WEEKDAY = re.compile(r"(?:[^\W\d_]+[.,]?\s+)?")
+_TIME_OF_DAY = re.compile(
+    r"(?:[\s,]*(?:T|at|um)?\s*(?:[01]?[0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?(?:\s*(?:[ap]\.?m\.?|Uhr))?"
+    r"(?:\s*[A-Z]{0,4}(?:[+-][0-9]{2}:?[0-9]{2})?(?:\s*\([\w ]+\))?)?)?",
+    re.IGNORECASE,
+)
 _ANY_MOMENT = datetime(2000, 1, 1)  # noqa: DTZ001
 _LEADS_TYPED = frozenset({"", "in", "on", "the", "in the"})
 _UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF001
@@ -131,6 +142,35 @@ def find_day_in_name(name: str) -> str | None:
         mentions = find_dates(name.replace("_", " "), _ANY_MOMENT)
         days = {each.start for each in mentions if each.start == each.end and str(each.start.year) in each.text}
     return days.pop().isoformat() if len(days) == 1 else None
+
+
+def read_date(written: str) -> str | None:
+    """Return a date as people and programs write it into a property, as ISO 8601 (`2026-03-14`, or with its time and
+    zone); None where it does not state one day beyond doubt, as `03/04/2026`, `2026` and `24:00` do not.
+    """
+    text = written.strip()
+    if text.startswith("["):  # a daily note, as Obsidian and Logseq link it
+        text = text.strip("[]").partition("|")[0].rpartition("/")[2].strip()
+    try:
+        if found := _MOMENT.fullmatch(text):
+            year, _, month, day, hour, rest, zone = found.groups("")
+            moment = f"{year}-{month:0>2}-{day:0>2}" + (f"T{hour:0>2}{rest}{zone}" if hour else "")
+            return moment if datetime.fromisoformat(moment) else None
+        if _EPOCH.fullmatch(text):
+            return datetime.fromtimestamp(int(text[:10]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return None
+    if text.isdigit():
+        return find_day_in_name(text)
+    mentions = find_dates(text, _ANY_MOMENT) if len(text) <= _MAX_TYPED else ()
+    if (
+        len(mentions) != 1
+        or mentions[0].start != mentions[0].end
+        or str(mentions[0].start.year) not in mentions[0].text
+    ):
+        return None
+    before, after = text[: mentions[0].span[0]], text[mentions[0].span[1] :]
+    return mentions[0].start.isoformat() if _WEEKDAY.fullmatch(before) and _TIME_OF_DAY.fullmatch(after) else None
 
 
 def _find_other_language(text: str, signs: AbstractSet[str]) -> str | None:

@@ -275,7 +275,7 @@ def _mend_entry(entry: str, previous: str, left: Iterator[int]) -> tuple[list[tu
     whole, error = _try_pairs(previous + below, left)
     if error is None and whole and not isinstance(whole[-1][1], str):
         return [*whole, *pairs], lost, previous + below
-    return pairs, lost + below, previous
+    return pairs, lost + below, entry if pairs else previous
 
 
 def _try_pairs(head: str, left: Iterator[int]) -> tuple[list[tuple[str, Any]], yaml.YAMLError | None]:
@@ -292,7 +292,7 @@ def _quote(line: str) -> str:
     listed = value[1:].removesuffix("]").split(",") if value.startswith("[") and not value.startswith("[[") else []
     items = [_scalar(_QUOTED.sub(r"\2", item.strip()), '"') for item in listed if item.strip()]
     quoted = f"[{', '.join(items)}]" if items else _scalar(_QUOTED.sub(r"\2", value), '"')
-    return f"{indent}{key}{' ' if key else ''}{quoted}\n" if value.strip("[]{}") or key else "\n"
+    return f"{indent}{key}{' ' if key else ''}{quoted}\n" if value.strip("[]{}") or key or indent else "\n"
 
 
 def _explain(error: BaseException, first_line: int = 2, last_line: int | None = None) -> str:

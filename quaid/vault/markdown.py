@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from posixpath import normpath
 from typing import Any
+from urllib.parse import unquote
 
 from quaid.model import Citation, Edge
 
@@ -17,6 +19,14 @@ CHUNK_CHARS = 900
 """About 200 tokens: a chunk with its heading fits the 256 tokens of a small embedding model."""
 
 _WIKILINK = re.compile(r"!?\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|([^\[\]]*))?\]\]")
+_PATH = re.compile(
+    r"\]\(\s*(?:<([^<>\n]+)>|((?:[^()<>\s]|\([^()\s]*\))+))|^ {0,3}\[(?!\^)[^\[\]\n]+\]:[ \t]*<?([^<>\s]+)",
+    re.MULTILINE,
+)
+"""The target of a markdown link, and of the definition of one."""
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:|//|#|\[", re.IGNORECASE)
+_ENDING = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
+_MAY_HIDE = re.compile(r"`|~~~|%%|<!--|\\[\[\]]")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))+(?:\s+\"[^\"]*\")?\)")
 _GAP = re.compile(r"\s{64,}")
 _COMMENT_ENDS = {"%%": "%%", "<!--": "-->"}
@@ -108,35 +118,61 @@ def _can_delimit(run: re.Match[str]) -> bool:
     return bool(before or after) and not (run[0][0] == "_" and before.isalnum() and after.isalnum())
 
 
-def links(text: str) -> list[str]:
-    """The targets of all wikilinks, in order, without heading or block part, each once."""
-    targets = (match[1].strip() for match in _WIKILINK.finditer(text))
-    return list(dict.fromkeys(target for target in targets if target))
+def links(text: str, folder: str = ".") -> list[str]:
+    """Return the targets of all wikilinks, then of all markdown links to files, without heading, block and `.md`, each
+    once; none of code or comments. A path that is relative to `folder`, that of the note, is returned from the root of
+    the vault: `/Work/Pond`.
+    """
+    readable = _without_code(text) if "[" in text else ""
+    targets = [match[1].strip().rstrip("\\") for match in _WIKILINK.finditer(readable)]
+    relative = [target for target in targets if target.startswith((".", "/"))]
+    targets = [target for target in targets if target not in relative]
+    if "](" in readable or "]:" in readable:
+        written = (match[1] or match[2] or match[3] for match in _PATH.finditer(readable))
+        relative += [unquote(path.partition("#")[0]) for path in written if not _ADDRESS.match(path)]
+    paths = (normpath(path if path.startswith("/") else f"/{folder}/{path}") for path in relative if path)
+    return [target for target in dict.fromkeys(_ENDING.sub("", target) for target in (*targets, *paths)) if target]
 
 
 def link_target(link: str) -> str:
     """`Maya Chen|Maya` or `Maya Chen#Work` -> `Maya Chen`."""
-    return re.split(r"[|#]", link, maxsplit=1)[0].strip()
+    return re.split(r"[|#]", link, maxsplit=1)[0].strip().rstrip("\\")
 
 
 def edges(text: str, subject: str | None = None) -> list[Edge]:
     """List items `[[Subject]] relation [[Object]]`; without a subject they belong to `subject`, if given."""
     found = []
-    for match in _EDGE.finditer(text) if "[[" in text else ():
+    for match in _EDGE.finditer(_without_code(text)) if "[[" in text else ():
         source = match["subject"] or subject
         if source:
             relation = re.sub(r"[\s-]+", "_", match["relation"].lower())
-            found.append(Edge(link_target(source), relation, link_target(match["object"])))
+            found.append(
+                Edge(_ENDING.sub("", link_target(source)), relation, _ENDING.sub("", link_target(match["object"])))
+            )
     return found
 
 
 def without_edges(text: str) -> str:
-    return _EDGE.sub("", text) if "[[" in text else text
+    readable = _without_code(text)
+    return _EDGE.sub(lambda found: "" if readable.startswith(found[0], found.start()) else found[0], text)
 
 
 def citations(texts: list[str]) -> list[Citation]:
     """`[[20-1402-2f1c9a#^t3]]` in any of `texts` -> (episode's note name, turn)."""
-    return [Citation(match[1].strip(), int(match[2])) for text in texts for match in _CITATION.finditer(text)]
+    found = (match for text in texts if "#^t" in text for match in _CITATION.finditer(_without_code(text)))
+    return [Citation(match[1].strip(), int(match[2])) for match in found]
+
+
+def _without_code(text: str) -> str:
+    """Return `text` with blanks in the place of code, comments and escaped brackets."""
+    pieces: list[str] = []
+    place = 0
+    for start, end, kind, _ in _verbatim(text) if _MAY_HIDE.search(text) else ():
+        if kind == "escape" and text[start + 1] not in "[]":
+            continue
+        pieces += [text[place:start], re.sub(r"[^\n]", " ", text[start:end])]
+        place = end
+    return "".join([*pieces, text[place:]]) if place else text
 
 
 def has_conflict_markers(text: str) -> bool:

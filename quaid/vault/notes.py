@@ -17,14 +17,15 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
-from quaid.text.dates import find_day_in_name
+from quaid.text.dates import find_day_in_name, read_date
 from quaid.text.words import stands_alone
 from quaid.vault import episodes, frontmatter, layout, markdown, other_heads, properties
 from quaid.vault.layout import Layout
 
 MEGABYTE = 1_000_000
 NOT_MADE = "it is in a folder of Quaid's, but Quaid did not make it: it is read as your own note"
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?$")
+_CREATED = ("created", "date", "created_at", "createdat", "date created", "creation date")
+"""The keys of the date of an own note, in any case."""
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 _MAX_NUMBER = 10**9
@@ -113,7 +114,7 @@ def _parse_made(
         names=names,
         keywords=tuple(reader.list("keywords")),
         edges=tuple(dict.fromkeys(markdown.edges(body, subject))),
-        links=tuple(markdown.links(body)),
+        links=tuple(markdown.links(body, str(PurePosixPath(rel_path).parent))),
         citations=tuple(markdown.citations([*cited, body])),
         problems=tuple(dict.fromkeys((*problems, *reader.problems))),
     )
@@ -123,8 +124,8 @@ def _parse_own(
     rel_path: str, data: bytes, kind: Kind, fields: Mapping[str, Any], body: str, problems: tuple[str, ...],
     place: Layout,
 ) -> Note:  # fmt: skip
-    reader = _Fields(fields)
-    stem = PurePosixPath(rel_path).stem
+    reader = _Fields(fields, any_case=True)
+    stem, folder = PurePosixPath(rel_path).stem, str(PurePosixPath(rel_path).parent)
     names = tuple(dict.fromkeys([stem, *reader.list("aliases"), *reader.list("alias")]))
     shape = _shape_title if place.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_own)
     shaped = shape(body, stem, names, reader)
@@ -141,13 +142,13 @@ def _parse_own(
         project=place.project_of(rel_path),
         pinned=kind is Kind.CORE and reader.flag("pinned"),
         verified=kind is Kind.CORE and reader.flag("verified"),
-        created=reader.date("created") or reader.date("date") or find_day_in_name(stem),
+        created=next(filter(None, map(reader.date, _CREATED)), None) or find_day_in_name(stem),
         names=names,
         keywords=tuple(reader.list("keywords")),
         edges=tuple(dict.fromkeys((*markdown.edges(body), *of_head))),
-        links=tuple(dict.fromkeys((*markdown.links(body), *(edge.object for edge in of_head)))),
+        links=tuple(dict.fromkeys((*markdown.links(body, folder), *(edge.object for edge in of_head)))),
         citations=tuple(markdown.citations([body])),
-        problems=tuple(dict.fromkeys((*problems, *([NOT_MADE] if is_misplaced else ())))),
+        problems=tuple(dict.fromkeys((*problems, *reader.problems, *([NOT_MADE] if is_misplaced else ())))),
     )
 
 
@@ -249,8 +250,9 @@ def decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
 class _Fields:
     """A head's fields by type; a value of the wrong type is a problem and counts as absent."""
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self.all = self._fields = fields
+    def __init__(self, fields: Mapping[str, Any], *, any_case: bool = False) -> None:
+        self.all = fields
+        self._fields = {**{key.casefold(): value for key, value in fields.items()}, **fields} if any_case else fields
         self.problems: list[str] = []
 
     def text(self, key: str) -> str | None:
@@ -311,8 +313,8 @@ class _Fields:
 
     def date(self, key: str) -> str | None:
         value = self.text(key)
-        if value is None or (_DATE.match(value) and parse_time(value[:10])):
-            return value
+        if value is None or (day := read_date(value)):
+            return value and day
         self.problems.append(f"{key} should be a date like 2026-11-20, is {value!r}")
         return None
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.errors import UsageError
-from quaid.text.dates import find_dates, find_day_in_name, parse_day
+from quaid.text.dates import find_dates, find_day_in_name, parse_day, read_date
 
 FRIDAY = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - the asker's clock
 ROOT = Path(__file__).parents[2]
@@ -249,3 +249,46 @@ def test_a_question_without_a_date_loads_no_date_library():
 )
 def test_the_name_of_a_file_may_give_a_day(name, day):
     assert find_day_in_name(name) == day
+
+
+# --- dates that somebody has written into a property
+
+
+@pytest.mark.parametrize("written", [
+    "2026-03-14", "2026-3-14", "2026/03/14", "2026.03.14", "20260314", "202603141015", "14.03.2026", "14.3.2026", "14/03/2026",
+    "March 14, 2026", "Mar 14th, 2026", "14 Mar 2026", "14. März 2026", "Samstag, 14. März 2026 um 10:15 Uhr", "14 mars 2026",
+    "Saturday 14th of March 2026, 10:15", "Saturday, March 14th 2026, 10:15:00 am", "Sat, 14 Mar 2026 10:00:00 +0100",
+    "Sat Mar 14 2026 10:00:00 GMT+0100 (CET)", "2026年3月14日", "[[2026-03-14]]", "[[daily/2026-03-14|Saturday]]",
+    "[[Mar 14th, 2026]]", "[2026-03-14]",
+])  # fmt: skip
+def test_a_written_day_is_read_in_the_forms_of_many_programs(written):
+    assert read_date(written) == "2026-03-14"
+
+
+@pytest.mark.parametrize(("written", "moment"), [
+    ("2026-03-14 10:00:00 +0100", "2026-03-14T10:00:00+0100"),
+    ("2026/03/14 20:46:25", "2026-03-14T20:46:25"),
+    ("2026-03-14T10:00 +01", "2026-03-14T10:00+01"),
+    ("2026-03-14 9:05", "2026-03-14T09:05"),
+    ("2026-03-14T10:00:00.000+01:00", "2026-03-14T10:00:00.000+01:00"),
+    ("9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59-12:00"),
+    ("1773484800", "2026-03-14T10:40:00Z"),
+    ("1773484800000", "2026-03-14T10:40:00Z"),
+])  # fmt: skip
+def test_a_written_moment_keeps_its_time_and_zone(written, moment):
+    assert read_date(written) == moment
+
+
+@pytest.mark.parametrize("written", [
+    "03/04/2026", "12", "2026", "2026-03", "March 2026", "2026-W11", "1900-02-29", "2026-02-30", "Feb 30, 2026", "2026-13-45",
+    "2026-03-14T24:00:00", "2026-03-14T10:00:60Z", "yesterday", "{{date}}", "sometime March 14, 2026 or so",
+    "2026-03-14 to 2026-03-16", "before March 14, 2026", "99999999999", "²", "", "[]", "[[", "0000-01-01",
+])  # fmt: skip
+def test_what_states_no_one_day_is_not_read_as_one(written):
+    assert read_date(written) is None
+
+
+@given(st.text(max_size=40))
+def test_any_text_may_stand_where_a_date_should(written):
+    day = read_date(written)
+    assert day is None or datetime.fromisoformat(day)

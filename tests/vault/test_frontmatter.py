@@ -379,7 +379,9 @@ def interrupted_key(lines, place):
     following = next((line for line in lines[place:] if line.strip() and not line.startswith("#")), "x")
     if not following.startswith((" ", "-", "]", "}")):
         return None
-    names = [line.partition(":")[0].strip("'\"") for line in lines[:place] if line[:1] not in {" ", "-", "#", "\n", "]"}]
+    names = [
+        line.partition(":")[0].strip("'\"") for line in lines[:place] if line[:1] not in {" ", "-", "#", "\n", "]"}
+    ]
     return names[-1] if names else None
 
 

@@ -411,3 +411,33 @@ def test_what_only_looks_like_a_conflict_is_none(text):
 
 def test_the_limit_of_a_chunk_fits_a_small_model():
     assert markdown.CHUNK_CHARS * 1.25 < 256 * 5
+
+
+# --- links as other programs write them
+
+
+@pytest.mark.parametrize(("text", "targets"), [
+    ("| [[Pond\\|the pond]] | x |", ["Pond"]),
+    ("[[Pond.md]] ![[Pond#Depth|300]] [[Pond.md#Depth]]", ["Pond"]),
+    ("[the pond](Pond.md)", ["/Work/Pond"]),
+    ("[the pond](pond)", ["/Work/pond"]),
+    ("[up](../Pond.md) [b](../A%20b.md) [c](<C d.md#x>) [d](./D.md \"title\") [e](/E.md)", ["/Pond", "/A b", "/Work/C d", "/Work/D", "/E"]),
+    ("[the pond][p]\n\n[p]: ../Pond.md", ["/Pond"]),
+    ("[[Work/Index]] [[../Pond]] [[./Near]] [[/Far]]", ["Work/Index", "/Pond", "/Work/Near", "/Far"]),
+    ("[desc]([[Page]])", ["Page"]),
+    ("[a](https://x.org/a.md) [b](mailto:a@b.org) [c](#part) [d](//x.org/d) [e](obsidian://open?vault=x)", []),
+    ("[^1]: Pond.md", []),
+    ("`[[Pond]]` \\[[Pond]]", []),
+    ("```\n[[Pond]]\n[x](Pond.md)\n```\n[[Home]]", ["Home"]),
+    ("%% [[Pond]] %% <!-- [x](Pond.md) --> [[Home]]", ["Home"]),
+    ("`%%` [[Pond]] `%%`", ["Pond"]),
+])  # fmt: skip
+def test_links_are_those_that_other_programs_follow(text, targets):
+    assert links(text, "Work") == targets
+
+
+def test_code_holds_neither_edges_nor_citations():
+    text = "- [[Maya.md]] likes [[Tea\\|tea]]\n```\n- [[Maya]] likes [[Code]]\n```\n`[[e#^t1]]` [[e#^t2]]\n"
+    assert edges(text) == [Edge("Maya", "likes", "Tea")]
+    assert [(each.episode, each.turn) for each in citations([text])] == [("e", 2)]
+    assert without_edges(text) == "\n```\n- [[Maya]] likes [[Code]]\n```\n`[[e#^t1]]` [[e#^t2]]\n"

@@ -413,3 +413,23 @@ def test_a_day_is_said_in_words(iso, said):
 ])  # fmt: skip
 def test_exact_duplicates_share_a_hash(one, other, same):
     assert (text_hash(one) == text_hash(other)) is same
+
+
+@pytest.mark.parametrize("head", [
+    "date: 2026-03-14", "Date: 14.03.2026", "Created: March 14, 2026", "created: '[[2026-03-14]]'", "created: [[2026-03-14]]",
+    "created_at: 2026/3/14", "date created: Saturday, March 14th 2026", "created: 2026-03-14 # planted",
+])  # fmt: skip
+def test_an_own_note_is_of_the_day_that_its_head_states_in_any_form(head):
+    note = notes.parse_note("Pond.md", f"---\n{head}\n---\nCarp.\n".encode())
+    assert (note.created, note.problems) == ("2026-03-14", ())
+
+
+def test_a_date_of_an_own_note_that_cannot_be_read_is_a_problem():
+    note = notes.parse_note("2026-03-14 Pond.md", b"---\ndate: 03/04/2026\n---\nCarp.\n")
+    assert note.created == "2026-03-14"
+    assert note.problems == ("date should be a date like 2026-11-20, is '03/04/2026'",)
+
+
+def test_properties_of_an_own_note_are_read_in_any_case():
+    note = notes.parse_note("Pond.md", b"---\nTitle: The pond\nAliases: [Carp pond]\n---\nCarp.\n")
+    assert (note.title, note.names) == ("The pond", ("Pond", "Carp pond"))
