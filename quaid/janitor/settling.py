@@ -179,7 +179,7 @@ def redirect(data: bytes, old: str, new: str) -> bytes:
         return f"[[{new}{part}{shown or (f'|{old}' if not part else '')}]]"
 
     text = data.decode("utf-8", "surrogateescape")
-    pattern = rf"\[\[{re.escape(old)}(?P<part>#[^\[\]|]*)?(?P<shown>\|[^\[\]]*)?\]\]"
+    pattern = rf"\[\[{re.escape(old)}(?:\.md)?(?P<part>#[^\[\]|\\]*)?(?P<shown>\\?\|[^\[\]]*)?\]\]"
     return re.sub(pattern, led, text, flags=re.IGNORECASE).encode("utf-8", "surrogateescape")
 
 

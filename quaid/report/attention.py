@@ -15,7 +15,8 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import read_core_notes
 from quaid.report.language import STEP
 from quaid.vault import transaction
-from quaid.vault.layout import Layout
+from quaid.vault.files import find_named, printable
+from quaid.vault.layout import Layout, is_other_format
 from quaid.vault.notes import NOT_MADE
 from quaid.vault.uncommitted import list_uncommitted
 
@@ -67,6 +68,9 @@ def list_attention(
         what = f"{_count(len({path for path, _ in unread}), 'note')} could not be read as meant"
         paths = tuple(f"{path}: {problem}" for path, problem in unread)
         found.append(Attention(what, "repair them in an editor; they stay searchable as text meanwhile", paths))
+    if other := sorted(str(path.relative_to(memory.root)) for path in find_named(memory.root, is_other_format)):
+        what = f"{_count(len(other), 'file')} in other formats than markdown: not searched"
+        found.append(Attention(what, "save as markdown what is to be found", tuple(map(printable, other))))
     if misplaced:
         what = f"{_count(len(misplaced), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
         found.append(Attention(what, MISPLACED_STEP, misplaced))

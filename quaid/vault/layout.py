@@ -191,6 +191,11 @@ def is_note_name(name: str) -> bool:
     return name.lower().endswith(NOTE_ENDINGS) and not name.startswith((".", "~$"))
 
 
+def is_other_format(name: str) -> bool:
+    """Return True for a note in a format that is not read: Obsidian's canvas, org mode and the like."""
+    return name.lower().endswith((".adoc", ".canvas", ".mdx", ".org", ".qmd", ".rst")) and not name.startswith(".")
+
+
 def is_note_path(rel_path: str) -> bool:
     """Return True if a listing of the vault would come across this file and take its name for a note's."""
     *folders, name = rel_path.split("/")

@@ -60,10 +60,11 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
         problems += (CONFLICT_PROBLEM,)
     if kind in _WITH_HEAD or place.is_managed:
         return _parse_made(rel_path, data, kind, head.fields, head.body, problems, place)
-    if not head.fields:
-        head = other_heads.parse(head.body)
-        problems += head.problems
-    return _parse_own(rel_path, data, kind, head.fields, head.body, problems, place)
+    fields, body = head.fields, head.body
+    if not fields or body.startswith("---"):
+        head = other_heads.parse(body)
+        fields, body, problems = {**head.fields, **fields}, head.body, (*problems, *head.problems)
+    return _parse_own(rel_path, data, kind, fields, body, problems, place)
 
 
 def parse_fact(rel_path: str, data: bytes) -> Note:

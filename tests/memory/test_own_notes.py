@@ -13,9 +13,11 @@ from quaid.agents.session_context import read_context
 from quaid.cli.main import main
 from quaid.docs.registrar import NewProject
 from quaid.errors import BadInputError, ModelError, NotOursError
-from quaid.index import vectors
+from quaid.index import backlinks, listing, references, vectors
+from quaid.index.listing import NoteFilter
 from quaid.janitor import questions
 from quaid.model import Edge, Kind
+from quaid.report.status import status_of
 from quaid.vault.clashes import check_folder, choose_folder, list_clashes
 from quaid.vault.layout import DEFAULT, Layout
 from quaid.vault.notes import parse_note
@@ -359,3 +361,53 @@ def test_every_word_that_a_note_shows_is_found(vault, query, path, shown):
         for found in (memory.search(query), memory.recall(query)):
             assert [hit.path for hit in found.hits] == [path]
             assert shown in found.hits[0].text
+
+
+def test_the_folder_in_a_link_decides_between_notes_of_one_name(vault):
+    vault.write("Pond.md", "# Pond\nSix carp.\n")
+    vault.write("Work/Index.md", "# Index\nThe plan of the shipyard.\n")
+    vault.write("Home/Index.md", "# Index\nThe plumbing of the kitchen.\n")
+    vault.write("Old/Work/Index.md", "# Index\nThe plan of last year.\n")
+    vault.write("J.md", "See [[Work/Index]].\n")
+    vault.write("K.md", "See [kitchen](Home/Index.md).\n")
+    vault.write("Home/L.md", "See [[../Work/Index.md|work]] and [pond](../Pond.md).\n")
+    vault.write("M.md", "See [[Index]], and `[[Pond]]`.\n")
+    vault.write("N.md", "See [[Attic/Index]].\n")
+    with vault.memory() as memory:
+        connection = memory.index()
+
+        def linking(path):
+            return [
+                one.path for one in backlinks.links_to(connection, references.resolve_one(connection, path).document)
+            ]
+
+        assert linking("Work/Index.md") == ["Home/L.md", "J.md", "M.md", "N.md"]
+        assert linking("Home/Index.md") == ["K.md", "M.md", "N.md"]
+        assert linking("Old/Work/Index.md") == ["M.md", "N.md"]
+        assert linking("Pond.md") == ["Home/L.md"]
+        listed = listing.list_notes(connection, NoteFilter(about=("Home/Index",)))
+        assert [note.document.path for note in listed] == ["Home/Index.md", "K.md", "M.md", "N.md"]
+
+
+def test_status_names_files_that_are_not_searched(vault):
+    vault.write("Board.canvas", '{"nodes": [{"type": "text", "text": "Buy carp"}]}')
+    vault.write("old/garden.org", "* Beans\n")
+    with vault.memory() as memory:
+        said = [each for each in status_of(memory).attention if "not searched" in each.what]
+    assert [(each.what, each.paths) for each in said] == [
+        ("2 files in other formats than markdown: not searched", ("Board.canvas", "old/garden.org"))
+    ]
+
+
+@pytest.mark.usefixtures("unmanaged")
+def test_status_names_a_broken_line_and_a_date_that_cannot_be_read(vault):
+    vault.write(
+        "Flat.md", "---\ntitle: Lease: the flat\naliases: [Bergen flat]\ndate: 03/04/2026\n---\nThe rent is 900.\n"
+    )
+    with vault.memory() as memory:
+        problems = dict.fromkeys(problem for path, problem in status_of(memory).problems if path == "Flat.md")
+        assert [found.path for found in memory.recall("Bergen flat").hits][:1] == ["Flat.md"]
+    assert [problem.split(" (line")[0].split(", is")[0] for problem in problems] == [
+        "date should be a date like 2026-11-20",
+        "the frontmatter is not YAML: mapping values are not allowed in this context",
+    ]

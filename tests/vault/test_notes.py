@@ -415,6 +415,20 @@ def test_exact_duplicates_share_a_hash(one, other, same):
     assert (text_hash(one) == text_hash(other)) is same
 
 
+@pytest.mark.parametrize(("text", "problem"), [
+    ('{\n  "title": "Pond",\n  "aliases": ["Carp pond"]\n}\n\nCarp.\n', None),
+    ("\n---\ntitle: Pond\naliases: [Carp pond]\n---\nCarp.\n", "first line"),
+    ("---\ntitle: Pond\n---\n---\ntitle: Lake\naliases: [Carp pond]\n---\nCarp.\n", "first line"),
+    ("- title:: Pond\n  alias:: Carp pond\n- Carp.\n", None),
+    ('+++\ntitle = "Pond"\ndate = \naliases = [\n  "Carp pond",\n]\n+++\nCarp.\n', "line 3"),
+])  # fmt: skip
+def test_heads_of_other_programs_name_an_own_note(text, problem):
+    note = notes.parse_note("n.md", text.encode())
+    assert (note.title, note.names) == ("Pond", ("n", "Carp pond"))
+    assert "Carp." in note.chunks[0].text
+    assert [problem in said for said in note.problems] == ([True] if problem else [])
+
+
 @pytest.mark.parametrize("head", [
     "date: 2026-03-14", "Date: 14.03.2026", "Created: March 14, 2026", "created: '[[2026-03-14]]'", "created: [[2026-03-14]]",
     "created_at: 2026/3/14", "date created: Saturday, March 14th 2026", "created: 2026-03-14 # planted",
