@@ -421,7 +421,7 @@ def test_the_limit_of_a_chunk_fits_a_small_model():
     ("[[Pond.md]] ![[Pond#Depth|300]] [[Pond.md#Depth]]", ["Pond"]),
     ("[the pond](Pond.md)", ["/Work/Pond"]),
     ("[the pond](pond)", ["/Work/pond"]),
-    ("[up](../Pond.md) [b](../A%20b.md) [c](<C d.md#x>) [d](./D.md \"title\") [e](/E.md)", ["/Pond", "/A b", "/Work/C d", "/Work/D", "/E"]),
+    ('[up](../Pond.md) [b](../A%20b.md) [c](<C d.md#x>) [d](./D.md "title") [e](/E.md)', ["/Pond", "/A b", "/Work/C d", "/Work/D", "/E"]),
     ("[the pond][p]\n\n[p]: ../Pond.md", ["/Pond"]),
     ("[[Work/Index]] [[../Pond]] [[./Near]] [[/Far]]", ["Work/Index", "/Pond", "/Work/Near", "/Far"]),
     ("[desc]([[Page]])", ["Page"]),
