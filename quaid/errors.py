@@ -358,12 +358,14 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelRefusedError(ModelError):
-    """`raw` is what the model said instead."""
+    """The model, or a filter of its service, refused. `raw` names the filter, and has what the model said instead."""
 
     code = "model_refused"
 
     def __init__(self, model: str, prompt: str, raw: str = "") -> None:
-        super().__init__(f"{model} refused to answer the prompt {prompt}: it was left out. Look at what it was given.")
+        why = " ".join(raw.split())[:200] or "no reason given"
+        step = "Reword or remove what it was given, or name another model: quaid config models.deep NAME"
+        super().__init__(f"{model} refused to answer the prompt {prompt} ({why}). {step}")
         self.raw = raw
 
 

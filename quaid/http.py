@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -28,12 +31,23 @@ _JITTER = 0.25
 _LOCAL_CONNECT_S = 1.0
 _REMOTE_CONNECT_S = 5.0
 _RETRIED = frozenset({408, 409, 429})
+_PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
+_STREAMED = frozenset({"content", "text", "partial_json", "refusal"})
+"""The properties whose texts come in pieces."""
 OLLAMA_HOST_ENV = "OLLAMA_HOST"
 _OLLAMA_PORT = 11434
 
 
 class UnreachableError(Exception):
-    """There was no connection, or what came over it was not HTTP; the text says which."""
+    """There was no connection, or what came over it was not HTTP; the text says which, `step` what its user can do."""
+
+    step = "Is it running? See: quaid doctor"
+
+
+class ClientError(UnreachableError):
+    """No request could be made at all: a variable of the environment names a proxy or certificates that do not work."""
+
+    step = "Correct that variable, or unset it"
 
 
 class ServiceError(Exception):
@@ -73,7 +87,9 @@ class Wire:
     """
 
     def __init__(self, base_url: str) -> None:
-        self.base_url = base_url
+        # Azure and gateways of its kind want a query, such as ?api-version=…, behind the path of every request.
+        self.base_url, mark, query = base_url.strip().partition("?")
+        self._query = mark + query
         self.is_local = is_local(base_url)
         self.goes_to = "" if self.is_local else host_of(base_url)
         """The host that texts are sent to; empty where they stay on this machine."""
@@ -94,7 +110,7 @@ class Wire:
         for attempt in range(RETRIES + 1):
             response: Response | None = None
             try:
-                response = self._send("POST", path, content, headers, deadline)
+                response = _as_it_says(self._send("POST", path, content, headers, deadline))
             except _PassingError:
                 if attempt == RETRIES:
                     raise
@@ -148,7 +164,7 @@ class Wire:
             alarm.start()
             with client.stream(
                 method,
-                self.base_url + path,
+                self.base_url + path + self._query,
                 content=content,
                 headers={**(headers or {}), "accept-encoding": "identity"},
                 timeout=httpx.Timeout(min(left_s, silence_s), connect=connect_s),
@@ -164,7 +180,9 @@ class Wire:
             if time.monotonic() >= deadline:
                 raise TimeoutError from error
             kind = _PassingError if self._may_pass(error) else UnreachableError
-            raise kind(str(error) or type(error).__name__) from error
+            proxies = _list_set(_PROXIES) if isinstance(error, httpx.ConnectError | httpx.ProxyError) else []
+            through = f", through the proxy in {' or '.join(proxies)}" if proxies and not self.is_local else ""
+            raise kind(f"{str(error) or type(error).__name__}{through}") from error
         finally:
             alarm.cancel()
 
@@ -181,7 +199,10 @@ class Wire:
                 # A proxy meant for the outside cannot reach this machine's own services. And where nothing is
                 # encrypted there is nothing to verify: reading the certificates takes 20 ms.
                 is_plain = self.base_url.lower().startswith("http://")
-                self._client = httpx.Client(trust_env=not self.is_local, verify=not is_plain)
+                try:
+                    self._client = httpx.Client(trust_env=not self.is_local, verify=not is_plain)
+                except Exception as error:  # its dependencies raise ImportError, OSError, ValueError and errors of ssl
+                    raise ClientError(_name_variable(error)) from error
             return self._client
 
     def _note_stream(self, event: str, info: Mapping[str, Any]) -> None:
@@ -220,9 +241,10 @@ class Service(Wire):
     """The command that downloads a missing model, where there is one."""
 
     def __init__(self, name: str, base_url: str, key_env: str, environ: Mapping[str, str], settings: str) -> None:
-        super().__init__(base_url)
+        address, mark, query = base_url.strip().partition("?")
+        super().__init__(address.rstrip("/").removesuffix(self.path).rstrip("/") + mark + query)
         self.name = name
-        self.where = f"{name} at {base_url}"
+        self.where = f"{name} at {self.base_url}"
         self.key_env = key_env
         self.key = environ.get(key_env, "").strip()
         self._settings_to_check = settings
@@ -243,8 +265,7 @@ class Service(Wire):
         try:
             return self.post(self.path, payload, self.headers(), deadline)
         except UnreachableError as error:
-            step = "Is it running? See: quaid doctor"
-            raise ServiceError(f"{self.where} could not be reached ({error})", step) from error
+            raise ServiceError(f"{self.where} could not be reached ({error})", error.step) from error
 
     def refusal(self, response: Response, model: str) -> ServiceError:
         """Return what a response other than 200 means for the user of `model`."""
@@ -314,7 +335,7 @@ def _first_stop(url: str) -> tuple[str, int]:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy and not proxy_bypass(parts.hostname or ""):
         parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    return parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443)
+    return parts.hostname or "", parts.port or {"http": 80, "socks5": 1080, "socks5h": 1080}.get(parts.scheme, 443)
 
 
 def is_local(url: str) -> bool:
@@ -347,6 +368,59 @@ def ollama_address(url: str, environ: Mapping[str, str]) -> str:
     host = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - we call it, we don't bind it
     host = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
+
+
+def read_json(body: bytes) -> Any:
+    """Return the JSON in `body`. The pieces of a stream, which some gateways send whatever was asked for, are joined.
+
+    Raises:
+        ValueError, RecursionError: it is neither.
+    """
+    try:
+        return json.loads(body)
+    except ValueError:
+        lines = (line.removeprefix(b"data:").strip() for line in body.splitlines())
+        pieces = [json.loads(line) for line in lines if line.startswith(b"{")]
+        if not pieces:
+            raise
+        return reduce(_joined, pieces)
+
+
+def _joined(whole: Any, piece: Any, key: str = "") -> Any:
+    """Return `whole` with the next piece of a stream: texts grow, everything else is replaced."""
+    if isinstance(whole, dict) and isinstance(piece, dict):
+        return {**whole, **{name: _joined(whole.get(name), piece[name], name) for name in piece}}
+    if isinstance(whole, list) and isinstance(piece, list):
+        return [*map(_joined, whole, piece), *whole[len(piece) :], *piece[len(whole) :]]
+    is_text = key in _STREAMED and isinstance(whole, str) and isinstance(piece, str)
+    return whole if piece is None else whole + piece if is_text else piece
+
+
+def _as_it_says(response: Response) -> Response:
+    """Return `response` with the status of the error in it: gateways say 200 before they know what their model does."""
+    if response.status != 200 or b'"error"' not in response.body:
+        return response
+    try:
+        found = read_json(response.body)
+        error = found.get("error") or found["choices"][0]["error"]
+        code = str(error.get("code") or error.get("type")) if isinstance(error, dict) else ""
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return response
+    status = (
+        int(code) if re.fullmatch("[45][0-9][0-9]", code) else 400 if re.search("invalid|filter|policy", code) else 500
+    )
+    return replace(response, status=status, body=json.dumps({"error": error}).encode()) if error else response
+
+
+def _name_variable(error: Exception) -> str:
+    """Return which variable of the environment keeps httpx from making a client. Its value may be secret."""
+    found = _list_set(("SSL_CERT_FILE", "SSL_CERT_DIR") if isinstance(error, OSError) else _PROXIES)
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return f"{' or '.join(found) or 'the environment'} cannot be used: {reason}"
+
+
+def _list_set(names: Sequence[str]) -> list[str]:
+    return [name for key in names for name in (key, key.lower()) if os.environ.get(name)]
 
 
 def _is_retried(response: Response) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.llm.exchange import Reply, Request, Stop, read_count
+from quaid.llm.exchange import Reply, Request, Stop, read_count, read_text
 from quaid.llm.schema import without_limits
 from quaid.llm.wire import RemoteProvider
 from quaid.model import ModelUsage
@@ -40,8 +40,8 @@ class AnthropicProvider(RemoteProvider):
     modes = {"deep": _MODES, "fast": ("schema, low effort", *_MODES)}  # noqa: RUF012 - declared by the base class
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
-        url = settings.url or environ.get(URL_ENV, "").strip() or DEFAULT_URL
-        super().__init__("anthropic", url.rstrip("/").removesuffix("/v1"), key_variable(settings, environ), environ)
+        url = (settings.url or environ.get(URL_ENV, "").strip() or DEFAULT_URL).strip().rstrip("/").removesuffix("/v1")
+        super().__init__("anthropic", url, key_variable(settings, environ), environ)
         self._version = settings.anthropic_version
         self._temperature = settings.temperature
 
@@ -73,10 +73,17 @@ class AnthropicProvider(RemoteProvider):
         return body
 
     def reply(self, answer: Any, request: Request) -> Reply:
+        if "delta" in answer:  # the pieces of a stream, joined
+            said = {"type": "text", "text": answer["delta"].get("text") or answer["delta"].get("partial_json")}
+            begun = answer["message"]
+            usage = {**begun["usage"], **answer.get("usage", {})}
+            answer = {**begun, **answer["delta"], "content": [said], "usage": usage}
         blocks = answer["content"]
         inputs = [json.dumps(block["input"]) for block in blocks if block["type"] == "tool_use"]
-        text = "".join(block["text"] for block in blocks if block["type"] == "text")
-        stop = _STOPS.get(answer.get("stop_reason") or "", "end")
+        text, ended = read_text(blocks), answer.get("stop_reason") or ""
+        stop = _STOPS.get(ended, "end")
+        if stop == "refusal":
+            inputs, text = [], f"stop_reason {ended}: {text or answer.get('stop_details') or ''}"
         model = str(answer.get("model") or request.model)
         return Reply(inputs[0] if inputs else text, stop, model, read_usage(answer["usage"], None))
 

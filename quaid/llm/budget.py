@@ -1,4 +1,4 @@
-"""Hard caps: a call is counted at the most it can take before it is made, and at its usage afterwards.
+"""Hard caps: a call is counted at the most that it is allowed before it is made, and at its usage afterwards.
 
 So two processes cannot both spend the last of a day, and a process that is killed has its running call counted.
 """

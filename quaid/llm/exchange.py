@@ -89,6 +89,7 @@ class Reply:
     """A provider's answer, not checked yet."""
 
     text: str
+    """Of a refusal: what names the filter, and what the model said instead."""
     stop: Stop
     model: str
     usage: ModelUsage
@@ -133,7 +134,8 @@ class Provider(Protocol):
         Raises:
             ModelUnavailableError: the provider is not there, overloaded, or did not accept the key or the request.
             ModelTimeoutError: no answer came in time.
-            ModelAnswerError: the answer is not in the provider's format.
+            ModelAnswerError: the answer is not in the provider's format, or the request is too long.
+            ModelRefusedError: a filter of the service does not let the request through.
         """
 
 
@@ -161,6 +163,19 @@ class AnswerStore(Protocol):
 
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
         """Keep `answer`, and delete what is older than `oldest_day`."""
+
+
+def read_text(content: Any) -> str:
+    """Return the text of a message's content: of a list of parts that of its text parts, not what was thought before.
+
+    Raises:
+        TypeError, KeyError, AttributeError: it is something else.
+    """
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part.get("type") in {"text", "output_text"})
+    if content is not None and not isinstance(content, str):
+        raise TypeError(content)
+    return content or ""
 
 
 def read_count(value: Any) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import (
+    BudgetExceededError,
     ModelAnswerError,
     ModelError,
     ModelRefusedError,
@@ -114,7 +115,7 @@ class Models:
             ModelTimeoutError: no answer came in time.
             ModelRefusedError: the model refused to answer.
             ModelAnswerError: it answered twice with nothing that fits, or was cut off before the first item.
-            BudgetExceededError: a cap would be exceeded; nothing was asked.
+            BudgetExceededError: a usual answer would exceed a cap, and nothing was asked; or a longer one has come.
         """
         timeout_s = self._settings.deep_timeout_s if prompt.tier == "deep" else self._settings.fast_timeout_s
         limit_s = timeout_s if deadline_s is None else deadline_s
@@ -182,17 +183,28 @@ class Models:
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
         """Make one call, counted at its estimate before and at its usage afterwards."""
         price = self._price(choice, request)
-        reservation = self._budget.reserve(self._plan(choice, request), self._today())
+        limit: BudgetExceededError | None = None
+        try:
+            reservation = self._budget.reserve(self._plan(choice, request), self._today())
+        except BudgetExceededError as error:
+            # Few answers take a tenth of what they may. Where the usual fits, the model gets no more than that.
+            limit, request = error, _with_usual_room(request)
+            reservation = self._budget.reserve(self._plan(choice, request), self._today())
         try:
             reply = choice.provider.complete(request, deadline)
-        except ModelUnavailableError:
+        except (ModelUnavailableError, ModelRefusedError):
             self._budget.settle(reservation, ModelUsage())  # it was not accepted, so it is not charged
+            raise
+        except ModelAnswerError:
+            self._budget.settle(reservation, with_cost(ModelUsage(_input_tokens(request), calls=1), price))
             raise
         usage = reply.usage
         if not usage.tokens:  # some services do not say
             usage = ModelUsage(_input_tokens(request), estimate_tokens(reply.text), cost_usd=None, calls=1)
         reply = replace(reply, usage=usage if usage.cost_usd is not None else with_cost(usage, price))
         self._budget.settle(reservation, reply.usage)
+        if limit is not None and reply.stop == "length":
+            raise limit
         return reply
 
     def _price(self, choice: Choice, request: Request) -> Price | None:
@@ -268,6 +280,12 @@ def _build_request(prompt: Prompt, model: str, text: str) -> Request:
     room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
     turns = (ChatMessage("user", text),)
     return Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, room)
+
+
+def _with_usual_room(request: Request) -> Request:
+    """Return `request` with room for some thoughts and an answer half as long as its question."""
+    usual = _THINKING_TOKENS[request.tier] // 4 + _input_tokens(request) // 2
+    return replace(request, max_output_tokens=min(usual, request.max_output_tokens))
 
 
 def _input_tokens(request: Request) -> int:

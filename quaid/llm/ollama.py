@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from quaid.http import UnreachableError, ollama_address
-from quaid.llm.exchange import Reply, Request, Stop, read_count
+from quaid.llm.exchange import Reply, Request, Stop, read_count, read_text
 from quaid.llm.prices import estimate_tokens
+from quaid.llm.schema import without_limits
 from quaid.llm.wire import RemoteProvider
 from quaid.model import ModelUsage
 from quaid.settings import ModelSettings
@@ -62,8 +63,9 @@ class OllamaProvider(RemoteProvider):
             },
         }
         if mode == "schema":
-            # The full schema: what this server makes a grammar of, it holds the model to.
-            body |= {"format": dict(request.schema), "think": False}
+            # The server makes a grammar of it: llama.cpp refuses one that repeats anything more than 2,000 times, and
+            # is slow with one that counts the characters of a text.
+            body |= {"format": without_limits(request.schema, is_strict=False), "think": False}
         elif mode == "json":
             body["format"] = "json"
         return body
@@ -71,7 +73,7 @@ class OllamaProvider(RemoteProvider):
     def reply(self, answer: Any, request: Request) -> Reply:
         usage = ModelUsage(read_count(answer.get("prompt_eval_count")), read_count(answer.get("eval_count")), calls=1)
         stop: Stop = "length" if answer.get("done_reason") == "length" else "end"
-        return Reply(str(answer["message"]["content"]), stop, str(answer.get("model") or request.model), usage)
+        return Reply(read_text(answer["message"]["content"]), stop, str(answer.get("model") or request.model), usage)
 
     def _context_size(self, messages: list[dict[str, str]], output_tokens: int) -> int:
         """Return the context size in tokens, in doubles of the setting: another size makes the server load the model

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from quaid.llm.exchange import Reply, Request, Stop, read_count
+from quaid.llm.exchange import Reply, Request, Stop, read_count, read_text
 from quaid.llm.schema import without_limits
 from quaid.llm.wire import RemoteProvider
 from quaid.model import ModelUsage
@@ -14,7 +15,8 @@ from quaid.settings import ModelSettings
 DEFAULT_URL = "https://api.openai.com/v1"
 KEY_ENV = "OPENAI_API_KEY"
 URL_ENV = "OPENAI_BASE_URL"
-_STOPS: dict[str, Stop] = {"length": "length", "content_filter": "refusal"}
+_REFUSED = re.compile(r"filter|safety|refus|block|prohibited|recitation|moderation|sensitive", re.IGNORECASE)
+"""What names a filter in the reason for which an answer ended."""
 _MODES = ("json_schema", "json_object", "plain")
 
 
@@ -25,7 +27,7 @@ class OpenAIProvider(RemoteProvider):
     modes = {"deep": _MODES, "fast": _MODES}  # noqa: RUF012 - declared by the base class
 
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
-        url = (settings.url or environ.get(URL_ENV, "").strip() or DEFAULT_URL).rstrip("/")
+        url = settings.url.strip() or environ.get(URL_ENV, "").strip() or DEFAULT_URL
         super().__init__("openai", url, settings.api_key_env or KEY_ENV, environ)
         self._temperature = settings.temperature
         self._limit_field = settings.output_limit_field
@@ -35,7 +37,7 @@ class OpenAIProvider(RemoteProvider):
         is_shown = mode == "json_schema" and self.base_url == DEFAULT_URL
         # The system part first and unchanged: that is what the service's own prefix cache needs.
         messages = request.as_messages(request.instructions if is_shown else request.system)
-        body: dict[str, Any] = {"model": request.model, "messages": messages}
+        body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": False}
         if self._temperature >= 0:
             body["temperature"] = self._temperature
         if self._limit_field:
@@ -48,9 +50,13 @@ class OpenAIProvider(RemoteProvider):
         return body
 
     def reply(self, answer: Any, request: Request) -> Reply:
-        choice = answer["choices"][0]
-        message = choice["message"]
-        stop: Stop = "refusal" if message.get("refusal") else _STOPS.get(choice.get("finish_reason") or "", "end")
+        choice = answer["choices"][0] if answer["choices"] else _without_choices(answer)
+        message = choice["message"] if "message" in choice else choice["delta"]  # that of a stream
+        text, refusal, ended = read_text(message.get("content")), message.get("refusal"), choice.get("finish_reason")
+        stop: Stop = "length" if ended == "length" else "end"
+        reason = str(ended) if _REFUSED.search(str(ended)) else ""
+        if refusal or reason:
+            stop, text = "refusal", ": ".join(filter(None, [reason, refusal or text]))
         counts = answer.get("usage") or {}
         details = counts.get("prompt_tokens_details") or {}
         usage = ModelUsage(
@@ -60,5 +66,10 @@ class OpenAIProvider(RemoteProvider):
             cost_usd=None,
             calls=1,
         )
-        text = str(message.get("content") or message.get("refusal") or "")
         return Reply(text, stop, str(answer.get("model") or request.model), usage)
+
+
+def _without_choices(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choice of an answer without any: a filter took it, which the answer may name as Gemini's do."""
+    told = [f"{key} {value}" for key, value in answer.items() if value and _REFUSED.search(f"{key} {value}")]
+    return {"finish_reason": ", ".join(["no answer passed a filter", *told])[:200], "message": {}}

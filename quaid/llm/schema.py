@@ -59,20 +59,22 @@ def item_lists(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def without_limits(schema: Any) -> Any:
+def without_limits(schema: Any, *, is_strict: bool = True) -> Any:
     """Return `schema` without limits and defaults, which some providers' structured output refuses; they are seen to
-    when the answer is read.
+    when the answer is read. With `is_strict` all properties are required, and null stands for one that is missing.
     """
     if not isinstance(schema, dict):
         return schema
     bare = {key: value for key, value in schema.items() if key not in _LIMITS and key != "default"}
-    if "properties" in bare:
+    if "properties" in bare and not is_strict:
+        bare["properties"] = {name: without_limits(part, is_strict=False) for name, part in bare["properties"].items()}
+    elif "properties" in bare:
         optional = bare["properties"].keys() - set(bare.get("required", ()))
         parts = {name: without_limits(part) for name, part in bare["properties"].items()}
         bare["properties"] = {name: _nullable(part) if name in optional else part for name, part in parts.items()}
         bare["required"] = list(parts)
     if "items" in bare:
-        bare["items"] = without_limits(bare["items"])
+        bare["items"] = without_limits(bare["items"], is_strict=is_strict)
     return bare
 
 

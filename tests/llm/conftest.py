@@ -11,6 +11,7 @@ from quaid.place import state_folder
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
     monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
+    monkeypatch.setattr("quaid.llm.wire.WITHOUT_SYSTEM", set())
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def test_a_repair_that_comes_late_leaves_the_first_answer(service):
 
 def test_a_repair_beyond_the_budget_leaves_the_first_answer(service):
     play(service, BLUE)
-    answer = ask(service.models("openai", max_tokens_per_day=2_850))
+    answer = ask(service.models("openai", max_tokens_per_day=800))
     assert (answer.value, len(answer.problems), len(service.asked)) == (BLUE, 2, 1)
 
 
@@ -141,7 +141,7 @@ def test_the_words_of_a_refusal_are_kept_in_the_error(service):
     for provider, words in (("openai", "I can't help with doors"), ("anthropic", "Not this one")):
         with pytest.raises(ModelRefusedError) as caught:
             ask(service.models(provider))
-        assert caught.value.raw == words
+        assert caught.value.raw.endswith(words)
 
 
 def test_a_timeout_before_any_answer_is_one(service):

@@ -67,9 +67,9 @@ def test_a_run_has_a_count_of_its_own(service, records):
 
 
 @pytest.mark.parametrize(("settings", "named"), [
-    ({"max_tokens_per_call": 2_000}, "models.max_tokens_per_call"),
-    ({"max_tokens_per_day": 2_000}, "models.max_tokens_per_day"),
-    ({"max_tokens_per_run": 2_000}, "models.max_tokens_per_run"),
+    ({"max_tokens_per_call": 500}, "models.max_tokens_per_call"),
+    ({"max_tokens_per_day": 500}, "models.max_tokens_per_day"),
+    ({"max_tokens_per_run": 500}, "models.max_tokens_per_run"),
     ({"max_usd_per_run": 0.00001}, "models.max_usd_per_run"),
     ({"max_usd_per_day": 0.00001}, "models.max_usd_per_day"),
 ])  # fmt: skip
@@ -102,6 +102,21 @@ def test_a_cap_of_a_day_is_new_on_the_next(service, records):
     assert ask(models).value == RED
 
 
+def test_a_cap_below_the_maximum_lets_through_what_is_usual(service, records):
+    models = service.models("ollama", usage=records, max_tokens_per_day=1_500)
+    assert [ask(models, f"door {n}").value for n in range(3)] == [RED] * 3
+    told = [body["options"]["num_predict"] for body in service.asked]
+    assert max(told) < 1_000, "the model has no more room than the cap leaves"
+    assert records.spent(datetime.now(UTC).date().isoformat()).tokens == 3 * 170
+
+
+def test_an_answer_that_the_cap_has_cut_off_is_the_caps_fault(service):
+    service.script = [service.stopped('{"colour": "re', "length")]
+    with pytest.raises(BudgetExceededError):
+        ask(service.models("ollama", max_tokens_per_day=1_500))
+    assert len(service.asked) == 1
+
+
 def test_no_cap_is_no_cap(service):
     caps = ("max_tokens_per_call", "max_tokens_per_run", "max_tokens_per_day", "max_usd_per_run", "max_usd_per_day")
     assert ask(service.models("anthropic", **dict.fromkeys(caps, 0)).start_run()).value == RED
@@ -109,7 +124,7 @@ def test_no_cap_is_no_cap(service):
 
 def test_a_repair_is_a_call_too(service):
     service.script = ["no json"]
-    models = service.models("openai", max_tokens_per_day=2_850)
+    models = service.models("openai", max_tokens_per_day=800)
     with pytest.raises(BudgetExceededError):
         ask(models)
     assert len(service.asked) == 1

@@ -11,6 +11,9 @@ from model_service import RED, Service, colour
 
 from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
 from quaid.llm import Models, wire
+from quaid.llm.models import _build_request
+from quaid.llm.ollama import OllamaProvider
+from quaid.settings import ModelSettings
 
 PROVIDERS = ("anthropic", "openai", "ollama")
 each = pytest.mark.parametrize("provider", PROVIDERS)
@@ -76,7 +79,8 @@ def test_openai_is_asked_with_a_strict_schema_and_nothing_newer_models_refuse(se
     path, body, headers = service.requests[0]
     assert path == "/v1/chat/completions"
     assert headers["authorization"] == "Bearer sk-secret"
-    assert body.keys() == {"model", "messages", "response_format"}
+    assert body.keys() == {"model", "messages", "response_format", "stream"}
+    assert body["stream"] is False
     assert body["response_format"]["json_schema"]["strict"] is True
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     ask(service.models("openai", temperature=0.5, output_limit_field="max_tokens"))
@@ -216,10 +220,247 @@ def test_a_refusal_is_not_repeated(service, provider, stop):
     assert len(service.requests) == 1
 
 
-def test_openai_may_refuse_in_a_field_of_its_own(service):
-    choice = {"finish_reason": "stop", "message": {"content": None, "refusal": "I can't help"}}
-    service.script = [(200, {"choices": [choice], "usage": None}, {})]
-    refused(service.models("openai"), ModelRefusedError)
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (
+            {"choices": [{"finish_reason": "stop", "message": {"content": None, "refusal": "I can't help"}}]},
+            "I can't help",
+        ),
+        ({"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}, "content_filter"),
+        ({"choices": [{"finish_reason": "content_filter: PROHIBITED_CONTENT", "message": {}}]}, "PROHIBITED_CONTENT"),
+        ({"choices": [{"finish_reason": "SAFETY", "message": {"content": None}}]}, "SAFETY"),
+        ({"choices": []}, "filter"),
+        ({"choices": None, "usage": {}}, "filter"),
+        ({"choices": [], "promptFeedback": {"blockReason": "SAFETY"}}, "SAFETY"),
+    ],
+)
+def test_a_refusal_names_what_has_filtered(service, body, named):
+    service.script = [(200, body, {})]
+    assert named in refused(service.models("openai"), ModelRefusedError)
+    assert len(service.requests) == 1
+
+
+def test_anthropic_names_the_reason_it_stopped(service):
+    service.script = [service.stopped("", "refusal")]
+    assert "stop_reason refusal" in refused(service.models("anthropic"), ModelRefusedError)
+
+
+@each
+def test_a_filter_before_the_model_is_a_refusal_and_costs_nothing(service, provider, records):
+    said = "The response was filtered due to the prompt triggering Azure OpenAI's content management policy."
+    service.script = [(400, {"error": {"code": "content_filter", "message": said}}, {})]
+    models = service.models(provider, usage=records)
+    assert "content management policy" in refused(models, ModelRefusedError)
+    service.script = [(200, {"error": {"code": "content_filter", "message": said}}, {})]
+    assert "content management policy" in refused(models, ModelRefusedError)
+    assert models.spent.tokens == 0
+    assert len(service.requests) == 2
+
+
+# The form of requests and answers
+
+NOT_IN_THIS_FORM = [
+    (400, "Unknown parameter in this context: response_format"),
+    (404, "no endpoint supports the requested json_schema"),
+    (405, "structured output format is off"),
+    (500, "failed to load model vocabulary required for format"),
+    (500, "number of repetitions exceeds sane defaults: failed to parse grammar"),
+    (501, "JSON schema is not implemented"),
+]
+
+
+@each
+@pytest.mark.parametrize(("status", "said"), NOT_IN_THIS_FORM)
+def test_an_error_that_names_the_form_leads_to_the_next(service, provider, status, said):
+    service.script = [(status, {"error": {"message": said}}, {"x-should-retry": "false"})]
+    assert ask(service.models(provider)).value == RED
+    first, second = service.asked
+    assert first != second
+
+
+@each
+@pytest.mark.parametrize("said", ["see our information page", "your credit balance is too low"])
+def test_an_error_that_names_something_else_does_not(service, provider, said):
+    service.script = [(402, {"error": {"message": said}}, {})]
+    refused(service.models(provider), ModelUnavailableError)
+    assert len(service.requests) == 1
+
+
+@each
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("said", ["System role not supported", "Developer instruction is not enabled for this model"])
+def test_a_model_without_a_system_message_gets_it_with_the_question(service, provider, status, said):
+    if provider == "anthropic":
+        pytest.skip("its system text is no message")
+    service.script = [(status, {"error": said}, {"x-should-retry": "false"})]
+    models = service.models(provider)
+    assert ask(models).value == RED
+    ask(models)
+    assert [[turn["role"] for turn in body["messages"]] for body in service.asked] == [
+        ["system", "user"],
+        ["user"],
+        ["user"],
+    ]
+    assert "Name the colour" in service.asked[1]["messages"][0]["content"]
+    assert "a red door" in service.asked[1]["messages"][0]["content"]
+
+
+@each
+@pytest.mark.parametrize("form", ["top", "choice", "text"])
+def test_an_error_inside_a_success_is_retried_as_its_code_says(service, provider, form):
+    error = {"code": 429, "message": "slow down"}
+    bodies = {"top": {"error": error}, "choice": {"choices": [{"error": error, "message": {"content": ""}}]},
+              "text": {"error": "the model runner has stopped"}}  # fmt: skip
+    service.script = [(200, bodies[form], {})]
+    assert ask(service.models(provider)).value == RED
+    assert len(service.requests) == 2
+    service.script = [(200, bodies[form], {})] * 3
+    assert ("slow down" if form != "text" else "has stopped") in refused(
+        service.models(provider), ModelUnavailableError
+    )
+
+
+@each
+def test_an_error_inside_a_success_that_stays_is_not_repeated(service, provider):
+    service.script = [(200, {"error": {"code": 401, "message": "no such user"}}, {})]
+    assert "no such user" in refused(service.models(provider), ModelUnavailableError)
+    assert len(service.requests) == 1
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": '{"colour": "blue", "sure": 0}'}]}
+
+
+@pytest.mark.parametrize("provider", ["openai", "ollama"])
+@pytest.mark.parametrize(
+    "before",
+    [THOUGHT, {"type": "reasoning", "text": '{"colour": "blue", "sure": 0}'}, {"type": "thinking", "text": "{}"}],
+)
+def test_only_the_text_of_a_message_in_parts_is_the_answer(service, provider, before):
+    def parts():
+        path, body, _ = service.requests[-1]
+        whole = service.wrap(path, body, "")
+        message = whole["message"] if provider == "ollama" else whole["choices"][0]["message"]
+        message["content"] = [
+            before,
+            {"type": "text", "text": '{"colour": '},
+            {"type": "text", "text": '"red", "sure": 4}'},
+        ]
+        return 200, whole, {}
+
+    service.script = [parts]
+    assert ask(service.models(provider)).value == RED
+    assert len(service.requests) == 1
+
+
+def lines(*pieces):
+    return "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces)
+
+
+STREAMS = {
+    "openai": ": keep-alive\n\n"
+    + lines(
+        {
+            "model": "quick",
+            "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}],
+        },
+        {
+            "model": "quick",
+            "choices": [{"index": 0, "delta": {"content": '{"colour": "red", '}, "finish_reason": None}],
+        },
+        {"model": "quick", "choices": [{"index": 0, "delta": {"content": '"sure": 4}'}, "finish_reason": "stop"}]},
+        {"model": "quick", "choices": [], "usage": {"prompt_tokens": 150, "completion_tokens": 20}},
+    )
+    + "data: [DONE]\n\n",
+    "ollama": "".join(
+        json.dumps(piece) + "\n"
+        for piece in (
+            {"model": "quick", "message": {"role": "assistant", "content": '{"colour": "red", '}, "done": False},
+            {"model": "quick", "message": {"role": "assistant", "content": '"sure": 4}'}, "done": False},
+            {
+                "model": "quick",
+                "message": {"role": "assistant", "content": ""},
+                "done": True,
+                "done_reason": "stop",
+                "prompt_eval_count": 150,
+                "eval_count": 20,
+            },
+        )
+    ),
+    "anthropic": "event: message_start\n"
+    + lines(
+        {"type": "message_start", "message": {"model": "quick", "content": [], "usage": {"input_tokens": 150}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "thinking_delta", "thinking": '{"colour": "blue"}'},
+        },
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": '{"colour": "red", '}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": '"sure": 4}'}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 20}},
+        {"type": "message_stop"},
+    ),
+}
+
+
+@each
+def test_a_stream_that_nobody_wanted_is_read(service, provider):
+    service.script = [(200, STREAMS[provider], {"content-type": "text/event-stream"})]
+    answer = ask(service.models(provider))
+    assert answer.value == RED
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (150, 20)
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("form", ["  {}/v1 ", "{}/v1/", "{}/v1/chat/completions", "{}/v1/chat/completions/ "])
+def test_an_address_may_be_copied_with_more_than_it_needs(service, form):
+    assert ask(service.models("openai", url=form.format(service.url))).value == RED
+
+
+def test_the_query_of_an_address_goes_with_every_request(service, monkeypatch):
+    paths = []
+    wrap = Service.wrap
+    monkeypatch.setattr(
+        Service, "wrap", lambda self, path, *rest: (paths.append(path), wrap(self, path.partition("?")[0], *rest))[1]
+    )
+    url = f"{service.url}/v1/chat/completions?api-version=2026-10-01"
+    assert ask(service.models("openai", url=url)).value == RED
+    assert paths == ["/v1/chat/completions?api-version=2026-10-01"]
+
+
+@pytest.mark.parametrize("form", ["{}", "{}/v1", "{}/v1/messages ", " {}/v1/"])
+def test_anthropics_address_too(service, form):
+    assert ask(service.models("anthropic", url=form.format(service.url))).value == RED
+
+
+MAX_REPETITION_THRESHOLD = 2_000
+"""Of llama.cpp's grammar parser: a rule that repeats anything more often is refused."""
+COUNTED = {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern", "format"}
+"""What its converter makes repetitions, or long lists of alternatives, of."""
+
+
+def test_the_schema_of_each_prompt_compiles_in_llama_cpp(service):
+    from quaid.llm.prompts import load_prompt, prompts_folder
+
+    def walk(schema):
+        yield schema
+        for part in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
+            yield from walk(part)
+
+    names = [path.stem for path in sorted(prompts_folder().glob("*.md"))]
+    assert len(names) > 10
+    for name in names:
+        prompt = load_prompt(name)
+        request = _build_request(prompt, "quick", "text")
+        sent = OllamaProvider(ModelSettings(), {}).payload(request, "schema")["format"]
+        parts = list(walk(sent))
+        assert not [part for part in parts if COUNTED & part.keys()], name
+        assert len(json.dumps(sent)) < 20_000, name
+        assert max(len(part.get("enum", ())) for part in parts) < MAX_REPETITION_THRESHOLD, name
+        assert [part["required"] for part in parts if "required" in part] == [
+            part["required"] for part in walk(prompt.schema) if "required" in part
+        ], "a property that may be missing still may"
 
 
 @each
@@ -232,7 +473,7 @@ def test_an_answer_that_was_cut_off_is_no_answer(service, provider):
 
 @each
 @pytest.mark.parametrize(
-    "body", ["<html>", "[]", "null", "{}", '{"choices": [], "content": 5, "message": "x"}', "[" * 100_000]
+    "body", ["<html>", "[]", "null", "{}", '{"choices": [5], "content": 5, "message": "x"}', "[" * 100_000]
 )
 def test_another_format_is_one_clear_sentence(service, provider, body):
     service.script = [(200, body, {})]
@@ -289,9 +530,12 @@ def test_what_one_service_does_not_know_another_may(service):
 
 
 @each
-def test_a_question_that_is_too_long_is_not_asked_in_another_way(service, provider):
-    service.script = [(400, {"error": {"message": "prompt is too long: 300000 tokens"}}, {})]
-    assert "too long" in refused(service.models(provider), ModelUnavailableError)
+@pytest.mark.parametrize(
+    "said", ["prompt is too long: 300000 tokens", "the request exceeds the available context size"]
+)
+def test_a_question_that_is_too_long_is_not_asked_in_another_way(service, provider, said):
+    service.script = [(400, {"error": {"message": said}}, {})]
+    assert said in refused(service.models(provider), ModelAnswerError)  # a shorter one may be answered
     assert len(service.requests) == 1
 
 
@@ -327,6 +571,4 @@ def test_ollama_host_may_lack_what_an_address_needs(service, host, reached):
 
 
 def test_models_is_made_of_nothing_but_settings():
-    from quaid.settings import ModelSettings
-
     assert Models(ModelSettings(provider="none")).spent.calls == 0
