@@ -180,14 +180,15 @@ class Extractor:
         self, draft_now: Callable[[], _Draft], key: str, options: ExtractOptions
     ) -> tuple[ExtractResult, list[int]]:
         """Return what was done, and the ids of the notes to self that went into the episode."""
-        is_able = options.facts and (options.answer is not None or self.reader.is_able())
-        if is_able:
-            self._dependencies.embedding.warm()
         for _ in range(ATTEMPTS):
             draft = draft_now()
-            if is_able:
-                self._plan_mark(draft, 0)  # a head that cannot be marked fails before anything is paid for
-            reading = self._read(draft, options) if is_able or self._states_nothing(draft) else None
+            try:
+                reading = self._read(draft, options) if options.facts or self._states_nothing(draft) else None
+            except Exception as error:  # whatever a model's client does, the conversation is stored
+                is_of_note = isinstance(error, NoteBrokenError)
+                if not (is_of_note or options.dry_run or options.answer or self._keeps_no_text):
+                    self._write(draft_now, None, key, options)
+                raise
             if self._keeps_no_text and (reading is None or reading.extraction is None):
                 raise (reading and reading.problem) or BadInputError(
                     "capture.episodes is facts-only and no model is there to draw facts: nothing was kept. "
@@ -207,9 +208,16 @@ class Extractor:
             return _result(plan, reading, is_dry_run=options.dry_run), plan.details["noted"]
         raise LockedError(f"The conversation {draft.session} keeps being added to")
 
-    def _read(self, draft: _Draft, options: ExtractOptions) -> ConversationReading:
+    def _read(self, draft: _Draft, options: ExtractOptions) -> ConversationReading | None:
+        """Return what a model learns from the episode; None where there is something to learn and no model to ask."""
+        is_able = options.facts and (options.answer is not None or self.reader.is_able())
+        if is_able:
+            self._dependencies.embedding.warm()
+            self._plan_mark(draft, 0)  # a head that cannot be marked fails before anything is paid for
         if options.answer is not None:
             return self.reader.accept_answer(options.answer, draft.text, everything=self._keeps_no_text)
+        if not is_able and not self._states_nothing(draft):
+            return None
         return self.reader.read(draft.text, everything=self._keeps_no_text)
 
     def _states_nothing(self, draft: _Draft) -> bool:
