@@ -7,6 +7,7 @@ Where the host of an agent has a model and Quaid has none, `build_prompt` makes 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,7 +18,15 @@ from quaid.capture import extraction
 from quaid.capture.extraction import Extraction, LeftOut
 from quaid.capture.known_names import show_known_names
 from quaid.capture.nothing_to_learn import states_nothing
-from quaid.capture.prompt_pieces import Material, Piece, first_piece, read_material, single_piece, split_material
+from quaid.capture.prompt_pieces import (
+    Material,
+    Piece,
+    first_piece,
+    read_material,
+    single_piece,
+    split_material,
+    split_piece,
+)
 from quaid.capture.relation_naming import name_relations
 from quaid.config import person_of
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError, QuaidError
@@ -33,6 +42,10 @@ if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.llm.exchange import FailedItem
     from quaid.sync.embedding import Progress
+
+
+MAX_REFUSALS = 20
+"""After so many refusals and no answer, the model is the cause and not what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +135,8 @@ class ConversationReader:
         reading = ConversationReading(read_material(text, everything=everything))
         if states_nothing(reading.material):
             return replace(reading, extraction=Extraction())
-        parts: list[Extraction] = []
-        pieces = split_material(reading.material, self._settings.capture.piece_tokens)
         try:
-            for number, piece in enumerate(pieces):
-                if self._progress and len(pieces) > 1:
-                    self._progress(f"Reading {reading.material.session}", number, len(pieces))
-                reading, part = self._ask(reading, piece)
-                parts.append(part)
-            if self._progress:  # whoever has lost interest may say so before anything is written
-                self._progress(f"Reading {reading.material.session}", len(pieces), len(pieces))
+            reading, parts = self._ask_all(reading)
         except ModelError as error:
             raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
             where = self._set_aside(reading, str(error), raw) if raw else reading.quarantined
@@ -202,6 +207,40 @@ class ConversationReader:
         inputs = piece.inputs(self._owner, known, datetime.now(UTC).date())
         # An episode's owner may have written into it what no transcript would have brought.
         return {slot: admit(text).text for slot, text in inputs.items()}
+
+    def _ask_all(self, reading: ConversationReading) -> tuple[ConversationReading, list[Extraction]]:
+        """Return what the model learns from each piece. What it refuses is split by turns; a turn that it refuses, and
+        a piece about which it answers nothing usable, is left out, named and set aside.
+
+        Raises:
+            ModelError: as `Models.ask`; it answers about no piece at all.
+        """
+        parts: list[Extraction] = []
+        refused: list[tuple[Piece, ModelRefusedError | ModelAnswerError]] = []
+        waiting = deque(split_material(reading.material, self._settings.capture.piece_tokens))
+        count, refusals = len(waiting), 0
+        while waiting:
+            if self._progress and count > 1:
+                self._progress(f"Reading {reading.material.session}", max(0, count - len(waiting)), count)
+            piece = waiting.popleft()
+            try:
+                reading, part = self._ask(reading, piece)
+                parts.append(part)
+            except (ModelRefusedError, ModelAnswerError) as error:
+                refusals += 1
+                smaller = split_piece(piece) if isinstance(error, ModelRefusedError) else []
+                if not parts and (refusals == MAX_REFUSALS or not (smaller or waiting)):
+                    raise
+                waiting.extendleft(reversed(smaller))
+                refused += [] if smaller else [(piece, error)]
+        for piece, problem in refused:
+            said = f"turns {min(piece.numbers)} to {max(piece.numbers)}"
+            part = Extraction(left_out=(LeftOut(said, str(problem)),))
+            where = self._set_aside(reading, f"{said}: {problem}", problem.raw, part)
+            reading, parts = replace(reading, quarantined=where), [*parts, part]
+        if self._progress:  # whoever has lost interest may say so before anything is written
+            self._progress(f"Reading {reading.material.session}", count, count)
+        return reading, parts
 
     def _ask(self, reading: ConversationReading, piece: Piece) -> tuple[ConversationReading, Extraction]:
         from quaid.llm.drafts import CUT_OFF

@@ -171,6 +171,14 @@ def split_material(material: Material, limit_tokens: int) -> list[Piece]:
     return pieces or ([Piece(material, (), material.earlier, own)] if own else [])
 
 
+def split_piece(piece: Piece) -> list[Piece]:
+    """Return the halves of a piece that a model refuses, or its only turn without what came before; else nothing."""
+    half = len(piece.turns) // 2
+    if not half:
+        return [replace(piece, earlier=())] if piece.earlier else []
+    return [replace(piece, turns=turns, earlier=()) for turns in (piece.turns[:half], piece.turns[half:])]
+
+
 def _day(day: date | None) -> str:
     return f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
 

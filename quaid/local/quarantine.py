@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from quaid.local import state_files
 from quaid.place import write_private
 from quaid.redaction import admit_all
 
@@ -43,17 +41,3 @@ def put(state: Path, found: Quarantined) -> Path:
 
 def count(state: Path) -> int:
     return sum(1 for _ in (state / FOLDER).glob("*.json"))
-
-
-def read_all(state: Path) -> Iterator[Quarantined]:
-    """Yield the answers that are there, oldest first; a file that cannot be read is skipped."""
-    for path in sorted((state / FOLDER).glob("*.json")):
-        try:
-            data: Mapping[str, object] = json.loads(state_files.read(path))
-            texts = {key: str(data.get(key, "")) for key in ("at", "about", "problem", "model", "prompt", "raw")}
-        except (OSError, ValueError, AttributeError):
-            continue
-        listed = data.get("left_out")
-        pairs = [pair for pair in listed if isinstance(pair, list)] if isinstance(listed, list) else []
-        left_out = tuple((str(pair[0]), str(pair[1])) for pair in pairs if len(pair) == 2)
-        yield Quarantined(**texts, left_out=left_out)
