@@ -136,7 +136,7 @@ def shape_of_report(report: RunReport) -> dict[str, object]:
         "done": [shape_of_decision(decision) for decision in report.done],
         "asked": [shape_of_decision(decision) for decision in report.asked],
         "held_back": [{**shape_of_decision(decision), "reason": reason} for decision, reason in report.held_back],
-        **fields(report, "answered", "vetoed", "overruled", "waiting", "failed", "skipped", "lost", "stale"),
+        **fields(report, "answered", "vetoed", "overruled", "waiting", "failed", "lost", "stale"),
         "usage": fields(report.usage, "calls", "tokens", "cost_usd"),
     }
 
@@ -160,7 +160,6 @@ def render_report(report: RunReport) -> str:
     tail = known(
         ("run", report.run[-5:]),
         ("waits for a model", ", ".join(report.waiting)),
-        ("skipped", ", ".join(report.skipped)),
         ("vetoed", f"{report.vetoed} that you have undone before" if report.vetoed else None),
         ("overruled", f"{report.overruled} that would undo what you wrote" if report.overruled else None),
         ("model", f"{report.usage.tokens:,} tokens{cost}" if report.usage.calls else None),

@@ -12,6 +12,8 @@ CONFLICT = "conflict"
 """The kind of a question which of two facts is true."""
 DISPUTE = "dispute"
 """The kind of a question whether a fact is to go that its owner says is wrong."""
+SET_ASIDE = "set_aside"
+"""The kind of what no model would judge: it is held back, changes nothing and is not asked about again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from quaid.docs.updater import quote
-from quaid.errors import ModelAnswerError
+from quaid.errors import ModelAnswerError, ModelRefusedError
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
 from quaid.model import Edit, SourceEdit
@@ -36,7 +36,7 @@ def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:
     """Return whether nobody is at work on a document of the vault: the night has it as it was read."""
     if not doc.is_in_vault or context.read(doc.rel_path) == data:
         return True
-    context.remark(f"{doc.id} was changed and not committed: nothing is proposed for it until it is.")
+    context.report.remarks.append(f"{doc.id} was changed and not committed: nothing is proposed for it until it is.")
     return False
 
 
@@ -45,9 +45,9 @@ def noting_unusable_answers(context: TaskContext, task: str, key: str, doc: Doc)
     """Note an answer about one document that cannot be used: it says nothing of the others, and is not asked again."""
     try:
         yield
-    except ModelAnswerError as error:
+    except (ModelAnswerError, ModelRefusedError) as error:
         context.judgements.add(task, {key: "no usable answer"})
-        context.remark(f"Nothing is proposed for {name_of(doc)} until it or its sources change: {error}")
+        context.report.remarks.append(f"Nothing is proposed for {name_of(doc)} until it or its sources change: {error}")
 
 
 def decide(

@@ -13,7 +13,7 @@ from quaid.history.authorship import JANITOR
 from quaid.index import references
 from quaid.index.facts import list_living
 from quaid.janitor import cleanup, disputes, questions
-from quaid.janitor.decision import Decision, WaitingDecisions
+from quaid.janitor.decision import SET_ASIDE, Decision, WaitingDecisions
 from quaid.janitor.gate import Gate, WorktreeMemory, list_questions
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
@@ -97,7 +97,7 @@ class Janitor:
         self._sync(None)
         report.remarks += find_problems(self._dependencies.fresh_visible_index())
         if not options.dry_run:
-            self._write_diary(began, report)
+            self._write_diary(began, report, options)
         return report
 
     def open_questions(self) -> list[Question]:
@@ -231,25 +231,31 @@ class Janitor:
                 done.append(str(error))
         return [*done, cleanup.update_check()] if "update_check" in options.tasks else done
 
-    def _write_diary(self, began: Run, report: RunReport) -> None:
+    def _write_diary(self, began: Run, report: RunReport, options: RunOptions) -> None:
         """Record the run with a snapshot of the memory, and send the news of it."""
         outcomes = [(decision, "done") for decision in report.done]
         outcomes += [(decision, "asked") for decision in report.asked]
+        # A run of some tasks says nothing about what the others have set aside.
+        before = (one for run in self._runs.list(2)[1:] for one in run.decisions if options.tasks)
+        left = [one for one in before if one.get("kind") == SET_ASIDE and one.get("task") not in options.tasks]
         waiting, cost = len(self.open_questions()), report.usage.cost_usd
         run = began._replace(
             outcome="stopped" if report.lost else "failed" if report.failed else "done",
             ended=datetime.now(UTC).isoformat(),
             commit=report.commit,
-            decisions=tuple(
-                {
-                    "task": decision.task,
-                    "kind": decision.kind,
-                    "key": decision.key,
-                    "subject": decision.subject,
-                    "facts": list(decision.facts),
-                    "outcome": outcome,
-                }
-                for decision, outcome in (*outcomes, *report.held_back)
+            decisions=(
+                *left,
+                *(
+                    {
+                        "task": decision.task,
+                        "kind": decision.kind,
+                        "key": decision.key,
+                        "subject": decision.subject,
+                        "facts": list(decision.facts),
+                        "outcome": outcome,
+                    }
+                    for decision, outcome in (*outcomes, *report.held_back)
+                ),
             ),
             waiting=waiting,
             cost_usd=cost,

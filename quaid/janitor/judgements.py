@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quaid.claims import find_lost_words, problem_of
-from quaid.errors import ModelAnswerError
-from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
-from quaid.janitor.model_text import MAX_REASON_CHARACTERS, statement_problem, without_empty
+from quaid.janitor.model_questions import ask, by_number, judge_all, list_refused, number_problems, numbered_lines
+from quaid.janitor.model_text import MAX_REASON_CHARACTERS, CarelessAnswerError, statement_problem, without_empty
 from quaid.llm.exchange import ItemProblem
 from quaid.llm.prices import estimate_tokens
 
@@ -92,23 +91,21 @@ def judge(
     """The judgement of each of `pairs`: first those that are known, then a model's, batch by batch, for `most` pairs at
     most. Pairs without a judgement are left out. `problem` says why a judgement cannot be used; one that stays unusable
     after it was sent back counts as `unclear`.
-
-    Raises:
-        ModelError: as `Models.ask`. What was judged before that is kept.
     """
     keys = {pair.key(prompt): pair for pair in pairs}
     known = known_judgements(context, list(keys), parse_judgement)
     yield from ((keys[key], judgement) for key, judgement in known.items())
-    new = [pair for key, pair in keys.items() if key not in known][:most]
-    for batch in in_batches(
+    new = [key for key in keys if key not in known][:most]
+    for judgements in judge_all(
         context,
         prompt,
-        new,
+        {key: keys[key] for key in new},
+        lambda batch: _ask(context, prompt, _by_first(batch), problem),
         lambda pair: estimate_tokens(numbered_lines([_shown(pair)])),
+        lambda pair: f"{pair.a.text} / {pair.b.text}",
         input_limit=INPUT_LIMIT,
         output_per_item=_OUTPUT_PER_PAIR,
     ):
-        judgements = _ask(context, prompt, _by_first(batch), problem)
         context.judgements.add(prompt, {pair.key(prompt): judgement.render() for pair, judgement in judgements.items()})
         yield from judgements.items()
 
@@ -144,7 +141,7 @@ def _ask(context: TaskContext, prompt: str, batch: Sequence[Pair], problem: Prob
     given = _list_items(answer.value)
     if _is_careless(given):
         reason = _ALL_SAME.format(len(given))
-        raise ModelAnswerError(answer.model, answer.prompt, reason, json.dumps(answer.value))
+        raise CarelessAnswerError(answer.model, answer.prompt, reason, json.dumps(answer.value))
     judgements: dict[Pair, Judgement] = {}
     for pair, item in by_number(given, batch):
         judgement = replace(_judgement(item), model=answer.model, prompt=answer.prompt)

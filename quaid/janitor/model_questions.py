@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quaid.janitor.model_text import read_change
+from quaid.errors import BudgetExceededError, ModelAnswerError, ModelError, ModelRefusedError
+from quaid.janitor.decision import SET_ASIDE, Decision
+from quaid.janitor.model_text import CarelessAnswerError, quote, read_change
 from quaid.janitor.vetoes import MAX_EXAMPLES
 from quaid.llm.batches import batches
 from quaid.llm.exchange import ItemProblem
+from quaid.local.runs import evidence_key
 
 if TYPE_CHECKING:
     from quaid.janitor.task_context import TaskContext
     from quaid.llm.exchange import Answer, Check
 
 T = TypeVar("T")
+R = TypeVar("R")
+MAX_UNUSABLE = 20
+"""After so many answers that cannot be used, and none that can, the model is the cause and not an item."""
+MAX_NAME = 200
+"""The characters of a text by which its owner recognises what was set aside."""
 
 
 def ask(context: TaskContext, name: str, inputs: Mapping[str, str], check: Check) -> Answer:
@@ -30,33 +38,101 @@ def ask(context: TaskContext, name: str, inputs: Mapping[str, str], check: Check
     return context.models.ask(context.models.prompt(name), told, check=check)
 
 
-def in_batches(
+def judge_all(
     context: TaskContext,
     name: str,
-    items: Sequence[T],
+    items: Mapping[str, T],
+    judge: Callable[[list[T]], R],
     tokens_of: Callable[[T], int],
+    name_of: Callable[[T], str],
     *,
     input_limit: int,
     output_per_item: int = 0,
-) -> Iterator[list[T]]:
-    """`items` in batches that fit one question each with the prompt `name`, limits in tokens as for `batches`; progress
-    is shown. No batches where there is no model.
+) -> Iterator[R]:
+    """Yield what `judge` returns for `items`, by the key of their evidence, in batches that fit one question each with
+    the prompt `name`, limits in tokens as for `batches`. Nothing is yielded where there is no model.
+
+    A batch that the model refuses, or whose answer cannot be used, is split until the item that causes it is alone. An
+    item that fails twice alone is set aside: it is held back under its name, and not asked about again before its
+    evidence, the model or the prompt changes. What exceeds a limit is split as well, and what remains of it is left for
+    a later run. Other trouble ends the questions of the task. No ModelError is raised, the report has it: what was
+    judged is still carried out.
     """
-    if context.models is None or not items:
+    models = context.models
+    if models is None or not items:
         return
-    prompt = context.models.prompt(name)
-    done = 0
-    for batch in batches(
-        items,
-        tokens_of=tokens_of,
-        input_limit=input_limit,
-        output_per_item=output_per_item,
-        output_limit=prompt.max_output_tokens,
-    ):
-        if context.progress is not None:
-            context.progress(f"Judging ({name})", done, len(items))
-        yield batch
-        done += len(batch)
+    tried: set[str] = set()
+    failed: dict[str, str] = {}
+    marks: dict[str, str] = {}
+    left: list[str] = []
+    is_able, unusable = False, 0
+    last: ModelError | None = None
+    trouble: ModelError | None = None
+    try:
+        prompt, asked = models.prompt(name), models.describe()
+        model = asked.deep if prompt.tier == "deep" else asked.fast
+        marks = {key: evidence_key(SET_ASIDE, model, prompt.label, key) for key in items}
+        failed = _list_failed(context, marks)
+        left = [key for key in items if key not in failed]
+        waiting = deque(
+            batches(
+                left,
+                tokens_of=lambda key: tokens_of(items[key]),
+                input_limit=input_limit,
+                output_per_item=output_per_item,
+                output_limit=prompt.max_output_tokens,
+            )
+        )
+        while waiting:
+            if context.progress is not None:
+                context.progress(f"Judging ({name})", len(left) - sum(map(len, waiting)), len(left))
+            batch = waiting.popleft()
+            try:
+                found = judge([items[key] for key in batch])
+            except (ModelRefusedError, ModelAnswerError, BudgetExceededError) as error:
+                is_able = is_able or isinstance(error, ModelRefusedError)
+                unusable += isinstance(error, ModelAnswerError)
+                if isinstance(error, CarelessAnswerError) or (unusable == MAX_UNUSABLE and not is_able):
+                    raise
+                last, again = error, _split(batch, tried)
+                waiting += again  # behind the others: what can be judged is, whatever ends the questions later
+                if not again and isinstance(error, BudgetExceededError):
+                    trouble = error
+                elif not again:
+                    failed[batch[0]] = str(error)
+                continue
+            is_able = True
+            yield found
+    except ModelError as error:
+        trouble = error
+    if not is_able and len(left) > 1:  # nothing shows that the model answers about other items
+        failed = {key: problem for key, problem in failed.items() if key not in tried}
+        trouble = trouble or last
+    context.judgements.add(name, {marks[key]: problem for key, problem in failed.items()})
+    context.report.held_back += [
+        (Decision(name, SET_ASIDE, key, (), f"judge {quote(name_of(items[key]), MAX_NAME)}", ""), problem)
+        for key, problem in failed.items()
+    ]
+    context.report.failed |= {name: str(trouble)} if trouble is not None else {}
+
+
+def _list_failed(context: TaskContext, marks: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys that an earlier run has set aside under their marks, each with why."""
+    known = context.judgements.known(list(marks.values()))
+    return {key: known[mark] for key, mark in marks.items() if mark in known}
+
+
+def _split(batch: list[str], tried: set[str]) -> list[list[str]]:
+    """Return what is to be asked instead of a batch that failed: its halves, once more what is alone, then nothing."""
+    half = len(batch) // 2
+    again = [batch[:half], batch[half:]] if half else [batch] if batch[0] not in tried else []
+    tried.update(() if half else batch)
+    return again
+
+
+def set_aside_keys(context: TaskContext) -> set[str]:
+    """Return the keys of what was set aside in this run, by any task."""
+    return {decision.key for decision, _ in context.report.held_back if decision.kind == SET_ASIDE}
 
 
 def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:

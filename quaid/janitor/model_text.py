@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from quaid.claims import find_lost_detail
+from quaid.errors import ModelAnswerError
 from quaid.text.quoting import neutralise
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault import headings, markdown
@@ -18,6 +19,10 @@ _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 _CHANGE = re.compile(r"^- (before|after): (.+)$", re.MULTILINE)
 _HIDING = ("%%", "<!--", "![[", "```", "~~~")
 """Markup that would hide, or bring in, more than the line it stands in."""
+
+
+class CarelessAnswerError(ModelAnswerError):
+    """An answer that treats too many items alike: they were not judged, and a smaller question would hide it."""
 
 
 def find_unsupported(text: str, sources: Sequence[str]) -> list[str]:

@@ -39,8 +39,7 @@ def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
     if report.waiting:
         sentences.append(f"Waiting for a model: {', '.join(report.waiting)}.")
     if report.failed:
-        skipped = f", so {', '.join(report.skipped)} did not run" if report.skipped else ""
-        sentences.append(f"Failed: {', '.join(report.failed)}{skipped}.")
+        sentences.append(f"Failed: {', '.join(report.failed)}.")
     if report.usage.calls:
         cost = report.usage.cost_usd
         dollars = "an unknown price" if cost is None else f"${cost:.2f}" if cost >= 0.01 else "less than $0.01"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import set_status
 from quaid.janitor.run_report import RunReport
 from quaid.model import Edit, Message
-from quaid.vault import notes
 
 Trailers = tuple[tuple[str, str], ...]
 
@@ -128,28 +126,3 @@ def summary_of(report: RunReport) -> Message:
     parts = [part for part in (in_words(shown), *parts) if part] or ["closed what is no longer asked"]
     body = "\n".join(f"- {decision.subject}" for decision in report.done if not decision.is_minor)
     return Message(f"janitor: {', '.join(parts)}", body, trailers_of("janitor", report.run))
-
-
-def hold_back_approved(commits: Sequence[NightCommit]) -> list[NightCommit]:
-    """Return `commits` with the facts that they make active by a review left approved."""
-    approved = {
-        edit.rel_path
-        for commit in commits
-        for decision in commit.decisions
-        if decision.kind in {"approve", "rewrite"}
-        for edit in decision.edits
-    }
-
-    def held_back(edit: Edit) -> Edit:
-        before, after = (_as_approved(edit.rel_path, data) for data in (edit.before, edit.after))
-        return Edit(edit.rel_path, before, after) if edit.rel_path in approved else edit
-
-    def changed(decision: Decision) -> Decision:
-        return replace(decision, edits=tuple(map(held_back, decision.edits)))
-
-    return [NightCommit(tuple(map(changed, commit.decisions)), commit.message) for commit in commits]
-
-
-def _as_approved(rel_path: str, data: bytes | None) -> bytes | None:
-    is_active = data is not None and notes.parse_fact(rel_path, data).status == "active"
-    return set_status(rel_path, data, "approved").after if data is not None and is_active else data

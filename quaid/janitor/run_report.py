@@ -17,7 +17,7 @@ class RunReport:
     are subjects of questions that the owner had answered; `closed` counts those that are not asked any more,
     `overruled` decisions that would undo what the owner has written into a fact.
     `waiting` are tasks that need a model, `failed` are tasks
-    with what went wrong, `skipped` those that did not run for it. `lost` are answers of the owner's own questions that
+    with what went wrong. `lost` are answers of the owner's own questions that
     would have gone: then nothing was merged. `commit` is the merge. `stale` are the documents that their sources have
     left behind, when the run is over.
     """
@@ -34,7 +34,6 @@ class RunReport:
     overruled: int = 0
     waiting: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)

@@ -24,7 +24,6 @@ from quaid.janitor.decision import CONFLICT, DISPUTE, Decision, WaitingDecisions
 from quaid.janitor.disputes import decide_answered, find_disputed
 from quaid.janitor.night_commits import (
     NightCommit,
-    hold_back_approved,
     message_of,
     net_edits,
     summary_of,
@@ -246,34 +245,20 @@ class Runner:
     def _run_tasks(self, tasks: Sequence[Task], worktree: Worktree) -> None:
         dependencies, report = self._dependencies, self._report
         models = dependencies.models()
-        is_memory_broken = False
         for number, task in enumerate(tasks):
             dependencies.progress("Tidying", number, len(tasks))
             if task.by_runner or not getattr(self._settings.systems, task.switch, True):
                 continue
             if task.needs_model and models is None:
                 report.waiting.append(task.name)
-            elif task.phase == "memory" and is_memory_broken:
-                report.skipped.append(task.name)
             else:
                 try:
                     self._run_task(task, worktree, models)
                 except QuaidError as error:
                     report.failed[task.name] = str(error)
-                    is_memory_broken = is_memory_broken or task.phase == "memory"
         dependencies.progress("Tidying", len(tasks), len(tasks))
-        if is_memory_broken:
-            self._hold_back_approved(worktree)
         if models is not None:
             report.usage = models.spent
-
-    def _hold_back_approved(self, worktree: Worktree) -> None:
-        """Leave what a review has approved in this night for the next one to make active: a check of it has failed."""
-        held_back = hold_back_approved(self._commits)
-        if held_back != self._commits:
-            self._commits = held_back
-            night_merge.replay(worktree, self._commits, worktree.base, self._report.run)
-            worktree.sync()
 
     def _run_task(self, task: Task, worktree: Worktree, models: Models | None) -> None:
         """Carry out what the task decides, at once; at its end the minor decisions, in one commit for each kind."""
@@ -316,7 +301,7 @@ class Runner:
             outranks=self._outranks,
             stale_docs=dependencies.documents.stale,
             grown_docs=lambda: dependencies.documents.grown(self._now),
-            remark=self._report.remarks.append,
+            report=self._report,
             progress=dependencies.progress,
         )
 

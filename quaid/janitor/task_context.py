@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from quaid.janitor.questions import Question, question_path, read_question
+from quaid.janitor.run_report import RunReport
 from quaid.model import Edit, Use
 from quaid.settings import Settings
 from quaid.vault import markdown, notes
@@ -52,8 +54,8 @@ class TaskContext:
     `answered` are the questions between two facts that the owner has answered with a choice; with `only_answers`
     nothing else is to be decided.
     `gaps` are the questions asked in vain, newest first. `ledger` plans this device's recall counters. `written` is
-    when a commit last changed each file. `stale_docs` and `grown_docs` look at the documents of projects. `remark`
-    puts a sentence into the run's report. `doubts` says of facts, by path, why their owner is asked before they count.
+    when a commit last changed each file. `stale_docs` and `grown_docs` look at the documents of projects. `report`
+    takes remarks and what was not judged. `doubts` says of facts, by path, why their owner is asked before they count.
     `outranks` tells whether the first of two facts must not give way to the second unless its owner says so.
     """
 
@@ -74,7 +76,7 @@ class TaskContext:
     written: Mapping[str, datetime] = field(default_factory=dict)
     stale_docs: Callable[[], Sequence[StaleDoc]] = tuple
     grown_docs: Callable[[], Sequence[GrownDoc]] = tuple
-    remark: Callable[[str], None] = lambda _: None
+    report: RunReport = field(default_factory=partial(RunReport, "", datetime.min.replace(tzinfo=UTC)))
     doubts: Mapping[str, str] = field(default_factory=dict)
     outranks: Callable[[str, str], bool] = lambda _, __: False
     progress: Callable[[str, int, int], None] | None = None

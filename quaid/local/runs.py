@@ -52,15 +52,6 @@ class Run(NamedTuple):
     problem: str | None = None
 
 
-class KeptJudgement(NamedTuple):
-    """A judgement that changed nothing, and the day (ISO) on which it was last used."""
-
-    key: str
-    task: str
-    verdict: str
-    day: str
-
-
 class Proposal(NamedTuple):
     """A decision that waits for the owner, with all that is needed to carry it out. `key` names its evidence."""
 
@@ -165,12 +156,6 @@ CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO judgements (key, task, verdict, day) VALUES (?,?,?,?)", rows)
             connection.execute("DELETE FROM judgements WHERE day < ?", (_days_before(self._day, KEPT_DAYS),))
-
-    def recent(self, task: str, verdict: str, limit: int) -> list[KeptJudgement]:
-        """Return the last judgements of this kind, newest first."""
-        columns, where = ", ".join(KeptJudgement._fields), "task = ? AND verdict = ?"
-        query = f"SELECT {columns} FROM judgements WHERE {where} ORDER BY day DESC, key LIMIT ?"
-        return [KeptJudgement(*row) for row in self._rows(query, task, verdict, limit)]
 
 
 class Proposals(Tables):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import SettingError
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS
+from quaid.janitor.decision import SET_ASIDE
 from quaid.model import Level
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import read_core_notes
@@ -189,10 +190,22 @@ def _background_attention(memory: Memory) -> list[Attention]:
         what = f"{_count(len(given_up), 'conversation')} of agents could not be taken in"
         paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
         found.append(Attention(what, queue.next_step(state), paths))
+    found += list_set_aside(memory)
     if stale := tuple(memory.documentation.known_stale()):
         what = f"{_count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
         found.append(Attention(what, "quaid docs check", stale))
     return found
+
+
+def list_set_aside(memory: Memory) -> list[Attention]:
+    """What no model would judge, as the last run has left it."""
+    last = [run for run in memory.janitor.runs(2) if run.outcome != "running"][:1]
+    found = [one for run in last for one in run.decisions if one.get("kind") == SET_ASIDE]
+    if not found:
+        return []
+    what = f"{_count(len(found), 'thing')} could not be judged by a model and will not be put to it again"
+    step = "reword or forget it, or name another model with: quaid config models.deep NAME, or models.fast"
+    return [Attention(what, step, tuple(f"{one.get('subject')}: {one.get('outcome')}" for one in found))]
 
 
 def _count(number: int, thing: str) -> str:

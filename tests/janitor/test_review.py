@@ -12,7 +12,6 @@ from janitor_context import NOW, Known, carry_out, context_of
 from replay import Replay, answers, needs, write_sessions
 from vaults import assert_verified, copy_vault
 
-from quaid.errors import ModelAnswerError
 from quaid.janitor import questions
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import review
@@ -336,17 +335,24 @@ def test_the_same_words_again_are_an_approval(vault, service):
         {"approve": [], "verdicts": [{"n": 1, "verdict": "delete", "rewrite": None, "reason": ""}]},
     ],
 )  # fmt: skip
-def test_an_answer_without_a_judgement_is_an_error(vault, service, answer):
+def test_a_fact_without_a_usable_judgement_is_set_aside(vault, service, answer):
     pending(vault, "one", "Maya likes her cats.")
-    with pytest.raises(ModelAnswerError):
-        decide(vault, service, answer)
+    with vault.memory() as memory:
+        context = context_of(memory, models=says(service, answer))
+        assert list(review.plan(context)) == []
+    ((aside, why),) = context.report.held_back
+    assert (aside.kind, aside.subject) == ("set_aside", 'judge "Maya likes her cats."')
+    assert "cannot be used" in why
 
 
 def test_a_review_that_rejects_everything_is_none(vault, service):
     for number in range(12):
         pending(vault, f"f{number}", f"Maya likes cat number {number}.")
-    with pytest.raises(ModelAnswerError, match="rejects all of 12 facts"):
-        decide(vault, service, judgement_on({}, "reject"))
+    with vault.memory() as memory:
+        context = context_of(memory, models=says(service, judgement_on({}, "reject")))
+        assert list(review.plan(context)) == []
+    assert "rejects all of 12 facts" in context.report.failed["review"]
+    assert context.report.held_back == []
 
 
 def test_a_fact_without_a_judgement_comes_again(vault, service):

@@ -104,14 +104,6 @@ class TestJudgements:
         now.add("review", {"new": "keep"})
         assert set(now.known(["used", "unused", "new"])) == {"used", "new"}
 
-    def test_recent_ones_by_task_and_verdict(self, path):
-        for day in ("2026-11-18", "2026-11-20", "2026-11-19"):
-            Judgements(path, day).add("decay", {f"key of {day}": "extend", f"other of {day}": "keep"})
-        Judgements(path, "2026-11-20").add("review", {"x": "extend"})
-        found = Judgements(path, "2026-11-20").recent("decay", "extend", 2)
-        assert [one.day for one in found] == ["2026-11-20", "2026-11-19"]
-        assert {one.task for one in found} == {"decay"}
-
 
 PROPOSAL = Proposal(
     "3f0c9a1b2c3d4e5f", "resolve", "supersede", "“Lisbon” replaces “Porto”", "She moved.",

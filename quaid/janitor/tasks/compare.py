@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from quaid.claims import difference, find_lost_detail, is_about_others, normal_form
-from quaid.errors import ModelError
 from quaid.index.facts import LivingFact
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import mark_compared
 from quaid.janitor.fact_merge import MergeGroup, join, join_equal, merge_decision
 from quaid.janitor.judgements import Judgement, judge, merged_text_problem
+from quaid.janitor.model_questions import set_aside_keys
 from quaid.janitor.pairs import Pair, PairFinder
 from quaid.janitor.task_context import TaskContext
 
@@ -29,26 +29,16 @@ _ROUNDS = 5
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """Merges of what says the same. `update` and `conflict` are judgements for `resolve`: nothing is changed.
-
-    Raises:
-        ModelError: as `Models.ask`, after the decisions that need no more of the model.
-    """
+    """Merges of what says the same. `update` and `conflict` are judgements for `resolve`: nothing is changed."""
     found = PairFinder(context)
     claims = MergeGroups(found.facts)
     claims.merge_equal()
-    trouble: ModelError | None = None
     if context.models is not None:
-        try:
-            _compare(context, found, claims)
-        except ModelError as error:
-            trouble = error
+        _compare(context, found, claims)
     for claim in claims.merged():
         decision = merge_decision(context, TASK, claim)
         if decision is not None:
             yield decision
-    if trouble is not None:
-        raise trouble
 
 
 class MergeGroups:
@@ -143,7 +133,10 @@ def _compare(context: TaskContext, found: PairFinder, claims: MergeGroups) -> No
         if not asked:
             break
         judgements = dict(judge(context, TASK, asked, problem, MAX_ASKED))
-        unsettled |= {fact.id for pair in asked if pair not in judgements for fact in (pair.a, pair.b)}
+        # What no model judges does not keep its facts from being compared with others and resolved.
+        left_out = set_aside_keys(context)
+        unjudged = (pair for pair in asked if pair not in judgements and pair.key(TASK) not in left_out)
+        unsettled |= {fact.id for pair in unjudged for fact in (pair.a, pair.b)}
         conflicts |= {pair: judgement for pair, judgement in judgements.items() if judgement.says in CONFLICTS}
         same = [(pair, judgement) for pair, judgement in judgements.items() if judgement.says == "same"]
         left = claims.join(item for item in same if may_be_same(item[0]))

@@ -10,7 +10,7 @@ from typing import Any
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
 from quaid.janitor.judgements import known_judgements
-from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
+from quaid.janitor.model_questions import ask, by_number, judge_all, list_refused, number_problems, numbered_lines
 from quaid.janitor.model_text import clean_reason, quote
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks.decay import EXTENDED, FadedFact, describe, forget, last_day, list_faded
@@ -45,24 +45,21 @@ class _Judgement:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """A question for each fact that is to go or to be pinned. What is given more time is looked at again after it.
-
-    Raises:
-        ModelError: as `Models.ask`.
-    """
+    """A question for each fact that is to go or to be pinned. What is given more time is looked at again after it."""
     if context.models is None:
         return
     faded = list_faded(context)
     judgements = known_judgements(context, [one.key for one in faded], _Judgement.parse)
-    for batch in in_batches(
+    for found in judge_all(
         context,
         TASK,
-        [one for one in faded if one.key not in judgements],
+        {one.key: one for one in faded if one.key not in judgements},
+        lambda batch: _ask(context, batch),
         lambda one: estimate_tokens(numbered_lines([_shown(one)])),
+        lambda one: one.text,
         input_limit=_INPUT_TOKENS,
         output_per_item=_TOKENS_PER_ANSWER,
     ):
-        found = _ask(context, batch)
         context.judgements.add(TASK, {key: judgement.render(last_day(context)) for key, judgement in found.items()})
         judgements |= found
     for one in faded:

@@ -19,7 +19,7 @@ from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import fact_evidence
 from quaid.janitor.judgements import JsonJudgement, known_judgements
-from quaid.janitor.model_questions import ask, by_number, in_batches, number_problems, numbered_lines
+from quaid.janitor.model_questions import ask, by_number, judge_all, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
@@ -61,11 +61,7 @@ class _ToldFact:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """A decision for each fact that was told without a model, has no edges and states some.
-
-    Raises:
-        ModelError: as `Models.ask`. What was read before that is kept.
-    """
+    """A decision for each fact that was told without a model, has no edges and states some."""
     told = list(_list_told(context)) if context.models is not None else []
     if not told:
         return
@@ -74,16 +70,16 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     for each in told:
         if each.key in known:
             yield from _decide(each, known[each.key])
-    new = [each for each in told if each.key not in known]
-    for batch in in_batches(
+    for judged in judge_all(
         context,
         PROMPT,
-        new,
+        {each.key: each for each in told if each.key not in known},
+        lambda batch: _read_edges(context, batch, names),
         lambda each: estimate_tokens(numbered_lines([_shown(each)])),
+        lambda each: each.fact.text,
         input_limit=INPUT_TOKENS,
         output_per_item=TOKENS_PER_ANSWER,
     ):
-        judged = _read_edges(context, batch, names)
         context.judgements.add(TASK, {each.key: judgement.render() for each, judgement in judged})
         for each, judgement in judged:
             yield from _decide(each, judgement)

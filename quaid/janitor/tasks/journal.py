@@ -14,7 +14,7 @@ from typing import Any
 
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import refused_evidence, remember_evidence
-from quaid.janitor.model_questions import ask, in_batches, list_refused, numbered_lines
+from quaid.janitor.model_questions import ask, judge_all, list_refused, numbered_lines, set_aside_keys
 from quaid.janitor.model_text import find_unsupported, is_safe_line, statement_problem
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer, ItemProblem
@@ -47,11 +47,7 @@ class _DueJournal:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """One decision for each core note whose journal is due.
-
-    Raises:
-        ModelError: as `Models.ask`.
-    """
+    """One decision for each core note whose journal is due."""
     refused = refused_evidence(context)
     for core in CORE_FILES:
         due = _read_due(context, core, refused)
@@ -94,7 +90,10 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
     if kept is None:
         if context.models is None:
             return None
-        kept = json.dumps(_distil(context, due), ensure_ascii=False)
+        distilled = _distil(context, due)
+        if distilled is None:
+            return None
+        kept = json.dumps(distilled, ensure_ascii=False)
         context.judgements.add(TASK, {judgement_key: kept})
     judgement = json.loads(kept)
     themes = [str(theme["text"]) for theme in judgement["themes"]]
@@ -104,7 +103,8 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
     if core_notes.is_long(after) or not judgement["is_usable"]:
         return None
     carried = {hashed for theme in judgement["themes"] for hashed in theme["entries"]}
-    done = [entry for entry in due.entries if not themes or carried.intersection(due.hashes_of([entry]))]
+    carried |= set() if themes else {*due.hashes_of(due.entries)} - {*judgement.get("unread", ())}
+    done = [entry for entry in due.entries if carried.intersection(due.hashes_of([entry]))]
     left = due.hashes_of([entry for entry in due.entries if entry not in done])
     hashes = due.hashes_of(done)
     key = evidence_key(TASK, core, *hashes)
@@ -135,19 +135,25 @@ def _decide(context: TaskContext, due: _DueJournal) -> Decision | None:
     )
 
 
-def _distil(context: TaskContext, due: _DueJournal) -> dict[str, Any]:
-    """The themes of the entries, as they are kept; not usable where themes were proposed and none of them can stand."""
+def _distil(context: TaskContext, due: _DueJournal) -> dict[str, Any] | None:
+    """The themes of the entries, as they are kept; not usable where themes were proposed and none of them can stand.
+    None where an entry is still to be read by a later run.
+    """
     themes: list[dict[str, Any]] = []
     is_any_proposed = False
     model = prompt = ""
-    for batch in in_batches(
+    unread = {hashed: entry for entry in due.entries for hashed in due.hashes_of([entry])}
+    for batch, answer in judge_all(
         context,
         TASK,
-        due.entries,
+        {evidence_key(TASK, due.core, hashed): entry for hashed, entry in unread.items()},
+        lambda batch: (batch, _ask(context, due, batch)),
         lambda entry: estimate_tokens("\n".join(entry.paragraphs)) + 20,
+        lambda entry: f"{due.core}, {entry.day.isoformat()}: {entry.paragraphs[0]}",
         input_limit=_INPUT_TOKENS,
     ):
-        answer = _ask(context, due, batch)
+        for hashed in due.hashes_of(batch):
+            del unread[hashed]
         model, prompt = answer.model, answer.prompt
         proposed = answer.value["themes"][:MAX_THEMES]
         is_any_proposed = is_any_proposed or bool(proposed)
@@ -160,7 +166,10 @@ def _distil(context: TaskContext, due: _DueJournal) -> dict[str, Any]:
             for theme in proposed
             if not _problems(theme, batch, due.text)
         ]
-    return {"themes": themes, "is_usable": bool(themes) or not is_any_proposed, "model": model, "prompt": prompt}
+    if not {evidence_key(TASK, due.core, hashed) for hashed in unread} <= set_aside_keys(context):
+        return None
+    is_usable = bool(themes) or (bool(model) and not is_any_proposed)
+    return {"themes": themes, "is_usable": is_usable, "model": model, "prompt": prompt, "unread": list(unread)}
 
 
 def _ask(context: TaskContext, due: _DueJournal, batch: Sequence[JournalEntry]) -> Answer:

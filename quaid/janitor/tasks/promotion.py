@@ -15,7 +15,7 @@ from quaid.index import documents
 from quaid.index.documents import Candidate
 from quaid.janitor import model_text
 from quaid.janitor.decision import Decision
-from quaid.janitor.model_questions import ask, by_number, list_refused, number_problems, numbered_lines
+from quaid.janitor.model_questions import ask, by_number, judge_all, list_refused, number_problems, numbered_lines
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer, ItemProblem
 from quaid.local.runs import evidence_key
@@ -75,11 +75,7 @@ class ImportantFact:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """At most five proposals, each a line in a core note with a link to its fact.
-
-    Raises:
-        ModelError: as `Models.ask`.
-    """
+    """At most five proposals, each a line in a core note with a link to its fact."""
     if context.settings.janitor.policies.promote == "off" or context.models is None:
         return
     core: dict[str, str] = {}
@@ -94,25 +90,35 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     inputs = {
         "refused": list_refused(context),
         "notes": "\n".join(json.dumps(note, ensure_ascii=False) for note in shown_notes),
-        "facts": numbered_lines(fact.shown for fact in offered),
     }
 
-    def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
-        known = [(place, item) for place, item in enumerate(value["promotions"]) if item["n"] <= len(offered)]
-        found = ((place, _problem(item, offered[item["n"] - 1].fact, core)) for place, item in known)
-        problems = number_problems(value, "promotions", len(offered), all_wanted=False)
-        return [*problems, *(ItemProblem("promotions", place, problem) for place, problem in found if problem)]
+    def judge(batch: list[ImportantFact]) -> tuple[list[ImportantFact], Answer]:
+        def check(value: Mapping[str, Any]) -> list[str | ItemProblem]:
+            known = [(place, item) for place, item in enumerate(value["promotions"]) if item["n"] <= len(batch)]
+            found = ((place, _problem(item, batch[item["n"] - 1].fact, core)) for place, item in known)
+            problems = number_problems(value, "promotions", len(batch), all_wanted=False)
+            return [*problems, *(ItemProblem("promotions", place, problem) for place, problem in found if problem)]
 
-    answer = ask(context, PROMPT, inputs, check)
+        return batch, ask(context, PROMPT, {**inputs, "facts": numbered_lines(fact.shown for fact in batch)}, check)
+
     # Notes are read again for each: the one before may have changed them.
-    promoted = set()
-    for fact, wanted in by_number(answer.value["promotions"], offered)[:MAX_PROMOTED]:
-        decision = _promote(context, fact, wanted, answer) if not _problem(wanted, fact.fact, core) else None
-        if decision is not None:
-            promoted.add(decision.key)
-            yield decision
-    left = [fact.key for fact in offered if fact.key not in promoted]
-    context.judgements.add(TASK, dict.fromkeys(left, "not for a core note"))
+    promoted: set[str] = set()
+    for batch, answer in judge_all(
+        context,
+        PROMPT,
+        {fact.key: fact for fact in offered},
+        judge,
+        lambda _: 1,
+        lambda fact: fact.fact.text,
+        input_limit=MAX_OFFERED,
+    ):
+        for fact, wanted in by_number(answer.value["promotions"], batch)[: MAX_PROMOTED - len(promoted)]:
+            decision = _promote(context, fact, wanted, answer) if not _problem(wanted, fact.fact, core) else None
+            if decision is not None:
+                promoted.add(decision.key)
+                yield decision
+        left = [fact.key for fact in batch if fact.key not in promoted]
+        context.judgements.add(TASK, dict.fromkeys(left, "not for a core note"))
 
 
 def importance(fact: Candidate, use: Use, sure: float) -> float:

@@ -48,9 +48,6 @@ class _Resolution:
 def plan(context: TaskContext) -> Iterator[Decision]:
     """What the owner has answered, then decisions on the conflicts that `compare` has found. One that nobody can settle
     becomes a question which of the two is true.
-
-    Raises:
-        ModelError: as `Models.ask`.
     """
     found = PairFinder(context)
     taken: set[str] = set()

@@ -20,7 +20,7 @@ from quaid.index.documents import Candidate, Document
 from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.judgements import JsonJudgement, known_judgements
-from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
+from quaid.janitor.model_questions import ask, by_number, judge_all, list_refused, number_problems, numbered_lines
 from quaid.janitor.pending_facts import PendingFact, estimate_size, show_turns, without_dated_ages
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import ItemProblem
@@ -59,12 +59,8 @@ class ReviewJudgement(JsonJudgement):
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """Decisions about the facts that wait: first what was judged before and not carried out, then the oldest first.
-
-    Raises:
-        ModelError: a batch could not be judged; what came before it stands.
-    """
-    waiting = _list_waiting(context) if context.models is not None else []
+    """Decisions about the facts that wait: first what was judged before and not carried out, then the oldest first."""
+    waiting = list_waiting(context) if context.models is not None else []
     if not waiting:
         return
     names = graph.entity_names(context.index)
@@ -77,23 +73,24 @@ def plan(context: TaskContext) -> Iterator[Decision]:
             yield from _keep(fact, kept.get(key))
         elif key in kept:
             yield from _decide(fact, kept[key], names, owner)
-    new = [fact for fact in waiting if fact.key(TASK) not in {*kept, *refused}]
-    size = estimate_size(new)
-    for batch in in_batches(
+    new = {fact.key(TASK): fact for fact in waiting if fact.key(TASK) not in {*kept, *refused}}
+    size = estimate_size(list(new.values()))
+    for judged in judge_all(
         context,
         PROMPT,
         new,
+        lambda batch: _judge(context, batch, owner),
         lambda fact: size[fact.document.doc_id],
+        lambda fact: fact.statement,
         input_limit=INPUT_TOKENS,
         output_per_item=TOKENS_PER_ANSWER,
     ):
-        judged = _judge(context, batch, owner)
         context.judgements.add(TASK, {fact.key(TASK): judgement.render() for fact, judgement in judged})
         for fact, judgement in judged:
             yield from _decide(fact, judgement, names, owner)
 
 
-def _list_waiting(context: TaskContext) -> list[PendingFact]:
+def list_waiting(context: TaskContext) -> list[PendingFact]:
     """The pending facts that their owner is not asked about, in the order they were learned.
 
     Those that cannot be edited safely are left out; `quaid doctor` names them.
@@ -195,7 +192,7 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
     if not judged:
         raise ModelAnswerError(answer.model, answer.prompt, "no fact has one judgement", raw)
     if len(batch) >= SUSPICIOUS and all(judgement.says == "reject" for _, judgement in judged):
-        raise ModelAnswerError(answer.model, answer.prompt, f"it rejects all of {len(batch)} facts", raw)
+        raise model_text.CarelessAnswerError(answer.model, answer.prompt, f"it rejects all of {len(batch)} facts", raw)
     return judged
 
 

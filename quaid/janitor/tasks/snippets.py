@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from quaid.claims import problem_of
-from quaid.errors import ModelAnswerError
 from quaid.janitor.decision import Decision
 from quaid.janitor.evidence import refused_evidence, remember_evidence
 from quaid.janitor.judgements import JsonJudgement, known_judgements
-from quaid.janitor.model_questions import ask, by_number, in_batches, list_refused, number_problems, numbered_lines
-from quaid.janitor.model_text import clean_reason, is_safe_line, quote, statement_problem
+from quaid.janitor.model_questions import ask, by_number, judge_all, list_refused, number_problems, numbered_lines
+from quaid.janitor.model_text import CarelessAnswerError, clean_reason, is_safe_line, quote, statement_problem
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import ItemProblem
 from quaid.llm.prices import estimate_tokens
@@ -63,9 +62,6 @@ class _Observations:
 def plan(context: TaskContext) -> Iterator[Decision]:
     """One decision for each core note that has observations waiting; a second one, which asks, for what is more than
     a night may add to it.
-
-    Raises:
-        ModelError: as `Models.ask`; ModelAnswerError too if an answer would drop everything.
     """
     refused = refused_evidence(context)
     for core in CORE_FILES:
@@ -93,16 +89,16 @@ def _judge(context: TaskContext, observed: _Observations) -> dict[str, _Judgemen
     keys = {key: observed.judgement_key(key, observed.before) for key in observed.texts}
     known = known_judgements(context, list(keys.values()), _Judgement.parse)
     judgements = {key: known[kept] for key, kept in keys.items() if kept in known}
-    waiting = [key for key in observed.texts if key not in judgements]
-    for batch in in_batches(
+    for found in judge_all(
         context,
         TASK,
-        waiting,
+        {keys[key]: key for key in observed.texts if key not in judgements},
+        lambda batch: _ask(context, observed, batch),
         lambda key: estimate_tokens(observed.texts[key]) + 10,
+        lambda key: observed.texts[key],
         input_limit=_INPUT_TOKENS,
         output_per_item=_TOKENS_PER_ANSWER,
     ):
-        found = _ask(context, observed, batch)
         context.judgements.add(TASK, {keys[key]: judgement.render() for key, judgement in found.items()})
         judgements |= found
     return judgements
@@ -133,7 +129,7 @@ def _ask(context: TaskContext, observed: _Observations, batch: Sequence[str]) ->
     answer = ask(context, TASK, inputs, check)
     given = answer.value["observations"]
     if len(batch) >= SUSPICIOUS and sum(item["verdict"] == "discard" for item in given) >= len(batch):
-        raise ModelAnswerError(answer.model, answer.prompt, f"it lets go of all {len(batch)} observations")
+        raise CarelessAnswerError(answer.model, answer.prompt, f"it lets go of all {len(batch)} observations")
     judgements = {}
     for key, item in by_number(given, batch):
         # Without a wording that can be used, the observation is folded as it is.

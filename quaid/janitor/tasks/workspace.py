@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from quaid.janitor.decision import Decision
-from quaid.janitor.model_questions import ask, list_refused
+from quaid.janitor.model_questions import ask, judge_all, list_refused
 from quaid.janitor.model_text import clean_reason, find_unsupported, is_safe_line
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import ItemProblem
@@ -29,9 +29,6 @@ MIN_LEFT = core_notes.MAX_CHARACTERS // 2
 def plan(context: TaskContext) -> Iterator[Decision]:
     """A question for each core note that is too long to be read before every conversation, or that a session shows in
     part because it has no room for more.
-
-    Raises:
-        ModelError: as `Models.ask`.
     """
     rooms = _list_rooms(context)
     for core in CORE_FILES:
@@ -53,9 +50,18 @@ def _list_rooms(context: TaskContext) -> dict[str, int]:
 def _trim(context: TaskContext, core: str, before: bytes, text: str, size: str) -> Decision | None:
     key = evidence_key(TASK, notes.content_hash(before))
     kept = context.judgements.known([key]).get(key)
-    if kept is None and context.models is not None:
-        kept = json.dumps(_ask(context, core, text, size), ensure_ascii=False)
-        context.judgements.add(TASK, {key: kept})
+    if kept is None:
+        for proposal in judge_all(
+            context,
+            TASK,
+            {key: core},
+            lambda _: _ask(context, core, text, size),
+            lambda _: 1,
+            lambda _: f"how to shorten {core}",
+            input_limit=1,
+        ):
+            kept = json.dumps(proposal, ensure_ascii=False)
+            context.judgements.add(TASK, {key: kept})
     if kept is None:
         return None
     judgement = json.loads(kept)
