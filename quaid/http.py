@@ -371,11 +371,7 @@ def ollama_address(url: str, environ: Mapping[str, str]) -> str:
 
 
 def read_json(body: bytes) -> Any:
-    """Return the JSON in `body`. The pieces of a stream, which some gateways send whatever was asked for, are joined.
-
-    Raises:
-        ValueError, RecursionError: it is neither.
-    """
+    """Return the JSON in `body`; of a stream, which some gateways send whatever was asked for, its pieces joined."""
     try:
         return json.loads(body)
     except ValueError:
@@ -406,9 +402,8 @@ def _as_it_says(response: Response) -> Response:
         code = str(error.get("code") or error.get("type")) if isinstance(error, dict) else ""
     except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return response
-    status = (
-        int(code) if re.fullmatch("[45][0-9][0-9]", code) else 400 if re.search("invalid|filter|policy", code) else 500
-    )
+    usual = 400 if re.search("invalid|filter|policy", code) else 500
+    status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else usual
     return replace(response, status=status, body=json.dumps({"error": error}).encode()) if error else response
 
 

@@ -106,7 +106,8 @@ def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | 
         return f"The janitor has never run in this vault. {steps}" if is_warned else None
     if last is not None and now - datetime.fromisoformat(last.started) <= OVERDUE:
         return None
-    since = f"for {(now - datetime.fromisoformat(last.started)).days} days" if last else "to its end yet"
+    well = "well " if last and newest[0].run != last.run else ""  # a limit, or a model, may have stopped a part of it
+    since = f"{well}for {(now - datetime.fromisoformat(last.started)).days} days" if last else "to its end yet"
     problem = f" The last time: {newest[0].problem}" if newest[0].problem else ""
     return f"The janitor has not run {since}.{problem} {steps}"
 

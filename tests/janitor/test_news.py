@@ -141,7 +141,7 @@ class TestOverdue:
         runs.add(Run("01", "2026-11-10T03:30:00Z", "done"))
         runs.add(Run("02", "2026-11-20T03:30:00Z", "failed", problem="review: there is no key."))
         assert overdue(runs, NOW).startswith(
-            "The janitor has not run for 10 days. The last time: review: there is no key."
+            "The janitor has not run well for 10 days. The last time: review: there is no key."
         )
 
     def test_one_that_has_never_ended_well(self, runs):

@@ -179,3 +179,13 @@ def test_a_limit_stops_what_would_exceed_it_and_nothing_else(night, vault, monke
     assert "max_tokens" in report.failed["review"]
     assert [head_of(vault, f"facts/fact{n}.md")["status"] for n in range(1, 5)] == ["active"] * 4
     assert {one.task for one in report.done} >= {"review"}
+
+
+def test_a_night_that_costs_a_tenth_of_its_maximum_is_not_stopped_by_it(night, vault, monkeypatch):
+    monkeypatch.setenv("QUAID_MODELS_DEEP", "claude-opus-5-5")
+    monkeypatch.setenv("QUAID_MODELS_MAX_USD_PER_RUN", "0.15")  # the most that one review may take is 0.35
+    fill(vault, OTHERS)
+    report = night()
+    assert report.failed == {}
+    assert report.usage.cost_usd < 0.015
+    assert head_of(vault, "facts/fact0.md")["status"] == "active"
