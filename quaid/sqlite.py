@@ -122,7 +122,7 @@ def open_database(path: Path, kind: type[Opened], wait_ms: int = BUSY_MS) -> Ope
     mode. A lock is waited for `wait_ms`.
 
     Raises:
-        apsw.Error: as SQLite says; `retry_after_damage` and `translated` know what is meant.
+        apsw.Error: as SQLite says; `retry_after_damage` and `translated` translate it.
     """
     connection = _connect_or_make(path, wait_ms, kind)
     try:
@@ -150,8 +150,8 @@ def _connect_or_make(path: Path, wait_ms: int, kind: type[Opened]) -> Opened:
 
 
 def connect(path: Path, flags: int, options: str = "", kind: type[Opened] = Database) -> Opened:  # type: ignore[assignment]
-    """Return a connection of `kind` to the file at `path`, which is not a link, a pipe or a folder, nor is what lies
-    beside it.
+    """Return a connection of `kind` to the file at `path`, which is not a link, a pipe or a folder, nor are its side
+    files.
 
     Raises:
         apsw.NotADBError: it is, or it cannot be read where it can be replaced.
@@ -182,16 +182,16 @@ def retry_after_damage(path: Path, work: Callable[[str], Result]) -> Result:
     """Return what `work` returns. If the database at `path` proves to be damaged, it is set aside and `work` is called
     again with a sentence about it; several times, as another process may be setting it aside at the same moment.
     """
-    said = ""
+    notice = ""
     for _ in range(MAX_DAMAGE_RETRIES):
         found = inode(path)
         try:
-            return work(said)
+            return work(notice)
         except (apsw.Error, UnicodeDecodeError) as error:
             if not (reason := _explain_damage(error, path, found)):
                 raise
-            said = set_aside(path, found, reason)
-    return work(said)
+            notice = set_aside(path, found, reason)
+    return work(notice)
 
 
 def may_be_damage(error: Exception) -> bool:
@@ -230,28 +230,28 @@ def set_aside(path: Path, damaged: int, reason: str) -> str:
     Raises:
         DiskFullError, DiskFailedError, VaultReadOnlyError: it stays in the way.
     """
-    kept, daily = path.with_name(f"{path.name}.damaged"), Path(f"{path}{DAILY}")
-    said = f"{path.name} was damaged and is kept as {kept.name}; a new one is begun"
+    target, daily = path.with_name(f"{path.name}.damaged"), Path(f"{path}{DAILY}")
+    notice = f"{path.name} was damaged and is kept as {target.name}; a new one is begun"
     try:
         with exclusively(path):
             if not damaged or inode(path) != damaged:
-                return said
+                return notice
             for suffix in ("", *_SIDE_FILES):
-                _remove(Path(f"{kept}{suffix}"))
-            path.replace(kept)
+                _remove(Path(f"{target}{suffix}"))
+            path.replace(target)
             for suffix in _SIDE_FILES:
                 with suppress(FileNotFoundError):
-                    Path(f"{path}{suffix}").replace(f"{kept}{suffix}")
+                    Path(f"{path}{suffix}").replace(f"{target}{suffix}")
             if (copied := _stat(daily)) is not None:
                 daily.replace(path)
                 day = time.strftime("%Y-%m-%d", time.gmtime(copied.st_mtime))
-                said = f"{path.name} was damaged and is kept as {kept.name}; its copy of {day} takes its place"
+                notice = f"{path.name} was damaged and is kept as {target.name}; its copy of {day} takes its place"
     except OSError as error:
         raise explain(error, path) from error
     import logging
 
-    logging.getLogger("quaid").warning("quaid: %s.", said.replace("damaged", f"damaged ({reason})", 1))
-    return said
+    logging.getLogger("quaid").warning("quaid: %s.", notice.replace("damaged", f"damaged ({reason})", 1))
+    return notice
 
 
 @contextmanager
@@ -261,7 +261,7 @@ def translated(path: Path, opened: int = 0, busy: str = "") -> Iterator[None]:
     Raises:
         DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be read or written.
         LockedError: another process is at work, as `busy` says.
-        StateDamagedError: the file, opened as the inode `opened`, was damaged; it stands aside now.
+        StateDamagedError: the file, opened as the inode `opened`, was damaged; it is set aside now.
     """
     try:
         yield

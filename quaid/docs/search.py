@@ -116,7 +116,7 @@ class DocSearch:
     ) -> DocSearchResult:
         """Passages that answer `query`, from the index, updated as far as a question can wait."""
 
-        def ask(_said: str) -> DocSearchResult:
+        def ask(_notice: str) -> DocSearchResult:
             degraded = self._catch_up(catalogue, progress)
             one, other = (reader.open() for reader in self._readers)
             if one is None or other is None:

@@ -46,9 +46,9 @@ def open_local(
         DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
     """
 
-    def opened(said: str) -> Database:
-        if said and report is not None:
-            report(said)
+    def opened(notice: str) -> Database:
+        if notice and report is not None:
+            report(notice)
         connection = sqlite.open_database(path, LocalDatabase, wait_ms)
         try:
             if schema:

@@ -131,7 +131,7 @@ class DerivedIndex(ABC):
         started = time.monotonic()
         asked, told = options or SyncOptions(), progress or ignore_progress
         with translated(self.path, busy="Another Quaid process is updating the index"):
-            report = retry_after_damage(self.path, lambda said: self._sync(asked, told, was_damaged=bool(said)))
+            report = retry_after_damage(self.path, lambda notice: self._sync(asked, told, was_damaged=bool(notice)))
         return replace(report, took_s=time.monotonic() - started)
 
     def rebuild_in_memory(self, known: SqliteIndex | None = None) -> SqliteIndex:
