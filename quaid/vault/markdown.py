@@ -51,12 +51,12 @@ _EDGE = re.compile(
     re.MULTILINE,
 )
 _MARK_IN_LINE = re.compile(
-    r"(?P<always>^(?:#{1,6}(?=[ \t]|$)|>|[-+*](?=[ \t]|$)|[0-9]{1,9}[.)](?=[ \t]|$)|~{3,})"
-    r"|^(?:<(?=[A-Za-z/!?])|\[(?=[^\[\]]*\]:))"
-    r"|\\(?=[!-/:-@\[-`{-~])|\[(?=[\[^])|(?<=\[)\[|\](?=\()|\^(?=\[)|(?<!\S)\^(?=[A-Za-z0-9-]+$)|%{2,}|<(?=!--)"
-    r"|&(?=#?\w{1,40};))"
-    r"|(?P<code>`+)|(?P<tag><(?=[A-Za-z/!?]))|(?P<math>(?<=\S)\$(?!\d))|(?P<emphasis>\*+|_+|~+|=+)"
+    r"(?P<always>^(?:#{1,6}(?=[ \t]|$)|>|[-+*](?=[ \t]|$)|[0-9]{1,9}[.)](?=[ \t]|$)|`{3,}|~{3,}|<(?=[A-Za-z/!?]))"
+    r"|^\[(?=[^\[\]]*\]:)|\\(?=[!-/:-@\[-`{-~])|\[(?=[\[^])|(?<=\[)\[|\](?=\()|\^(?=\[)|(?<!\S)\^(?=[A-Za-z0-9-]+$)"
+    r"|%{2,}|<(?=!--|[A-Za-z/?][^<]*>)|&(?=#?\w{1,40};))|`+|(?<=\S)\$(?!\d)"
+    r"|(?<=\S)(?:\*+|~~+|==+)|(?:\*++|~~++|==++)(?=\S)|(?<![^\W_])_++(?=\S)|(?<=\S)_++(?![^\W_])"
 )
+"""What is markup `always`, or where there is another mark of its kind."""
 _INERT = {ord(sign): 0xDC00 + ord(sign) for sign in string.punctuation}
 """Punctuation that is no markup, as lone surrogates, which no text has."""
 _ACTIVE = {inert: sign for sign, inert in _INERT.items()}
@@ -96,26 +96,10 @@ def escape(text: str) -> str:
     count = Counter(text)
 
     def escape_mark(found: re.Match[str]) -> str:
-        kind, mark = found.lastgroup, found[0]
-        is_markup = {
-            "always": True,
-            "code": count["`"] > 1,
-            "tag": count[">"] > 0,
-            "math": count["$"] > 1,
-            "emphasis": count[mark[0]] > len(mark) and _can_delimit(found),
-        }
-        return re.sub(r"[!-/:-@\[-`{-~]", r"\\\g<0>", mark) if kind and is_markup[kind] else mark
+        is_markup = found["always"] is not None or count[found[0][0]] > len(found[0])
+        return re.sub(r"[!-/:-@\[-`{-~]", r"\\\g<0>", found[0]) if is_markup else found[0]
 
     return _MARK_IN_LINE.sub(escape_mark, text)
-
-
-def _can_delimit(run: re.Match[str]) -> bool:
-    """Return whether markdown may take the run for one end of emphasis, a highlight or strike-through."""
-    text = run.string
-    before, after = text[run.start() - 1 : run.start()].strip(), text[run.end() : run.end() + 1].strip()
-    if run[0][0] in "~=" and len(run[0]) < 2:
-        return False
-    return bool(before or after) and not (run[0][0] == "_" and before.isalnum() and after.isalnum())
 
 
 def links(text: str, folder: str = ".") -> list[str]:

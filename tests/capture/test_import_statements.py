@@ -158,11 +158,3 @@ def test_lines_of_any_script_state_something():
         "Я люблю чай",
     ]
     assert left_out == {"labels of what stands below them": 1, "questions": 1, "empty lines of a form": 1}
-
-
-def test_only_a_number_that_counts_items_is_left_out():
-    found = read_statements(
-        "1. The lease ends\n2. The rent is due\n4. FC Union plays on\n5. FC Union won it", Counter()
-    )
-    said = [statement.said for statement in found]
-    assert said == ["The lease ends", "The rent is due", "4. FC Union plays on", "5. FC Union won it"]

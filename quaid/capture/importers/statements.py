@@ -21,8 +21,9 @@ MAX_LABEL_CHARS = 80
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
-_ITEM = re.compile(r"([ \t]*)(?:[-*+]|(?P<number>[0-9]{1,9})[.)])[ \t]+(?P<text>.*)$")
-_MONTH_NAMES = frozenset(" ".join(MONTHS.values()).split())
+_NO_DAY = rf"(?![ \t]+(?i:{'|'.join(' '.join(MONTHS.values()).split())})\b)"
+_ITEM = re.compile(rf"([ \t]*)(?:(?:[-*+]|\d{{1,2}}[.)]{_NO_DAY})[ \t]+|(?=\d{{1,9}}[.)][ \t]))(.*)$")
+"""A number of two digits counts the items of a list, but not before a month; `1582.` is a part of what is said."""
 _BOX = re.compile(r"\[([ xX/>-])\][ \t]+")
 _WHEN = re.compile(
     r"[*_`(\[]*(?:(?P<day>\d{4}-\d\d-\d\d)(?:[ T]\d\d:\d\d(?::\d\d)?Z?)?|\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?)[*_`)\]]*"
@@ -113,8 +114,6 @@ class _Reader:
     lead: str = ""
     """The paragraph that ends with a colon above a list."""
     fence: str = ""
-    counted: dict[int, int] = field(default_factory=dict)
-    """Indent -> the number of the last item that was counted there."""
 
     def read(self, line: str) -> None:
         if self._reads_fence(line):
@@ -132,9 +131,7 @@ class _Reader:
             self.left_out["rows of tables" if line.lstrip()[0] == "|" else "quoted lines"] += 1
             self.open = None
         elif item := _ITEM.match(line):
-            indent = len(item[1].expandtabs(4))
-            is_counted = item["number"] is None or self._counts(int(item["number"]), indent, item["text"])
-            self._begin_item(indent, item["text"] if is_counted else line.strip())
+            self._begin_item(len(item[1].expandtabs(4)), item[2])
         elif self.open:
             self.open.lines.append(line.strip())
         else:
@@ -151,21 +148,12 @@ class _Reader:
             self.left_out["blocks of code"] += 1
         return bool(fence)
 
-    def _counts(self, number: int, indent: int, text: str) -> bool:
-        """Return whether `number` only counts the items of a list, and is no part of what one says: `24. Dezember`."""
-        first = _WORD.match(text)
-        is_day = first is not None and first[0].casefold() in _MONTH_NAMES
-        is_next = number in {1, self.counted.get(indent, 0) + 1} and not is_day
-        self.counted[indent] = number if is_next else 0
-        return is_next
-
     def _begin_section(self, level: int, title: str) -> None:
         del self.headings[
             next((i for i, (depth, _) in enumerate(self.headings) if depth >= level), len(self.headings)) :
         ]
         self.headings.append((level, _shown(title)))
         self.items.clear()
-        self.counted.clear()
         self.open, self.lead = None, ""
 
     def _begin_item(self, indent: int, text: str) -> None:
