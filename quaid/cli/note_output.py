@@ -8,7 +8,10 @@ from collections.abc import Iterator
 
 from quaid.cli.terminal import line_width, paragraphs, styled
 from quaid.index.views import NoteView
+from quaid.janitor.fact_edits import statement_span
+from quaid.model import Kind
 from quaid.vault import notes
+from quaid.vault.markdown import plain
 
 _FENCE = re.compile(r"\s*(?:>\s*)*(?P<fence>`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
@@ -25,6 +28,9 @@ def render_note(view: NoteView) -> str:
     head = styled(document.path + (f"#{part}" if part else ""), "bold")
     about = styled(" · ".join(str(fact) for fact in facts if fact), "dim")
     before, body = notes.split_body(view.markdown)
+    if document.kind == Kind.FACT and "\\" in body:  # what was stated is no markdown
+        start, end = statement_span(body)
+        body = body[:start] + plain(body[start:end]) + body[end:]
     properties = "\n".join(styled(line, "dim") for line in before.splitlines())
     return paragraphs(f"{head}\n{about}", properties.strip("\n"), "\n".join(_render_lines(body)).strip("\n"))
 

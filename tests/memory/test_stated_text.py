@@ -19,6 +19,7 @@ from web.conftest import let_in
 
 from quaid.capture.fact_note import clean_statement
 from quaid.capture.importer import ImportOptions, import_from
+from quaid.cli.note_output import render_note
 from quaid.errors import FactTooShortError
 
 STATED = (
@@ -143,6 +144,8 @@ class TestReaders:
                 hits = json.loads(quaid(command, "--json", "-n", "40", "--", text)[1])["hits"]
                 assert text in [hit["text"] for hit in hits]
             assert json.loads(quaid("get", "--json", fact.id)[1])["text"] == text
+            with home.memory() as memory:
+                assert f"\n{text}" in render_note(memory.get(fact.id))
         listed = json.loads(quaid("list", "--json", "--limit", "100")[1])
         assert {note["text"] for note in listed["notes"]} >= set(STATED)
 
