@@ -122,7 +122,7 @@ def test_a_fact_is_read_as_meant():
     assert note.links == ("Maya Chen", "Oat milk")
     assert note.citations == (Citation("20-1402-2f1c9a", 3),)
     assert note.names == ("maya-7k3qd", "oat", "milk")
-    assert note.text_hash == text_hash("maya chen TAKES oat   milk in her coffee")
+    assert note.text_hash == text_hash(note.text)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -406,8 +406,10 @@ def test_a_day_is_said_in_words(iso, said):
 
 
 @pytest.mark.parametrize(("one", "other", "same"), [
-    ("Maya likes tea.", "maya  LIKES tea", True),
-    ("Cafe\u0301 is open", "Caf\u00e9 is open", True),
+    ("Maya likes tea.", "Maya likes tea.", True),
+    ("Maya likes tea.", "Maya likes tea", False),
+    ("x² is the area", "x2 is the area", False),
+    ("She speaks Polish", "She speaks polish", False),
     ("Maya likes tea", "Maya likes tea!", False),
     ("Maya likes tea", "Maya likes teas", False),
 ])  # fmt: skip
