@@ -2,7 +2,7 @@
 
 `is_same_claim`: do both have the same words in the same order? `difference`: does each say what the other does not? If
 only one says more, they do not differ. `problem_of`: is a new wording what its sources say? `find_lost_words`: which
-words does only the one have that goes? In doubt texts differ: a fact kept twice is better than one lost.
+words does only the dropped one have? In doubt texts differ: a fact kept twice is better than one lost.
 """
 
 from __future__ import annotations
@@ -48,13 +48,11 @@ _TELLING = frozenset(
 )
 """Small words that models find alike and people do not."""
 _CARDINALS = {word: int(number) for word, number in _NUMBER_WORDS.items() if word not in {"dozen", "once", "twice"}} | {
-    word: number
-    for words in (
-        "zwei drei vier fünf sechs sieben acht neun zehn",
-        "dos tres cuatro cinco seis siete ocho nueve diez",
-        "deux trois quatre cinq six sept huit neuf dix",
+    word: 2 + place // 3
+    for place, word in enumerate(
+        """zwei dos deux drei tres trois vier cuatro quatre fünf cinco cinq sechs seis six sieben siete sept
+        acht ocho huit neun nueve neuf zehn diez dix""".split()  # noqa: SIM905
     )
-    for number, word in enumerate(words.split(), 2)
 }
 _QUOTES = str.maketrans("‘’“”„", '\'\'"""')  # noqa: RUF001
 _ARTICLES = frozenset(
@@ -205,7 +203,7 @@ def find_lost_detail(kept: str, dropped: str) -> str | None:
 def find_lost_words(merged: str, dropped: str) -> list[str]:
     """Return the content words of `dropped` that `merged` has in no form; those of dates are compared as dates."""
     usual = stop_words(language(dropped) or "en") - _TELLING - _NEGATIONS
-    have = {_stem(word) for word in find_words(merged)}
+    have = {"1", *map(_stem, find_words(merged))}  # `one of them` counts nothing
     undated = _without_dates(dropped, _latest_year(dropped) or 2000)[2].text
     return [word for word in dict.fromkeys(find_words(undated)) if word not in usual and _stem(word) not in have]
 
@@ -268,7 +266,7 @@ def _with_digits(words: Iterable[str]) -> list[str]:
         number = _CARDINALS.get(stem.lower())
         last = tail.rstrip(",;:")
         unit = _CARDINALS.get(last.lower(), 0)
-        if number is None or (number >= 100 and not (written and written[-1].isdecimal())):
+        if number is None or (number >= 100 and not (written and re.fullmatch(r"\d{1,3}", written[-1]))):
             written.append(word)
         elif number >= 100:
             written[-1] = f"{int(written[-1]) * number}{word[len(stem) :]}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +22,6 @@ from quaid.sync.embedding import Embedding
 from quaid.vault import files, frontmatter, layout, notes
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from quaid.index.matrix import VectorMatrix
     from quaid.index.port import EmbedderRow, IndexConnection
 
@@ -59,8 +55,7 @@ class NoteFinder:
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
         with index.snapshot():
-            likeness = _Likeness.of(index, new, self._embedding)
-            alike = self._find_alike(index, new, found, likeness)
+            alike = self._find_alike(index, new, found)
         for place in range(len(new)):
             found[place] = found[place] or alike.get(place) or _earlier(place, new, keys, found)
         return found
@@ -119,16 +114,19 @@ class NoteFinder:
                 yield episode_note.KeptEpisode(document.path, data)
 
     def _find_alike(
-        self, index: IndexConnection, new: Sequence[NewFact], found: Sequence[Duplicate], likeness: _Likeness | None
+        self, index: IndexConnection, new: Sequence[NewFact], found: Sequence[Duplicate]
     ) -> dict[int, KnownFact]:
         """Place of a fact without a twin so far -> the known one that says the same, not to the letter."""
+        import numpy as np
+
         nearest: dict[int, set[int]] = {}
+        row, embedded = self._embed(index, new)
         for place, fact in enumerate(new):
             if found[place] is None:
                 phrase = fulltext.match_any([fulltext.as_phrase(fact.statement)])
                 near = fulltext.search(index, phrase, SIMILAR_FACTS)  # what has no vector yet, or never gets one
-                if likeness is not None:
-                    near += self._matrix.search(index, likeness.row, likeness.of_fact(place), SIMILAR_FACTS)
+                if row is not None:
+                    near += self._matrix.search(index, row, np.frombuffer(embedded[place], "<f4"), SIMILAR_FACTS)
                 nearest[place] = {chunk_id for chunk_id, _ in near}
         chunks = {chunk_id for near in nearest.values() for chunk_id in near}
         owners = {new[place].details.owner for place in nearest}
@@ -143,6 +141,17 @@ class NoteFinder:
                     break
         return alike
 
+    def _embed(self, index: IndexConnection, new: Sequence[NewFact]) -> tuple[EmbedderRow | None, Sequence[bytes]]:
+        """The model and the vectors of `new`; None where nothing can be embedded: then only equal words are found."""
+        row = vectors.active_embedder(index)
+        embedder = self._embedding.embedder_of(row) if row is not None else None
+        if embedder is None:
+            return None, ()
+        try:
+            return row, self._embedding.vectors_of(embedder, [fact.statement for fact in new])
+        except EmbeddingError:
+            return None, ()
+
     def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:
         """The note of a fact that says what `fact` does, or of what it was merged into unless that says otherwise."""
         survivor = documents.find_survivor(index, document) if document else None
@@ -152,33 +161,6 @@ class NoteFinder:
             return None
         data = files.read_note(self._root, survivor.path)
         return KnownFact(survivor.id, survivor.path, data, survivor.session) if data is not None else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Likeness:
-    """The vectors of new facts."""
-
-    row: EmbedderRow
-    vectors: Sequence[bytes]
-
-    @classmethod
-    def of(cls, index: IndexConnection, new: Sequence[NewFact], embedding: Embedding) -> _Likeness | None:
-        """None where nothing can be embedded: then only equal words are found."""
-        row = vectors.active_embedder(index)
-        embedder = embedding.embedder_of(row) if row is not None else None
-        if row is None or embedder is None:
-            return None
-        try:
-            found = embedding.vectors_of(embedder, [fact.statement for fact in new])
-        except EmbeddingError:
-            return None
-        return cls(row, found)
-
-    def of_fact(self, place: int) -> npt.NDArray[np.float32]:
-        """The vector of a fact."""
-        import numpy as np
-
-        return np.frombuffer(self.vectors[place], "<f4")
 
 
 def _earlier(place: int, new: Sequence[NewFact], keys: Sequence[str], found: Sequence[Duplicate]) -> int | None:

@@ -474,13 +474,14 @@ def test_two_notes_with_one_id_are_both_kept_and_reported(index):
     assert len(fulltext.search(index, '"maya"', 5)) == 2
 
 
-def test_exact_duplicates_are_found_among_living_facts_of_the_owner(index):
+def test_exact_duplicates_are_found_among_living_and_merged_facts_of_the_owner(index):
     put(index, "facts/a.md", fact("Maya likes tea"))
     put(index, "facts/b.md", fact("Maya likes milk", more="superseded_by: '[[a]]'\n"))
     put(index, "facts/c.md", fact("Maya likes water", more="owner: tom\n"))
     find = {text: documents.find_by_text(index, parse_note("facts/x.md", text.encode()).text_hash, "default")
-            for text in ("maya likes tea.", "Maya likes milk", "Maya likes water")}  # fmt: skip
-    assert [found.path if found else None for found in find.values()] == ["facts/a.md", None, None]
+            for text in ("Maya likes tea", "Maya likes milk", "Maya likes water")}  # fmt: skip
+    assert [found.path if found else None for found in find.values()] == ["facts/a.md", "facts/b.md", None]
+    assert documents.find_survivor(index, find["Maya likes milk"]) == find["Maya likes tea"]
 
 
 def test_a_document_reads_as_text(index):
