@@ -50,6 +50,16 @@ def test_the_later_fact_replaces_the_earlier(jobs, scripted):
     assert "superseded_by" not in head_of(jobs, "facts/beta.md")
 
 
+def test_a_replaced_fact_that_says_more_than_its_successor_is_a_question(vault, scripted):
+    write_fact(vault, "acme", f"{ACME} Each winter she travels to Lima by train.", valid_from="2024-03-01")
+    write_fact(vault, "beta", BETA, valid_from="2026-10-01")
+    service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
+    with vault.memory() as memory:
+        (decision,) = night(memory, service, Known())
+    assert (decision.kind, decision.always_asks) == ("supersede", True)
+    assert decision.why == 'She changed her job. It drops "Each winter she travels to Lima by train.".'
+
+
 def test_a_question_that_waits_is_proposed_again_without_asking(jobs, scripted):
     service = scripted(compare=judging(lambda a, b: UPDATE), resolve=judging(lambda a, b: resolved("update", "keep_b")))
     known = Known()
@@ -166,7 +176,7 @@ def test_of_three_jobs_two_are_decided_a_night_and_none_points_to_a_replaced_one
 
 def test_what_is_a_duplicate_is_no_conflict(vault, scripted):
     write_fact(vault, "one", "Maya takes oat milk in her coffee.")
-    write_fact(vault, "two", "Maya likes her coffee with oat milk.")
+    write_fact(vault, "two", "Maya takes her coffee with oat milk.")
     service = scripted(compare=judging(lambda a, b: keep("a")))
     with vault.memory() as memory:
         (decision,) = night(memory, service, Known())

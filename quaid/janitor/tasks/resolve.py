@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from quaid.capture.fact_note import supersede
+from quaid.claims import find_lost_words
 from quaid.index.facts import LivingFact
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import CONFLICT, Decision
@@ -34,6 +35,7 @@ MAX_RESOLVED = 60
 _SIGNED = "You have signed one of the two, and not the other."
 _SHOWN, _TITLE = 300, 60
 """The characters of a fact beside its box, and in the title."""
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -164,7 +166,17 @@ def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resol
         return None
     subject = _replacing(dropped, kept)
     detail = show_change([kept.text, dropped.text], [kept.text])
-    return _Resolution(_decision(pair, judgement, "supersede", edits, subject, detail))
+    decision = _decision(pair, judgement, "supersede", edits, subject, detail)
+    lost = _find_lost_sentence(kept.text, dropped.text)
+    why = f"{decision.why} It drops {quote(lost, _SHOWN)}." if lost else decision.why
+    return _Resolution(replace(decision, why=why, always_asks=bool(lost)))
+
+
+def _find_lost_sentence(kept: str, dropped: str) -> str:
+    """Return a sentence of several that the replaced fact states and that is about something else; empty if none is."""
+    sentences = _BETWEEN_SENTENCES.split(dropped)
+    lost = (each for each in sentences if 2 * len(find_lost_words(kept, each)) > len(find_lost_words("", each)))
+    return next(lost, "") if len(sentences) > 1 else ""
 
 
 def _ask_owner(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
