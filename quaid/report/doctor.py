@@ -220,7 +220,7 @@ def check_embedding(memory: Memory) -> Outcome:
         return "ok", "Not tried: no embedding model"
     started = time.perf_counter()
     embedder.is_patient = True  # what failed a moment ago may be repaired
-    vector = embedder.embed(["Does embedding work?"])[0]
+    vector, _ = embedder.embed(["Does embedding work?", "It does."])  # where no vector can be used, that is an error
     took_ms = (time.perf_counter() - started) * 1000
     return "ok", f"A vector of {len(vector)} numbers in {took_ms:.0f} ms, loading included"
 
