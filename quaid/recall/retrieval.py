@@ -44,7 +44,7 @@ MAX_EPISODES = 50
 MAX_COMPLETED = 200
 """The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
 LIKENESS_WITHOUT_WORDS, LIKENESS_BY_WORDS = 0.35, 0.55
-"""The line along which the likeness of chunks grows with their words; how it was found is in docs/recall.md."""
+"""The line along which the likeness of chunks grows with their words, fitted on LoCoMo (docs/decisions)."""
 SAMPLE = 128
 """Chunks that stand for all others when the least cosine of a vault is wanted."""
 ANYONE = "someone"

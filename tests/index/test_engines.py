@@ -264,6 +264,15 @@ def counts(index):
     return found | {"words": index.words.count(), "vectors": len(vectors.list_after(index, row, 0))}
 
 
+def test_what_is_embedded_next_is_of_the_notes_that_were_asked_for(index):
+    for path, text in NOTES.items():
+        put(index, path, text)
+    paths = dict(index.execute("SELECT chunk_id, path FROM chunks JOIN documents USING (doc_id)"))
+    first = [paths[chunk_id] for chunk_id, _, _ in vectors.list_pending(index, 16, ["01d", "s1#t2"])]
+    assert sorted(first[:3]) == ["episodes/s1.md", "episodes/s1.md", "facts/d.md"]
+    assert len(first) == len(paths)
+
+
 def test_no_number_of_a_chunk_is_given_twice(index):
     fill(index, NOTES)
     before = {row[0] for row in index.execute("SELECT chunk_id FROM chunks")}
