@@ -14,7 +14,7 @@ from quaid.index.sqlite import database
 from quaid.index.sqlite.reader import IndexReader
 from quaid.local import locks, quarantine
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.visibility import visible_paths
+from quaid.recall.visibility import may_see, visible_paths
 from quaid.remotes.exchange import RemoteState
 from quaid.report.attention import Attention, list_attention, list_remote_attention
 from quaid.report.language import propose_model
@@ -22,6 +22,7 @@ from quaid.report.outbound import list_outbound, list_sent
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import find_watcher
+from quaid.vault import files, layout
 from quaid.vault.uncommitted import list_travelling, list_uncommitted
 
 TAUGHT_DAYS = 7
@@ -123,10 +124,12 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
     try:
         connection, everything = seen.open(), whole.open()
         problems = tuple(documents.list_problems(connection)) if connection else ()
+        problems = tuple(each for each in problems if _may_name(memory, each[0]))
         counts = documents.count_by(connection, "kind") if connection else {}
         waiting = list_waiting(memory.root, connection) if connection else ()
         if connection and everything:
             uncommitted = visible_paths(repository.uncommitted, everything, connection)
+            uncommitted = [path for path in uncommitted if _may_name(memory, path)]
             repository = replace(repository, uncommitted=tuple(uncommitted))
         proposal = propose_model(connection, memory.settings.embedding) if connection else ""
     finally:
@@ -166,6 +169,14 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         remotes=remotes,
         attention=attention,
     )
+
+
+def _may_name(memory: Memory, path: str) -> bool:
+    """Return whether the owner may see a path: a sync tool's copy may be of somebody's private note."""
+    if not layout.is_conflict_copy(path):
+        return True
+    place = layout.Layout.of(memory.settings.vault)
+    return may_see(path, files.read_note(memory.root, path) or b"", memory.answers.owners(), place)
 
 
 def _list_remotes(memory: Memory) -> tuple[RemoteState, ...]:
