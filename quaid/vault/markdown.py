@@ -189,6 +189,8 @@ def sections(body: str) -> list[Section]:
         pending.clear()
         del path[next((i for i, (depth, _) in enumerate(path) if depth >= level), len(path)) :]
 
+    if has_conflict_markers(body):  # a line of seven "=" would make a heading of what is before it
+        body = _CONFLICT_MARK.sub(r"\n\g<0>", body)
     for block in _blocks(_with_bulleted_numbers(without_comments(body))):
         if block["type"] == "heading":
             level = block["attrs"]["level"]

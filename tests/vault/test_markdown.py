@@ -395,6 +395,12 @@ def test_marks_in_their_order_are_those_of_a_conflict(text):
     assert has_conflict_markers(text.replace("ours", "Ours\n======="))
 
 
+def test_no_side_of_a_conflict_is_a_heading():
+    (section,) = sections(CONFLICT)
+    assert section.heading == ()
+    assert {"before", "ours", "theirs", "after"} <= set(section.text.split())
+
+
 @pytest.mark.parametrize(
     "text",
     [
