@@ -7,6 +7,7 @@ from hand_written import parse_note
 
 from quaid.capture.fact_note import supersede
 from quaid.janitor import fact_edits
+from quaid.janitor.settling import redirect
 from quaid.model import Citation, Edge
 from quaid.vault.frontmatter import FrontmatterBrokenError, parse
 
@@ -155,3 +156,8 @@ def test_what_is_replaced_held_until_then_unless_it_says_otherwise(head, until, 
     edit = supersede("facts/l.md", f"---\nid: l\n{head}---\nMaya.\n".encode(), "facts/2026/11/w.md", until)
     note = parse_note("facts/l.md", edit.after)
     assert (note.superseded_by, note.valid_until) == ("w", expected)
+
+
+def test_a_redirected_link_is_found_in_each_of_its_forms():
+    text = b"[[Old]] [[Old.md]] | [[Old\\|x]] | [[old#H]] [[Old|y]] [[Older]]"
+    assert redirect(text, "Old", "New") == b"[[New|Old]] [[New|Old]] | [[New\\|x]] | [[New#H]] [[New|y]] [[Older]]"
