@@ -187,8 +187,10 @@ class Models:
         try:
             reservation = self._budget.reserve(self._plan(choice, request), self._today())
         except BudgetExceededError as error:
-            # Few answers take a tenth of what they may. Where the usual fits, the model gets no more than that.
-            limit, request = error, _with_usual_room(request)
+            # Few answers take a tenth of what they may. Where some thoughts and an answer half as long as its question
+            # fit, the model gets no more room than that.
+            usual = _THINKING_TOKENS[request.tier] // 4 + _input_tokens(request) // 2
+            limit, request = error, replace(request, max_output_tokens=min(usual, request.max_output_tokens))
             reservation = self._budget.reserve(self._plan(choice, request), self._today())
         try:
             reply = choice.provider.complete(request, deadline)
@@ -280,12 +282,6 @@ def _build_request(prompt: Prompt, model: str, text: str) -> Request:
     room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
     turns = (ChatMessage("user", text),)
     return Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, room)
-
-
-def _with_usual_room(request: Request) -> Request:
-    """Return `request` with room for some thoughts and an answer half as long as its question."""
-    usual = _THINKING_TOKENS[request.tier] // 4 + _input_tokens(request) // 2
-    return replace(request, max_output_tokens=min(usual, request.max_output_tokens))
 
 
 def _input_tokens(request: Request) -> int:
