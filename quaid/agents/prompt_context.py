@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from quaid.text.replies import asks_nothing
@@ -49,7 +48,7 @@ class HookAnswer(NamedTuple):
     text: str = ""
     news: str = ""
     problem: str = ""
-    given: Mapping[str, object] = MappingProxyType({})
+    given: Mapping[str, object] = {}
 
 
 def question_in(prompt: str) -> str | None:

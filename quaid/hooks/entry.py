@@ -60,8 +60,7 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
         call.problem = f"{type(error).__name__}: {error}"
     with suppress(OSError):  # nobody reads: nothing was given
-        call.end()
-        if record := call.plan_record(given):
+        if record := call.end(given):
             state_files.append(*record)
     return 0
 
@@ -72,9 +71,7 @@ def respond(memory: Memory, arguments: Sequence[str], stdin: bytes) -> tuple[Pat
     """
     call = _Call(arguments, time.perf_counter())
     call.event, call.root, call.is_there = _read(stdin), memory.root, True
-    given = call.answer(memory)
-    call.end()
-    return call.plan_record(given)
+    return call.end(call.answer(memory))
 
 
 @dataclass(slots=True)
@@ -101,8 +98,10 @@ class _Call:
         self.text, self.news, self.problem, given = answer(self.name, self.root or Path(), self.event, memory)
         return given
 
-    def end(self) -> None:
-        """Print the answer, and with it once a session what fails; leave a line in the log."""
+    def end(self, given: Mapping[str, object]) -> tuple[Path, str] | None:
+        """Print the answer, and with it once a session what fails; leave a line in the log. Return the file and the
+        line that say what the session was `given`, None where nothing was.
+        """
         self.problem = admit(self.problem).text
         with suppress(OSError):
             self.news = "\n".join(filter(None, (self.news, self._record())))
@@ -112,11 +111,8 @@ class _Call:
         with suppress(OSError):
             state = state_folder(self.root) if self.root and self.is_there else state_home()
             hook_log.write(state, self.name, (time.perf_counter() - self.started) * 1000, self.problem)
-
-    def plan_record(self, given: Mapping[str, object]) -> tuple[Path, str] | None:
-        """Return the file and the line that say what the session was given; None where nothing was."""
         session = self.event.get("session_id")
-        if self.root is None or not self.text or not given or not session:
+        if self.root is None or not (self.text and given and session):
             return None
         return sessions.plan_record(state_folder(self.root), admit(str(session)).text, given)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -101,10 +102,9 @@ def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | 
     except QuaidError as error:
         return f"Whether the janitor has run is not known: {error}"
     steps = "Run it with: quaid janitor run; every night with: quaid janitor install"
-    if not newest:
-        is_warned = history is not None and _has_never_run(history, now)
-        return f"The janitor has never run in this vault. {steps}" if is_warned else None
-    if last is not None and now - datetime.fromisoformat(last.started) <= OVERDUE:
+    if not newest and history is not None and _has_never_run(history, now):
+        return f"The janitor has never run in this vault. {steps}"
+    if not newest or (last is not None and now - datetime.fromisoformat(last.started) <= OVERDUE):
         return None
     well = "well " if last and newest[0].run != last.run else ""  # a limit, or a model, may have stopped a part of it
     since = f"{well}for {(now - datetime.fromisoformat(last.started)).days} days" if last else "to its end yet"
@@ -114,9 +114,11 @@ def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | 
 
 def _has_never_run(history: History, now: datetime) -> bool:
     """Return whether the vault was made more than `GRACE` ago, and no machine has committed a run."""
-    made = history.log(paths=[CONFIG_FILE], limit=1_000)
-    is_old = bool(made) and now - datetime.fromisoformat(made[-1].when) > GRACE
-    return is_old and not history.log(author=JANITOR[1], limit=1)
+    with suppress(QuaidError):  # what is wrong with git has a warning of its own
+        made = history.log(paths=[CONFIG_FILE], limit=1_000)[-1:]
+        is_old = any(now - datetime.fromisoformat(commit.when) > GRACE for commit in made)
+        return is_old and not history.log(author=JANITOR[1], limit=1)
+    return False
 
 
 def _decided(report: RunReport) -> str:
