@@ -14,7 +14,7 @@ from quaid.capture.storing import Duplicate, KnownFact, NewFact
 from quaid.claims import claim_key, difference, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
-from quaid.index import documents, fulltext, graph, vectors
+from quaid.index import documents, fulltext, graph, references, vectors
 from quaid.index.documents import Document
 from quaid.model import Edge, Kind, name_key, note_name
 from quaid.settings import Settings
@@ -154,7 +154,7 @@ class NoteFinder:
 
     def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:
         """The note of a fact that says what `fact` does, or of what it was merged into unless that says otherwise."""
-        survivor = documents.find_survivor(index, document) if document else None
+        survivor = references.find_survivor(index, document) if document else None
         if survivor is None or (
             survivor != document and difference(fact.statement, documents.text_of(index, survivor.doc_id))
         ):

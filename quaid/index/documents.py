@@ -274,20 +274,6 @@ def find_by_text(connection: IndexConnection, text_hash: str, owner: str, until:
     return min(found, key=lambda document: document.superseded_by is not None, default=None)
 
 
-def find_survivor(connection: IndexConnection, document: Document, *merged: int) -> Document | None:
-    """Return the fact that `document` was merged into, itself if it was not; None if that no longer holds. `merged` are
-    the documents that led to this one.
-    """
-    if document.valid_until is not None and (merged or document.superseded_by is not None):
-        return None
-    if document.superseded_by is None or document.doc_id in merged:
-        return document if document.superseded_by is None else None
-    for each in find_by_reference(connection, document.superseded_by):
-        if each.kind == "fact" and each.owner == document.owner:
-            return find_survivor(connection, each, *merged, document.doc_id)
-    return None
-
-
 def find_by_reference(connection: IndexConnection, reference: str, scope: Scope = EVERYTHING) -> list[Document]:
     """Return documents in `scope` whose id, path or session (of an episode) is `reference`, else those it is a name,
     title or alias of.

@@ -144,6 +144,20 @@ def _by_part_of_id(connection: IndexConnection, text: str) -> list[Document]:
     )
 
 
+def find_survivor(connection: IndexConnection, document: Document, *merged: int) -> Document | None:
+    """Return the fact that `document` was merged into, itself if it was not; None if that no longer holds. `merged` are
+    the documents that led to this one.
+    """
+    if document.valid_until is not None and (merged or document.superseded_by is not None):
+        return None
+    if document.superseded_by is None or document.doc_id in merged:
+        return document if document.superseded_by is None else None
+    for each in documents.find_by_reference(connection, document.superseded_by):
+        if each.kind == "fact" and each.owner == document.owner:
+            return find_survivor(connection, each, *merged, document.doc_id)
+    return None
+
+
 def _by_statement(connection: IndexConnection, text: str) -> list[Document]:
     """Return the facts that say exactly this; case, white space and a final full stop make no difference."""
     wanted = _statement_key(_SHOWN_LINK.sub(r"\1", text))

@@ -481,7 +481,7 @@ def test_exact_duplicates_are_found_among_living_and_merged_facts_of_the_owner(i
     find = {text: documents.find_by_text(index, parse_note("facts/x.md", text.encode()).text_hash, "default")
             for text in ("Maya likes tea", "Maya likes milk", "Maya likes water")}  # fmt: skip
     assert [found.path if found else None for found in find.values()] == ["facts/a.md", "facts/b.md", None]
-    assert documents.find_survivor(index, find["Maya likes milk"]) == find["Maya likes tea"]
+    assert references.find_survivor(index, find["Maya likes milk"]) == find["Maya likes tea"]
 
 
 def test_a_document_reads_as_text(index):
