@@ -198,7 +198,7 @@ def cut(
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason.difference(called)), 0.0)
     least = best * request.settings.cut_share
     least_of_turns = least * (OF_A_LIST if is_for_list else 1)
-    without_vector = retrieved.without_vector()
+    without_vector = retrieved.without_vector() if retrieved.embedded else set()  # without any, words compare all
     kept: list[Candidate] = []
     places: set[tuple[int, int | None]] = set()
     for candidate in ranked:
