@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from quaid.index.port import IndexConnection
-from quaid.model import without_ending
+from quaid.index.scope import EVERYTHING, Scope
+from quaid.model import CONFLICT_PROBLEM, without_ending
 
 SCHEMA_VERSION = 9
 GENERATION = "generation"
@@ -92,8 +93,13 @@ def find_copied(connection: IndexConnection, among: Collection[str]) -> set[str]
 
 
 def list_copies(connection: IndexConnection) -> list[tuple[str, str]]:
-    """Return (path, sentence) for every note without an id that says what another does after which it is named."""
+    """Return (path, sentence) for every note that has the id of another, or the text of one after which it is named."""
     found: list[tuple[str, str]] = []
+    for note_id, paths in connection.execute(
+        "SELECT id, json_group_array(path) FROM documents WHERE id <> path GROUP BY id HAVING count(*) > 1"
+    ):
+        first, *others = sorted(json.loads(paths))
+        found += [(other, f"has the same id as {first} ({note_id})") for other in others]
     for (equal,) in connection.execute(
         "SELECT json_group_array(path) FROM documents WHERE id = path AND size > 0 "
         "GROUP BY content_hash HAVING count(*) > 1"
@@ -104,3 +110,13 @@ def list_copies(connection: IndexConnection) -> list[tuple[str, str]]:
         copies = (other for other in others if other.startswith(stem) and other[len(stem)] in " (-_.")
         found += [(other, f"has the same text as {first}; remove one of them") for other in copies]
     return found
+
+
+def list_marked(connection: IndexConnection, scope: Scope = EVERYTHING) -> list[str]:
+    """Return the paths of the notes in `scope` that have the marks of a merge conflict, from a merge or written."""
+    rows = connection.execute(
+        "SELECT d.path FROM documents d WHERE problems <> '[]' AND EXISTS "
+        f"(SELECT 1 FROM json_each(problems) WHERE value = :conflict) {scope.and_documents} ORDER BY d.path",
+        {"conflict": CONFLICT_PROBLEM, **scope.values},
+    )
+    return [str(row[0]) for row in rows]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from quaid.index import contents, fulltext, graph, vectors
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import CONFLICT_PROBLEM, Note, name_key, without_ending
+from quaid.model import Note, name_key, without_ending
 
 
 class KnownFile(NamedTuple):
@@ -301,16 +301,6 @@ def find_by_name(connection: IndexConnection, name: str, scope: Scope = EVERYTHI
     )
 
 
-def list_marked(connection: IndexConnection, scope: Scope = EVERYTHING) -> list[str]:
-    """Return the paths of the notes in `scope` that have the marks of a merge conflict, from a merge or written."""
-    rows = connection.execute(
-        "SELECT d.path FROM documents d WHERE problems <> '[]' AND EXISTS "
-        f"(SELECT 1 FROM json_each(problems) WHERE value = :conflict) {scope.and_documents} ORDER BY d.path",
-        {"conflict": CONFLICT_PROBLEM, **scope.values},
-    )
-    return [str(row[0]) for row in rows]
-
-
 def list_names(connection: IndexConnection, begun: str, limit: int) -> list[str]:
     """Return at most `limit` file names, titles and aliases that begin with `begun`, in any case."""
     key = name_key(begun)
@@ -430,11 +420,6 @@ def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
         for problem in json.loads(problems)
     ]
     found += [(str(path), str(reason)) for path, reason in connection.execute("SELECT path, reason FROM passed_over")]
-    for note_id, paths in connection.execute(
-        "SELECT id, json_group_array(path) FROM documents WHERE id <> path GROUP BY id HAVING count(*) > 1"
-    ):
-        first, *others = sorted(json.loads(paths))
-        found += [(other, f"has the same id as {first} ({note_id})") for other in others]
     found += contents.list_copies(connection)
     return sorted(found)
 

@@ -21,7 +21,7 @@ from quaid.errors import (
     VaultNotFoundError,
     VaultReadOnlyError,
 )
-from quaid.index import contents, documents, vectors
+from quaid.index import contents, vectors
 from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
@@ -295,7 +295,7 @@ class Answers:
 
     def _list_conflicts(self, connection: IndexConnection, owners: Collection[str]) -> list[str]:
         """Return a sentence that names the notes in which a merge left its marks; none where there are none."""
-        marked = documents.list_marked(connection, visible_to(connection, owners))
+        marked = contents.list_marked(connection, visible_to(connection, owners))
         left: set[str] = set()
         if marked:
             from quaid.history import unmerged
