@@ -48,8 +48,9 @@ FOLDERS = (*_FOLDER_KINDS, "usage")
 # Syncthing, ownCloud, Synology, and of Resilio and Quaid. iCloud's "name 2.md", Google's "name (1).md" and OneDrive's
 # "name-LAPTOP.md" are also what people call their own notes: `list_problems` reports those with equal text or id.
 _CONFLICT_COPY = re.compile(
-    r"\((?:[^()]*['’]s? )?conflicted copy[^()]*\)"  # noqa: RUF001
-    r"|\([^()]*(?:[ck]onfli|конфл|競合|冲突|衝突|충돌|çak[ıi]ş|ütköz|kolid|ristiriit)"  # noqa: RUF001
+    r"\((?:[^()]*['’]s? )?conflicted copy[^()]*(?:\(\d+\))?\)"  # noqa: RUF001
+    r"|\((?:case|unicode encoding|selective sync|white ?space) conflict(?: \d+)?\)$"
+    r"|\([^()]*(?:[ck]onfli|コンフリ|конфл|競合|冲突|衝突|충돌|çak[ıi]ş|ütköz|kolid|ristiriit)"  # noqa: RUF001
     r"[^()]*(?:\d{4}-\d\d-\d\d|\d{8})[^()]*\)(?: \d+)?$"
     r"|\.sync-conflict-\d{8}-|_conflict-\d{8}-\d{4,6}$|_[^_]+_[^_]*\d{6}[^_]*_conflict$|\.conflict$",
     re.IGNORECASE,

@@ -155,6 +155,8 @@ def test_long_names_take_no_time():
     "note (SFConflict ada@example.org 2026-03-01-10-11-12).md", "note_conflict-20260301-101010.md",
     "note_ada-laptop_Mar-01-101010-2026_Conflict.md", "note (CONFLICT 20260301T070858).md",
     "note.sync-conflict-20260301-101010-5RQAITR.MD", "note (Ada çakışan kopya 2026-03-01).md",
+    "note (Ada's conflicted copy 2026-03-01 (1)).md", "note (Case Conflict).md", "note (Unicode Encoding Conflict 1).md",
+    "note (コンフリクトコピー 2026-03-01).md",
 ])  # fmt: skip
 def test_copies_of_sync_tools_are_known(name):
     assert is_conflict_copy(name)
@@ -165,7 +167,7 @@ def test_copies_of_sync_tools_are_known(name):
     "conflict of interest.md", "v1.conflict-free types.md", "a (copy).md", "sync-conflict-20261120-x/a.md", "x (conflicted copy)/a.md",
     "(the conflicted).md", "Meeting (2026-03-01).md", "Meeting (Berlin 2026-03-01).md", "Chapter 2.md", "note-LAPTOP.md",
     "Korea (conflict 1950-1953).md", "Conflict (2026-03-01).md", "2026-03-01 conflict.md", "my_conflict.md", "role_conflict.md",
-    "Treaty (Konflikt 2026-03-01) Notes.md",
+    "Treaty (Konflikt 2026-03-01) Notes.md", "A (Case of Conflict).md", "B (conflict).md",
 ])  # fmt: skip
 def test_names_people_give_are_no_copies(name):
     assert not is_conflict_copy(name)
