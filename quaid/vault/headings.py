@@ -89,7 +89,7 @@ def without_control(text: str) -> str:
 
 def text_key(text: str) -> str:
     """Return the key that texts share which differ in case, white space or a final full stop only."""
-    return name_key(one_line(text)).rstrip(".")
+    return notes.text_hash(name_key(one_line(text)).rstrip("."))
 
 
 def drop_known(texts: Iterable[str], known: set[str]) -> Iterator[str]:

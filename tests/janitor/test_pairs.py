@@ -175,7 +175,7 @@ def test_duplicates_of_a_real_model_are_merged_as_it_says(vault, monkeypatch):
             assert list(compare.plan(replace(context, index=memory.index()))) == []
     finally:
         service.close()
-    assert len(service.asked) == 1
+    assert len(service.asked) == 2  # some merges left out words and are worded once more
     for case in expected:
         sides = {side: paths[case[side]["text"]] for side in "ab"}
         (winner,) = (side for side in "ab" if "superseded_by" not in head_of(vault, sides[side]))

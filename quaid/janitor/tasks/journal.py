@@ -21,7 +21,7 @@ from quaid.llm.exchange import Answer, ItemProblem
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit
-from quaid.vault import core_notes, layout, notes
+from quaid.vault import core_notes, headings, layout, notes
 from quaid.vault.journal import JournalEntry, archive_path, insert_entry, parse_entries, remove_entries
 
 TASK = "journal"
@@ -43,7 +43,7 @@ class _DueJournal:
 
     def hashes_of(self, entries: Sequence[JournalEntry]) -> list[str]:
         text = self.journal.decode("utf-8")
-        return list(dict.fromkeys(notes.text_hash(text[entry.start : entry.end]) for entry in entries))
+        return list(dict.fromkeys(headings.text_key(text[entry.start : entry.end]) for entry in entries))
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
@@ -68,7 +68,7 @@ def _read_due(context: TaskContext, core: str, refused: set[str]) -> _DueJournal
     entries = tuple(
         entry
         for entry in parse_entries(text)
-        if entry.day < today and entry.paragraphs and notes.text_hash(text[entry.start : entry.end]) not in refused
+        if entry.day < today and entry.paragraphs and headings.text_key(text[entry.start : entry.end]) not in refused
     )
     due = _DueJournal(core, *note, data, entries)
     read = {hashed: _read_key(core, due.before, hashed) for hashed in due.hashes_of(entries)}
