@@ -198,7 +198,7 @@ class Embedding:
     ) -> int:
         """Give chunks that lack one a vector in the set of `row`, until `deadline`; return their number."""
         is_newest = _is_newest(connection, row)
-        size = 1 if deadline < math.inf else BATCH
+        size = 1 if deadline < math.inf and self._settings.provider != "local" else BATCH
         total = vectors.count_pending(connection) if is_newest else vectors.count_missing(connection)
         done = 0
         while total:

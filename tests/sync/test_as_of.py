@@ -382,7 +382,7 @@ class Service:
                 if not service.down:
                     service.texts += asked
                 content = json.dumps(body).encode()
-                self.send_response(400 if service.down else 200)
+                self.send_response(503 if service.down else 200)
                 self.send_header("content-length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -438,7 +438,8 @@ def test_vectors_come_from_the_present_and_from_the_cache_and_nothing_is_embedde
         assert database.find_inconsistencies(index) == []
 
 
-def test_what_is_in_no_cache_is_pending_by_name_and_the_next_call_goes_on(vault, service):
+def test_what_is_in_no_cache_is_pending_by_name_and_the_next_call_goes_on(vault, service, monkeypatch):
+    monkeypatch.setattr("quaid.embed.wire.PAUSE_S", 0.0)
     vault.write_fact("one", "Maya keeps a violin.")
     vault.save()
     (vault.root / "facts" / "one.md").unlink()
