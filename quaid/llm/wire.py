@@ -18,7 +18,7 @@ _FORM = re.compile(r"(?<![a-z])(?:schema|format|grammar)")
 _FILTER = re.compile(r"content[_ ]?(?:filter|management|policy)|safety|moderation|flagged|prohibited|harmful")
 _TOO_LONG = re.compile(r"too (?:long|large|many tokens)|context[_ ](?:length|window|size)|maximum context")
 _UNPAID = re.compile(r"credit|billing|quota|balance")
-_NO_SYSTEM = re.compile(r"system\b.*\bnot (?:support|allow|enabl)ed|not support\w*\b.*\bsystem|developer instruction")
+_NO_SYSTEM = re.compile(r"not (?:support|allow|enabl)|developer instruction")
 """Some chat templates, such as Gemma's, have no place for a system message."""
 
 UNDERSTOOD: dict[tuple[str, str, Tier], int] = {}
@@ -61,7 +61,7 @@ class RemoteProvider(Service, ABC):
         try:
             while (response := self._ask(request, modes[mode], deadline, has_system=has_system)).status != 200:
                 message = response.message().lower()
-                if has_system and _NO_SYSTEM.search(message):
+                if has_system and ("system" in message or "developer" in message) and _NO_SYSTEM.search(message):
                     has_system = False
                 elif mode + 1 < len(modes) and _is_of_form(response, message):
                     mode += 1
