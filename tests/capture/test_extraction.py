@@ -86,7 +86,7 @@ def replayed(tmp_path_factory):
         }
         command = [sys.executable, "-m", "quaid.cli.main", "--vault", str(vault.root), "extract", *map(str, paths)]
         done = subprocess.run([*command, "--json"], capture_output=True, env=environ, check=False, timeout=120)
-        assert (done.returncode, done.stderr.decode()) == (0, "")
+        assert (done.returncode, done.stderr.decode()) == (0, f"The vault is {vault.root}\n")
         return vault, json.loads(done.stdout), replay.sessions_asked
 
 
@@ -545,7 +545,7 @@ def quaid(capsys, vault, *arguments):
 def test_the_command_tells_people_what_was_learned(vault, service, tmp_path, capsys):
     path = write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice.")
     code, out, err = quaid(capsys, vault, "extract", path)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, f"The vault is {vault.root}\n")
     assert out.startswith("Learned: 2 new facts from 2 new turns of session s1\n")
     assert "Maya adopted a quokka called Biscuit." in out
     code, out, _ = quaid(capsys, vault, "extract", path)

@@ -31,7 +31,7 @@ def test_two_processes_learn_from_two_sessions_at_once(vault, service, talk, tmp
     running = [start(vault, "extract", path) for path in (talk, other)]
     for process in running:
         out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, b""), out
+        assert (process.returncode, err.decode()) == (0, f"The vault is {vault.root}\n"), out
     assert sorted(subjects(vault)) == ["extract: 1 fact from session s2", "extract: 2 facts from session s1"]
     assert vault.status() == ""
     vault.assert_sound()

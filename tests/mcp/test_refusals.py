@@ -24,7 +24,7 @@ REFUSED = [
     *((name, {"ref": "twins"}) for name in ("memory_get", "memory_history", "memory_forget")),
     ("memory_get", {"ref": "Garden#No such heading"}), ("memory_get", {"ref": "20-1402-2f1c9a#t9"}),
     ("memory_forget", {"ref": "Garden"}), ("memory_forget", {"ref": "Garden#Tomatoes"}),
-    ("memory_forget", {"ref": "01held#Why"}), ("memory_forget", {"ref": "01held"}),
+    ("memory_forget", {"ref": "01held#Why"}),
     ("memory_forget", {"ref": "20-1402-2f1c9a"}),
     ("memory_restore", {"ref": "01replaced"}),
     ("memory_store", {"text": "short"}), ("memory_store", {"text": FACT, "valid_from": "soonish"}),

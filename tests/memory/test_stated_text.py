@@ -21,6 +21,7 @@ from quaid.capture.fact_note import clean_statement
 from quaid.capture.importer import ImportOptions, import_from
 from quaid.cli.note_output import render_note
 from quaid.errors import FactTooShortError
+from quaid.text.invisible import whole
 
 STATED = (
     "3. Mai: Zahnarzt um neun",
@@ -185,7 +186,7 @@ class TestReaders:
 def test_any_lines_are_recalled_as_they_were_stated(vault, texts):
     wanted = set()
     with vault.memory() as memory:
-        for text in texts:
+        for text in map(whole, texts):
             try:
                 wanted.add(clean_statement(text))
             except FactTooShortError:
