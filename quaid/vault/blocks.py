@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from quaid.vault.markdown import comments
+from quaid.vault.markdown import without_comments
 
 _FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<mark>`{3,}(?=[^`]*$)|~{3,})")
 _CLOSING = re.compile(r"[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*$")
@@ -110,7 +110,7 @@ class _Reader:
     def close(self) -> Iterator[Block]:
         """End the paragraph, if there is one."""
         if self._begin >= 0:
-            text = without_comments("\n".join(self._lines[self._begin : self.place]))
+            text = without_comments("\n".join(self._lines[self._begin : self.place]), is_shown=True)
             if text.strip():
                 yield Block("text", self._first + self._begin, self._first + self.place - 1, text)
         self._begin = -1
@@ -142,7 +142,7 @@ class _Reader:
         """Pass over a comment; what follows it in its last line is text."""
         yield from self.close()
         rest = self._lines[end].partition("-->")[2]
-        if shown := without_comments(rest).strip():
+        if shown := without_comments(rest, is_shown=True).strip():
             yield Block("text", self._first + end, self._first + end, shown)
         self.place = end + 1
 
@@ -185,14 +185,3 @@ class _Closings:
                 return self._marks[index][0]
         self._unclosed = length
         return None
-
-
-def without_comments(text: str) -> str:
-    """A paragraph without its `<!-- … -->`; its newlines stay. Outside of Obsidian `%%` is no comment."""
-    kept: list[str] = []
-    place = 0
-    for start, end in comments(text):
-        if text[start] == "<":
-            kept += [text[place:start], "\n" * text.count("\n", start, end)]
-            place = end
-    return "".join([*kept, text[place:]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 
 from quaid.model import name_key
 from quaid.vault import episodes, markdown, notes
@@ -39,15 +38,10 @@ def read_section(text: str, heading: str) -> str:
 def _find_headings(lines: list[str]) -> list[tuple[int, int, str]]:
     """Return (line, level, title) of each heading outside of code and comments."""
     found = []
-    text = "".join(lines)
-    hidden = sorted([*markdown.code_spans(text), *markdown.comments(text)])
-    offset = 0
+    shown = markdown.blank("".join(lines), "fence", "code", "comment").splitlines()
     for number, line in enumerate(lines):
-        place = bisect_right(hidden, (offset, len(text)))
-        is_hidden = place > 0 and offset < hidden[place - 1][1]
-        if not is_hidden and (heading := _HEADING.match(line)):
+        if _HEADING.match(shown[number]) and (heading := _HEADING.match(line)):
             found.append((number, len(heading["marks"]), heading["title"]))
-        offset += len(line)
     return found
 
 

@@ -147,16 +147,22 @@ def citations(texts: list[str]) -> list[Citation]:
     return [Citation(match[1].strip(), int(match[2])) for match in found]
 
 
-def _without_code(text: str) -> str:
-    """Return `text` with blanks in the place of code, comments and escaped brackets."""
+def blank(text: str, *kinds: str) -> str:
+    """Return `text` with blanks, line by line, in the place of each span that is of one of `kinds`: `fence`, `code` (in
+    a line), `comment`, `escape` (of brackets). A fence that nothing closes goes on to the end of the text, or of the
+    quotation that it is in.
+    """
     pieces: list[str] = []
     place = 0
     for start, end, kind, _ in _verbatim(text) if _MAY_HIDE.search(text) else ():
-        if kind == "escape" and text[start + 1] not in "[]":
-            continue
-        pieces += [text[place:start], re.sub(r"[^\n]", " ", text[start:end])]
-        place = end
-    return "".join([*pieces, text[place:]]) if place else text
+        if kind in kinds and (kind != "escape" or text[start + 1] in "[]"):
+            pieces += [text[place:start], re.sub(r"\S", " ", text[start:end])]
+            place = end
+    return "".join([*pieces, text[place:]])
+
+
+def _without_code(text: str) -> str:
+    return blank(text, "fence", "code", "comment", "escape")
 
 
 def has_conflict_markers(text: str) -> bool:
@@ -165,10 +171,7 @@ def has_conflict_markers(text: str) -> bool:
     """
     if "<<<<<<<" not in text or ">>>>>>>" not in text:
         return False
-    spans, marks = code_spans(text), ""
-    for mark in _CONFLICT_MARK.finditer(text):
-        before = bisect_left(spans, (mark.start() + 1,))
-        marks += mark[0][0] * (not before or spans[before - 1][1] <= mark.start())
+    marks = "".join(mark[0][0] for mark in _CONFLICT_MARK.finditer(blank(text, "fence", "code")))
     return re.search(r"<=*\|?=+>", marks) is not None
 
 
@@ -225,12 +228,16 @@ def _last(window: str, pattern: str, limit: int) -> int:
     return ends[-1] if ends and ends[-1] > limit // 3 else 0
 
 
-def without_comments(text: str) -> str:
-    """`text` without its comments."""
+def without_comments(text: str, *, is_shown: bool = False) -> str:
+    """`text` without its comments. Where it `is_shown` as it is, outside of Obsidian, `%%` is none, and the newlines
+    stay.
+    """
     kept: list[str] = []
     place = 0
     for start, end in comments(text):
-        kept.append(text[place:start])
+        if is_shown and text[start] == "%":
+            continue
+        kept += [text[place:start], "\n" * text.count("\n", start, end) * is_shown]
         place = end
     return "".join([*kept, text[place:]])
 
@@ -239,16 +246,6 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show."""
     if "%%" in text or "<!--" in text:
         yield from ((start, end) for start, end, kind, _ in _verbatim(text) if kind == "comment")
-
-
-def code_spans(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each code fence and each inline code, marks included, in order; none is in a comment.
-
-    A fence that nothing closes goes on to the end of the text, or of the quotation that it is in.
-    """
-    if "`" not in text and "~~~" not in text:
-        return []
-    return [(start, end) for start, end, kind, _ in _verbatim(text) if kind in {"fence", "code"}]
 
 
 def _with_inert_code(text: str) -> str:
@@ -394,15 +391,15 @@ def _with_bulleted_numbers(text: str) -> str:
     """
     if not _NUMBER_MARK.search(text):
         return text
-    code = code_spans(text)
-
-    def change(item: re.Match[str]) -> str:
-        place = bisect_left(code, (item.start("number"),))
-        if place and code[place - 1][1] > item.start("number"):
-            return item[0]
-        return f"{item['before']}- {item['number']}\\{item['mark']}"
-
-    return _NUMBER_MARK.sub(change, text)
+    readable = blank(text, "fence", "code")
+    return _NUMBER_MARK.sub(
+        lambda item: (
+            f"{item['before']}- {item['number']}\\{item['mark']}"
+            if readable.startswith(item["number"], item.start("number"))
+            else item[0]
+        ),
+        text,
+    )
 
 
 def _block_text(block: dict[str, Any]) -> str:
