@@ -87,7 +87,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
     Raises:
         ModelError: as `Models.ask`.
     """
-    body = text.replace("\r\n", "\n")[replacements.text_start(text) :]
+    body = text.replace("\r\n", "\n")[headings.text_start(text) :]
 
     def fault_of(_find: str, new: str) -> str:
         words = find_added_words(new, body)
@@ -114,7 +114,7 @@ def ask_cleanup(models: Models, path: str, text: str, refused: Sequence[str] = (
 
 def _problems(text: str, edits: Sequence[Replacement]) -> list[str]:
     before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
-    size, left = (len(side) - replacements.text_start(side) for side in (before, after))
+    size, left = (len(side) - headings.text_start(side) for side in (before, after))
     problems = list(faults(before, after))
     if not size <= 2 * left < 2 * size:
         problems.append(f"the doc must get shorter, and keep at least {size // 2:,} characters")

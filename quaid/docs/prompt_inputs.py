@@ -30,7 +30,7 @@ def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
     Of a longer one the beginning, and as many of the sections that have most words in common with the changes, each
     without the sections below it, in their order.
     """
-    body = text[replacements.text_start(text) :].replace("\r\n", "\n")
+    body = text[headings.text_start(text) :].replace("\r\n", "\n")
     if len(body) <= longest:
         return body
     parts = [body[section.start : section.next] for section in replacements.sections(body)]

@@ -145,7 +145,7 @@ def clean(text: str) -> str:
 
 def _problems(text: str, edits: Sequence[Replacement], material: str) -> list[str]:
     before, after = (side.replace("\r\n", "\n") for side in (text, replacements.apply(text, edits)))
-    size = len(before) - replacements.text_start(before)
+    size = len(before) - headings.text_start(before)
     problems = list(faults(before, after))
     if size >= TINY and 2 * sum(edit.end - edit.start for edit in edits) > size:
         problems.append("that is more than half of the doc: change only what is no longer true")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
 from quaid.text.stop_words import STOP_WORDS
-from quaid.vault import replacements
+from quaid.vault import headings, replacements
 
 MAX_NAMED = 3
 _MAX_QUOTED = 80
@@ -61,9 +61,9 @@ def find_added_words(new: str, text: str) -> list[str]:
 
 def faults(before: str, after: str) -> Iterator[str]:
     """Yield what is wrong with changing `before` to `after`, a sentence each."""
-    if before[: replacements.text_start(before)] != after[: replacements.text_start(after)]:
+    if before[: headings.text_start(before)] != after[: headings.text_start(after)]:
         yield "what stands between --- lines at the top must stay as it is"
-    if not after[replacements.text_start(after) :].strip():
+    if not after[headings.text_start(after) :].strip():
         yield "nothing would be left of the doc"
     if _comments(before) != _comments(after):
         yield "comments (<!-- … -->) must stay as they are, and none may come"

@@ -8,17 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from quaid.model import name_key
 from quaid.vault import frontmatter, notes
+from quaid.vault.blocks import split_blocks
 
 NO_TRIGGER = "Session"
 
-_MARK = re.compile(
-    r"(?:^|(?<=\A\ufeff)) {0,3}"
-    r"(?:(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})(?P<info>[^\n]*)|#{1,2}(?:[ \t]+(?P<title>[^\n]*?))?)\r?$",
-    re.MULTILINE,
-)
 _ENDS_BLANK = re.compile(r"(?:^\ufeff?|\n)[ \t]*\r?\n\Z")
 _STARTS_BLANK = re.compile(r"[ \t]*\r?(?:\n|\Z)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -35,13 +32,29 @@ class TopSection:
 
 
 def top_sections(text: str) -> list[TopSection]:
-    """Return the sections of levels one and two in their order. Lines in the head or a code fence are not headings."""
-    found = list(_headings(text))
-    ends = [*(heading.start() for heading in found[1:]), len(text)]
-    return [
-        TopSection((heading["title"] or "").strip(), heading.start(), min(heading.end() + 1, end), end)
-        for heading, end in zip(found, ends, strict=False)
-    ]
+    """Return the sections of levels one and two in their order. Only lines with `#` are their headings."""
+    found = [each for each in find_headings(text) if each[0] <= 2 and text[each[1] : each[2]].lstrip().startswith("#")]
+    ends = [*(begin for _, begin, _, _ in found[1:]), len(text)]
+    return [TopSection(title, begin, body, end) for (_, begin, body, title), end in zip(found, ends, strict=False)]
+
+
+def find_headings(text: str) -> Iterator[tuple[int, int, int, str]]:
+    """Yield (level, start, start of what follows, title) of each heading; none is in the head, code or a comment."""
+    lines = text_lines(text)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=text_start(text)))
+    for block in split_blocks([line.removesuffix("\r") for line in lines]):
+        if block.kind == "heading":
+            yield block.level, starts[block.first - 1], min(starts[block.last], len(text)), block.title
+
+
+def text_start(text: str) -> int:
+    """Return the offset at which the text that may be changed begins: behind the head and the byte order mark."""
+    return frontmatter.body_start(text) or int(text.startswith("\ufeff"))
+
+
+def text_lines(text: str) -> list[str]:
+    """Return the lines from there on, without their newlines."""
+    return text[text_start(text) :].split("\n")
 
 
 def insert_block(text: str, offset: int, block: str) -> str:
@@ -108,28 +121,3 @@ def change_escapes(grammar: re.Pattern[str], line: str, change: Callable[[str], 
     """
     found = grammar.match(line)
     return f"{found['lead']}{change(found['slashes'])}{line[found.end() :]}" if found else line
-
-
-def _headings(text: str) -> Iterator[re.Match[str]]:
-    start = frontmatter.body_start(text) or int(text.startswith("\ufeff"))
-    marks = list(_MARK.finditer(text, start))
-    unclosed = {"`": len(text) + 1, "~": len(text) + 1}
-    place = 0
-    while place < len(marks):
-        mark, fence = marks[place], marks[place]["fence"]
-        place += 1
-        if not fence:
-            yield mark
-        elif len(fence) < unclosed[fence[0]]:
-            closing = next(
-                (
-                    at
-                    for at in range(place, len(marks))
-                    if (marks[at]["fence"] or "").startswith(fence) and not marks[at]["info"].strip()
-                ),
-                None,
-            )
-            if closing is None:  # it hides nothing: what is written behind it would never be found again
-                unclosed[fence[0]] = len(fence)
-            else:
-                place = closing + 1

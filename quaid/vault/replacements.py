@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from quaid.vault import blocks, frontmatter, headings
+from quaid.vault import blocks, headings
+from quaid.vault.headings import text_lines, text_start
 
 FindProblem = Callable[[str, str], str]
 """(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
@@ -46,11 +47,6 @@ class SectionSpan:
     body: int
     next: int
     end: int
-
-
-def text_start(text: str) -> int:
-    """Return the offset at which the text that may be changed begins: behind the head and the byte order mark."""
-    return frontmatter.body_start(text) or int(text.startswith("\ufeff"))
 
 
 def fit(
@@ -101,7 +97,7 @@ def fit_lines(
     found: list[Replacement] = []
     problems: list[ChangeProblem] = []
     lines = _counted(text)
-    starts = list(accumulate((len(line) + 1 for line in _lines(text)), initial=text_start(text)))
+    starts = list(accumulate((len(line) + 1 for line in text_lines(text)), initial=text_start(text)))
     for number, change in enumerate(changes):
         first, last, new = change["from"], change["to"], change["replace"].replace("\r\n", "\n")
         new += "\n" if new and not new.endswith("\n") else ""
@@ -139,7 +135,7 @@ def describe(text: str, replacement: Replacement) -> str:
 
 def sections(text: str) -> Iterator[SectionSpan]:
     """Yield the text before the first heading, if there is any, and the section of each heading."""
-    marks = list(_headings(text))
+    marks = list(headings.find_headings(text))
     start = text_start(text)
     first = marks[0][1] if marks else len(text)
     if text[start:first].strip():
@@ -155,7 +151,7 @@ def sections(text: str) -> Iterator[SectionSpan]:
 
 def has_open_fence(text: str) -> bool:
     """Return True if a code fence is opened that nothing closes."""
-    return blocks.has_open_fence([line.removesuffix("\r") for line in _lines(text)])
+    return blocks.has_open_fence([line.removesuffix("\r") for line in text_lines(text)])
 
 
 def title_key(title: str) -> str:
@@ -191,22 +187,9 @@ def _as_written(text: str, place: tuple[int, int], new: str) -> str:
     return new.replace("\n", "\r\n") if line_end > 0 and text[line_end - 1] == "\r" else new
 
 
-def _headings(text: str) -> Iterator[tuple[int, int, int, str]]:
-    """(level, start, start of what follows, title) of each heading, none in code."""
-    lines = _lines(text)
-    starts = list(accumulate((len(line) + 1 for line in lines), initial=text_start(text)))
-    for block in blocks.split_blocks([line.removesuffix("\r") for line in lines]):
-        if block.kind == "heading":
-            yield block.level, starts[block.first - 1], min(starts[block.last], len(text)), block.title
-
-
-def _lines(text: str) -> list[str]:
-    return text[text_start(text) :].split("\n")
-
-
 def _counted(text: str) -> list[str]:
     """The lines of `text` without their ends; what stands behind the last newline is a line if there is anything."""
-    lines = [line.removesuffix("\r") for line in _lines(text)]
+    lines = [line.removesuffix("\r") for line in text_lines(text)]
     return lines if lines[-1] else lines[:-1]
 
 

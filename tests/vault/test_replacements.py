@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.vault import replacements
-from quaid.vault.replacements import apply, fit, has_open_fence, sections, text_start
+from quaid.vault.headings import text_start
+from quaid.vault.replacements import apply, fit, has_open_fence, sections
 
 DOC = """---
 title: One
