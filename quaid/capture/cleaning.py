@@ -7,12 +7,14 @@ and a memory that learns its own recalls grows on itself.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 
 from quaid.redaction import admit
 from quaid.redaction.private_spans import hidden_spans, without
 from quaid.text.invisible import whole, without_unseen
+from quaid.vault import markdown
 
 DATA_PLACEHOLDER = "[data]"
 
@@ -25,7 +27,6 @@ _BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MAX_BASE64_CHARS + 1},}}={{0,2}}")
 _PARAGRAPH_GAP = re.compile(r"\n\n(?=\S)")
 _BLANK_LINES = re.compile(r"\n{4,}")
 _STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
-_FENCE = re.compile(r" {0,3}(?P<marker>`{3,}|~{3,})(?P<info>.*)")
 
 
 def clean_text(text: str) -> str:
@@ -87,32 +88,19 @@ def split_message(text: str, limit: int) -> Iterator[str]:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    block: list[str] = []
-    marker = ""
-    for paragraph in _PARAGRAPH_GAP.split(text):
-        block.append(paragraph)
-        marker = _open_fence(paragraph, marker)
-        if not marker:
-            yield "\n\n".join(block)
-            block = []
-    if block:
-        yield "\n\n".join(block)
+    fences = [(start, end) for start, end, kind, _ in markdown.verbatim(text) if kind == "fence"]
+    block = 0
+    for gap in _PARAGRAPH_GAP.finditer(text):
+        before = bisect_left(fences, (gap.start(),))
+        if not before or fences[before - 1][1] <= gap.start() + 1:
+            yield text[block : gap.start()]
+            block = gap.end()
+    yield text[block:]
 
 
 def _close_fence(text: str) -> str:
-    marker = _open_fence(text)
-    return f"{text}\n{marker}" if marker else text
-
-
-def _open_fence(text: str, marker: str = "") -> str:
-    """What opened the code fence that is open at the end of `text`, empty for none; `marker` for one before it."""
-    for line in text.split("\n"):
-        fence = _FENCE.fullmatch(line)
-        if fence is None:
-            continue
-        if not marker:
-            # Backticks after backticks are inline code, not a fence.
-            marker = "" if "`" in fence["info"] and fence["marker"][0] == "`" else fence["marker"]
-        elif fence["marker"].startswith(marker) and not fence["info"].strip():
-            marker = ""
-    return marker
+    """`text` with an end for a code fence that would hide what follows; one in a list or a quotation ends with that."""
+    for start, end, kind, mark in markdown.verbatim(f"{text}\n."):
+        if kind == "fence" and end > len(text) and text[text.rfind("\n", 0, start) + 1 : start] in "   ":
+            return f"{text}\n{mark}"
+    return text

@@ -11,9 +11,9 @@ from quaid.index.views import NoteView
 from quaid.janitor.fact_edits import statement_span
 from quaid.model import Kind
 from quaid.vault import notes
-from quaid.vault.markdown import plain
+from quaid.vault.markdown import blank, plain
 
-_FENCE = re.compile(r"\s*(?:>\s*)*(?P<fence>`{3,}|~{3,})")
+_FENCE = re.compile(r"\s*(?:>\s*)*(?:`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _LEAD = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?|>\s?)*")
 _LINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]|(?<=\])\([^()\s]+\)|https?://[^\s<>)\]]+")
@@ -36,14 +36,9 @@ def render_note(view: NoteView) -> str:
 
 
 def _render_lines(body: str) -> Iterator[str]:
-    fence = ""
-    for line in body.splitlines():
-        mark = _FENCE.match(line)
-        if mark and (not fence or mark["fence"].startswith(fence)):
-            fence = "" if fence else mark["fence"]
-            yield styled(line, "dim")
-        elif fence:
-            yield styled(line, "green")
+    for line, shown in zip(body.splitlines(), blank(body, "fence").splitlines(), strict=True):
+        if line != shown:
+            yield styled(line, "dim" if _FENCE.match(line) else "green")
         elif _HEADING.match(line):
             yield styled(line, "bold")
         else:

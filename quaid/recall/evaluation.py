@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import BadInputError, CouldNotAskError, QuaidError, UsageError
 from quaid.model import Hit, Recall, name_key, note_name
+from quaid.vault import markdown, notes
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.*\S)\s*")
 _HEADING = re.compile(r" {0,3}#{1,6}\s+(?P<text>.*)")
 _HEADING_END = re.compile(r"(?<!\s)\s+#+\s*\Z")
-_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})")
 _ARROW = re.compile(r"(?:^|(?<!\s)\s+)(?:→|->)(?:\s+|$)")
 _LINK = re.compile(r"\[\[[^\[\]]+\]\]")
 _EXPECTED = re.compile(rf"({_LINK.pattern})|,")
@@ -252,22 +252,9 @@ def _is_named(hit: Hit, note: str) -> bool:
 
 def _prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield numbered lines without frontmatter, code blocks and comments."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    start = 0
-    if lines[0].rstrip() == "---":
-        start = next((number for number, line in enumerate(lines[1:], 2) if line.rstrip() == "---"), 0)
-    fence: str | None = None
-    in_comment = False
-    for number, line in enumerate(lines[start:], start + 1):
-        mark = _FENCE.match(line)
-        if fence is not None:
-            fence = None if mark and mark["fence"].startswith(fence) else fence
-        elif in_comment or line.lstrip().startswith("<!--"):
-            in_comment = "-->" not in line
-        elif mark:
-            fence = mark["fence"]
-        else:
-            yield number, line
+    head, body = notes.split_body(text)
+    lines = markdown.blank(body, "fence", "comment").split("\n")
+    yield from ((number, line.removesuffix("\r")) for number, line in enumerate(lines, head.count("\n") + 1))
 
 
 def _parse_item(text: str, group: str, place: str) -> EvalQuestion:

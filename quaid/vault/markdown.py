@@ -154,7 +154,7 @@ def blank(text: str, *kinds: str) -> str:
     """
     pieces: list[str] = []
     place = 0
-    for start, end, kind, _ in _verbatim(text) if _MAY_HIDE.search(text) else ():
+    for start, end, kind, _ in verbatim(text) if _MAY_HIDE.search(text) else ():
         if kind in kinds and (kind != "escape" or text[start + 1] in "[]"):
             pieces += [text[place:start], re.sub(r"\S", " ", text[start:end])]
             place = end
@@ -245,14 +245,14 @@ def without_comments(text: str, *, is_shown: bool = False) -> str:
 def comments(text: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show."""
     if "%%" in text or "<!--" in text:
-        yield from ((start, end) for start, end, kind, _ in _verbatim(text) if kind == "comment")
+        yield from ((start, end) for start, end, kind, _ in verbatim(text) if kind == "comment")
 
 
 def _with_inert_code(text: str) -> str:
     """`text` without comments, and without the marks of code and escapes; the signs in them mean nothing any more."""
     kept: list[str] = []
     place = 0
-    for start, end, kind, mark in _verbatim(text):
+    for start, end, kind, mark in verbatim(text):
         inner = ""
         if kind == "escape":
             inner = text[start + 1 : end]
@@ -267,7 +267,7 @@ def _with_inert_code(text: str) -> str:
     return "".join([*kept, text[place:]])
 
 
-def _verbatim(text: str) -> Iterator[tuple[int, int, str, str]]:
+def verbatim(text: str) -> Iterator[tuple[int, int, str, str]]:
     """Yield (start, end, kind, first mark) of each fence, code, comment and escape that is outside of the others: what
     begins first decides what the marks of the others mean.
 

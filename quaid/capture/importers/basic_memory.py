@@ -25,7 +25,6 @@ NAME = "basic-memory"
 
 _PERMALINK = re.compile(r"[^\W_][\w.-]*(?:/[\w.-]+)*")
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+(.+)$")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
 _OBSERVATION = re.compile(r"\[([^\[\]()]+)\][ \t]+(.+)$")
 _CLOCK = re.compile(r"\d{1,3}:\d\d(?::\d\d)?(?:[.,]\d{1,3})?(?:\s+-\s+\d{1,3}:\d\d(?::\d\d)?(?:[.,]\d{1,3})?)?")
@@ -183,11 +182,8 @@ def _read_note(path: str, text: str, found: ImportContent) -> _Subject:
         head.fields,
     )
     kept: list[str] = []
-    fence = ""
-    for line in head.body.split("\n"):
-        if marker := _FENCE.match(line):
-            fence = fence if fence and not marker[1].startswith(fence) else "" if fence else marker[1]
-        if fence or not subject.take(line, found):
+    for line, shown in zip(head.body.split("\n"), markdown.blank(head.body, "fence").split("\n"), strict=True):
+        if not subject.take(shown, found):
             kept.append(line)
     subject.prose = _without_empty_sections("\n".join(kept), subject.title)
     return subject

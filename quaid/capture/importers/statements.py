@@ -19,7 +19,6 @@ MAX_STATEMENT_CHARS = 400
 """Characters of a statement, about; a longer paragraph becomes several, cut between sentences."""
 MAX_LABEL_CHARS = 80
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
 _NO_DAY = rf"(?![ \t]+(?i:{'|'.join(' '.join(MONTHS.values()).split())})\b)"
 _ITEM = re.compile(rf"([ \t]*)(?:(?:[-*+]|\d{{1,2}}[.)]{_NO_DAY})[ \t]+|(?=\d{{1,9}}[.)][ \t]))(.*)$")
@@ -113,11 +112,8 @@ class _Reader:
     open: _Block | None = None
     lead: str = ""
     """The paragraph that ends with a colon above a list."""
-    fence: str = ""
 
     def read(self, line: str) -> None:
-        if self._reads_fence(line):
-            return
         if not line.strip():
             self.open = None
         elif heading := _HEADING.match(line):
@@ -136,17 +132,6 @@ class _Reader:
             self.open.lines.append(line.strip())
         else:
             self._begin_paragraph(line)
-
-    def _reads_fence(self, line: str) -> bool:
-        fence = _FENCE.match(line)
-        if self.fence:
-            if fence and fence[1].startswith(self.fence) and not line.strip().strip(self.fence[0]):
-                self.fence = ""
-            return True
-        if fence:
-            self.fence, self.open = fence[1], None
-            self.left_out["blocks of code"] += 1
-        return bool(fence)
 
     def _begin_section(self, level: int, title: str) -> None:
         del self.headings[
@@ -189,7 +174,9 @@ class _Reader:
 def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
     """The statements of a note's body, in order. Lines that state nothing are counted in `left_out`, by reason."""
     reader = _Reader(left_out)
-    for line in markdown.without_comments(body).split("\n"):
+    shown = markdown.without_comments(body)
+    left_out.update("blocks of code" for _, _, kind, _ in markdown.verbatim(shown) if kind == "fence")
+    for line in markdown.blank(shown, "fence").split("\n"):
         reader.read(line)
     for block in reader.blocks:
         reason = _why_left_out(block)
