@@ -446,6 +446,4 @@ UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
 
 def _typed(path: object) -> str:
     """Return a path as it is typed into a shell."""
-    from shlex import quote
-
     return quote(str(path))

@@ -9,10 +9,9 @@ meet, and even a merge that keeps both lines (`merge=union`) reads right.
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,22 +79,6 @@ def later(one: Use, other: Use) -> Use:
 def merge_versions(one: Mapping[str, Use], other: Mapping[str, Use]) -> dict[str, Use]:
     """Two versions of the same device's ledger as one."""
     return {**one, **{note_id: later(one.get(note_id, use), use) for note_id, use in other.items()}}
-
-
-def add_ledgers(ledgers: Iterable[Mapping[str, Use]]) -> dict[str, Use]:
-    """Return the sums over all devices; the order of `ledgers` does not matter."""
-    uses: dict[str, list[Use]] = {}
-    for rows in ledgers:
-        for note_id, use in rows.items():
-            uses.setdefault(note_id, []).append(use)
-    return {
-        note_id: Use(
-            sum(use.accesses for use in same),
-            max((use.last_access for use in same if use.last_access), default=None),
-            round(math.fsum(use.strength for use in same), 4),
-        )
-        for note_id, same in uses.items()
-    }
 
 
 def device_name(host: str, token: str) -> str:

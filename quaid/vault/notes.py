@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from calendar import month_name
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -30,10 +31,6 @@ _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 _MAX_NUMBER = 10**9
 """The largest number in a head: SQLite's whole numbers end at 2**63."""
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
 
 
 def content_hash(data: bytes) -> str:
@@ -209,7 +206,7 @@ def format_day(iso: str) -> str:
     match = re.match(r"(\d{4})-(\d\d)-(\d\d)", iso)
     if not match or not 1 <= int(match[2]) <= 12:
         return iso
-    return f"{int(match[3])} {_MONTHS[int(match[2]) - 1]} {match[1]}"
+    return f"{int(match[3])} {month_name[int(match[2])]} {match[1]}"
 
 
 def _link(name: str) -> str:

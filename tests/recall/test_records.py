@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from quaid.recall.hits import EXPANDED
 from quaid.recall.records import WAIT_MS, RecallRecords, difficulty, list_recalled
 from quaid.settings import RecallSettings, Settings
 from quaid.sqlite import connect
-from quaid.vault.ledger import add_ledgers, list_ledgers, read_ledger
+from quaid.vault.ledger import list_ledgers, read_ledger
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 RANK = ChannelRank(1, 1.0)
@@ -61,8 +62,10 @@ def carry_out(vault: Vault, records: RecallRecords) -> bool:
 
 def folded(vault: Vault) -> dict[str, int]:
     """Accesses as the ledgers in the vault have them."""
-    rows = add_ledgers(read_ledger(vault.root, device).rows for device in list_ledgers(vault.root))
-    return {note_id: use.accesses for note_id, use in rows.items()}
+    counts: Counter[str] = Counter()
+    for device in list_ledgers(vault.root):
+        counts.update({note_id: use.accesses for note_id, use in read_ledger(vault.root, device).rows.items()})
+    return dict(counts)
 
 
 def accesses(records: RecallRecords, *ids: str) -> dict[str, int]:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from quaid.model import Use
 from quaid.vault.ledger import (
     Ledger,
-    add_ledgers,
     device_name,
     later,
     ledger_path,
@@ -110,20 +109,6 @@ class TestFile:
 
 
 class TestMerge:
-    @given(st.lists(ROWS, max_size=5), st.randoms())
-    def test_ledgers_added_in_any_order_give_the_same_sums(self, ledgers, rng):
-        shuffled = ledgers[:]
-        rng.shuffle(shuffled)
-        assert add_ledgers(shuffled) == add_ledgers(ledgers)
-
-    @given(st.lists(ROWS, min_size=1, max_size=5))
-    def test_a_sum_is_the_sum(self, ledgers):
-        for note_id, use in add_ledgers(ledgers).items():
-            same = [rows[note_id] for rows in ledgers if note_id in rows]
-            assert use.accesses == sum(one.accesses for one in same)
-            assert use.last_access == max((one.last_access for one in same if one.last_access), default=None)
-            assert use.strength == pytest.approx(sum(one.strength for one in same), abs=1e-4)
-
     @given(ROWS, ROWS, ROWS)
     def test_versions_merge_in_any_order_and_more_than_once(self, one, two, three):
         merged = merge_versions(merge_versions(one, two), three)
