@@ -214,7 +214,7 @@ def _link(name: str) -> str:
     return f"[[{name}]]" if note_name == name else f"[[{note_name}|{name.translate(_NO_LINK)}]]"
 
 
-_NO_LINK = {ord(char): " " for char in "[]|\n\r"}
+_NO_LINK = {ord(char): " " for char in "[]|\n\r\\"}
 
 
 def decode(data: bytes, max_bytes: int) -> tuple[str, tuple[str, ...]]:
