@@ -181,7 +181,10 @@ def difference(one: str, other: str) -> str | None:
         return "words"
     if not (left.words.issuperset(right.names) or right.words.issuperset(left.names)):
         return "names"
-    return None if _are_in_one_order(left.names, right.names) else "names"
+    shared = [
+        [name for name in side if name in left.names and name in right.names] for side in (left.names, right.names)
+    ]
+    return None if shared[0] == shared[1] else "names"
 
 
 def is_about_others(one: str, other: str) -> bool:
@@ -290,10 +293,6 @@ def _names(text: Reading, one: Reading, other: Reading) -> tuple[str, ...]:
             and not (begins and (word.endswith("ing") or word in one.uncapitalised or word in other.uncapitalised))
         )
     )
-
-
-def _are_in_one_order(left: Sequence[str], right: Sequence[str]) -> bool:
-    return [name for name in left if name in right] == [name for name in right if name in left]
 
 
 def _each_has_more(left: Collection[str], right: Collection[str]) -> bool:

@@ -17,8 +17,6 @@ OVERLAP_TURNS = 6
 OVERLAP_SHARE = 0.25
 """The maximum share of a piece for what came before."""
 
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
 
 @dataclass(frozen=True, slots=True)
 class NumberedTurn:
@@ -180,7 +178,7 @@ def split_piece(piece: Piece) -> list[Piece]:
 
 
 def _day(day: date | None) -> str:
-    return f"{_WEEKDAYS[day.weekday()]} {day.day} {day:%B %Y}" if day else "not known"
+    return f"{day:%A} {day.day} {day:%B %Y}" if day else "not known"
 
 
 def _groups(turns: Sequence[NumberedTurn], limit: int) -> Iterator[list[NumberedTurn]]:

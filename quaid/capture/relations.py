@@ -110,7 +110,7 @@ SYMMETRIC = frozenset(
 
 TYPES = {
     **dict.fromkeys(SYMMETRIC - {"related_to"}, ("person", "person")),
-    **dict.fromkeys(("parent_of", "grandparent_of", "mentors", "admires"), ("person", "person")),
+    **dict.fromkeys(("parent_of", "grandparent_of", "mentors", "admires", NICKNAMED), ("person", "person")),
     **dict.fromkeys(("lives_in", "born_in", "visited", "visits", "moved_to", "moved_from"), ("person", "place")),
     **dict.fromkeys(("works_at", "studies_at", "volunteered_at", "member_of", "founded"), ("person", "organization")),
     **dict.fromkeys(("attended", "participated_in", "organizes", "spoke_at", "performed_at"), ("person", "event")),
@@ -122,13 +122,11 @@ TYPES = {
     ),
     **dict.fromkeys(("feels", "felt", "plans", "plans_to", "wants_to", "dreams_of"), ("person", "concept")),
     **dict.fromkeys(("manages", "encouraged", "supports", "experienced"), ("person", "concept")),
-    NICKNAMED: ("person", "person"),
     "has_pet": ("person", "pet"),
     "from_country": ("person", "place"),
     **dict.fromkeys(("born_on", "died_on", "diagnosed_on"), ("person", "concept")),
     "located_in": ("concept", "place"),
-    "held_at": ("event", "place"),
-    "happened_in": ("event", "place"),
+    **dict.fromkeys(("held_at", "happened_in"), ("event", "place")),
     "depends_on": ("project", "concept"),
 }
 """The entity types of (subject, object) that a canonical relation implies."""

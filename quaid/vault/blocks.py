@@ -64,13 +64,6 @@ def split_paragraphs(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
             begin = place + 1
 
 
-def has_open_fence(lines: Sequence[str]) -> bool:
-    """Return True if a line opens a code fence that nothing closes."""
-    fences = [block for block in split_blocks(lines) if block.kind == "fence"]
-    closed = {number for fence in fences for number in range(fence.first, fence.last + 1)}
-    return any(_FENCE.match(line) for number, line in enumerate(lines, 1) if number not in closed)
-
-
 class _Reader:
     """Goes from block to block. `_begin` is where the paragraph began that is not closed yet, -1 when there is none."""
 

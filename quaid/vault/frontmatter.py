@@ -161,11 +161,7 @@ def split_keys(text: str) -> list[KeyLines]:
     if place is None and _OPEN.match(text):
         raise FrontmatterBrokenError("the frontmatter is never closed with ---")
     head = text[place.start : place.end] if place else ""
-    try:
-        node = _compose(head)
-        pairs = _pairs(node)
-    except yaml.YAMLError as error:
-        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_explain(error)}") from error
+    node, pairs = _read_pairs(head)
     marks = [key.start_mark for key, _ in node.value] if node is not None and not node.flow_style else []
     starts = [mark.index - mark.column for mark in marks]
     is_cut = all(not head[start : mark.index].strip() for start, mark in zip(starts, marks, strict=True))
@@ -207,6 +203,15 @@ def _pairs(node: Any, left: Iterator[int] | None = None) -> list[tuple[str, Any]
         return [(_key_text(key), _plain_value(value, left)) for key, value in node.value]
     except RecursionError as error:
         raise yaml.YAMLError("it is nested too deeply") from error
+
+
+def _read_pairs(head: str) -> tuple[Any, list[tuple[str, Any]]]:
+    """Return the head's mapping node and its pairs."""
+    try:
+        node = _compose(head)
+        return node, _pairs(node)
+    except yaml.YAMLError as error:
+        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_explain(error)}") from error
 
 
 def _key_text(node: Any) -> str:
@@ -313,11 +318,7 @@ def _set_field(text: str, key: str, value: Value | None) -> str:
     if place is None:
         raise FrontmatterBrokenError("the frontmatter is never closed with ---")
     head = text[place.start : place.end]
-    try:
-        node = _compose(head)
-        before = _pairs(node)
-    except yaml.YAMLError as error:
-        raise FrontmatterBrokenError(f"the frontmatter is not YAML: {_explain(error)}") from error
+    node, before = _read_pairs(head)
     if node is not None and node.flow_style:
         raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
     changed = _changed(head, node.value if node else [], key, value, _newline(text))

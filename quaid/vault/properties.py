@@ -29,7 +29,7 @@ def describe(fields: Mapping[str, Any]) -> str:
     """Return the properties as lines of `key: value, value`, bounded in number and length."""
     found = []
     for key, value in islice(fields.items(), MAX_PROPERTIES):
-        said = ", ".join(filter(None, (_plain(text) for text in _bounded(value))))
+        said = ", ".join(filter(None, (_plain(text) for text in islice(_texts(value), _MAX_VALUES))))
         if said and key.casefold() not in _NAMING | _LOOKS:
             found.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {said[:MAX_VALUE_CHARS]}")
     return "\n".join(found)
@@ -41,13 +41,9 @@ def edges(fields: Mapping[str, Any], subject: str) -> Iterator[Edge]:
         relation = _NOT_WORD.sub("_", key.casefold()).strip("_")
         if not relation or len(relation) > _MAX_KEY_CHARS or key.casefold() in _NAMING | _LOOKS:
             continue
-        for text in _bounded(value):
+        for text in islice(_texts(value), _MAX_VALUES):
             for target in markdown.links(" ".join(_LINK.findall(text))):
                 yield Edge(subject, relation, note_name(target))
-
-
-def _bounded(value: object) -> Iterator[str]:
-    return islice(_texts(value), _MAX_VALUES)
 
 
 def _texts(value: object, depth: int = 0) -> Iterator[str]:

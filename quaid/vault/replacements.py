@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from quaid.vault import blocks, headings
+from quaid.vault import headings, markdown
 from quaid.vault.headings import text_lines, text_start
 
 FindProblem = Callable[[str, str], str]
@@ -150,8 +150,8 @@ def sections(text: str) -> Iterator[SectionSpan]:
 
 
 def has_open_fence(text: str) -> bool:
-    """Return True if a code fence is opened that nothing closes."""
-    return blocks.has_open_fence([line.removesuffix("\r") for line in text_lines(text)])
+    """Return True if a code fence is opened that goes on to the end."""
+    return not markdown.blank(f"{text[text_start(text) :]}\n.", "fence").endswith(".")
 
 
 def title_key(title: str) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 
 from quaid.model import Edge
+from quaid.vault import notes
 
 Admit = Callable[[str], tuple[str, tuple[str, ...]]]
 """The gate before disk: a text -> (what of it may be written, the names of the secrets that were taken out)."""
@@ -113,13 +114,7 @@ class ImportContent:
 
 def decode(data: bytes) -> str | None:
     r"""Text with `\n` newlines and no byte order mark, None when it is not text."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = data.decode("utf-16", errors="replace")
-    else:
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = data.decode("cp1252", errors="replace")
-    if "\0" in text:
+    if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    text, _ = notes.decode(data, len(data))
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

@@ -33,16 +33,6 @@ from quaid.errors import BadInputError
 from quaid.model import Conversation, Turn
 from quaid.text.invisible import whole
 
-__all__ = [
-    "DOCUMENTS",
-    "FORMATS",
-    "DocumentFormat",
-    "LineFormat",
-    "is_transcript",
-    "read_conversations",
-    "read_transcripts",
-]
-
 _ARCHIVE_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _HEAD_LINES = 24
 _START_BYTES = 2**18
