@@ -124,10 +124,10 @@ def plan_confirmation(rel_path: str, data: bytes, turns: Sequence[str] = (), *, 
     fields = frontmatter.parse(text).fields
     changes: dict[str, frontmatter.Value | None] = {}
     if counts:
-        confidence = _number(fields.get("confidence"), 0.8)
+        confidence = read_number(fields.get("confidence"), 0.8)
         raised = min(1.0, confidence + CONFIRMATION_BOOST * (1.0 - confidence))
         changes["confidence"] = round(raised, 3)
-        changes["confirmations"] = int(_number(fields.get("confirmations"), 0)) + 1
+        changes["confirmations"] = int(read_number(fields.get("confirmations"), 0)) + 1
     listed = fields.get("turns")
     cited = [str(turn) for turn in listed] if isinstance(listed, list) else [listed] if isinstance(listed, str) else []
     if not set(turns) <= set(cited):
@@ -178,7 +178,8 @@ def _first_mention(statement: str, name: str) -> int | None:
     return None
 
 
-def _number(value: object, default: float) -> float:
+def read_number(value: object, default: float) -> float:
+    """Return a value of a head as a number; `default` where it is none."""
     try:
         number = float(str(value))
     except ValueError:

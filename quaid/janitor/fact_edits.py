@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 
-from quaid.capture.fact_note import supersede
+from quaid.capture.fact_note import read_number, supersede
 from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key
 from quaid.vault import frontmatter, markdown, notes
 
 Fields = Mapping[str, frontmatter.Value | None]
 
-_SHOWN = re.compile(r"[^\r\n]")
 _LINE = re.compile(r"[^\n]+\n?|\n")
 _HEADING = re.compile(r"\ufeff? {0,3}#{1,6}(?:\s|$)")
 _LEAD = re.compile(r"\ufeff?[ \t]*(?:>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)*")
@@ -66,9 +64,7 @@ def statement_span(body: str) -> tuple[int, int]:
     """The span of a fact's body that says its claim: its first paragraph, headings, edges and comments aside, without
     the mark of a list before it or a block id behind it. (place, place) is where it would stand in a body without one.
     """
-    hidden = [place for span in markdown.comments(body) for place in span]
-    parts = [body[start:end] for start, end in pairwise([0, *hidden, len(body)])]
-    shown = "".join(_SHOWN.sub(" ", part) if number % 2 else part for number, part in enumerate(parts))
+    shown = markdown.blank(body, "comment")
     said: list[tuple[int, int]] = []
     for line in _LINE.finditer(shown):
         if line[0].strip() and not _HEADING.match(line[0]) and markdown.without_edges(line[0]).strip():
@@ -144,9 +140,9 @@ def merge(
 def _merged(heads: Sequence[Mapping[str, object]], statement: str | None) -> dict[str, frontmatter.Value]:
     """The changes to the head of the first of several facts when it stands for all of them."""
     changes: dict[str, frontmatter.Value] = {
-        "confirmations": sum(int(_number(head.get("confirmations"), 0)) for head in heads) + len(heads) - 1
+        "confirmations": sum(int(read_number(head.get("confirmations"), 0)) for head in heads) + len(heads) - 1
     }
-    certain = [_number(head["confidence"], 0.0) for head in heads if head.get("confidence")]
+    certain = [read_number(head["confidence"], 0.0) for head in heads if head.get("confidence")]
     if certain:
         changes["confidence"] = round(max(certain), 3)
     if any(_value(head, "status") != "pending" for head in heads):
@@ -168,7 +164,7 @@ def _value(head: Mapping[str, object], key: str) -> object:
     if key in {"turns", "keywords", "tags"}:
         return _union([head], key)
     value = head.get(key) or _USUAL.get(key)
-    return _number(value, math.nan) if key in {"confidence", "confirmations"} else value
+    return read_number(value, math.nan) if key in {"confidence", "confirmations"} else value
 
 
 def _place_in(order: Sequence[str]) -> Callable[[object], int]:
@@ -193,11 +189,3 @@ def _union(heads: Iterable[Mapping[str, object]], key: str) -> list[str]:
                 case str():
                     found.append(item.strip())
     return list(dict.fromkeys(item for item in found if item))
-
-
-def _number(value: object, default: float) -> float:
-    try:
-        number = float(str(value))
-    except ValueError:
-        return default
-    return number if math.isfinite(number) else default
