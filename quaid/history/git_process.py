@@ -230,6 +230,18 @@ def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tupl
     return execute(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
 
 
+def run(repository: Repository, doing: str, *args: str, stdin: bytes = b"") -> bytes:
+    """Run git as `ask` does and return what it prints.
+
+    Raises:
+        GitError, DiskFullError: git refused, or has no room.
+    """
+    code, out, stderr = ask(repository, args, stdin)
+    if code:
+        raise explain(doing, stderr, repository.top)
+    return out
+
+
 def explain(doing: str, stderr: str, top: Path) -> QuaidError:
     if _LEFT_OUT.search(stderr):
         return LeftOutError(doing)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from quaid.history.git_output import split_items
-from quaid.history.git_process import ask, explain
+from quaid.history.git_process import ask, run
 from quaid.history.objects import reading
 from quaid.history.repository import REFTABLE_BRANCH, Repository, find_repository, read_boundary, read_state
 from quaid.history.rewriting import Rewritten, Rules, translate_ids
@@ -51,7 +51,7 @@ def list_obstacles(repository: Repository) -> Iterator[str]:
 
 def list_worktrees(repository: Repository) -> list[Repository]:
     """All worktrees of a repository that are there, this one first."""
-    out = _run(repository, "list worktrees", "worktree", "list", "--porcelain", "-z")
+    out = run(repository, "list worktrees", "worktree", "list", "--porcelain", "-z")
     folders = [Path(item.removeprefix("worktree ")) for item in split_items(out) if item.startswith("worktree ")]
     found = (find_repository(folder) for folder in folders if folder.is_dir())
     others = [tree for tree in found if tree is not None and tree.git_dir != repository.git_dir]
@@ -60,13 +60,13 @@ def list_worktrees(repository: Repository) -> list[Repository]:
 
 def is_clean(repository: Repository) -> bool:
     """Return whether a worktree holds nothing that is not committed."""
-    return not _run(repository, "look for uncommitted work", "status", "--porcelain", "-uall")
+    return not run(repository, "look for uncommitted work", "status", "--porcelain", "-uall")
 
 
 def list_uncommitted(repository: Repository) -> list[str]:
     """The paths with work that is not committed, as git knows them."""
     args = ("status", "--porcelain", "-z", "-uall", "--no-renames")
-    return [item[3:] for item in split_items(_run(repository, "look for uncommitted work", *args))]
+    return [item[3:] for item in split_items(run(repository, "look for uncommitted work", *args))]
 
 
 def list_remotes(repository: Repository) -> list[tuple[str, str]]:
@@ -78,7 +78,7 @@ def list_remotes(repository: Repository) -> list[tuple[str, str]]:
 
 def list_refs(repository: Repository) -> list[tuple[str, str]]:
     """(name, object) of each ref that is not only the name of another one."""
-    out = _run(repository, "list refs", "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+    out = run(repository, "list refs", "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
     rows = (line.split(" ") for line in out.decode("utf-8", "surrogateescape").splitlines())
     return [(row[1], row[0]) for row in rows if not row[2]]
 
@@ -91,17 +91,18 @@ def move_refs(repository: Repository, rewritten: Rewritten) -> None:
         if new is not None:
             gone = name.startswith(REMOTES)
             lines.append(f"delete {name} {old}\n" if gone else f"update {name} {new} {old}\n")
-    _run(repository, "move the branches", "update-ref", "--no-deref", "--stdin", stdin="".join(lines))
+    given = "".join(lines).encode("utf-8", "surrogateescape")
+    run(repository, "move the branches", "update-ref", "--no-deref", "--stdin", stdin=given)
     for tree in list_worktrees(repository):
         state = read_state(tree)
         if state.detached and state.head in rewritten.commits:
-            _run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", rewritten.commits[state.head])
+            run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", rewritten.commits[state.head])
 
 
 def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
     """Let the index of a worktree have the new files; all else that is staged stays as it is."""
     lines = []
-    for item in split_items(_run(repository, "read the index", "ls-files", "--stage", "-z")):
+    for item in split_items(run(repository, "read the index", "ls-files", "--stage", "-z")):
         head, _, path = item.partition("\t")
         mode, blob, stage = head.split(" ")
         raw = path.encode("utf-8", "surrogateescape")
@@ -113,10 +114,11 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
         if new is not None:
             lines.append(f"{mode} {new} {stage}\t{new_path}\0")
     if lines:
-        _run(repository, "change the index", "update-index", "-z", "--index-info", stdin="".join(lines))
+        given = "".join(lines).encode("utf-8", "surrogateescape")
+        run(repository, "change the index", "update-index", "-z", "--index-info", stdin=given)
     if (repository.git_dir / "index").exists():
-        _run(repository, "change the index", "update-index", "--clear-resolve-undo")
-        _run(repository, "forget old folders", "write-tree")  # the index keeps their names for the next commit
+        run(repository, "change the index", "update-index", "--clear-resolve-undo")
+        run(repository, "forget old folders", "write-tree")  # the index keeps their names for the next commit
         ask(repository, ["update-index", "-q", "--refresh"])
 
 
@@ -136,9 +138,9 @@ def clean_git_dir(repository: Repository, change: Callable[[bytes], bytes], rewr
 def prune(repository: Repository) -> None:
     """Take away every object that no ref, reflog, index or worktree reaches, for good."""
     # A reflog's ids that git no longer knows are the old commits' own: nothing leads back to them.
-    _run(repository, "forget worktrees", "worktree", "prune")
-    _run(repository, "pack the objects", "repack", "-a", "-d", "-q")
-    _run(repository, "remove old objects", "prune", "--expire=now")
+    run(repository, "forget worktrees", "worktree", "prune")
+    run(repository, "pack the objects", "repack", "-a", "-d", "-q")
+    run(repository, "remove old objects", "prune", "--expire=now")
     graphs = repository.common_dir / "objects/info"
     for path in (graphs / "commit-graph", *(graphs / "commit-graphs").glob("*")):
         path.unlink(missing_ok=True)
@@ -146,7 +148,7 @@ def prune(repository: Repository) -> None:
 
 def keep_blob(repository: Repository, data: bytes) -> str:
     """Store a file as an object that nothing reaches, and return its id."""
-    return _run(repository, "keep a note", "hash-object", "-w", "--stdin", stdin=data).decode().strip()
+    return run(repository, "keep a note", "hash-object", "-w", "--stdin", stdin=data).decode().strip()
 
 
 def read_blobs(repository: Repository, ids: list[str]) -> dict[str, bytes]:
@@ -164,7 +166,7 @@ def read_blobs(repository: Repository, ids: list[str]) -> dict[str, bytes]:
 def list_versions(repository: Repository, path: str) -> list[str]:
     """The ids of all that the file at `path`, as git knows it, has ever held."""
     args = ("log", "--all", "--reflog", "-m", "--format=", "--raw", "--no-abbrev", "--no-renames", "-z")
-    items = split_items(_run(repository, "read the history of a note", *args, "--", path))
+    items = split_items(run(repository, "read the history of a note", *args, "--", path))
     return sorted(
         {part for item in items if item.startswith(":") for part in item.split(" ")[2:4] if set(part) != {"0"}}
     )
@@ -187,11 +189,3 @@ def _overwrite(path: Path, data: bytes) -> None:
 
 def _config(repository: Repository, pattern: str) -> str:
     return ask(repository, ["config", "--get-regexp", pattern])[1].decode("utf-8", "replace")
-
-
-def _run(repository: Repository, doing: str, *args: str, stdin: str | bytes = b"") -> bytes:
-    given = stdin.encode("utf-8", "surrogateescape") if isinstance(stdin, str) else stdin
-    code, out, stderr = ask(repository, args, given)
-    if code:
-        raise explain(doing, stderr, repository.top)
-    return out

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quaid.errors import BadInputError
-from quaid.history.git_process import ask, explain, streaming
+from quaid.history.git_process import ask, explain, run, streaming
 from quaid.history.objects import GitObject, ObjectReader, iterate_objects, reading
 from quaid.history.repository import Repository
 
@@ -101,13 +101,10 @@ def _list_clashes(tree: GitObject, rules: Rules) -> list[tuple[bytes, list[str]]
 
 def list_reachable(repository: Repository) -> list[str]:
     """The commits that a ref, a reflog or a worktree reaches, parents first."""
-    heads = [
-        line.removeprefix("HEAD ")
-        for line in _ask(repository, "list worktrees", "worktree", "list", "--porcelain").splitlines()
-        if line.startswith("HEAD ") and set(line[5:]) != {"0"}
-    ]
+    listed = run(repository, "list worktrees", "worktree", "list", "--porcelain").decode("utf-8", "surrogateescape")
+    heads = [line[5:] for line in listed.splitlines() if line.startswith("HEAD ") and set(line[5:]) != {"0"}]
     args = ("rev-list", "--topo-order", "--reverse", "--all", "--reflog", "--ignore-missing", *heads)
-    return _ask(repository, "list commits", *args).split()
+    return run(repository, "list commits", *args).decode().split()
 
 
 def rewrite(
@@ -167,7 +164,8 @@ class _Importer:
         self._say(b"commit %s\nmark :%d\n" % (WORKING_REF.encode(), self._next_mark()))
         for name in (b"author ", b"committer ", b"encoding "):
             self._say(b"".join(change(line) + b"\n" for line in lines if line.startswith(name)))
-        self._say(_data(self._with_new_ids(change(message))))
+        # A revert names the commit it reverts: by its new id, as long as the old one was written.
+        self._say(_data(translate_ids(change(message), self.rewritten.commits)))
         for number, parent in enumerate(parents):
             self._say(b"%s %s\n" % (b"merge" if number else b"from", self._marks.get(parent, parent.encode())))
         self._say(b"M 040000 %s \n" % tree.encode())
@@ -182,14 +180,6 @@ class _Importer:
     def finish(self) -> None:
         self._say(b"done\n")
         self._process.stdin.flush()
-
-    def _with_new_ids(self, message: bytes) -> bytes:
-        """A revert names the commit it reverts: by its new id, as long as the old one was written."""
-        return _ID.sub(lambda found: self._find_new(found[0]), message)
-
-    def _find_new(self, said: bytes) -> bytes:
-        new = self.rewritten.commits.get(said.decode())
-        return said if new is None else new.encode()
 
     def _next_mark(self) -> int:
         self._mark += 1
@@ -278,7 +268,7 @@ def _parse_tree(tree: GitObject) -> Iterator[tuple[bytes, bytes, str]]:
 
 def _rewrite_tags(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
     """Make annotated tags again that name a new commit or hold the text."""
-    listed = _ask(repository, "list tags", "for-each-ref", "--format=%(objecttype) %(objectname)")
+    listed = run(repository, "list tags", "for-each-ref", "--format=%(objecttype) %(objectname)").decode()
     with reading(repository) as reader:
         for kind, tag in (line.split() for line in listed.splitlines()):
             if kind == "tag":
@@ -298,9 +288,7 @@ def _rewrite_tag(repository: Repository, reader: ObjectReader, tag: str, rules: 
     if new == target and text == rest:
         return tag
     made = b"object " + new.encode() + b"\n" + _TAG_SIGNATURE.sub(b"", text)
-    code, out, stderr = ask(repository, ["hash-object", "-t", "tag", "-w", "--stdin"], made)
-    if code:
-        raise explain("make a tag again", stderr, repository.top)
+    out = run(repository, "make a tag again", "hash-object", "-t", "tag", "-w", "--stdin", stdin=made)
     rewritten.commits[tag] = out.decode().strip()
     return rewritten.commits[tag]
 
@@ -321,10 +309,3 @@ def _quoted(path: bytes) -> bytes:
 
 def _data(data: bytes) -> bytes:
     return b"data %d\n" % len(data) + data + b"\n"
-
-
-def _ask(repository: Repository, doing: str, *args: str) -> str:
-    code, out, stderr = ask(repository, args)
-    if code:
-        raise explain(doing, stderr, repository.top)
-    return out.decode("utf-8", "surrogateescape")

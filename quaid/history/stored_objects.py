@@ -1,4 +1,4 @@
-"""What the objects of a repository take on the disk: no content is read, and nothing is fetched."""
+"""The objects of a repository: what they take on the disk and who brought them. No content is read or fetched."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from quaid.history.git_output import SUBMODULE, parse_tree
-from quaid.history.git_process import ask, explain, streaming
+from quaid.history.git_output import SUBMODULE, parse_raw, parse_tree, split_log
+from quaid.history.git_process import ask, run, streaming
 from quaid.history.repository import Repository
 
 
@@ -50,9 +50,7 @@ def count_files(repository: Repository) -> ObjectFiles:
     Raises:
         GitError: git refused.
     """
-    code, out, stderr = ask(repository, ("count-objects", "-v"))
-    if code:
-        raise explain("count the objects", stderr, repository.top)
+    out = run(repository, "count the objects", "count-objects", "-v")
     said = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
     of = {name: int(said[name]) for name in ("count", "prune-packable", "size", "packs", "in-pack", "size-pack")}
     loose = of["count"] - of["prune-packable"]
@@ -67,9 +65,7 @@ def list_today(repository: Repository) -> list[tuple[str, str]]:
     """
     if ask(repository, ("rev-parse", "--verify", "--quiet", "HEAD"))[0]:
         return []
-    code, out, stderr = ask(repository, ("ls-tree", "-r", "-z", "--full-tree", "HEAD"))
-    if code:
-        raise explain("list the files of today", stderr, repository.top)
+    out = run(repository, "list the files of today", "ls-tree", "-r", "-z", "--full-tree", "HEAD")
     return [(path, version.blob) for path, version in parse_tree(out) if version.mode != SUBMODULE]
 
 
@@ -84,6 +80,25 @@ def iterate_stored(repository: Repository) -> Iterator[StoredObject]:
         for line in process.stdout:
             name, kind, size, disk_size = line.decode().split()
             yield StoredObject(name, kind, int(size), int(disk_size))
+
+
+def find_first_commits(repository: Repository, blobs: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Blob -> (commit, path) of the oldest commit that a ref or a reflog reaches and that brought it; those that were
+    never committed are left out.
+
+    Raises:
+        GitError: git refused.
+    """
+    if not blobs:
+        return {}
+    args = ("log", "--all", "--reflog", "--reverse", "-m", "--root", "--raw", "--no-abbrev", "--no-renames", "-z")
+    found: dict[str, tuple[str, str]] = {}
+    for (commit,), changes in split_log(run(repository, "read the history", *args, "--format=/%x00%H%x00"), 1):
+        raw = "\0".join(changes).encode("utf-8", "surrogateescape")
+        for path, _, after in parse_raw(raw.strip(b"\0\n") + b"\0") if raw.strip(b"\0\n") else ():
+            if after is not None and after.blob in blobs:
+                found.setdefault(after.blob, (commit, path))
+    return found
 
 
 def find_paths(

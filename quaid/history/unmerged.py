@@ -8,7 +8,7 @@ from typing import NamedTuple
 from quaid.errors import GitError
 from quaid.history import repository as repositories
 from quaid.history.git_output import split_items
-from quaid.history.git_process import ask, explain
+from quaid.history.git_process import run
 from quaid.model import Kind
 from quaid.vault import files, frontmatter
 from quaid.vault.layout import Layout
@@ -119,7 +119,4 @@ def _run(root: Path, doing: str, *args: str) -> bytes:
     repository = repositories.find_repository(root)
     if repository is None:
         raise GitError(doing, f"{root} is in no repository. Make one there with: git init")
-    code, out, stderr = ask(repository, args)
-    if code:
-        raise explain(doing, stderr, repository.top)
-    return out
+    return run(repository, doing, *args)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.history import next_commit
-from quaid.history.first_commits import find_first_commits
 from quaid.history.objects import ObjectReader, iterate_objects
 from quaid.history.repository import find_repository
+from quaid.history.stored_objects import find_first_commits
 from quaid.redaction import LocatedSecret, admit, locate
 from quaid.vault.files import is_binary
 
