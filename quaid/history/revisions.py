@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 
 from quaid.errors import GitError, RevisionError
 from quaid.history import filters
 from quaid.history.git_output import SUBMODULE, Version, parse_raw, parse_tree, split_items
+from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
 from quaid.model import NOTE_ENDINGS
@@ -182,6 +184,20 @@ class Revisions:
         if code:
             raise no_vault_yet(wanted)
         return out.decode().strip()
+
+
+def open_revisions(git_dir: Path) -> Revisions:
+    """Return the revisions of the bare repository at `git_dir`; nothing that it configures is run."""
+
+    def run(
+        doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
+    ) -> tuple[int, bytes]:
+        assert index is None, "there is nothing to stage in a bare repository"
+        environment = {name: value for name, value in quiet_environment(git_dir).items() if name != "GIT_WORK_TREE"}
+        call = GitCall(doing, [*QUIET, *args], stdin, {**environment, "GIT_DIR": str(git_dir)}, accept)
+        return run_once(call, git_dir)
+
+    return Revisions(run, Repository(git_dir, git_dir, git_dir, ""))
 
 
 def resolve(run: RunGit, revision: str) -> str | None:

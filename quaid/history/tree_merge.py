@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import GitError
+from quaid.history.authorship import choose_identity
 from quaid.history.git_output import Version, join_items, parse_raw, parse_tree
 from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
-from quaid.history.identity import choose_identity
 from quaid.history.messages import render
 from quaid.history.note_history import read_blobs
 from quaid.history.repository import Repository

@@ -14,6 +14,7 @@ from quaid.errors import GitError, LockedError
 from quaid.history import checkout, filters, full_commit, index_lock, plain_commit, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.adoption import includes
+from quaid.history.authorship import choose_identity, find_owner
 from quaid.history.branches import Branches
 from quaid.history.git_output import parse_tree, split_items
 from quaid.history.git_process import (
@@ -25,7 +26,6 @@ from quaid.history.git_process import (
     quiet_environment,
     run_once,
 )
-from quaid.history.identity import choose_identity, find_owner
 from quaid.history.index_lock import IndexLock
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
 from quaid.history.messages import grep_trailer as grep_option

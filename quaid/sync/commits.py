@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from quaid.history.bare import open_revisions
+from quaid.history.revisions import open_revisions
 from quaid.index import contents, documents
 from quaid.index.documents import KnownFile
 from quaid.settings import Settings
