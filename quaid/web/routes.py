@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.web.answer import Context, Form, Shown
 from quaid.web.pages.ask import show_ask
-from quaid.web.pages.change import show_change
+from quaid.web.pages.change import show_change, undo
 from quaid.web.pages.editing import read_version, save_edit, show_edit
 from quaid.web.pages.graph import make_graph, show_graph
 from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_fading, show_health
@@ -25,7 +25,6 @@ from quaid.web.pages.projects import (
 )
 from quaid.web.pages.review import answer_question, carry_out_answers, count_open, show_review
 from quaid.web.pages.timeline import show_session, show_timeline
-from quaid.web.pages.undo import undo
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -15,8 +15,8 @@ from web.conftest import KEYS, PORT
 from quaid.janitor.runner import RunOptions
 from quaid.web.answer import go_to, own_address
 from quaid.web.app import make_app
+from quaid.web.pages.editing import read_from_form, show_in_form
 from quaid.web.routes import ACTIONS, MESSAGES
-from quaid.web.textarea import read_from_form, show_in_form
 
 HERE = f"http://127.0.0.1:{PORT}"
 MILK = "---\r\nid: 01milk # mine\r\ntype: fact\nstatus: active\r\n\r\n---\r\nMaya takes soy milk\r\n\r\nin her coffee"

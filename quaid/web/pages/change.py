@@ -1,4 +1,4 @@
-"""A change: one commit in words, what it did to each file, and what an undo would do."""
+"""A change: one commit in words, what it did to each file, and its undo, foretold or done."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from quaid.errors import QuaidError
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import RUN, TASK, asks
 from quaid.timeline.wording import NIGHT
+from quaid.web.answer import Form, go_to, own_address
 from quaid.web.rendering import render_reason
 from quaid.web.word_diff import Piece, diff_versions
 
@@ -98,3 +99,18 @@ def plan_undo(memory: Memory, reference: str) -> UndoPlan:
         return UndoPlan(memory.timeline.undo(reference, anybodys=True, dry_run=True))
     except QuaidError as error:
         return UndoPlan(None, str(error))
+
+
+def undo(memory: Memory, form: Form, _: Request) -> str:
+    """Take back the commit or night that the form names, but for what was changed since; return the way back, or to the
+    commit that did it.
+
+    Raises:
+        BadInputError: there is no such commit, or nothing of it can be taken back.
+    """
+    reference = form.get("commit", "")
+    done = memory.timeline.undo(reference, anybodys=True)
+    said = "nothing_undone" if done.commit is None else "undone_partly" if done.kept else "undone"
+    if back := own_address(form.get("back", "")):
+        return go_to(back, said, done.commit)
+    return go_to(f"/change/{done.commit or done.commits[0].id}", said)

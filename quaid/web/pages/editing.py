@@ -12,11 +12,11 @@ from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, Qua
 from quaid.history.merge import revert_change
 from quaid.redaction import admit
 from quaid.text.invisible import escaped, list_unseen
+from quaid.text.line_ends import restore_lines
 from quaid.vault import files, notes
 from quaid.vault.layout import Layout
 from quaid.web.answer import Form, Shown
 from quaid.web.pages.memory_actions import go_to_note
-from quaid.web.textarea import read_from_form, show_in_form
 from quaid.web.word_diff import diff_words
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ MAX_EDITED = 512 * 1024
 """Bytes of a note that is edited on a page: a form holds it twice, each character in up to three bytes."""
 MAX_LINES_NAMED = 5
 """Of those with a character that nobody sees."""
+_BOM = "\ufeff"
 
 
 class NotEditableHereError(BadInputError):
@@ -73,6 +74,25 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
         filled = _fill(request, reference, before, show_in_form(after))
         return Shown("edit.html", {**filled, "problem": str(error).partition("\n")[0]})
     return go_to_note(written, written.id, "edited")
+
+
+def show_in_form(data: bytes) -> str:
+    """Return the text of a note for a form.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    return data.decode("utf-8").removeprefix(_BOM)
+
+
+def read_from_form(before: bytes, sent: str) -> bytes:
+    """Return the note that was `before` in a form and came back as `sent`: its mark, its bytes where the text is the
+    same, and line by line its own ends. A browser ends every line of a form with CRLF, replaces NUL, and shows a byte
+    order mark nowhere.
+    """
+    mark = _BOM if before.startswith(_BOM.encode()) else ""
+    restored = restore_lines(show_in_form(before), sent, lambda line: line.replace("\0", "\ufffd"))
+    return f"{mark}{restored}".encode()
 
 
 def _tell_loss(memory: Memory, path: str, before: bytes, after: bytes) -> str:
