@@ -30,7 +30,23 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class JsonJudgement:
+    """A judgement that is kept as JSON."""
+
+    def render(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def parse(cls, kept: str) -> Self | None:
+        """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
+        try:
+            return cls(**json.loads(kept))
+        except (ValueError, TypeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement(JsonJudgement):
     """A model's judgement of two facts.
 
     `says` is the judgement in one word. `keep` is what becomes of the two: `a`, `b`, `merge` or `both`; `text` is the
@@ -49,34 +65,8 @@ class Judgement:
     prompt: str | None = None
 
     def render(self) -> str:
-        """The judgement, and behind it what is not empty as JSON: `parse_judgement` reads it."""
-        rest = without_empty({**asdict(self), "says": ""})
-        return f"{self.says} {json.dumps(rest, ensure_ascii=False)}" if self.keep else self.says
-
-
-def parse_judgement(kept: str) -> Judgement | None:
-    """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
-    says, _, told = kept.partition(" ")
-    try:
-        return Judgement(says, **json.loads(told)) if told else Judgement(says)
-    except (ValueError, TypeError):
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class JsonJudgement:
-    """A judgement that is kept as JSON."""
-
-    def render(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def parse(cls, kept: str) -> Self | None:
-        """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
-        try:
-            return cls(**json.loads(kept))
-        except (ValueError, TypeError):
-            return None
+        """What is not empty as JSON, which `parse` reads: most judgements come to one word."""
+        return json.dumps(without_empty(asdict(self)) if self.keep else {"says": self.says}, ensure_ascii=False)
 
 
 def known_judgements(context: TaskContext, keys: Collection[str], parse: Callable[[str], T | None]) -> dict[str, T]:
@@ -93,7 +83,7 @@ def judge(
     after it was sent back counts as `unclear`.
     """
     keys = {pair.key(prompt): pair for pair in pairs}
-    known = known_judgements(context, list(keys), parse_judgement)
+    known = known_judgements(context, list(keys), Judgement.parse)
     yield from ((keys[key], judgement) for key, judgement in known.items())
     new = [key for key in keys if key not in known][:most]
     for judgements in judge_all(

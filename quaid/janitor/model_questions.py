@@ -72,7 +72,8 @@ def judge_all(
         prompt, asked = models.prompt(name), models.describe()
         model = asked.deep if prompt.tier == "deep" else asked.fast
         marks = {key: evidence_key(SET_ASIDE, model, prompt.label, key) for key in items}
-        failed = _list_failed(context, marks)
+        known = context.judgements.known(list(marks.values()))  # what an earlier run has set aside, each with why
+        failed = {key: known[mark] for key, mark in marks.items() if mark in known}
         left = [key for key in items if key not in failed]
         waiting = deque(
             batches(
@@ -114,12 +115,6 @@ def judge_all(
         for key, problem in failed.items()
     ]
     context.report.failed |= {name: str(trouble)} if trouble is not None else {}
-
-
-def _list_failed(context: TaskContext, marks: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys that an earlier run has set aside under their marks, each with why."""
-    known = context.judgements.known(list(marks.values()))
-    return {key: known[mark] for key, mark in marks.items() if mark in known}
 
 
 def _split(batch: list[str], tried: set[str]) -> list[list[str]]:

@@ -103,10 +103,14 @@ class PairFinder:
 
     @cached_property
     def _all_opposed(self) -> list[Pair]:
+        """The pairs that give one subject two objects of a relation that has one at a time."""
         found: list[Pair] = []
-        for _, group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
-            facts = list(group)
-            found += (Pair.of(*both, 0.0, is_opposed=True) for both in self._opposed(facts, facts))
+        for (owner, _), group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
+            by_document = {fact.doc_id: fact for fact in group}
+            scope = Scope().narrowed("d.superseded_by IS NULL AND d.owner = :owner", owner=owner)
+            opposed = contradictions.list_opposed(self._index, by_document, scope)
+            pairs = (both for both in sorted(opposed) if by_document.keys() >= {*both})
+            found += (Pair.of(by_document[one], by_document[other], 0.0, is_opposed=True) for one, other in pairs)
         return [pair for pair in found if pair.is_at_one_time]
 
     @cached_property
@@ -124,14 +128,13 @@ class PairFinder:
     def pairs(self, new: Collection[LivingFact]) -> list[Pair]:
         """Pairs of a fact of `new` with any other, each once, the most alike first."""
         wanted = {fact.id for fact in new}
-        found: dict[frozenset[str], Pair] = {}
+        opposed = {frozenset((pair.a.id, pair.b.id)): pair for pair in self._all_opposed}
+        found = {ids: pair for ids, pair in opposed.items() if not wanted.isdisjoint(ids)}
         for _, group in groupby(sorted(self.facts, key=_owner_and_project), key=_owner_and_project):
             facts = list(group)
             fresh = [fact for fact in facts if fact.id in wanted]
             if not fresh or len(facts) == 1:
                 continue
-            opposed = {frozenset((one.id, other.id)): (one, other) for one, other in self._opposed(fresh, facts)}
-            found |= {ids: Pair.of(*both, 0.0, is_opposed=True) for ids, both in opposed.items()}
             for one, other, likeness in self._look_alikes(fresh, facts):
                 ids = frozenset((one.id, other.id))
                 found[ids] = Pair.of(one, other, round(likeness, 4), is_opposed=ids in opposed)
@@ -182,17 +185,6 @@ class PairFinder:
             for chunk_id, score in found.items():
                 if own > 0 and score >= MIN_SHARED * own:
                     yield fact, by_chunk[chunk_id], min(1.0, score / own)
-
-    def _opposed(
-        self, fresh: Sequence[LivingFact], facts: Sequence[LivingFact]
-    ) -> Iterator[tuple[LivingFact, LivingFact]]:
-        """Facts that give one subject two objects of a relation that has one at a time."""
-        by_document = {fact.doc_id: fact for fact in facts}
-        new = {fact.doc_id for fact in fresh}
-        owner = Scope().narrowed("d.superseded_by IS NULL AND d.owner = :owner", owner=facts[0].owner)
-        for one, other in sorted(contradictions.list_opposed(self._index, new, owner)):
-            if one in by_document and other in by_document:
-                yield by_document[one], by_document[other]
 
 
 def _owner_and_project(fact: LivingFact) -> tuple[str, str]:

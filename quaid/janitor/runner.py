@@ -74,11 +74,6 @@ class RunOptions:
     """Tidy here though another machine holds the lease."""
     only_answers: bool = False
 
-    @classmethod
-    def for_answers(cls) -> RunOptions:
-        """The options of a run that carries out what the owner has answered, and nothing else."""
-        return cls(tasks=("resolve",), only_answers=True)
-
 
 @dataclass(frozen=True, slots=True)
 class RunDependencies:

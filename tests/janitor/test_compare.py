@@ -9,7 +9,7 @@ from janitor_context import Known, carry_out, context_of
 from janitor_facts import DIFFERENT, body_of, head_of, judging, keep, pairs_in, saying, write_fact
 from vaults import assert_verified
 
-from quaid.janitor.judgements import Judgement, parse_judgement
+from quaid.janitor.judgements import Judgement
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import compare
 
@@ -316,9 +316,9 @@ def test_a_broken_head_is_left_alone(vault):
     "judgement", [Judgement("different"), Judgement("same", "merge", "All of it.", "Why not", model="m")]
 )
 def test_a_judgement_is_read_as_it_was_kept(judgement):
-    assert parse_judgement(judgement.render()) == judgement
+    assert Judgement.parse(judgement.render()) == judgement
 
 
 def test_a_judgement_that_cannot_be_read_is_none():
-    assert parse_judgement('duplicate {"nonsense": 1}') is None
-    assert parse_judgement("duplicate {") is None
+    assert Judgement.parse('{"says": "same", "nonsense": 1}') is None
+    assert Judgement.parse("same {") is None

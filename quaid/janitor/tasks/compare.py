@@ -58,10 +58,6 @@ class MergeGroups:
         """The claims of several facts, in the order of the facts."""
         return list({claim.fact.id: claim for claim in self._claims.values() if len(claim.members) > 1}.values())
 
-    def has_merged(self, pair: Pair) -> bool:
-        """Return whether one of the two has become part of a claim of several facts."""
-        return any(len(self.of(fact).members) > 1 for fact in (pair.a, pair.b))
-
     def between(self, pairs: Iterable[Pair]) -> list[Pair]:
         """`pairs` as pairs of the claims that their facts belong to by now, each once; what is one is left out."""
         found = [
@@ -88,9 +84,7 @@ class MergeGroups:
     def merge_equal(self) -> None:
         """One claim of all that have the same words, the same owner and project, and hold in the same time."""
         for _, group in groupby(sorted(self._facts, key=_words), key=_words):
-            facts = list(group)
-            claim = join_equal(facts) if len(facts) > 1 else None
-            if claim is not None:
+            if (claim := join_equal(list(group))) is not None:
                 self.put(claim)
 
 
@@ -98,11 +92,6 @@ def may_be_same(pair: Pair) -> bool:
     """Return whether the two can become one: nothing that is certain sets them apart, and one of them may change."""
     is_fixed = pair.a.is_protected and pair.b.is_protected
     return not is_fixed and difference(pair.a.text, pair.b.text) is None
-
-
-def may_conflict(pair: Pair) -> bool:
-    """Return whether a model is to be asked if both can be true: they are about the same."""
-    return pair.is_opposed or not is_about_others(pair.a.text, pair.b.text)
 
 
 def problem(pair: Pair, judgement: Judgement) -> str | None:
@@ -149,13 +138,18 @@ def _compare(context: TaskContext, found: PairFinder, claims: MergeGroups) -> No
 
 def _is_worth_asking(pair: Pair) -> bool:
     is_equal = pair.a.text_hash == pair.b.text_hash
-    return pair.is_at_one_time and (may_be_same(pair) or (may_conflict(pair) and not is_equal))
+    is_about_same = pair.is_opposed or not is_about_others(pair.a.text, pair.b.text)
+    return pair.is_at_one_time and (may_be_same(pair) or (is_about_same and not is_equal))
 
 
 def _carry_over(context: TaskContext, claims: MergeGroups, conflicts: Mapping[Pair, Judgement]) -> None:
     """Keep what was said of a fact for the claim that it has become: what contradicts the one contradicts the other."""
-    merged = ((pair, judgement) for pair, judgement in conflicts.items() if claims.has_merged(pair))
-    became = ((found, judgement) for pair, judgement in merged for found in claims.between([pair]))
+    became = (
+        (found, judgement)
+        for pair, judgement in conflicts.items()
+        if any(len(claims.of(fact).members) > 1 for fact in (pair.a, pair.b))
+        for found in claims.between([pair])
+    )
     context.judgements.add(TASK, {pair.key(TASK): judgement.render() for pair, judgement in became})
 
 

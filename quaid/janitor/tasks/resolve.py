@@ -18,7 +18,7 @@ from quaid.janitor import fact_edits
 from quaid.janitor.decision import CONFLICT, Decision
 from quaid.janitor.evidence import days_compared, mark_compared
 from quaid.janitor.fact_merge import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
-from quaid.janitor.judgements import Judgement, judge, known_judgements, merged_text_problem, parse_judgement
+from quaid.janitor.judgements import Judgement, judge, known_judgements, merged_text_problem
 from quaid.janitor.model_text import clean_reason, quote, show_change
 from quaid.janitor.pairs import Pair, PairFinder, find_asked_pair
 from quaid.janitor.questions import Question
@@ -69,7 +69,7 @@ def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterato
     new = [fact for fact in found.not_compared(TASK) if fact.id in compared]
     near = found.pairs(new)
     vetoed = {veto.key for veto in context.vetoes}
-    known = known_judgements(context, [pair.key(compare.TASK) for pair in near], parse_judgement)
+    known = known_judgements(context, [pair.key(compare.TASK) for pair in near], Judgement.parse)
     conflicts = [
         pair
         for pair in near

@@ -26,7 +26,6 @@ from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, name_key
-from quaid.settings import Settings
 from quaid.vault import headings, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
@@ -116,20 +115,15 @@ def list_waiting(context: TaskContext) -> list[PendingFact]:
     return [fact for _, fact in sorted(waiting, key=lambda item: item[0])]
 
 
-def approved_status(settings: Settings) -> str:
-    """Return the status of a fact that is good as it is. A note changes once a night: where nobody is asked about it,
-    the fact is active at once, and the run takes that back should a later task of the memory fail.
-    """
-    return "active" if settings.janitor.policies.graduate == "auto" else "approved"
-
-
 def _read(context: TaskContext, document: Document, turns: tuple[Candidate, ...]) -> PendingFact | None:
     """None for a note that cannot be edited safely."""
     data = context.read(document.path)
     if data is None:
         return None
+    # A note changes once a night: where nobody is asked about it, a fact that is good as it is becomes active at once.
+    status = "active" if context.settings.janitor.policies.graduate == "auto" else "approved"
     try:
-        approval = fact_edits.set_status(document.path, data, approved_status(context.settings))
+        approval = fact_edits.set_status(document.path, data, status)
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
     text = data.decode("utf-8")

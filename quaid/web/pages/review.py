@@ -176,7 +176,7 @@ def carry_out_answers(memory: Memory, _: Mapping[str, str], __: Request) -> str:
     Raises:
         LockedError, JanitorStoppedError, LeaseHeldError: nothing was done.
     """
-    report = memory.janitor.run(RunOptions.for_answers())
+    report = memory.janitor.run(RunOptions(tasks=("resolve",), only_answers=True))
     return go_to(f"/nights/{report.run}", "carried_out" if report.commit else "nothing_to_carry_out")
 
 
