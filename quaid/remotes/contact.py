@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +30,6 @@ class Contact:
     problem: str = ""
     reminder: str = ""
     """How far apart the two were then, where the owner wants to be told; else empty."""
-
-    def reached_at(self, now: datetime, reminder: str = "") -> Contact:
-        """Return it after the remote has answered."""
-        return Contact(_stamp(now), _stamp(now), reminder=reminder)
-
-    def offline_at(self, now: datetime) -> Contact:
-        """Return it after the remote has not answered."""
-        return replace(self, asked=_stamp(now), offline_since=self.offline_since or _stamp(now))
-
-    def failed_at(self, now: datetime, problem: str) -> Contact:
-        """Return it after an exchange that only its owner can bring on."""
-        return replace(self, asked=_stamp(now), offline_since="", problem=problem)
 
 
 def read_contact(root: Path, name: str) -> Contact:
@@ -96,7 +83,3 @@ def _write(root: Path, told: dict[str, Any]) -> None:
         write_private(state_folder(root) / _FILE, json.dumps(told))
     except OSError:
         return
-
-
-def _stamp(now: datetime) -> str:
-    return now.isoformat(timespec="seconds")

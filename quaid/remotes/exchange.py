@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import SystemRandom
@@ -18,7 +18,7 @@ from quaid.history.vault_history import History
 from quaid.local.locks import try_lock
 from quaid.remotes import lease as leases
 from quaid.remotes import pulling, trusted
-from quaid.remotes.contact import device, read_contact, write_contact
+from quaid.remotes.contact import Contact, device, read_contact, write_contact
 from quaid.remotes.incoming import Allowance
 from quaid.remotes.pulling import Pulled, Source
 from quaid.settings import Settings
@@ -265,7 +265,7 @@ class Exchange:
                 raise leases.LeaseHeldError(theirs)
             own = remotes.read_lease(leases.JANITOR)
             after = known or own
-            said = leases.render_lease(leases.next_lease(mine, now))
+            said = leases.render_lease(mine, now)
             made = remotes.write_lease(said, after[0] if after else None)
             remotes.keep_lease(leases.JANITOR, made)
             if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made) is Pushed.DONE:
@@ -304,18 +304,18 @@ class Exchange:
     @contextmanager
     def _recording(self, name: str) -> Iterator[None]:
         """Remember how the call ends."""
-        contact, now = read_contact(self._root, name), datetime.now(UTC)
+        contact, now = read_contact(self._root, name), datetime.now(UTC).isoformat(timespec="seconds")
         try:
             yield
         except RemoteUnreachableError:
-            write_contact(self._root, name, contact.offline_at(now))
+            write_contact(self._root, name, replace(contact, asked=now, offline_since=contact.offline_since or now))
             raise
         except LockedError:  # somebody is at work: the next call
             raise
         except QuaidError as error:
-            write_contact(self._root, name, contact.failed_at(now, str(error)))
+            write_contact(self._root, name, replace(contact, asked=now, offline_since="", problem=str(error)))
             raise
-        write_contact(self._root, name, contact.reached_at(now, self._remind(name)))
+        write_contact(self._root, name, Contact(now, now, reminder=self._remind(name)))
 
     def _remind(self, name: str) -> str:
         """How far apart a remote and the vault are, for an owner who wants to be asked; empty where they are not."""

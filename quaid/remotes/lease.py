@@ -38,10 +38,6 @@ class Lease:
     name: str
     until: datetime
 
-    def is_valid(self, now: datetime) -> bool:
-        """Return whether it still counts. One that claims to last longer than any is given is not believed."""
-        return now < self.until <= now + 2 * LASTS
-
 
 def parse_lease(said: str) -> Lease | None:
     """Return the lease that a commit's message tells; None if it is none."""
@@ -54,16 +50,14 @@ def parse_lease(said: str) -> Lease | None:
         return None
 
 
-def render_lease(lease: Lease) -> str:
-    """Return a lease as the message of its commit."""
-    return json.dumps({"holder": lease.holder, "name": lease.name, "until": lease.until.isoformat()})
+def render_lease(device: tuple[str, str], now: datetime) -> str:
+    """Return the lease of this clone from `now` on, as the message of its commit."""
+    until = (now + LASTS).astimezone(UTC).replace(microsecond=0)
+    return json.dumps({"holder": device[0], "name": device[1], "until": until.isoformat()})
 
 
-def next_lease(device: tuple[str, str], now: datetime) -> Lease:
-    """Return the lease of this clone from `now` on."""
-    return Lease(*device, (now + LASTS).astimezone(UTC).replace(microsecond=0))
-
-
-def stands_in_the_way(lease: Lease | None, device: tuple[str, str], now: datetime) -> bool:
-    """Return whether another clone holds a lease that counts."""
-    return lease is not None and lease.holder != device[0] and lease.is_valid(now)
+def stands_in_the_way(lease: Lease, device: tuple[str, str], now: datetime) -> bool:
+    """Return whether another clone holds a lease that counts. One that claims to last longer than any is given does
+    not.
+    """
+    return lease.holder != device[0] and now < lease.until <= now + 2 * LASTS
