@@ -16,8 +16,7 @@ from pathlib import Path
 from quaid.docs.registry import Project
 from quaid.docs.source_roots import SourceRoot, check_roots, next_step
 from quaid.errors import BadInputError, GitError, GitMissingError
-from quaid.history.source_repository import SourceRepository
-from quaid.history.vault_history import History
+from quaid.history.source_repository import SourceRepository, open_repository
 from quaid.model import Kind
 from quaid.redaction import admit
 from quaid.vault import files, frontmatter, headings, layout, markdown, notes
@@ -318,7 +317,7 @@ class _Lister:
 def _list_files(root: Path) -> Iterator[str]:
     """The files below a source root, relative to it: as git knows them where it can read their repository."""
     try:
-        found = History.open_source(root)
+        found = open_repository(root)
         if found is not None:
             yield from found.present(root)
             return
@@ -343,7 +342,7 @@ def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
     renamed.
     """
     try:
-        found = History.open_source(folder)
+        found = open_repository(folder)
         if found is None:
             return {}
         base = found.inside(folder)

@@ -27,8 +27,7 @@ from quaid.docs.registry import Project, State
 from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.repository import find_twin
-from quaid.history.source_repository import MAX_COMMITS
-from quaid.history.vault_history import History
+from quaid.history.source_repository import MAX_COMMITS, open_repository
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, notes, transaction
 
@@ -147,7 +146,7 @@ class Documentation:
         if found is None:
             return None
         project, rel_path = found
-        repository = History.open_source(path.parent)
+        repository = open_repository(path.parent)
         inside = repository.inside(path) if repository is not None else rel_path
         about = [
             freshness.doc
@@ -292,10 +291,6 @@ class Documentation:
 
         return apply_kept(self._check().kept(), self._judgements())
 
-    def known_stale(self) -> list[str]:
-        """The documents that were stale at the last check, whatever has happened since."""
-        return sorted(freshness.doc for freshness in self.known() if freshness.is_stale)
-
     def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
         """Return `found` as the fast model judges what the filter let through, and why it was not asked, if it failed.
 
@@ -390,7 +385,7 @@ class Documentation:
         from quaid.docs.file_history import changes_of, commit_of
 
         doc = self.doc(reference, project)
-        found = History.open_source(doc.file.parent)
+        found = open_repository(doc.file.parent)
         if found is None:
             return doc, []
         commits = [commit for commit, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]

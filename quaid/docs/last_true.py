@@ -16,8 +16,7 @@ from quaid.docs.freshness import SourceFinding
 from quaid.docs.source_trees import SourceTree, SourceTrees
 from quaid.docs.sources import References
 from quaid.errors import GitError
-from quaid.history.source_repository import MAX_COMMITS, LoggedCommit
-from quaid.history.vault_history import History
+from quaid.history.source_repository import MAX_COMMITS, LoggedCommit, open_repository
 from quaid.vault import files, notes
 
 MAX_DOC_BYTES = 2_000_000
@@ -125,7 +124,7 @@ def find_last_true(root: Path, checked: Sequence[CheckedDoc]) -> None:
 
 
 def _find_times_in_vault(root: Path, checked: Sequence[CheckedDoc]) -> None:
-    found = History.open_source(root)
+    found = open_repository(root)
     times: list[float | None] = [None] * len(checked)
     if found is not None:
         tree = SourceTree(found)

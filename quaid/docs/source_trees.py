@@ -16,8 +16,7 @@ from quaid.docs.registry import Project
 from quaid.docs.sources import FileList, References
 from quaid.errors import GitError
 from quaid.history.repository import find_repository
-from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, SourceRepository
-from quaid.history.vault_history import History
+from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, SourceRepository, open_repository
 from quaid.vault import files
 
 
@@ -125,7 +124,7 @@ class SourceTrees:
     def open(self, folder: Path) -> SourceTree | None:
         """The repository around a folder; None if there is no repository or no folder."""
         if folder not in self._trees:
-            found = History.open_source(folder) if folder.is_dir() else None
+            found = open_repository(folder) if folder.is_dir() else None
             same = next((t for t in self._trees.values() if t and found and t.top == found.top), None)
             self._trees[folder] = same or (SourceTree(found) if found else None)
         return self._trees[folder]

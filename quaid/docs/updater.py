@@ -20,7 +20,7 @@ from quaid.errors import ModelError, NoteBrokenError, NoteChangedError, Proposal
 from quaid.history import proposal
 from quaid.history.messages import render
 from quaid.history.proposal import Proposed
-from quaid.history.vault_history import History
+from quaid.history.source_repository import open_repository
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Message, PlannedCall, SourceEdit
 from quaid.redaction import admit
@@ -170,7 +170,7 @@ def propose_branch(edit: SourceEdit) -> Proposed:
     """
     file = Path(edit.folder, edit.path)
     folder = file.parent.resolve()
-    found = History.open_source(folder) if folder.is_dir() else None
+    found = open_repository(folder) if folder.is_dir() else None
     if found is None:
         raise ProposalError(edit.folder, "there is no repository any more", "Say where it is now in source_roots")
     path = (folder / file.name).relative_to(found.top.resolve()).as_posix()
@@ -185,6 +185,6 @@ def render_patch(wanted: ProposedUpdate) -> str:
     """Return the update as a patch that `git apply` takes, in the repository or in the vault."""
     assert isinstance(wanted.update, DocUpdate)
     doc = wanted.stale.doc
-    found = History.open_source(doc.file.parent) if not doc.is_in_vault else None
+    found = open_repository(doc.file.parent) if not doc.is_in_vault else None
     path = found.inside(doc.file) if found is not None else doc.rel_path
     return changes.render_patch({path: (wanted.stale.data, wanted.update.after.encode("utf-8", "surrogateescape"))})

@@ -34,7 +34,6 @@ from quaid.history.plain_commit import PlainPlan
 from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
-from quaid.history.source_repository import SourceRepository, open_repository
 from quaid.history.staging import Stage, finish_commit, follow_commit, is_refused_by_guard
 from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
@@ -68,11 +67,6 @@ class History:
     def find_checkout(path: Path, data: bytes) -> checkout.Checkout | None:
         """Return the checkout that any file, holding `data`, lies in; None when it is in no repository."""
         return checkout.find_checkout(path, data)
-
-    @staticmethod
-    def open_source(folder: Path) -> SourceRepository | None:
-        """The repository around any folder, to read its history; None where there is none."""
-        return open_repository(folder)
 
     def create_repository(self) -> None:
         """Make the vault a repository with the branch main, unless one encloses it already.

@@ -191,7 +191,7 @@ def _background_attention(memory: Memory) -> list[Attention]:
         paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
         found.append(Attention(what, queue.next_step(state), paths))
     found += list_set_aside(memory)
-    if stale := tuple(memory.documentation.known_stale()):
+    if stale := tuple(sorted(each.doc for each in memory.documentation.known() if each.is_stale)):
         what = f"{_count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
         found.append(Attention(what, "quaid docs check", stale))
     return found

@@ -20,6 +20,7 @@ from quaid.index.scope import EVERYTHING
 from quaid.janitor.tasks.decay import FLOOR, FadedFact, list_fading
 from quaid.recall.contradictions import compare_times, list_opposed
 from quaid.recall.records import RecallRecords
+from quaid.report.stats import list_gaps
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -215,26 +216,13 @@ def _tell_pair(index: IndexConnection, one: Document, other: Document) -> Contra
 # -- gaps -------------------------------------------------------------------------------------------------------------
 
 
-def list_gaps(memory: Memory) -> tuple[list[Gap], int]:
-    """Return the newest questions that found nothing, with their words where the gaps or the log of recalls have them,
-    and how many there are in all.
-
-    Raises:
-        LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
-    """
-    with RecallRecords(memory.root, memory.settings) as records:
-        gaps, total = records.gaps(MAX_GAPS)
-        words = records.list_unanswered()
-    return [gap._replace(text=gap.text or words.get(gap.key)) for gap in gaps], total
-
-
 def find_gap(memory: Memory, key: str) -> Gap:
-    """Return one gap. Raises as `list_gaps`.
+    """Return one gap. Raises as `stats.list_gaps`.
 
     Raises:
         BadInputError: the question is not among those that are listed.
     """
-    for gap in list_gaps(memory)[0]:
+    for gap in list_gaps(memory, MAX_GAPS)[0]:
         if gap.key == key:
             return gap
     raise BadInputError("This question is not open any more: it was answered, or left out, meanwhile.")
@@ -255,7 +243,7 @@ def answer_gap(memory: Memory, gap: Gap, answer: str) -> Answered:
 
 
 def close_gap(memory: Memory, key: str) -> None:
-    """Leave a question out of the gaps; asked again in vain, it comes back. Raises as `list_gaps`."""
+    """Leave a question out of the gaps; asked again in vain, it comes back. Raises as `stats.list_gaps`."""
     with RecallRecords(memory.root, memory.settings) as records:
         records.close_gap(key)
 

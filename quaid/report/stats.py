@@ -145,11 +145,18 @@ def recall_stats_of(memory: Memory) -> RecallStats:
 
 def gap_stats_of(memory: Memory) -> GapStats:
     """Return the questions that found nothing. Raises as `recall_stats_of`."""
-    with RecallRecords(memory.root, memory.settings) as books:
-        gaps, total = books.gaps(MAX_GAPS)
-        words = books.list_unanswered()
-    shown = tuple(gap._replace(text=gap.text or words.get(gap.key)) for gap in gaps)
-    return GapStats(str(memory.root), memory.settings.recall.gaps, total, shown)
+    gaps, total = list_gaps(memory, MAX_GAPS)
+    return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
+
+
+def list_gaps(memory: Memory, limit: int) -> tuple[list[Gap], int]:
+    """Return the newest questions that found nothing, with their words where the gaps or the log of recalls have them,
+    and how many there are in all. Raises as `recall_stats_of`.
+    """
+    with RecallRecords(memory.root, memory.settings) as records:
+        gaps, total = records.gaps(limit)
+        words = records.list_unanswered()
+    return [gap._replace(text=gap.text or words.get(gap.key)) for gap in gaps], total
 
 
 def model_stats_of(memory: Memory) -> ModelStats:

@@ -176,7 +176,7 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
                 assert Proposals(local).list() == []
                 assert Proposals(local).get("k") is None
                 assert memory.recall("quokka").hits
-                assert memory.documentation.known_stale() == []
+                assert not any(each.is_stale for each in memory.documentation.known())
 
 
 @pytest.mark.parametrize(("harness", "rounds"), [("damage", 2), ("disk", 1)])

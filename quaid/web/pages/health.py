@@ -50,7 +50,7 @@ class Limit(NamedTuple):
 def show_health(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Return the figures that are there at once, and the fact that has just answered a gap."""
     recalls, models = stats.recall_stats_of(memory), stats.model_stats_of(memory)
-    gaps, all_gaps = health.list_gaps(memory)
+    gaps, all_gaps = stats.list_gaps(memory, health.MAX_GAPS)
     growth = health.measure_growth(memory)
     today, caps = models.today, models.caps
     used_of = (("tokens", today.tokens, caps.max_tokens_per_day), ("$", today.cost_usd or 0.0, caps.max_usd_per_day))
