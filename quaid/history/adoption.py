@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from quaid.errors import GitError, QuaidError
-from quaid.history.git_output import Version, parse_raw
+from quaid.history.git_output import parse_raw
 from quaid.history.index_lock import IndexLock
 from quaid.history.repository import Repository
-from quaid.history.staging import EXECUTABLE, NEW_FILE, CommitPart, RunGit, Stage, update_users_index
+from quaid.history.staging import EXECUTABLE, NEW_FILE, Changes, CommitPart, RunGit, Stage, update_users_index
 from quaid.model import Edit
 from quaid.vault import files
 
 ADOPTED = "adopted"
 """In a private folder: the commit that the branch is brought to."""
-Changes = Mapping[str, tuple[Version | None, Version | None]]
 
 
 class StagedWorkError(QuaidError):

@@ -16,7 +16,7 @@ from quaid.history import trees
 from quaid.history.commit_hook import is_ours
 from quaid.history.git_output import Version, hash_blob
 from quaid.history.git_process import GitCall, RunCall, quiet_environment
-from quaid.history.staging import EXECUTABLE, NEW_FILE, CommitPart, IndexEntry, Stage, list_entries
+from quaid.history.staging import EXECUTABLE, MADE, NEW_FILE, CommitPart, IndexEntry, Stage, list_entries
 from quaid.model import Edit
 
 _SAMPLE = ".sample"
@@ -85,7 +85,7 @@ def move_branch(
     Raises:
         GitError: git refused, for example because the branch is no longer at the base.
     """
-    stage.note_made(made)
+    (stage.folder / MADE).write_text(f"{made}\n", encoding="ascii")  # for whoever finishes it after a kill
     args = ("update-ref", "-m", f"commit: {subject}", "HEAD", made, str(stage.base))
     env = {**quiet_environment(stage.repository.top), **identity}
     run_call(GitCall("commit", args, b"", env, handles=(handle,)))

@@ -246,6 +246,3 @@ def check_branch(branch: str | None) -> str:
     if branch is None:
         raise GitError("exchange commits", "HEAD is on no branch. Keep its commits on one with: git switch -c NAME")
     return branch
-
-
-__all__ = ["Distance", "Line", "Pushed", "Remote", "Remotes", "check_branch"]

@@ -253,10 +253,6 @@ class Stage:
         """Return True if no link is on the way to a file, and no other repository around it."""
         return not self._is_linked(path) and not any((parent / ".git").exists() for parent in self._list_parents(path))
 
-    def note_made(self, commit_id: str) -> None:
-        """Write down the commit that HEAD is about to have, for whoever finishes it after a kill."""
-        (self.folder / MADE).write_text(f"{commit_id}\n", encoding="ascii")
-
     def _is_linked(self, path: str) -> bool:
         return any(place.is_symlink() for place in (self.repository.top / path, *self._list_parents(path)))
 

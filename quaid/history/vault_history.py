@@ -39,8 +39,6 @@ from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, intent_log
 
-__all__ = ["Committed", "History", "Message", "RepositoryState"]
-
 ATTEMPTS = 10
 """The number of times HEAD may move under a commit before Quaid gives up."""
 HASTY_ATTEMPTS = 3
