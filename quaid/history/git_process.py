@@ -246,8 +246,3 @@ def explain(doing: str, stderr: str, top: Path) -> QuaidError:
     if _LEFT_OUT.search(stderr):
         return LeftOutError(doing)
     return DiskFullError(top) if _DISK_FULL.search(stderr) else GitError(doing, stderr)
-
-
-def user_locale() -> dict[str, str]:
-    """The user's own language again, for the hooks; an empty value counts as none."""
-    return {name: os.environ.get(name, "") for name in ("LC_ALL", "LANGUAGE")}

@@ -219,26 +219,15 @@ class _BadPaths:
             self._known[tree] = tuple(self._find(tree))
         return self._known[tree]
 
-    def _find(self, tree: str) -> Iterator[_Move]:
+    def _find(self, tree: str, *, is_all: bool = False) -> Iterator[_Move]:
         has_bad_name = tree in self._found.trees
-        for mode, name, object_id in self._entries(tree):
-            is_bad = has_bad_name and self._rules.change_path(name) != name
+        for mode, name, object_id in _parse_tree(self._reader.read(tree)):
+            is_bad = is_all or (has_bad_name and self._rules.change_path(name) != name)
             if mode == _FOLDER:
-                inner = self._all_files(object_id) if is_bad else self.list_moves(object_id)
+                inner = self._find(object_id, is_all=True) if is_bad else self.list_moves(object_id)
                 yield from (_Move(name + b"/" + move.path, move.mode, move.blob) for move in inner)
             elif is_bad or object_id in self._found.files:
                 yield _Move(name, mode, object_id)
-
-    def _all_files(self, tree: str) -> Iterator[_Move]:
-        for mode, name, object_id in self._entries(tree):
-            if mode == _FOLDER:
-                inner = self._all_files(object_id)
-                yield from (_Move(name + b"/" + move.path, move.mode, move.blob) for move in inner)
-            else:
-                yield _Move(name, mode, object_id)
-
-    def _entries(self, tree: str) -> Iterator[tuple[bytes, bytes, str]]:
-        return _parse_tree(self._reader.read(tree))
 
 
 class TouchedTrees:

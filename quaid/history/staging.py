@@ -8,6 +8,7 @@ their own in it; then only the difference from before to after is applied, to HE
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -20,7 +21,9 @@ from pathlib import Path
 from typing import Protocol
 
 from quaid.errors import GitError
+from quaid.history.commit_hook import BY_QUAID
 from quaid.history.git_output import Version, hash_blob, join_items, parse_raw, split_items
+from quaid.history.git_process import GitCall, RunCall
 from quaid.history.index_lock import IndexLock
 from quaid.history.repository import Repository
 from quaid.model import Edit
@@ -31,6 +34,7 @@ EXECUTABLE = "100755"
 BEGUN = "index.begun"
 MADE = "made"
 _GUARD_REFUSED = "guard-refused"
+_COMMIT_MADE = re.compile(r"^\[\S++.*? ([0-9a-f]{4,64})\] ")
 MAX_ARGUMENTS = 200
 """More paths than this are looked up by listing everything: a command line has an end."""
 
@@ -267,7 +271,7 @@ class Stage:
         return [top / parent for parent in Path(path).parents if parent != Path()]
 
 
-def guard_command(stage: Stage) -> str:
+def _guard_command(stage: Stage) -> str:
     """Return a shell command, in the place of the editor, that locks the user's index. It refuses, which
     `is_refused_by_guard` tells, if somebody else has locked it, HEAD moved, a merge or the like began, or its maker is
     dead.
@@ -286,6 +290,33 @@ def guard_command(stage: Stage) -> str:
 def is_refused_by_guard(stage: Stage) -> bool:
     """Return True if the guard of a commit has refused it, so that somebody else goes first."""
     return (stage.folder / _GUARD_REFUSED).exists()
+
+
+def commit_by_git(stage: Stage, text: bytes, identity: Mapping[str, str], handle: int, run_call: RunCall) -> str | None:
+    """Commit what the stage holds by `git commit`, for the user's hooks or signature, a merge, or work of theirs in a
+    note. Return the id as git says it, short; None when it does not say it.
+
+    git takes for parent whatever HEAD is when it starts, and our tree is built on `base`. So the editor, which runs
+    later, locks the user's index and checks that HEAD is still `base`; from there on git refuses if it moves. `handle`
+    keeps the stage's folder in use while git runs.
+
+    Raises:
+        GitError: git, a hook, the signing program or our guard refused, or there was nothing to commit.
+    """
+    # The user's own language again, for the hooks; an empty value counts as none.
+    locale = {name: os.environ.get(name, "") for name in ("LC_ALL", "LANGUAGE")}
+    env = {**locale, **identity, "GIT_EDITOR": _guard_command(stage), BY_QUAID: "1"}
+    env |= {"GIT_DIR": str(stage.folder), "GIT_WORK_TREE": str(stage.repository.top)}
+    settings = (
+        # The message is committed byte for byte; a daemon or a collection begun here would outlive its folder.
+        *("commit.template=", "core.commentChar=#", "i18n.commitEncoding=UTF-8"),
+        *("core.fsmonitor=false", "maintenance.auto=false"),
+    )
+    config = [word for setting in settings for word in ("-c", setting)]
+    args = [*config, "commit", "--edit", "--cleanup=verbatim", "--no-status", "--no-verbose", "--file=-"]
+    _, out = run_call(GitCall("commit", args, text, env, handles=(handle,)))
+    found = _COMMIT_MADE.match(out.decode("utf-8", "replace"))
+    return found[1] if found else None
 
 
 def finish_commit(stage: Stage, made: str, parts: Sequence[CommitPart], subject: str, wait_s: float) -> str | None:

@@ -133,7 +133,8 @@ class TreeMerges:
     def hooks_folder(self) -> str:
         """Return the folder of the owner's hooks, if it is one of the work tree; else nothing."""
         args = ("config", "--type=path", "--get", "core.hooksPath")
-        said = self._run_as_configured(*args).decode("utf-8", "surrogateescape").strip()
+        call = GitCall("read the configuration", args, b"", quiet_environment(self._repository.top), accept=(0, 1))
+        said = run_once(call, self._repository.top)[1].decode("utf-8", "surrogateescape").strip()
         if not said:
             return ""
         top, folder = self._repository.top.resolve(), (self._repository.top / said).resolve()
@@ -149,10 +150,6 @@ class TreeMerges:
         out = self._run("look at objects", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)[1]
         rows = (line.split(" ") for line in out.decode().splitlines())
         return {row[0]: int(row[1]) for row in rows if row[1].isdigit()}
-
-    def _run_as_configured(self, *args: str) -> bytes:
-        call = GitCall("read the configuration", args, b"", quiet_environment(self._repository.top), accept=(0, 1))
-        return run_once(call, self._repository.top)[1]
 
     def _store(self, data: bytes) -> str:
         args = ("hash-object", "-w", "--stdin", "--no-filters")

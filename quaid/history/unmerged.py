@@ -39,7 +39,7 @@ def list_unmerged(root: Path) -> list[Unmerged]:
     repository = repositories.find_repository(root)
     if repository is None:
         return []
-    out = _run(root, "look for conflicts", "ls-files", "-u", "-z", "--", repository.prefix or ".")
+    out = run(repository, "look for conflicts", "ls-files", "-u", "-z", "--", repository.prefix or ".")
     stages: dict[str, dict[str, str]] = {}
     for item in split_items(out):
         about, _, path = item.partition("\t")
@@ -61,7 +61,7 @@ def list_conflicts(root: Path) -> list[Unmerged]:
     if repository is None or repositories.read_state(repository).head is None:
         return list(found.values())
     shape = ("-z", "--merges", "--format=%H%n%(trailers:key=Quaid-Conflict,valueonly,unfold)")
-    for item in split_items(_run(root, "look for conflicts", "log", *shape, "--grep=^Quaid-Conflict: ")):
+    for item in split_items(run(repository, "look for conflicts", "log", *shape, "--grep=^Quaid-Conflict: ")):
         commit, *paths = item.split("\n")
         for path in filter(None, paths):
             blobs = [f"{commit}{parent}:{repository.to_git(path)}" for parent in ("", "^1", "^2")]
@@ -76,7 +76,12 @@ def list_conflicts(root: Path) -> list[Unmerged]:
 
 def read_side(root: Path, blob: str | None) -> bytes | None:
     """Return a version of an unmerged file; None where that side has it not."""
-    return None if blob is None else _run(root, "read a note", "cat-file", "blob", blob)
+    if blob is None:
+        return None
+    repository = repositories.find_repository(root)
+    if repository is None:
+        raise GitError("read a note", f"{root} is in no repository. Make one there with: git init")
+    return run(repository, "read a note", "cat-file", "blob", blob)
 
 
 def settle(root: Path, path: str, after: bytes | None) -> None:
@@ -91,7 +96,7 @@ def settle(root: Path, path: str, after: bytes | None) -> None:
     if before != after:
         files.write_note(root, path, before, after)
     if repository is not None:
-        _run(root, "settle a conflict", "add", "-A", "--", repository.to_git(path))
+        run(repository, "settle a conflict", "add", "-A", "--", repository.to_git(path))
 
 
 def keep_forgotten(root: Path, place: Layout) -> list[str]:
@@ -113,10 +118,3 @@ def operation(root: Path) -> str | None:
     """Return the operation that git is in the midst of: merge, rebase, cherry-pick …"""
     repository = repositories.find_repository(root)
     return repositories.read_state(repository).operation if repository is not None else None
-
-
-def _run(root: Path, doing: str, *args: str) -> bytes:
-    repository = repositories.find_repository(root)
-    if repository is None:
-        raise GitError(doing, f"{root} is in no repository. Make one there with: git init")
-    return run(repository, doing, *args)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, full_commit, index_lock, plain_commit, private_git_dir, refusals
+from quaid.history import checkout, filters, index_lock, plain_commit, private_git_dir, refusals
 from quaid.history import repository as repositories
 from quaid.history.adoption import includes
 from quaid.history.authorship import choose_identity, find_owner
@@ -34,7 +34,7 @@ from quaid.history.plain_commit import PlainPlan
 from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
-from quaid.history.staging import Stage, finish_commit, follow_commit, is_refused_by_guard
+from quaid.history.staging import Stage, commit_by_git, finish_commit, follow_commit, is_refused_by_guard
 from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files, intent_log
@@ -361,7 +361,7 @@ class History:
         """Commit by `git commit` and return the id, which may be short; None when there was nothing to commit."""
         text, identity = _encode(message), self._identity(author, may_sign=True)
         try:
-            made = full_commit.create(stage, text, identity, handle, self._run_patiently)
+            made = commit_by_git(stage, text, identity, handle, self._run_patiently)
         except GitError as error:
             if is_refused_by_guard(stage) or self._has_moved(stage):
                 raise _HeadMovedError from error

@@ -118,11 +118,9 @@ class Catalogue:
         )
         return [ServedVault.of(row) for row in found]
 
-    def list_all(self, limit: int = 1000) -> list[ServedVault]:
+    def list_all(self) -> list[ServedVault]:
         """Return the vaults, those with a problem first."""
-        rows = self._database.ask(
-            "SELECT * FROM quaid_server.vaults ORDER BY failures = 0, name LIMIT %s", (limit,)
-        )  # fmt: skip
+        rows = self._database.ask("SELECT * FROM quaid_server.vaults ORDER BY failures = 0, name LIMIT 1000")
         return [ServedVault.of(row) for row in rows]
 
     # -- freshness -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from quaid.errors import GitError, QuaidError, UsageError
 from quaid.index.listing import list_values
 from quaid.index.views import view_note
-from quaid.model import PRIVACIES, Hit, Recall
+from quaid.model import PRIVACIES, Recall
 from quaid.recall.options import KINDS
 from quaid.recall.trace import group_left_out, list_degraded
 from quaid.text.dates import parse_day
@@ -84,7 +84,11 @@ def _tell_answer(memory: Memory, index: IndexConnection, found: Recall) -> Mappi
             (hit, describe(hit), rivals[hit.id], shares, tell_channels(hit, trace))
             for hit, shares in zip(found.hits, share_scores(found.hits), strict=True)
         ],
-        "origins": dict(_list_origins(found.hits)),
+        "origins": {  # of each turn the address and the name of its conversation
+            hit.id: (f"{memory_path(hit.path)}#b-t{hit.turn}", hit.heading or hit.path)
+            for hit in found.hits
+            if hit.turn is not None
+        },
         "explained": explain(found, settings.gate, settings.cut_share),
         "degraded": list_degraded(found.degraded, trace),
         "then": trace.get("as_of"),
@@ -102,13 +106,6 @@ def _name(index: IndexConnection, hit_id: str) -> str:
         return view_note(index, hit_id).text.strip()
     except QuaidError:
         return ""
-
-
-def _list_origins(hits: Sequence[Hit]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield for each turn among the hits the address and the name of its conversation."""
-    for hit in hits:
-        if hit.turn is not None:
-            yield hit.id, (f"{memory_path(hit.path)}#b-t{hit.turn}", hit.heading or hit.path)
 
 
 def _read_history(memory: Memory, as_of: str, today: date) -> History | None:
