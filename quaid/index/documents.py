@@ -80,24 +80,17 @@ class Candidate(NamedTuple):
     passage: int | None = None
 
 
-_DOCUMENT = (
-    "doc_id, path, id, kind, type, title, status, owner, confidence, speaker, source, session, created, "
-    "valid_from, valid_until, superseded_by, confirmations, content_hash"
-)
-_CANDIDATE = (
-    "chunk_id, doc_id, ordinal, text, turn, c.speaker, said_at, path, id, kind, type, title, status, session, "
-    "created, valid_from, valid_until, superseded_by, confidence, d.speaker, source, owner, project, technical, "
-    "pinned, verified, confirmations, durability, passage"
-)
+_SPEAKERS = {"speaker": "c.speaker", "doc_speaker": "d.speaker"}
+_CANDIDATE = ", ".join(_SPEAKERS.get(name, name) for name in Candidate._fields)
 _MAY_BE_REPEATED = "(valid_until IS NULL OR superseded_by IS NULL AND durability = 'immutable')"
 """A fact that a new one without an end may repeat: of two with ends, equal words may be about two occasions. One that
 is superseded and has no end was merged into another fact.
 """
-_DOCUMENT_COLUMNS = (
-    "path, content_hash, size, mtime_ns, ctime_ns, inode, read_ns, id, kind, type, title, "
-    "text_hash, status, owner, privacy, confidence, durability, speaker, source, session, project, technical, pinned, "
-    "verified, confirmations, created, valid_from, valid_until, superseded_by, problems"
+_NOTE_COLUMNS = (
+    "content_hash, id, type, title, text_hash, status, owner, privacy, confidence, durability, speaker, source, "
+    "session, project, technical, pinned, verified, confirmations, created, valid_from, valid_until, superseded_by"
 )
+"""The columns of `documents` that a note has as fields."""
 _CHUNK_COLUMNS = "doc_id, ordinal, text, context, keywords, turn, speaker, said_at, passage, text_key"
 
 
@@ -105,7 +98,7 @@ def list_known(connection: IndexConnection, only: Collection[str] | None = None)
     """Yield what the index knows of every file, or of the paths in `only`: (path, file)."""
     where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
     rows = connection.execute(
-        f"SELECT path, size, mtime_ns, ctime_ns, inode, read_ns, content_hash FROM documents {where}",
+        f"SELECT path, {', '.join(KnownFile._fields)} FROM documents {where}",
         () if only is None else (json.dumps(list(only)),),
     )
     for row in rows:
@@ -150,7 +143,10 @@ def replace_document(connection: IndexConnection, note: Note, known: KnownFile) 
 
 def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:
     """Put in a note whose path the index does not know."""
-    doc_id = connection.insert("documents", _DOCUMENT_COLUMNS, _document_row(note, known))
+    row = {"path": note.rel_path, **known._asdict()}
+    row |= {name: getattr(note, name) for name in _NOTE_COLUMNS.split(", ")}
+    row |= {"kind": str(note.kind), "problems": json.dumps(list(note.problems), ensure_ascii=False)}
+    doc_id = connection.insert("documents", ", ".join(row), list(row.values()))
     for chunk in note.chunks:
         key = vectors.text_key(chunk.embedded_text)
         searched, said = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
@@ -257,7 +253,7 @@ def find_documents(
     """Return documents that match an SQL condition over `documents d`, by path."""
     # Sorted here: asked to sort by path, SQLite walks all documents in that order rather than look few up.
     given = values if isinstance(values, Mapping) else tuple(values)
-    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents d WHERE {where}", given)
+    rows = connection.execute(f"SELECT {', '.join(Document._fields)} FROM documents d WHERE {where}", given)
     return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
@@ -311,21 +307,15 @@ def list_names(connection: IndexConnection, begun: str, limit: int) -> list[str]
     return [str(row[0]) for row in rows]
 
 
-def list_statements(connection: IndexConnection) -> list[tuple[int, str]]:
-    """Return (doc_id, text) of all facts."""
-    rows = connection.execute(
-        "SELECT d.doc_id, c.text FROM documents d JOIN chunks c USING (doc_id) WHERE d.kind = 'fact' AND c.ordinal = 0"
+def list_openings(connection: IndexConnection, kinds: str) -> Iterator[tuple[int, str, str, str]]:
+    """Yield (doc_id, title, `Title > Heading` over it, text) of the first chunk of all notes whose kind is as the SQL
+    condition `kinds` says.
+    """
+    rows: Iterator[Any] = connection.execute(
+        "SELECT d.doc_id, d.title, c.context, c.text FROM documents d JOIN chunks c USING (doc_id) "
+        f"WHERE c.ordinal = 0 AND d.kind {kinds}"
     )
-    return [(int(row[0]), str(row[1])) for row in rows]
-
-
-def list_first_headings(connection: IndexConnection) -> list[tuple[int, str, str]]:
-    """Return (doc_id, title, `Title > Heading` over its first section) of all notes that are read by heading."""
-    rows = connection.execute(
-        "SELECT d.doc_id, d.title, c.context FROM documents d JOIN chunks c USING (doc_id) "
-        "WHERE c.ordinal = 0 AND d.kind NOT IN ('fact', 'entity', 'episode')"
-    )
-    return [(int(row[0]), str(row[1]), str(row[2])) for row in rows]
+    return rows
 
 
 def text_of(connection: IndexConnection, doc_id: int, turn: int | None = None) -> str:
@@ -338,9 +328,13 @@ def text_of(connection: IndexConnection, doc_id: int, turn: int | None = None) -
     return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
 
 
-def chunk_text(connection: IndexConnection, chunk_id: int) -> str:
-    """Return the text of a chunk."""
-    return str(connection.execute("SELECT text FROM chunks WHERE chunk_id = ?", (chunk_id,)).get)
+def list_texts(connection: IndexConnection, chunk_ids: Collection[int], column: str = "text") -> dict[int, str]:
+    """Return the text of each chunk; or its `context`, of a section the headings over it; or its `keywords`."""
+    rows = connection.execute(
+        f"SELECT chunk_id, {column} FROM chunks WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
+        (json.dumps(list(chunk_ids)),),
+    )
+    return {int(row[0]): str(row[1]) for row in rows}
 
 
 def list_beside(
@@ -359,20 +353,11 @@ def list_beside(
     return [(int(row[0]), int(row[1])) for row in rows]
 
 
-def list_contexts(connection: IndexConnection, chunk_ids: Collection[int]) -> dict[int, str]:
-    """Return the context of each chunk: of a section the headings over it."""
-    rows = connection.execute(
-        "SELECT chunk_id, context FROM chunks WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (json.dumps(list(chunk_ids)),),
-    )
-    return {int(row[0]): str(row[1]) for row in rows}
-
-
 def list_repeatable(
     connection: IndexConnection, chunk_ids: Collection[int], owner: str
 ) -> list[tuple[int, Document, str]]:
     """Return (chunk_id, document, text) of those chunks that are facts of `owner` and hold or were merged."""
-    columns = ", ".join(f"d.{name.strip()}" for name in _DOCUMENT.split(","))
+    columns = ", ".join(f"d.{name}" for name in Document._fields)
     rows = connection.execute(
         # From the chunks to their documents: SQLite would rather look at all documents of the owner.
         f"SELECT chunk_id, text, {columns} FROM chunks c CROSS JOIN documents d USING (doc_id) "
@@ -422,13 +407,3 @@ def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
     found += [(str(path), str(reason)) for path, reason in connection.execute("SELECT path, reason FROM passed_over")]
     found += contents.list_copies(connection)
     return sorted(found)
-
-
-def _document_row(note: Note, known: KnownFile) -> tuple[Any, ...]:
-    return (
-        note.rel_path, note.content_hash, *known[:5], note.id, str(note.kind), note.type, note.title,
-        note.text_hash, note.status, note.owner, note.privacy, note.confidence,
-        note.durability, note.speaker, note.source, note.session, note.project, note.technical, note.pinned,
-        note.verified, note.confirmations, note.created, note.valid_from, note.valid_until, note.superseded_by,
-        json.dumps(list(note.problems), ensure_ascii=False),
-    )  # fmt: skip

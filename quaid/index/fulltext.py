@@ -135,12 +135,3 @@ def list_words(
         (json.dumps(list(chunk_ids)),),
     )
     return {word for row in texts for word in find_words(str(row[0]))}
-
-
-def list_properties(connection: IndexConnection, chunk_ids: Collection[int]) -> dict[int, list[str]]:
-    """Return the properties of the notes that these chunks open, each as `key: value`."""
-    rows = connection.execute(
-        "SELECT chunk_id, keywords FROM chunks WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (json.dumps(list(chunk_ids)),),
-    )
-    return {int(chunk_id): keywords.split("\n")[1:] for chunk_id, keywords in rows}

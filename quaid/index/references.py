@@ -161,8 +161,8 @@ def find_survivor(connection: IndexConnection, document: Document, *merged: int)
 def _by_statement(connection: IndexConnection, text: str) -> list[Document]:
     """Return the facts that say exactly this; case, white space and a final full stop make no difference."""
     wanted = _statement_key(_SHOWN_LINK.sub(r"\1", text))
-    said = documents.list_statements(connection)
-    doc_ids = [doc_id for doc_id, statement in said if _statement_key(statement) == wanted]
+    said = documents.list_openings(connection, "= 'fact'")
+    doc_ids = [doc_id for doc_id, _, _, statement in said if _statement_key(statement) == wanted]
     found = documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))
     return [each for each in found if each.superseded_by is None] or found
 
@@ -172,7 +172,7 @@ def _by_first_heading(connection: IndexConnection, text: str) -> list[Document]:
     wanted = name_key(text)
     doc_ids = [
         doc_id
-        for doc_id, title, headings in documents.list_first_headings(connection)
+        for doc_id, title, headings, _ in documents.list_openings(connection, "NOT IN ('fact', 'entity', 'episode')")
         if wanted in _beginnings(name_key(headings).removeprefix(f"{name_key(title)} > "))
     ]
     return documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))

@@ -27,8 +27,8 @@ CREATE INDEX IF NOT EXISTS model_calls_by_day ON model_calls (day);
 CREATE TABLE IF NOT EXISTS model_answers (key TEXT PRIMARY KEY, day TEXT NOT NULL, answer TEXT NOT NULL) STRICT;
 CREATE INDEX IF NOT EXISTS model_answers_by_day ON model_answers (day);
 """
-_COUNTS = "input_tokens, output_tokens, cached_tokens, written_tokens, cost_usd, calls"
-_SUMS = ", ".join(f"sum({name})" for name in _COUNTS.split(", "))
+_COUNTS = ", ".join(ModelUsage._fields)
+_SUMS = ", ".join(f"sum({name})" for name in ModelUsage._fields)
 _KEPT_DAYS = 90
 
 
@@ -65,7 +65,7 @@ class ModelRecords(Tables):
         """Count `call` at its estimate and return its number, unless `check` raises on the usage of `day`."""
         with self._transaction() as connection:
             check(_spent(connection, day))
-            row = (day, call.tier, call.provider, call.model, call.prompt, *_counts(call.most))
+            row = (day, call.tier, call.provider, call.model, call.prompt, *call.most)
             connection.execute(
                 f"INSERT INTO model_calls (day, tier, provider, model, prompt, {_COUNTS}, is_settled) "
                 "VALUES (?,?,?,?,?,?,?,?,?,?,?,0)",
@@ -81,7 +81,7 @@ class ModelRecords(Tables):
         with self._open() as connection:
             connection.execute(
                 f"UPDATE model_calls SET ({_COUNTS}, is_settled) = (?,?,?,?,?,?,1) WHERE call_id = ?",
-                (*_counts(usage), reservation),
+                (*usage, reservation),
             )
 
     def spent(self, day: str) -> ModelUsage:
@@ -96,13 +96,12 @@ class ModelRecords(Tables):
         query = f"SELECT day, sum(is_settled = 0), {_SUMS} FROM model_calls GROUP BY day ORDER BY day"
         return [DayUsage(day, _usage(sums), unsettled) for day, unsettled, *sums in self._rows(query)]
 
-    def by_prompt(self, day: str | None = None) -> list[PromptUsage]:
-        """Return the usage of each prompt, on `day` or on all days that are kept; most tokens first."""
-        query = (
-            f"SELECT prompt, provider, model, {_SUMS} FROM model_calls WHERE ?1 IS NULL OR day = ?1 "
+    def by_prompt(self) -> list[PromptUsage]:
+        """Return the usage of each prompt on all days that are kept; most tokens first."""
+        rows = self._rows(
+            f"SELECT prompt, provider, model, {_SUMS} FROM model_calls "
             "GROUP BY prompt, provider, model ORDER BY sum(input_tokens + output_tokens) DESC, prompt, model"
         )
-        rows = self._rows(query, day)
         return [PromptUsage(prompt, provider, model, _usage(sums)) for prompt, provider, model, *sums in rows]
 
     def get(self, key: str, oldest_day: str) -> str | None:
@@ -123,17 +122,6 @@ class ModelRecords(Tables):
         with self._lock, super()._open() as connection:
             connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may forget the last calls
             yield connection
-
-
-def _counts(usage: ModelUsage) -> tuple[int | float | None, ...]:
-    return (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cached_tokens,
-        usage.written_tokens,
-        usage.cost_usd,
-        usage.calls,
-    )
 
 
 def _spent(connection: apsw.Connection, day: str) -> ModelUsage:

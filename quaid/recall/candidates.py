@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quaid.index import documents, fulltext, graph
+from quaid.index import documents, graph
 from quaid.index.documents import Candidate
 from quaid.model import Kind, note_name
 from quaid.recall import fusion, retrieval
@@ -111,10 +111,12 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
 def _name_properties(request: SearchRequest, candidates: dict[int, Candidate]) -> None:
     """Let the opening of an own note show the properties that have words of the question which it has not."""
     openings = [each.chunk_id for each in candidates.values() if each.kind == Kind.NOTE and each.ordinal == 0]
-    for chunk_id, found in fulltext.list_properties(request.connection, openings).items() if openings else ():
+    keywords = documents.list_texts(request.connection, openings, "keywords") if openings else {}
+    for chunk_id, of_note in keywords.items():
         candidate = candidates[chunk_id]
         words = set(request.query.words).difference(find_words(f"{candidate.title} {candidate.text}"))
-        if named := [line for line in found if not words.isdisjoint(find_words(line))]:
+        properties = of_note.split("\n")[1:]  # each as `key: value`
+        if named := [line for line in properties if not words.isdisjoint(find_words(line))]:
             candidates[chunk_id] = candidate._replace(text=f"{candidate.text} ({'; '.join(named[:MAX_NAMED])})")
 
 

@@ -114,15 +114,12 @@ def _later_first(chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> l
         if each[0].chunk_id not in waiting:
             continue
         rivals = opposed.get(each[0].doc_id, set())
-        later = [other for other in waiting.values() if other[0].doc_id in rivals and _is_later(other, each)]
+        others = (other for other in waiting.values() if other[0].doc_id in rivals)
+        later = [other for other in others if compare_times(other[0], each[0]) == 1]
         for candidate, score, count in [*sorted(later, key=cmp_to_key(_latest_first)), each]:
             del waiting[candidate.chunk_id]
             result.append((candidate, max(score, each[1]), count))
     return result
-
-
-def _is_later(one: Chosen, other: Chosen) -> bool:
-    return compare_times(one[0], other[0]) == 1
 
 
 def _latest_first(one: Chosen, other: Chosen) -> int:

@@ -122,15 +122,12 @@ def scope_of(connection: IndexConnection, options: RecallOptions) -> Scope:
     counts for what is.
     """
     scope = visible_to(connection, options.owners) if options.owners else EVERYTHING
-    if options.of_owners:
-        scope = scope.narrowed(_among("d.owner", "of_owners"), of_owners=json.dumps([*options.of_owners]))
     if options.but_not:
         condition = f"NOT ({_among('d.path', 'but_not')} OR {_among('d.id', 'but_not')})"
         scope = scope.narrowed(condition, but_not=json.dumps([*options.but_not]))
-    if options.privacies:
-        scope = scope.narrowed(_among("d.privacy", "privacies"), privacies=json.dumps([*options.privacies]))
-    if options.statuses:
-        scope = scope.narrowed(_among("d.status", "statuses"), statuses=json.dumps([*options.statuses]))
+    for column, name in (("owner", "of_owners"), ("privacy", "privacies"), ("status", "statuses")):
+        if wanted := getattr(options, name):
+            scope = scope.narrowed(_among(f"d.{column}", name), **{name: json.dumps([*wanted])})
     if options.projects:
         condition = f"(d.project IS NULL OR {_among('d.project', 'projects')})"
         scope = scope.narrowed(condition, projects=json.dumps([*options.projects]))

@@ -170,7 +170,9 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     # In one order, whichever channel was done first.
     retrieved.rankings = dict(sorted(retrieved.rankings.items()))
     if retrieved.embedded is not None:
-        if _is_understood(retrieved) and _is_in_another_language(request, retrieved):
+        # Is anything found by its meaning? An English model finds nothing so in Russian.
+        best = max((cosine for _, cosine in retrieved.rankings.get("vector", ())), default=-1.0)
+        if best >= retrieved.relevant_similarity and _is_in_another_language(request, retrieved):
             _search_words(request, views, retrieved, list_shared_words(query))
         with request.trace.stage("cosines"):
             complete_cosines(request.sources, retrieved)
@@ -240,21 +242,14 @@ def search_statement(request: SearchRequest, statement: str, retrieved: Retrieve
     retrieved.rankings["hyde"] = ranking
 
 
-def _is_understood(retrieved: Retrieved) -> bool:
-    """Return whether anything is found by its meaning: an English model finds nothing so in Russian."""
-    best = max((cosine for _, cosine in retrieved.rankings.get("vector", ())), default=-1.0)
-    return best >= retrieved.relevant_similarity
-
-
 def _is_in_another_language(request: SearchRequest, retrieved: Retrieved) -> bool:
     """Return whether all that has most of the question's words is in another language, and has no two of them: then it
     has a word that is spelled alike, while the answer, which has none, is told by its meaning.
     """
     query, best = request.query, retrieved.rankings.get("keyword", ())[:_MANY_TEXTS]
-    texts = (documents.chunk_text(request.connection, chunk_id) for chunk_id, _ in best)
     return bool(query.language and best) and all(
         language(text) not in {None, query.language} and len(set(query.words).intersection(find_words(text))) < 2
-        for text in texts
+        for text in documents.list_texts(request.connection, [chunk_id for chunk_id, _ in best]).values()
     )
 
 

@@ -58,7 +58,7 @@ def list_headings(request: SearchRequest, candidates: Collection[Candidate]) -> 
     """Return what is written over each of `candidates`, by chunk_id: `Title > Heading` of a section, the name of an
     entity, the title of a conversation that has one.
     """
-    contexts = documents.list_contexts(request.connection, [each.chunk_id for each in candidates])
+    contexts = documents.list_texts(request.connection, [each.chunk_id for each in candidates], "context")
     return {each.chunk_id: _heading(each, contexts.get(each.chunk_id, "")) for each in candidates}
 
 
