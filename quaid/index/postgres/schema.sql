@@ -201,22 +201,8 @@ CREATE TABLE quaid.lengths (
     vault  bigint NOT NULL DEFAULT quaid.vault(),
     PRIMARY KEY (vault, row_id)
 ) PARTITION BY HASH (vault);
-CREATE TABLE quaid.episode_postings (
-    term   text COLLATE "C" NOT NULL,
-    row_id integer NOT NULL,
-    length integer NOT NULL,
-    weight real NOT NULL,
-    places bytea NOT NULL,
-    vault  bigint NOT NULL DEFAULT quaid.vault(),
-    PRIMARY KEY (vault, term, row_id)
-) PARTITION BY HASH (vault);
-CREATE INDEX episode_postings_row ON quaid.episode_postings (vault, row_id);
-CREATE TABLE quaid.episode_lengths (
-    row_id integer NOT NULL,
-    length integer NOT NULL,
-    vault  bigint NOT NULL DEFAULT quaid.vault(),
-    PRIMARY KEY (vault, row_id)
-) PARTITION BY HASH (vault);
+CREATE TABLE quaid.episode_postings (LIKE quaid.postings INCLUDING DEFAULTS INCLUDING INDEXES) PARTITION BY HASH (vault);
+CREATE TABLE quaid.episode_lengths (LIKE quaid.lengths INCLUDING DEFAULTS INCLUDING INDEXES) PARTITION BY HASH (vault);
 
 CREATE TABLE quaid.embedders (
     embedder_id integer NOT NULL,
