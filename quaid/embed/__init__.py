@@ -120,19 +120,15 @@ def destination(settings: EmbeddingSettings) -> str:
 
 
 def _open_remote(settings: EmbeddingSettings) -> RemoteEmbedder:
-    if settings.provider == "ollama":
-        from quaid.embed.ollama import OllamaEmbedder
+    from quaid.embed.services import OllamaEmbedder, OpenAIEmbedder
 
-        return OllamaEmbedder(settings)
-    from quaid.embed.openai import OpenAIEmbedder
-
-    return OpenAIEmbedder(settings)
+    return OllamaEmbedder(settings) if settings.provider == "ollama" else OpenAIEmbedder(settings)
 
 
 @lru_cache(maxsize=4)
 def _open_local(build: Build, settings: EmbeddingSettings) -> Embedder:
     """Return one embedder per process, however many memories are open: it is large, and safe to share."""
-    from quaid.embed.opening import open_build
+    from quaid.embed.local import open_build
 
     return open_build(build, settings)
 

