@@ -118,6 +118,15 @@ def write_private(path: Path, data: bytes | str, *, sync: bool = False) -> None:
             pass
 
 
+def folder_identity(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from another that comes in its place: device and inode; None where there is none."""
+    try:
+        about = folder.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
 def process_exists(pid: int) -> bool:
     """Return True if a process with this number is running, whoever owns it."""
     try:

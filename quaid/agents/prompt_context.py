@@ -146,11 +146,8 @@ def _choose(
     withheld |= {hit.id: "no more than was given before" for hit in answering if hit not in new}
     withheld |= {hit.id: f"more than {MAX_HITS} answer" for hit in new if hit not in chosen}
     withheld |= dict.fromkeys((hit.id for hit in known), GIVEN_BEFORE)
-    return [_without_known(hit, given.ids) for hit in chosen], withheld
-
-
-def _without_known(hit: Hit, known: frozenset[str]) -> Hit:
-    return replace(hit, beside=tuple(each for each in hit.beside if each.id not in known))
+    chosen = [replace(hit, beside=tuple(each for each in hit.beside if each.id not in given.ids)) for hit in chosen]
+    return chosen, withheld
 
 
 def notify_recalled(root: Path, settings: NotificationSettings, hits: Sequence[Hit]) -> str:

@@ -34,8 +34,7 @@ from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
-from quaid.recall.forgotten import find_forgotten
-from quaid.recall.visibility import may_see
+from quaid.recall.visibility import find_forgotten, may_see
 from quaid.sqlite import retry_after_damage
 from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
 from quaid.vault.layout import Layout

@@ -211,7 +211,7 @@ def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
     found = [one for one in found if not one.path.is_relative_to(root)]
     for one in found[:MAX_OFFERED]:
         if not asks:
-            invocation.say(f"Found {one.what}: quaid {_command(one)}")
+            invocation.say(f"Found {one.what}: quaid {one.command} {shlex.quote(str(one.path))}")
         elif typer.confirm(f"Found {one.what}: {one.path}. Take it in?", default=one.command == "import", err=True):
             _take_in(invocation, root, one)
     if len(found) > MAX_OFFERED:
@@ -234,10 +234,6 @@ def _take_in(invocation: Invocation, root: Path, found: NearbyMemory) -> None:
                 invocation.print(f"{said}. To draw facts from them: quaid extract --pending")
     except QuaidError as error:
         invocation.say(f"{error}")
-
-
-def _command(found: NearbyMemory) -> str:
-    return f"{found.command} {shlex.quote(str(found.path))}"
 
 
 def _tell_next(invocation: Invocation, root: Path) -> None:

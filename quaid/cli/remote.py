@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from quaid.remotes.pulling import Pulled
 
 ACTIONS = ("list", "add", "trust", "remove")
+_NO_REMOTE = "No remote. Add one with: quaid remote add URL"
 _Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="The remote; the default is origin, or the only one.")
 ]
@@ -60,7 +61,10 @@ def run_remote(
         remotes = memory.remotes
         if action == "list":
             states = remotes.list_states()
-            invocation.tell(lambda: render_states(states), remotes=[asdict(state) for state in states])
+            invocation.tell(
+                lambda: paragraphs(*(columns(list_rows(state)) for state in states)) or _NO_REMOTE,
+                remotes=[asdict(state) for state in states],
+            )
         elif action == "remove":
             remotes.remove(target or "")
             invocation.tell(lambda: f"{styled('Removed', 'green')}: {target}", name=target, outcome="removed")
@@ -122,13 +126,6 @@ def render_pull(pulled: Pulled) -> str:
     how = f" and merged (before that: {pulled.backup})" if pulled.merged else ""
     said = styled(f"Pulled {count(pulled.commits, 'commit')}", "green")
     return f"{said}{how}, {', '.join(notes)}"
-
-
-def render_states(states: list[RemoteState]) -> str:
-    """Return a paragraph for each remote."""
-    return (
-        paragraphs(*(columns(list_rows(state)) for state in states)) or "No remote. Add one with: quaid remote add URL"
-    )
 
 
 def list_rows(state: RemoteState) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
@@ -170,18 +171,12 @@ def _by_statement(connection: IndexConnection, text: str) -> list[Document]:
 def _by_first_heading(connection: IndexConnection, text: str) -> list[Document]:
     """Return the notes that begin with this heading: what is their title where files are named by a number."""
     wanted = name_key(text)
-    doc_ids = [
-        doc_id
-        for doc_id, title, headings, _ in documents.list_openings(connection, "NOT IN ('fact', 'entity', 'episode')")
-        if wanted in _beginnings(name_key(headings).removeprefix(f"{name_key(title)} > "))
-    ]
+    doc_ids = []
+    for doc_id, title, context, _ in documents.list_openings(connection, "NOT IN ('fact', 'entity', 'episode')"):
+        headings = name_key(context).removeprefix(f"{name_key(title)} > ")
+        if wanted in accumulate(headings.split(" > "), "{} > {}".format):  # ` > ` may be part of the first heading
+            doc_ids.append(doc_id)
     return documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))
-
-
-def _beginnings(headings: str) -> set[str]:
-    """Return what may be the first of the headings `A > B`: ` > ` may stand in one."""
-    parts = headings.split(" > ")
-    return {" > ".join(parts[:count]) for count in range(1, len(parts) + 1)}
 
 
 def _statement_key(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
@@ -99,10 +100,8 @@ class RecallTools:
             return results.recall_result(found, lacking, with_ids=ids)
 
         def recall(memory: Memory) -> Recall:
-            from quaid.agents.prompt_context import notify_recalled
-
             found = memory.recall(query, limit, as_of=as_of, door="mcp", **options)
-            notify_recalled(memory.root, memory.settings.notifications, found.hits)
+            _notify(memory, found.hits)
             return found
 
         # The index of the past is made when it is asked for, which takes a while.
@@ -114,13 +113,7 @@ class RecallTools:
         found = await asyncio.to_thread(federation.recall, question, among)
         for name in dict.fromkeys(hit.vault for hit in found.hits):
             hits = [hit for hit in found.hits if hit.vault == name]
-
-            def notify(memory: Memory, hits: Sequence[Hit] = hits) -> None:
-                from quaid.agents.prompt_context import notify_recalled
-
-                notify_recalled(memory.root, memory.settings.notifications, hits)
-
-            await federation.worker_of(name).run(notify)
+            await federation.worker_of(name).run(partial(_notify, hits=hits))
         return found
 
     async def memory_search(
@@ -181,6 +174,12 @@ class RecallTools:
             return results.stats_result(stats_of(memory), len(memory.list_waiting()))
 
         return await self._workers.slow.run(count)
+
+
+def _notify(memory: Memory, hits: Sequence[Hit]) -> None:
+    from quaid.agents.prompt_context import notify_recalled
+
+    notify_recalled(memory.root, memory.settings.notifications, hits)
 
 
 def _scope(kinds: list[Kind] | None, project: str | None) -> dict[str, Any]:

@@ -140,7 +140,9 @@ class _Scorer:
         self._is_for_summary = asks_for_summary(query.text)
         self._said_by_named = 1.0
         if not self._named.isdisjoint(query.owner_keys):  # a summary is made of what both said
-            self._said_by_named = 0.0 if self._is_for_summary else _ASKS_BOTH if _asks_assistant(query) else 1.0
+            # What the assistant said may answer as well where the question says `you`.
+            says_you = not _ASSISTANT.isdisjoint(map(str.casefold, _TOKEN.findall(query.text)))
+            self._said_by_named = 0.0 if self._is_for_summary else _ASKS_BOTH if says_you else 1.0
         self._best_turn: dict[int | None, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int | None, float] = {}
@@ -261,11 +263,6 @@ def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
     if named:
         return frozenset(named) if len(named) == 1 else frozenset()
     return frozenset(speaker for speaker in speakers if speaker in query.owner_keys)
-
-
-def _asks_assistant(query: Query) -> bool:
-    """Return whether the question says `you`: what the assistant said may answer it as well."""
-    return not _ASSISTANT.isdisjoint(map(str.casefold, _TOKEN.findall(query.text)))
 
 
 def tells_of_owner(candidate: Candidate, query: Query) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import GitError
-from quaid.index import documents
+from quaid.index import documents, references
 from quaid.index.scope import PRIVATE, is_visible
 from quaid.model import CORE_FILES, name_key, note_name
 from quaid.vault import files, layout
@@ -52,6 +52,16 @@ def visible_paths(paths: Iterable[str], whole: IndexConnection, seen: IndexConne
     wanted = list(paths)
     hidden = documents.find_paths(whole, wanted) - documents.find_paths(seen, wanted)
     return [path for path in wanted if path not in hidden]
+
+
+def find_forgotten(
+    history: History, reference: str, owners: Collection[str], place: Layout
+) -> tuple[str, str, bytes] | None:
+    """Return the commit that took out the note which `reference` called, the note's path, and its bytes before; None
+    where there is none that may be seen.
+    """
+    found = history.find_removed(references.target_of(reference))
+    return found if found is not None and may_see(*found[1:], owners, place) else None
 
 
 class VisibleCommits:

@@ -23,7 +23,7 @@ from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.local.locks import try_lock
 from quaid.memory import Memory
-from quaid.place import make_private_folder
+from quaid.place import folder_identity, make_private_folder
 from quaid.remotes.background import leave_exchange
 from quaid.resident import call as calls
 from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call
@@ -120,19 +120,19 @@ class Listener:
             self._closed.wait(IN_LINE_S)
 
     def _answer_all(self, listening: socket.socket, path: Path) -> None:
-        place, vault = path.lstat().st_ino, _identity(self._root)
+        place, vault = path.lstat().st_ino, folder_identity(self._root)
         asked = time.monotonic()
         listening.settimeout(min(LOOK_S, self._idle_s))
         while not self._closed.is_set() and time.monotonic() - asked < self._idle_s:
             try:
                 connection, _ = listening.accept()
             except TimeoutError:
-                if path.lstat().st_ino != place or _identity(self._root) != vault or not self._is_wanted():
+                if path.lstat().st_ino != place or folder_identity(self._root) != vault or not self._is_wanted():
                     return
                 leave_exchange(self._root, settings_for_reading(self._root)[0])
                 continue
             with connection:
-                if not self._code.is_current() or _identity(self._root) != vault:
+                if not self._code.is_current() or folder_identity(self._root) != vault:
                     return
                 with suppress(OSError, ValueError):
                     asked = self._answer(connection, asked)
@@ -228,14 +228,6 @@ class _Code:
             if self._seen.setdefault(path, stamp) != stamp:
                 return False
         return True
-
-
-def _identity(root: Path) -> tuple[int, int] | None:
-    try:
-        about = root.stat()
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino
 
 
 def _is_gone(connection: socket.socket) -> bool:

@@ -43,7 +43,8 @@ def compare(
             removed[path] = row.content_hash
             continue
         added.discard(path)
-        if not (trust_times and _is_unchanged(stat, row)):
+        is_same = stat == row[:4]  # size, mtime, ctime, inode
+        if not (trust_times and is_same and _is_old(stat.mtime_ns, stat.ctime_ns, row.read_ns)):
             suspects[path] = row.content_hash
     return Diff(tuple(sorted(added)), dict(sorted(suspects.items())), dict(sorted(removed.items())))
 
@@ -82,10 +83,6 @@ def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[s
 def looks_like_accident(removed: Collection[str], known: int, count: int, share: float) -> bool:
     """Return whether more vanished at once than `count` notes and than `share` of all."""
     return len(removed) > count and len(removed) > share * known
-
-
-def _is_unchanged(stat: FileStat, row: KnownFile) -> bool:
-    return stat == row[:4] and _is_old(stat.mtime_ns, stat.ctime_ns, row.read_ns)  # size, mtime, ctime, inode
 
 
 def _is_old(mtime_ns: int, ctime_ns: int, read_ns: int) -> bool:

@@ -150,7 +150,9 @@ class Embedding:
             if may_leave:
                 self._begin_quickly(connection)
             serving = vectors.active_embedder(connection)
-            other = None if serving is None else self._other(serving)
+            # The embedder of the set that answers now, where that is not the configured one's.
+            is_other = serving is not None and self.fingerprint() != serving.fingerprint
+            other = self.embedder_of(serving) if serving is not None and is_other else None
             self.is_changing = other is not None
             if serving is not None and other is not None:
                 done += self._fill_set(connection, other, serving, progress, deadline)
@@ -188,10 +190,6 @@ class Embedding:
             return None if settings is None else open_embedder(settings)
         except WeightsMissingError:
             return None
-
-    def _other(self, serving: EmbedderRow) -> Embedder | None:
-        """Return the embedder of the set that answers now, where that is not the configured one's."""
-        return None if self.fingerprint() == serving.fingerprint else self.embedder_of(serving)
 
     def _fill_set(
         self, connection: IndexConnection, embedder: Embedder, row: EmbedderRow, progress: Progress, deadline: float

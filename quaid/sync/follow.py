@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
-from quaid.place import process_exists, state_folder
+from quaid.place import folder_identity, process_exists, state_folder
 from quaid.settings import SyncSettings
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.indexer import Indexer
@@ -121,7 +121,7 @@ class Follower:
                 if not self._indexer.is_there():
                     self._stop_listening()
                     self._wait_for_vault()
-                if self._observer is None or not self._observer.is_alive() or self._watched != _identity(root):
+                if self._observer is None or not self._observer.is_alive() or self._watched != folder_identity(root):
                     self._listen()
                     is_due = True
                 if is_due:
@@ -136,7 +136,7 @@ class Follower:
         self._stop_listening()
         self._needs_sweep = True
         root = self._indexer.root
-        self._watched = _identity(root)
+        self._watched = folder_identity(root)  # another folder at the same path sends no notifications
         if not self._settings.poll:
             reason = why_incomplete(root)
             try:
@@ -239,15 +239,6 @@ class Follower:
             temporary.replace(path)
         except OSError:  # the vault is gone or full; the loop finds out by itself
             temporary.unlink(missing_ok=True)
-
-
-def _identity(root: Path) -> tuple[int, int] | None:
-    """Device and inode of the folder: another one at the same path sends no notifications."""
-    try:
-        found = root.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _now() -> str:

@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from quaid.errors import QuaidError
 from quaid.index.contents import manifest
+from quaid.place import folder_identity
 from quaid.sync.watcher import Notice, concerns_notes, observe, why_incomplete
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Live:
     async def _listen(self, notice: Notice) -> None:
         """Listen to the folder, and again to the one that has come in its place."""
         while True:
-            observed = _identify(self._root)
+            observed = folder_identity(self._root)
             observer = await run_in_threadpool(_observe, self._root, notice) if observed else None
             try:
                 if self._version:  # it may have changed while nobody listened
@@ -86,7 +87,7 @@ class Live:
                 while (  # noqa: ASYNC110 - nobody tells
                     observer is not None
                     and all(each.is_alive() for each in observer.emitters)
-                    and _identify(self._root) == observed
+                    and folder_identity(self._root) == observed
                 ):
                     await asyncio.sleep(CHECK_S)
             finally:
@@ -131,15 +132,6 @@ class Live:
         async with self._told:
             self._version = version
             self._told.notify_all()
-
-
-def _identify(root: Path) -> tuple[int, int] | None:
-    """Return what tells a folder from another that comes in its place; None where there is none."""
-    try:
-        about = root.stat()
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino
 
 
 def _observe(root: Path, notice: Notice) -> BaseObserver | None:

@@ -8,10 +8,12 @@ import struct
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import apsw
+
 from quaid.index.fulltext import WEIGHTS
-from quaid.index.sqlite.tokens import tokenize
 
 if TYPE_CHECKING:
     from quaid.index.postgres.connection import PostgresIndex
@@ -24,6 +26,8 @@ _COLUMN_BITS = 28
 """A place is four bytes: the column above so many bits, the offset in them."""
 _LAST = "\U0010ffff"
 _PHRASE = re.compile(r'"([^"]*)"( \*)?')
+_TOKENIZER = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M* So"]
+"""What `tokenize` says in ../sqlite/schema.sql, behind porter."""
 _SCORE = """
     WITH asked (number, term) AS (SELECT * FROM unnest(CAST(:numbers AS int[]), CAST(:terms AS text[]))),
     hits AS (
@@ -99,7 +103,8 @@ class PgWords:
                 weights[term] += table.weights[column]
         self._waiting.lengths[table].append((row_id, length))
         self._waiting.postings[table] += (
-            _Posting(term, row_id, length, weights[term], _pack(at)) for term, at in places.items()
+            _Posting(term, row_id, length, weights[term], struct.pack(f"<{len(at)}I", *at))
+            for term, at in places.items()
         )
         if len(self._waiting.postings[table]) > _MAX_WAITING:
             self.flush()
@@ -243,8 +248,16 @@ def _read(match: str) -> list[tuple[list[str], bool]]:
     return [phrase for phrase in phrases if phrase[0]]
 
 
-def _pack(places: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(places)}I", *places)
+def tokenize(text: str) -> list[str]:
+    """Return the stems of `text` in their order, as FTS5 splits it."""
+    encoded = text.encode("utf-8", "replace")
+    found = _tokenizer()(encoded, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    return [str(stem) for stem in found]
+
+
+@cache
+def _tokenizer() -> apsw.FTS5Tokenizer:
+    return apsw.Connection(":memory:").fts5_tokenizer("porter", _TOKENIZER)
 
 
 def _as_term(stem: str) -> str:

@@ -12,7 +12,7 @@ from quaid.capture.note_edit import MARKABLE, MARKS
 from quaid.capture.writer import FORGETTABLE
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoundError
 from quaid.model import Kind
-from quaid.recall.forgotten import find_forgotten
+from quaid.recall.visibility import find_forgotten
 from quaid.redaction import admit
 from quaid.vault import frontmatter, notes
 from quaid.vault.layout import Layout
@@ -109,17 +109,18 @@ def _list_asked(memory: Memory, found: Provenance) -> Iterator[Question]:
 
 def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
     found = find_forgotten(memory.git, reference, memory.answers.owners(), _layout(memory))
-    logged = memory.git.branches.read_commits([found.commit_id]) if found else []
+    logged = memory.git.branches.read_commits([found[0]]) if found else []
     commit = next(iter(memory.answers.see(each.commit for each in logged)), None)
     if found is None or commit is None:
         return None
-    note = notes.parse_note(found.path, found.data, place=_layout(memory))
+    _, path, data = found
+    note = notes.parse_note(path, data, place=_layout(memory))
     context = {
         "note_id": note.id,
-        "note_path": found.path,
+        "note_path": path,
         "kind": note.kind.value,
         "title": note.text if note.kind is Kind.FACT and note.text else note.title,
-        "body": render_note(found.data.decode("utf-8", "replace")),
+        "body": render_note(data.decode("utf-8", "replace")),
         "commit": commit,
         "turns": list(_list_said(memory, note)),
     }
