@@ -27,7 +27,7 @@ from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Catalogue, Doc
-    from quaid.docs.freshness import Freshness, SourceFinding
+    from quaid.docs.freshness import Freshness
     from quaid.docs.search import DocHit
 
 MAX_SHOWN = 900
@@ -86,17 +86,15 @@ def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
         "status": freshness.status,
         "warning": warning_of(freshness),
         **fields(freshness, "updated", "true_at", "since", "origin", "sources"),
-        "changes": [shape_of_finding(finding) for finding in freshness.findings],
+        "changes": [
+            {
+                **fields(finding, "path", "old_path", "kind"),
+                "trivial": finding.is_trivial,
+                **fields(finding, "why", "by", "commits"),
+            }
+            for finding in freshness.findings
+        ],
         **fields(freshness, "edited", "problems"),
-    }
-
-
-def shape_of_finding(finding: SourceFinding) -> dict[str, object]:
-    """A change of a source, as JSON."""
-    return {
-        **fields(finding, "path", "old_path", "kind"),
-        "trivial": finding.is_trivial,
-        **fields(finding, "why", "by", "commits"),
     }
 
 

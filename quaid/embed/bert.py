@@ -86,22 +86,16 @@ class _Graph:
         self._tensors.append(numpy_helper.from_array(value, name))
         return name
 
-    def stored(self, name: str, value: npt.NDArray[np.float32]) -> str:
+    def stored(self, name: str, value: npt.NDArray[np.float32] | npt.NDArray[np.uint8]) -> str:
+        """Store numbers; bytes hold two signed 4-bit numbers each."""
         import numpy as np
         from onnx import TensorProto
 
-        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=value.shape)
-        store_outside(tensor, np.ascontiguousarray(value, dtype="<f4").tobytes(), self._file)
-        self._tensors.append(tensor)
-        return name
-
-    def packed(self, name: str, value: npt.NDArray[np.uint8]) -> str:
-        """Store signed 4-bit numbers, two in a byte."""
-        from onnx import TensorProto
-
-        rows, row_bytes = value.shape
-        tensor = TensorProto(name=name, data_type=TensorProto.INT4, dims=(rows, 2 * row_bytes))
-        store_outside(tensor, value.tobytes(), self._file)
+        is_packed = value.dtype == np.uint8
+        kind, form = (TensorProto.INT4, "u1") if is_packed else (TensorProto.FLOAT, "<f4")
+        shape = (len(value), 2 * value.shape[1]) if is_packed else value.shape
+        tensor = TensorProto(name=name, data_type=kind, dims=shape)
+        store_outside(tensor, np.ascontiguousarray(value, form).tobytes(), self._file)
         self._tensors.append(tensor)
         return name
 
@@ -136,7 +130,7 @@ def _embed_tokens(graph: _Graph, shape: Shape, words: PackedTable | None) -> str
     if words is None:
         graph.node("Gather", [graph.vector("embeddings.word_embeddings.weight"), "input_ids"], "words")
     else:
-        table = [graph.packed("word_numbers", words.numbers), "input_ids", graph.stored("word_scales", words.scales)]
+        table = [graph.stored("word_numbers", words.numbers), "input_ids", graph.stored("word_scales", words.scales)]
         graph.node("GatherBlockQuantized", table, "words", domain=_FUSED, quantize_axis=1, block_size=BLOCK)
     graph.node("Shape", ["input_ids"], "length", start=1, end=2)
     start = graph.constant("start", np.array([0], np.int64))

@@ -139,7 +139,9 @@ class LocalEmbedder:
             mode = self._choose_mode(count)
             try:
                 if self._encode is None:
-                    self._centre = self._load_centre()
+                    import numpy as np
+
+                    self._centre = np.load(self._build.folder / CENTRE_FILE) if self._model.centred else None
                     self._encode = self._load_tokenizer()
                 if mode not in self._sessions:
                     self._sessions[mode] = self._open_session(mode)
@@ -173,11 +175,6 @@ class LocalEmbedder:
         tokenizer.no_padding()
         tokenizer.enable_truncation(self._model.max_tokens)
         return lambda text: list(tokenizer.encode(text).ids)
-
-    def _load_centre(self) -> npt.NDArray[np.float32] | None:
-        import numpy as np
-
-        return np.load(self._build.folder / CENTRE_FILE) if self._model.centred else None
 
     def _open_session(self, mode: _Mode) -> Any:
         onnxruntime = load_onnxruntime()

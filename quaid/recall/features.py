@@ -199,7 +199,8 @@ class _Scorer:
             features["graph"] = graph_score
         if query.dates and _is_from(candidate, query):
             features["dated"] = 1.0
-        if query.phrases and _says_any(query.phrases, text):
+        said = fold(text).casefold() if query.phrases else ""
+        if any(fold(phrase).casefold() in said for phrase in query.phrases):
             features["phrase"] = 1.0
         return features
 
@@ -278,11 +279,6 @@ def tells_of_owner(candidate: Candidate, query: Query) -> bool:
     is_own = candidate.source in {None, "user"}
     is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
     return is_own and _FIRST_PERSON.search(text) is not None and language(candidate.text) in ENGLISH
-
-
-def _says_any(phrases: Collection[str], text: str) -> bool:
-    said = fold(text).casefold()
-    return any(fold(phrase).casefold() in said for phrase in phrases)
 
 
 def _is_from(candidate: Candidate, query: Query) -> bool:
