@@ -66,13 +66,11 @@ def without_limits(schema: Any, *, is_strict: bool = True) -> Any:
     if not isinstance(schema, dict):
         return schema
     bare = {key: value for key, value in schema.items() if key not in _LIMITS and key != "default"}
-    if "properties" in bare and not is_strict:
-        bare["properties"] = {name: without_limits(part, is_strict=False) for name, part in bare["properties"].items()}
-    elif "properties" in bare:
-        optional = bare["properties"].keys() - set(bare.get("required", ()))
-        parts = {name: without_limits(part) for name, part in bare["properties"].items()}
+    if "properties" in bare:
+        parts = {name: without_limits(part, is_strict=is_strict) for name, part in bare["properties"].items()}
+        optional = parts.keys() - set(bare.get("required", ())) if is_strict else set()
         bare["properties"] = {name: _nullable(part) if name in optional else part for name, part in parts.items()}
-        bare["required"] = list(parts)
+        bare |= {"required": list(parts)} if is_strict else {}
     if "items" in bare:
         bare["items"] = without_limits(bare["items"], is_strict=is_strict)
     return bare

@@ -106,7 +106,7 @@ def measure_growth(memory: Memory, today: date | None = None) -> Growth:
     made: dict[str, Counter[date]] = {}
     undated = 0
     for kind, day, count in rows:
-        if (when := _parse_day(day)) is None:
+        if (when := parse_day(day)) is None:
             undated += count
         else:
             made.setdefault(kind, Counter())[min(when, today)] += count
@@ -171,7 +171,7 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
 
 
 def _falls_on(fact: FadedFact) -> date:
-    begun = _parse_day(fact.last)
+    begun = parse_day(fact.last)
     return date.max if begun is None else begun + timedelta(days=int(fact.falls_in_days) + 1)
 
 
@@ -248,8 +248,9 @@ def close_gap(memory: Memory, key: str) -> None:
         records.close_gap(key)
 
 
-def _parse_day(text: str | None) -> date | None:
+def parse_day(moment: str | None) -> date | None:
+    """Return the day of a moment (ISO 8601); None where it is none."""
     try:
-        return date.fromisoformat(text or "")
+        return date.fromisoformat((moment or "")[:10])
     except ValueError:
         return None

@@ -205,13 +205,9 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
     pending, failed = vectors.count_pending(connection), count_chunks(connection, "failed")
     notes, chunks = documents.count(connection), count_chunks(connection)
     is_embedding = bool(pending) and locks.is_held(state_folder(memory.root) / locks.EMBEDDING_LOCK)
-    serving = _find_serving(connection)
+    earlier = vectors.list_embedders(connection)[:-1]
+    serving = next((str(row.settings.get("model", "")) for row in earlier if row.active), None)
     return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding, serving), reader, seen
-
-
-def _find_serving(connection: IndexConnection) -> str | None:
-    known = vectors.list_embedders(connection)
-    return next((str(row.settings.get("model", "")) for row in known[:-1] if row.active), None)
 
 
 def _is_fresh(memory: Memory, reader: IndexReader) -> bool:

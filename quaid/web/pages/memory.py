@@ -14,6 +14,7 @@ from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, PartNotFoun
 from quaid.model import Kind
 from quaid.recall.visibility import find_forgotten
 from quaid.redaction import admit
+from quaid.report.health import parse_day
 from quaid.vault import frontmatter, notes
 from quaid.vault.layout import Layout
 from quaid.web.answer import Shown
@@ -170,8 +171,8 @@ def _draw_times(found: Provenance, today: date) -> Iterator[Span]:
     document = found.note.document
     known_from = found.created.commit.when if found.created and found.created.commit else document.created
     ended = found.edits[-1].commit if found.replaced_by and found.edits else None
-    valid = _day(document.valid_from), _day(document.valid_until)
-    known = _day(known_from), _day(ended.when if ended else None)
+    valid = parse_day(document.valid_from), parse_day(document.valid_until)
+    known = parse_day(known_from), parse_day(ended.when if ended else None)
     given = [today, *(day for day in (*valid, *known) if day)]
     begin, end = min(given), max(given)
     days = (end - begin).days
@@ -185,10 +186,3 @@ def _draw_times(found: Provenance, today: date) -> Iterator[Span]:
             min(100 * (start - begin).days / days, 100 - width) if days else 0.0,
             width,
         )
-
-
-def _day(moment: str | None) -> date | None:
-    try:
-        return date.fromisoformat((moment or "")[:10])
-    except ValueError:
-        return None

@@ -171,7 +171,10 @@ def _tell(entry: DiaryEntry) -> DiaryEntry:
 def _keep_visible(memory: Memory, entries: Sequence[DiaryEntry]) -> list[DiaryEntry]:
     """Return the entries without decisions about what another owner keeps private."""
     facts = {fact for entry in entries for decision in entry.decisions for fact in decision.get("facts", ())}
-    seen = _list_seen(memory, facts)
+    rows = memory.index().execute(
+        "SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(facts)),)
+    )
+    seen = {str(row[0]) for row in rows}
     is_vaults_own = "default" in memory.answers.owners()
 
     def is_visible(decision: Mapping[str, Any], known: Collection[str]) -> bool:
@@ -184,13 +187,6 @@ def _keep_visible(memory: Memory, entries: Sequence[DiaryEntry]) -> list[DiaryEn
         known = {key for commit in commits for key in commit.trailers.get(DECISION, ())}
         kept.append(replace(entry, decisions=[each for each in entry.decisions if is_visible(each, known)]))
     return kept
-
-
-def _list_seen(memory: Memory, ids: Collection[str]) -> set[str]:
-    rows = memory.index().execute(
-        "SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),)
-    )
-    return {str(row[0]) for row in rows}
 
 
 def _make_step(view: CommitView, kinds: Mapping[str, str], undone: Mapping[str, str]) -> Step:
