@@ -8,12 +8,10 @@ import struct
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import apsw
-
 from quaid.index.fulltext import WEIGHTS
+from quaid.index.sqlite.words import tokenize
 
 if TYPE_CHECKING:
     from quaid.index.postgres.connection import PostgresIndex
@@ -26,8 +24,6 @@ _COLUMN_BITS = 28
 """A place is four bytes: the column above so many bits, the offset in them."""
 _LAST = "\U0010ffff"
 _PHRASE = re.compile(r'"([^"]*)"( \*)?')
-_TOKENIZER = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M* So"]
-"""What `tokenize` says in ../sqlite/schema.sql, behind porter."""
 _SCORE = """
     WITH asked (number, term) AS (SELECT * FROM unnest(CAST(:numbers AS int[]), CAST(:terms AS text[]))),
     hits AS (
@@ -246,18 +242,6 @@ def _read(match: str) -> list[tuple[list[str], bool]]:
     """Return the stems of each phrase of a match, and whether the last is the beginning of one."""
     phrases = [([*map(_as_term, tokenize(text))], bool(star)) for text, star in _PHRASE.findall(match)]
     return [phrase for phrase in phrases if phrase[0]]
-
-
-def tokenize(text: str) -> list[str]:
-    """Return the stems of `text` in their order, as FTS5 splits it."""
-    encoded = text.encode("utf-8", "replace")
-    found = _tokenizer()(encoded, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
-    return [str(stem) for stem in found]
-
-
-@cache
-def _tokenizer() -> apsw.FTS5Tokenizer:
-    return apsw.Connection(":memory:").fts5_tokenizer("porter", _TOKENIZER)
 
 
 def _as_term(stem: str) -> str:

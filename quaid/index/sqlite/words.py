@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 
 import apsw
@@ -14,6 +15,8 @@ _RANKED = (
     f"SELECT rowid AS found, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score "
     "FROM fulltext WHERE fulltext MATCH ?"
 )
+_TOKENIZER = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M* So"]
+"""What `tokenize` says in schema.sql, behind porter."""
 
 
 class Fts5:
@@ -80,3 +83,15 @@ class Fts5:
 
     def list_chunks(self, stem: str) -> Iterator[int]:
         return (int(row[0]) for row in self._connection.execute("SELECT doc FROM occurrences WHERE term = ?", (stem,)))
+
+
+def tokenize(text: str) -> list[str]:
+    """Return the stems of `text` in their order, as FTS5 splits it, for an engine that keeps them itself."""
+    encoded = text.encode("utf-8", "replace")
+    found = _tokenizer()(encoded, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    return [str(stem) for stem in found]
+
+
+@cache
+def _tokenizer() -> apsw.FTS5Tokenizer:
+    return apsw.Connection(":memory:").fts5_tokenizer("porter", _TOKENIZER)
