@@ -135,6 +135,8 @@ class Retrieved:
         # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
         # nothing would outweigh the one note that has the very word.
         likeness = fusion.min_max(list(self.cosines.items()), floor=self.unlike)
+        if self.embedded is None:  # no chunk has a likeness: words compare all of them
+            return likeness
         words = self.words()
         for chunk_id in self.without_vector() | (set(others) - likeness.keys()):
             likeness[chunk_id] = LIKENESS_WITHOUT_WORDS + LIKENESS_BY_WORDS * words.get(chunk_id, 0.0)

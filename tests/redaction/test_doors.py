@@ -17,7 +17,7 @@ from secret_samples import KEYS
 from vaults import Vault
 
 from quaid.cli.main import main
-from quaid.embed import openai as openai_embedding
+from quaid.embed import services
 from quaid.hooks import entry
 from quaid.local import hook_log, quarantine, queue
 from quaid.local.notifications import deliver
@@ -265,7 +265,7 @@ def test_a_remote_embedding_service_is_sent_no_secret(monkeypatch):
     monkeypatch.setattr("httpx.Client", lambda **_: client(transport=httpx.MockTransport(answer)))
     settings = EmbeddingSettings(provider="openai", url="http://embed.example.org/v1", model="m", dimensions=1)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    openai_embedding.OpenAIEmbedder(settings).embed([f"the key is {SECRET}", "tea"])
+    services.OpenAIEmbedder(settings).embed([f"the key is {SECRET}", "tea"])
     assert len(sent) == 1
     assert SECRET not in sent[0]
     assert "tea" in sent[0]
