@@ -57,7 +57,7 @@ class ProgressBar:
             columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             # The bar is drawn past the stream that shows escapes; descriptions are made safe below.
             screen = Console(file=unwrapped(sys.stderr))
-            # rich would send all that is printed meanwhile, the answer too, to stderr.
+            # Otherwise rich sends everything that is printed, the answer too, to stderr.
             self._bar = Progress(*columns, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False)
             self._bar.start()
             drawn_bars.append(self)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class JsonJudgement:
-    """A judgement that is kept as JSON."""
+    """A judgement stored as JSON."""
 
     def render(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False)

@@ -51,7 +51,7 @@ def read(state: Path, session: str) -> Given:
 
 def plan_record(state: Path, session: str, given: Mapping[str, object]) -> tuple[Path, str]:
     """Return the file of `session`, and the line that says what it was `given`: `ids` of hits, or the `text` that it
-    began with. Whoever has delivered that appends the line.
+    began with. The process that delivered it appends the line.
     """
     return state / FOLDER / f"{state_files.file_stem(session)}.jsonl", json.dumps(given)
 

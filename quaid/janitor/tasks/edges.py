@@ -61,7 +61,7 @@ class _ToldFact:
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """A decision for each fact that was told without a model, has no edges and states some."""
+    """Yield a decision for each fact that was stated without a model, has no edges and states some."""
     told = list(_list_told(context)) if context.models is not None else []
     if not told:
         return
