@@ -101,8 +101,8 @@ def ask_all(root: Path, asked: list[Question]) -> Right:
 
 def is_right(hit: Hit, question: Question, cites: Mapping[str, set[Turn]]) -> bool:
     if hit.kind == "note":
-        folder, name = Path(hit.path).parts[-2:]
-        return folder == question.conversation and name.removesuffix(".md") in {session for session, _ in question.gold}
+        note = Path(hit.path)
+        return note.parent.name == question.conversation and note.stem in {session for session, _ in question.gold}
     return not question.gold.isdisjoint(cites.get(hit.id, set()) | {(hit.session or "", hit.turn or 0)})
 
 
