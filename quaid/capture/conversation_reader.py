@@ -238,7 +238,7 @@ class ConversationReader:
             part = Extraction(left_out=(LeftOut(said, str(problem)),))
             where = self._set_aside(reading, f"{said}: {problem}", problem.raw, part)
             reading, parts = replace(reading, quarantined=where), [*parts, part]
-        if self._progress:  # whoever has lost interest may say so before anything is written
+        if self._progress:  # the caller may cancel before anything is written
             self._progress(f"Reading {reading.material.session}", count, count)
         return reading, parts
 

@@ -85,7 +85,7 @@ def move_branch(
     Raises:
         GitError: git refused, for example because the branch is no longer at the base.
     """
-    (stage.folder / MADE).write_text(f"{made}\n", encoding="ascii")  # for whoever finishes it after a kill
+    (stage.folder / MADE).write_text(f"{made}\n", encoding="ascii")  # for the process that finishes it after a kill
     args = ("update-ref", "-m", f"commit: {subject}", "HEAD", made, str(stage.base))
     env = {**quiet_environment(stage.repository.top), **identity}
     run_call(GitCall("commit", args, b"", env, handles=(handle,)))

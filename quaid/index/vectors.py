@@ -12,7 +12,7 @@ from quaid.model import name_key
 _MOVED = "moved_vectors"
 _MAX_MOVED = 256
 NEWEST = 8
-"""One in so many of the chunks that are embedded next is among the newest: what was written just now is asked for."""
+"""One in so many of the chunks embedded next is among the newest: people ask about what they just wrote."""
 _GIVEN = "(SELECT CAST(value AS INTEGER) FROM json_each(?))"
 
 
@@ -81,14 +81,14 @@ def list_pending(connection: IndexConnection, limit: int, asked: Collection[str]
     """Return (chunk_id, text_key, embedded text) of chunks without a vector: those of the notes `asked` (ids of hits)
     first, then the newest, then the others by the hash of their text, so that any part of them is a fair sample.
     """
-    pending = "embedded = 'pending' AND embedded <> 'ready'"
+    pending = "embedded = 'pending' AND embedded <> 'ready'"  # the second condition is that of the partial index
     names = [name.partition("#")[0] for name in asked]
     called = (json.dumps(names), json.dumps([name_key(name) for name in names]))
-    of_asked = (
+    is_of_asked_note = (
         "doc_id IN (SELECT doc_id FROM documents WHERE id IN (SELECT value FROM json_each(?)) UNION "
         "SELECT doc_id FROM names WHERE position = 0 AND name_key IN (SELECT value FROM json_each(?)))"
     )
-    found = _with_text(connection, f"WHERE {pending} AND {of_asked} LIMIT ?", *called, limit) if asked else []
+    found = _with_text(connection, f"WHERE {pending} AND {is_of_asked_note} LIMIT ?", *called, limit) if asked else []
     found += _with_text(connection, f"WHERE {pending} ORDER BY chunk_id DESC LIMIT ?", limit // NEWEST)
     found += _with_text(connection, f"WHERE {pending} ORDER BY text_key, chunk_id LIMIT ?", limit)
     return [*dict.fromkeys(found)][:limit]

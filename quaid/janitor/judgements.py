@@ -38,7 +38,7 @@ class JsonJudgement:
 
     @classmethod
     def parse(cls, kept: str) -> Self | None:
-        """The judgement that was kept; None where it cannot be read any more, so that it is asked again."""
+        """The stored judgement; None where it cannot be read any more, so that the model judges again."""
         try:
             return cls(**json.loads(kept))
         except (ValueError, TypeError):

@@ -114,7 +114,7 @@ def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | 
 
 def _has_never_run(history: History, now: datetime) -> bool:
     """Return whether the vault was made more than `GRACE` ago, and no machine has committed a run."""
-    with suppress(QuaidError):  # what is wrong with git has a warning of its own
+    with suppress(QuaidError):  # trouble with git has a separate warning
         made = history.log(paths=[CONFIG_FILE], limit=1_000)[-1:]
         is_old = any(now - datetime.fromisoformat(commit.when) > GRACE for commit in made)
         return is_old and not history.log(author=JANITOR[1], limit=1)

@@ -185,7 +185,7 @@ def _pattern(joint: str, *, is_marked: bool) -> re.Pattern[str]:
 
 @cache
 def _pattern_with_signs() -> re.Pattern[str]:
-    """Emoji and their like too, each a word of its own."""
+    """Emoji and similar signs too, each as a separate word."""
     codes = (*range(0x2300, 0x2400), *range(0x2600, 0x27C0), *range(0x2B00, 0x2C00), *range(0x1F000, 0x1FB00))
     signs = "".join(chr(code) for code in codes if category(chr(code)) == "So")
     return re.compile(f"{_pattern('', is_marked=True).pattern}|[{signs}]")

@@ -22,7 +22,7 @@ MAX_LABEL_CHARS = 80
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
 _NO_DAY = rf"(?![ \t]+(?i:{'|'.join(' '.join(MONTHS.values()).split())})\b)"
 _ITEM = re.compile(rf"([ \t]*)(?:(?:[-*+]|\d{{1,2}}[.)]{_NO_DAY})[ \t]+|(?=\d{{1,9}}[.)][ \t]))(.*)$")
-"""A number of two digits counts the items of a list, but not before a month; `1582.` is a part of what is said."""
+"""A number of two digits counts the items of a list, but not before a month; `1582.` is a part of the statement."""
 _BOX = re.compile(r"\[([ xX/>-])\][ \t]+")
 _WHEN = re.compile(
     r"[*_`(\[]*(?:(?P<day>\d{4}-\d\d-\d\d)(?:[ T]\d\d:\d\d(?::\d\d)?Z?)?|\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?)[*_`)\]]*"
