@@ -179,13 +179,13 @@ def render(fields: Mapping[str, Value | None]) -> str:
 
 def _compose(head: str) -> Any:
     """The head's mapping node, None when it has no keys."""
-    if sum(map(head.count, ("[", "{", "- ", "? "))) > _MAX_DEPTH:
-        depth = 0
-        for event in yaml.parse(head, Loader=_BASE_LOADER):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _MAX_DEPTH:
-                raise yaml.YAMLError("it is nested too deeply")
     try:
+        if sum(map(head.count, ("[", "{", "- ", "? "))) > _MAX_DEPTH:
+            depth = 0
+            for event in yaml.parse(head, Loader=_BASE_LOADER):
+                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+                if depth > _MAX_DEPTH:
+                    raise yaml.YAMLError("it is nested too deeply")
         node = yaml.compose(head, Loader=_BASE_LOADER)
     except (UnicodeError, RecursionError) as error:
         raise yaml.YAMLError(_explain(error)) from error

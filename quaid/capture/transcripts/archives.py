@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -70,7 +72,7 @@ def _seekable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
 def _explained(name: str) -> Iterator[None]:
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, ValueError, EOFError) as error:
         raise BadInputError(f"{name} is a damaged ZIP archive ({error}). Download it again.") from error
     except (RuntimeError, NotImplementedError) as error:
         raise BadInputError(
