@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from quaid import redaction, trust
+from quaid import trust
 from quaid.config import ignored_settings, load_settings, parse_value, settings_for_reading
 from quaid.errors import (
     NOT_INDEXED,
@@ -62,7 +62,6 @@ class Memory:
         self.root = root
         self.settings = settings
         self.problem = problem  # why `settings` are not the owner's: then nothing is written
-        redaction.look_for_numbers(wanted=settings.capture.redact_numbers)
         self.embedding = Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self._reader = IndexReader(self.indexer.path)

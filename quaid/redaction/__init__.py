@@ -10,13 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from threading import Event
 from typing import Any
 
 from quaid.redaction.name_hints import HINTS, may_name
 from quaid.redaction.private_spans import without_private
 
-VERSION = 1
+VERSION = 2
 """Grows when the gate finds what it did not find before: what was kept until then is looked at again."""
 _HINTS = (
     *HINTS,
@@ -30,8 +29,18 @@ _LONG_RUN = re.compile(
 _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
-_HAS_NUMBER = re.compile(r"(?:\d[ -]?){12}|cv[vc]|[A-Z]{2}\d\d ?[A-Z\d]{4}", re.IGNORECASE)
-_numbers = Event()
+_HAS_NUMBER = re.compile(
+    r"(?:\d[ \u00a0\u2007\u2009\u202f-]?){14}|(?<![a-z])cv[vc]|(?<![A-Z0-9])[A-Z]{2}\d\d[ \u00a0\u2007\u2009\u202f-]?[A-Z0-9]{4}"
+    r"|[A-Z]{6}\d\d[A-Z]\d|\.\d{3}-\d\d",
+    re.IGNORECASE,
+)
+_ID_HINT = re.compile(
+    r"ssn|social|insurance|\b(?:ni|nino|ni[efr]|dni|bsn|cpf|nir|cpr|tax|sécu)\b|burgerserv|steuer|idnr|insee|curit|codice|pesel|person-?n"
+    r"|aadha|dselsn|cpr-n|henkil|身份证|주민|マイナン",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"\d(?:[ \u00a0\u2007\u2009\u202f-]?\d){5}")
+_wanted: set[bool] = set()
 _PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 _MAX_BEFORE = 300
 """Characters of what was said before that can be the question whose answer is a secret."""
@@ -65,7 +74,7 @@ def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
         return Admitted(text, ())
     from quaid.redaction.detector import redact
 
-    return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_numbers.is_set()))
+    return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_finds_numbers()))
 
 
 def locate(text: str) -> tuple[LocatedSecret, ...]:
@@ -76,7 +85,7 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
         return ()
     from quaid.redaction.detector import redact
 
-    safe, _ = redact(text, keep_lines=True, with_numbers=_numbers.is_set())
+    safe, _ = redact(text, keep_lines=True, with_numbers=_finds_numbers())
     found: list[LocatedSecret] = []
     for number, (held, left) in enumerate(zip(text.split("\n"), safe.split("\n"), strict=True), 1):
         if held == left:
@@ -91,11 +100,14 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
 
 
 def look_for_numbers(*, wanted: bool) -> None:
-    """The numbers of cards and accounts are secrets too from now on, if `wanted`: for the whole process and for good, so
-    that no door misses it.
+    """Note whether the owner of a vault wants the numbers of cards, accounts and persons to be redacted. They are, in the
+    whole process, unless no owner wants it: no caller knows whose text it has.
     """
-    if wanted:
-        _numbers.set()
+    _wanted.add(wanted)
+
+
+def _finds_numbers() -> bool:
+    return _wanted != {False}
 
 
 def admit_name(name: str) -> str:
@@ -103,15 +115,15 @@ def admit_name(name: str) -> str:
     return _PLACEHOLDER.sub(r"redacted-\1", admit(name).text)
 
 
-def admit_all(value: Any) -> tuple[Any, tuple[str, ...]]:
+def admit_all(value: Any, *, keep_lines: bool = False) -> tuple[Any, tuple[str, ...]]:
     """`value`, of JSON's types, with every string in it admitted, what stands under a name as said of that name, and
-    the kinds of what was taken out.
+    the kinds of what was taken out. `keep_lines` as for `admit`.
     """
     kinds: list[str] = []
 
     def admitted(part: Any, name: str = "") -> Any:
         if isinstance(part, str):
-            found = admit(part, after=name and f"{name}:")
+            found = admit(part, after=name and f"{name}:", keep_lines=keep_lines)
             kinds.extend(found.redacted)
             return found.text
         if isinstance(part, dict):
@@ -126,16 +138,28 @@ def admit_all(value: Any) -> tuple[Any, tuple[str, ...]]:
     return admitted(value), tuple(kinds)
 
 
-def admit_each(messages: Iterable[Mapping[str, object]]) -> Iterator[Any]:
+def admit_each(messages: Iterable[Mapping[str, object]], *, keep_lines: bool = False) -> Iterator[Any]:
     """Messages as `admit_all` gives them, each text as said after that of the one before."""
     before = ""
     for message in messages:
-        safe, _ = admit_all(message)
-        for key, value in message.items():
-            if isinstance(value, str) and key in ("content", "text"):
-                safe[key] = admit(value, after=before).text
-                before = value
+        said = {key: text for key in ("content", "text") if isinstance(text := message.get(key), str)}
+        safe, _ = admit_all(
+            {key: "" if key in said else value for key, value in message.items()}, keep_lines=keep_lines
+        )
+        for key, text in said.items():
+            safe[key] = admit(text, after=before, keep_lines=keep_lines).text
+            before = text
         yield safe
+
+
+def admit_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request as it may leave the machine. Of texts in a list each is read by itself: the vector of
+    a text must not depend on its neighbours. The name of a model is a setting and stays as it is.
+    """
+    model = {name: payload[name] for name in ("model",) if name in payload}
+    said = {name: list(admit_each(payload[name], keep_lines=True)) for name in ("messages",) if name in payload}
+    rest = {name: value for name, value in payload.items() if name not in ("model", "messages")}
+    return {**model, **said, **admit_all(rest, keep_lines=True)[0]}
 
 
 def _count_same(one: str, other: str) -> int:
@@ -150,5 +174,11 @@ def _may_tell(text: str) -> bool:
     return (
         any(hint in lowered for hint in _HINTS)
         or _LONG_RUN.search(_OURS.sub("", text)) is not None
-        or (_numbers.is_set() and _HAS_NUMBER.search(text) is not None)
+        or (_finds_numbers() and _may_have_number(lowered))
+    )
+
+
+def _may_have_number(text: str) -> bool:
+    return _HAS_NUMBER.search(text) is not None or (
+        _DIGITS.search(text) is not None and _ID_HINT.search(text) is not None
     )

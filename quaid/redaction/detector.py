@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from quaid.redaction.numbers import find_numbers
 from quaid.redaction.secret_forms import find_forms
 from quaid.redaction.secret_values import Span
 
@@ -27,9 +28,6 @@ _OPAQUE = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za
 """The form of a key. Loading the detector takes a third of a second, so plain prose must not ask for it."""
 _HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-hjkmnp-tv-z]{26}|01[0-9a-hjkmnp-tv-z]{20,24}")
 """Hashes and ULIDs, standing alone."""
-_CARD = re.compile(r"(?<![\w.-])[3-6]\d{3}(?:[ -]?\d{2,6}){2,4}(?![\w-])")
-_CVV = re.compile(r"(?<![a-z])(?:cvv|cvc)2?\s{0,3}(?:is|:|=)?\s{0,3}(?P<number>\d{3,4})(?!\d)", re.IGNORECASE)
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}(?![A-Za-z0-9])")
 
 
 def redact(
@@ -56,33 +54,9 @@ def _find_secrets(text: str, after: str, *, with_numbers: bool) -> list[Span]:
     """The secrets in `text`, in order and apart from each other."""
     before = f"{after}\n" if after else ""
     plain = _Plain(before + text)
-    numbers = _find_numbers(plain.text) if with_numbers else ()
+    numbers = find_numbers(plain.text) if with_numbers else ()
     found = _within(_apart(chain(find_forms(plain.text), numbers), plain), len(before))
     return found or (_within(_apart(_detect(plain.text), plain), len(before)) if _may_hold_keys(plain.text) else [])
-
-
-def _find_numbers(text: str) -> Iterator[Span]:
-    """Card numbers and IBANs whose check digits are right, and the codes on the back of cards: a person may want to
-    remember them.
-    """
-    for card in _CARD.finditer(text):
-        if _is_card(re.sub(r"\D", "", card[0])):
-            yield Span(*card.span(), "card-number")
-    for code in _CVV.finditer(text):
-        yield Span(*code.span("number"), "card-code")
-    for iban in _IBAN.finditer(text):
-        if _is_iban(iban[0].replace(" ", "")):
-            yield Span(*iban.span(), "iban")
-
-
-def _is_card(digits: str) -> bool:
-    """Luhn's check, over as many digits as cards have."""
-    doubled = (sum(divmod(int(digit) * (1 + place % 2), 10)) for place, digit in enumerate(reversed(digits)))
-    return 14 <= len(digits) <= 19 and sum(doubled) % 10 == 0
-
-
-def _is_iban(iban: str) -> bool:
-    return 15 <= len(iban) <= 34 and int("".join(str(int(sign, 36)) for sign in iban[4:] + iban[:4])) % 97 == 1
 
 
 def _within(spans: Sequence[Span], start: int) -> list[Span]:

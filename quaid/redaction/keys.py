@@ -40,6 +40,7 @@ _KEYS = {
     r"|(?:pbkdf2_\w{3,8}|scrypt|argon2|bcrypt\w{0,8})[$:][\w:$]{1,24}\$[\w./$=,+-]{20,}|\{S?SHA\d{0,3}\}[\w+/=]{20,}",
     "wallet-key": rf"[xyztuv]prv[{_BASE58}]{{70,}}|(?:5[{_BASE58}]{{50}}|[KL][{_BASE58}]{{51}})(?![A-Za-z0-9])"
     r"|S[A-D][A-Z2-7]{54}(?![A-Za-z0-9])",
+    "licence-key": r"(?<!-)(?=[A-Z-]*\d)(?=[\d-]*[A-Z])(?:[A-Z0-9]{5}-){4}[A-Z0-9]{5}(?![\w-])",
     "api-key": r"(?:pscale_(?:tkn|pw)_|nf[pc]_|tvly-|sntry[su]_|fo1_)[\w=.-]{24,}"
     r"|pk_\d{6,10}_[A-Z0-9]{32}|sk_[0-9a-f]{48}",
 }
@@ -51,7 +52,15 @@ _LONG_RUN = re.compile(r"(?<![\w~.:/+=$,{}-])[\w~.:/+=$,{}-]{20,}")
 _BLOCK_BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_LINES = re.compile(r"(?:\s{1,3}[>| \t]{0,8}[A-Za-z0-9+/=]{8,100}(?=\s|\Z))*")
-
+_ROW = r"(?:[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{70})"
+_NEXT_ROW = r"(?:\r?\n[ \t>|]{0,8}| )"
+_ROWS = re.compile(
+    r"-----(?P<mark>BEGIN|END) (?P<of>[A-Z0-9 ]{1,40})-----"
+    rf"|(?<![\w+/=-])(?P<rows>{_ROW}(?:{_NEXT_ROW}{_ROW})*)(?P<last>{_NEXT_ROW}[A-Za-z0-9+/]{{4,70}}={{0,2}})?(?![\w+/=-])"
+)
+_KEY_BYTES = re.compile(r"MII.{3}IBA(?:AK|DAN)|MHcCAQEE|MIGkAgEBBD|MIGHAgEAMBMG|MC4CAQAwBQYDK2Vw|b3BlbnNzaC1rZXktdjE")
+"""The beginnings of private keys in base64."""
+_IS_MIXED = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[^\d+/=]*[\d+/=]")
 
 _BEGINNING = re.compile(
     r"(?<![A-Za-z0-9])(?:A(?:KIA|SIA)|sk-(?:ant|proj|or)-|(?:gh[pousr]|github_pat|hf|npm|gsk|whsec)_|gl(?:pat|dt|rt)-|xox[abeoprs]-"
@@ -91,6 +100,18 @@ def find_blocks(text: str) -> Iterator[Span]:
         end = _BLOCK_END.search(text, begin.end()) if begin.end() < last else _BLOCK_LINES.match(text, begin.end())
         position = end.end() if end else begin.end()
         yield Span(begin.start(), position, "private-key")
+
+
+def find_bodies(text: str) -> Iterator[Span]:
+    """Yield the rows of private keys whose first and last line are missing. Those of certificates are public."""
+    is_public = False
+    for found in _ROWS.finditer(text):
+        if found["mark"]:
+            is_public = found["mark"] == "BEGIN" and "PRIVATE" not in found["of"]
+        elif not is_public and _IS_MIXED.match(rows := found["rows"]) and (len(rows) > 70 or _KEY_BYTES.match(rows)):
+            yield Span(
+                found.start(), found.end("last" if _IS_MIXED.match(found["last"] or "") else "rows"), "private-key"
+            )
 
 
 def find_broken(text: str) -> Iterator[Span]:

@@ -14,7 +14,11 @@ _WHO = re.compile(r"user|login|log-in|name|account|e-?mail|benutzer|konto|host|s
 _MAX_COLUMN_WORDS = 3
 _MAX_LINE = 2_000
 
-_SPEAKER = re.compile(r"[ \t>*_#-]{0,6}(?:\*\*)?[^\W\d_][\w .-]{0,24}?(?:\*\*)?:(?:\*\*)?[ \t]+")
+_TIME = r"(?:[\[(]?\d[\d:.,T/ -]{3,20}\s?(?:[ap]m)?[\])]?)"
+_SPEAKER = re.compile(
+    rf"[ \t>*_#-]{{0,6}}(?:{_TIME}[ \t-]{{1,3}})?(?:\*\*)?[^\W\d_][\w .-]{{0,24}}?(?:\*\*)?(?:[ \t]{_TIME})?:(?:\*\*)?[ \t]+"
+)
+_SPACED_PIN = re.compile(r"(?<![\d.,:-])\d(?:[ -]?\d){3,7}(?![\d.,:-]?\d)")
 _QUESTION_END = re.compile(r"[^.!?\n]{0,80}(?P<end>[?？:：](?:\*\*)?|[.!…]?)[ \t\"'*]{0,4}\r?\n")
 _SHORT_QUESTION = 160
 _WORD = re.compile(r"[^\s,;\"'`“”„«»<>|]+")
@@ -164,6 +168,9 @@ def _answer(name: re.Match[str], text: str, start: int, *, is_asked: bool) -> It
         start = speaker.end()
     words = list(_WORD.finditer(text, start, min(end, start + _MAX_LINE)))
     if not words or len(words) > 12:
+        return
+    if name["pin"] and (spaced := _SPACED_PIN.search(text, start, end)):
+        yield Span(*spaced.span(), "pin")
         return
     for word in words:
         value = word[0].rstrip(".,;:!?)") if len(words) > 1 else word[0].rstrip(".,;")

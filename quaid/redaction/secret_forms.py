@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from quaid.redaction.keys import find_blocks, find_broken, find_encoded, find_keys
+from quaid.redaction.keys import find_blocks, find_bodies, find_broken, find_encoded, find_keys
 from quaid.redaction.layouts import find_below, find_codes, find_manifests
 from quaid.redaction.secret_names import find_names
 from quaid.redaction.secret_values import STAND_IN, Span, is_made, is_stand_in, is_strong, span_of, value_of
@@ -100,6 +100,7 @@ _LOGIN_HINTS = ("log", "sign in", "sign-in", "signed in", "zugangsdaten")
 def find_forms(text: str) -> Iterator[Span]:
     """The secrets in `text`, in no order; spans may overlap."""
     yield from find_keys(text)
+    yield from find_bodies(text)
     yield from find_broken(text)
     yield from find_encoded(text)
     yield from find_phrases(text)

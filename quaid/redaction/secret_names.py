@@ -19,7 +19,7 @@ _UNSPACED = "密码|密碼|口令|通行码|通行碼|パスワード|パスフ�
 _DOORS = r"(?:front|back|side|main)?\s?(?:door|gate|alarm|entry|entrance|garage|keypad|lock(?:er|box)?|safe|vault|building|lobby)"
 _KEYS = (
     r"(?:api|access|auth|private|secret|encryption|signing|master|account|service|storage|shared|preshared|app|deploy"
-    r"|subscription|license|fernet|django|rails|session|webhook|setup|recovery)[ _-]?key(?:[ _-]?(?:base|hash|data))?"
+    r"|subscription|licen[cs]e|product|activation|registration|serial|cd|fernet|django|rails|session|webhook|setup|recovery)[ _-]?key(?:[ _-]?(?:base|hash|data))?"
 )
 
 NAME = re.compile(
@@ -29,7 +29,7 @@ NAME = re.compile(
     rf"|(?P<code>(?<![a-z])(?:{_DOORS}\s(?:code|combination)|code\s(?:of|for|to)\s(?:the|my|our)\s{_DOORS}"
     rf"|combination\s(?:of|for|to)\s(?:the|my|our)\s(?:{_DOORS}|(?:bike\s)?lock))(?![a-z]))"
     rf"|(?P<key>{_KEYS}|(?<![a-z])(?:psk|sig|pk|_?auth|php_?sessid|jsessionid|session_?id)(?![a-z])|secret|token"
-    r"|signature|master\.key)",
+    r"|signature|master\.key|(?:lizenz|produkt|aktivierungs)-?schl(?:ü|ue)ssel|cl[ée]\sde\s(?:licence|produit))",
     re.IGNORECASE,
 )
 _ONES = r"\s+(?:is|was|are|ist|war|lautet|heißt|heisst|es|est|è|é|är|είναι|equals|remains"

@@ -50,6 +50,7 @@ APP_PASSWORD = re.compile(r"[a-z]{4}(?: [a-z]{4}){3}")
 PIN = re.compile(r"\d{4,8}")
 CODE = re.compile(r"[#*]?\d{3,8}[#*]?|\d{1,2}(?:[-–]\d{1,2}){2,4}")
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
+_GROUPS = re.compile(r"[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){2,7}")
 _SYMBOL = re.compile(r"[!@#$%^&*+=~?]")
 _TRAILING = ".,;:)]}…。，、"
 
@@ -58,7 +59,7 @@ def is_opaque(value: str) -> bool:
     """Return True if a value is not a word, name, date or expression: letters and digits mixed, or too long for a word."""
     if is_stand_in(value) or IN_CODE.fullmatch(value) or MEASURE.fullmatch(value):
         return False
-    runs = _RUN.findall(value)
+    runs = [value] if _GROUPS.fullmatch(value) else _RUN.findall(value)
     if len(value) >= 12 and _has_both(value) and _SYMBOL.search(value):
         return True
     return any(_has_both(run) or (len(run) >= 24 and not run.islower() and not run.isupper()) for run in runs)

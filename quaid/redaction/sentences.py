@@ -30,6 +30,7 @@ from quaid.redaction.secret_values import (
 
 VALUE = (
     r"""(?:"(?P<double>[^"\n]{3,512})"|'(?P<single>[^'\n]{3,512})'|`(?P<ticked>[^`\n]{3,512})`|[“„«](?P<curly>[^“”„«»\n]{3,512})[”“»]"""
+    r"""|["'](?P<wrapped>[\w+/.-]{6,160}(?:\r?\n[ \t]{0,12}[\w+/.-]{4,160}){1,4}=*)["']"""
     r"""|(?P<bare>(?:(?!&\w{1,30}=)[^\s"'`“”„«»<>,;|]){3,512}))"""
 )
 _FOR = r"(?:\s+(?:for|to|of|on|at|in|from|für|zum|zur|von|de|para|pour)\s+[^\n.:=?!,;]{1,60}?)?"
@@ -54,6 +55,8 @@ _SOON = re.compile(
 )
 _NEXT = re.compile(rf"[\"'`”]?(?:\s?,|\s+(?:and|or|und|oder|then|later|before that))\s+{STRONG}")
 # `hunter2 is my password`
+_REST = re.compile(r"[ \t]*\r?\n[ \t>|]{0,12}(?P<rest>[\w+/.-]{3,160}=*)(?=[\s\"'`,;.!?)]|\Z)")
+"""What may be the rest of a value that was wrapped into the next line."""
 _BEFORE = re.compile(
     rf"(?<![^\s(\"'`“]){VALUE}\s{{0,3}}[,.]?\s{{1,3}}(?:is|was|as|for|that['’]s|which is)\s+"
     r"(?:(?:my|the|our|his|her|their|your|a|all|both|every)\s+){1,2}(?:[\w-]{1,20}\s+){0,3}\Z",
@@ -80,6 +83,9 @@ def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
         found = _said_with(name, text)
         while found:
             yield span_of(found, kind)
+            rest = _REST.match(text, found.end(found.lastgroup or 0)) if found.lastgroup == "bare" else None
+            if rest and (found["bare"][-1] == "-" or (is_opaque(found["bare"]) and is_opaque(rest["rest"]))):
+                yield Span(*rest.span("rest"), kind)
             found = _NEXT.match(text, end_of(found)) if kind == "password" else None
             found = found if found and _can_be(name, found, may_be_word=False) else None
 

@@ -24,8 +24,8 @@ class CaptureSettings:
     """It collects observations for the core notes."""
     journal: bool = True
     """It writes a journal."""
-    redact_numbers: Annotated[bool, Cautious(value=True)] = False
-    """Card and account numbers (IBAN) are redacted like secrets."""
+    redact_numbers: bool = True
+    """Numbers of cards, accounts (IBAN) and identity documents are redacted like secrets."""
     max_facts: Count = 500
     """The maximum of facts from one conversation; 0 means no limit."""
     piece_tokens: Positive = 12_000

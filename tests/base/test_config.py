@@ -251,7 +251,7 @@ def test_the_rest_of_the_settings_is_used(tmp_path, monkeypatch):
 
 
 def test_what_keeps_things_private_is_taken_to_be_meant(tmp_path, monkeypatch):
-    text = "[recall]\nlog = 'none'\ngaps = false\n[capture]\nredact_numbers = 'yes'\n"
+    text = "[recall]\nlog = 'none'\ngaps = false\n[capture]\nredact_numbers = 'no'\n"
     (tmp_path / CONFIG_FILE).write_text(text, encoding="utf-8")
     monkeypatch.setenv("QUAID_OFFLINE", "please")
     settings, _ = settings_for_reading(tmp_path)

@@ -173,6 +173,7 @@ def test_a_password_is_found_between_any_words(before, after):
     "| password |\n", "password?\n", "what password?\nab1!cd ", "codes: a1b2c ", "abandon ", "1,", "ghp_a1\n", "ghp_a1'\n'", "password,x\n", "cookie: a=b;",
     "kind: Secret\ndata:\n a: bcd\n", "otpauth://a?", "2fa ABCD ", "a@b.co / ", "login a with ", "Private-Lines: 1 A", "WIFI:", "]:22 a:", "a:1:b:c:", "ENV a ",
     "password {", "LS0t", "пароль ", "密码是", "4111 ", "DE89 ", "net use /user:a ", "htpasswd -b ", "$6$a", "key: [", "pass\n\n", "code of the door ", "unzip -P",
+    "MIIEpAIBAAKCAQEA", "aB3+" * 16 + "\n", "-----BEGIN X-----\n", "ssn ", "ABCDE-", "1 85 ", "token is a1b2c3d4e5\n", "PIN?\n4 ", "api key: 'abcdef\n", "[10:02] A: pin?\n", "NL02ABNA",
 ])  # fmt: skip
 def test_a_long_text_takes_no_longer_than_its_length(part):
     assert isinstance(admit(part * (60_000 // len(part))), Admitted)
