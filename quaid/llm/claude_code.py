@@ -19,6 +19,7 @@ from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableEr
 from quaid.llm.anthropic import read_usage
 from quaid.llm.exchange import Reply, Request, Stop, read_cost, read_count
 from quaid.llm.schema import without_limits
+from quaid.redaction import admit
 
 NO_HOOKS = "QUAID_NO_HOOKS"
 """Set for the process: Quaid's own hooks, which it loads, end at once when it is set."""
@@ -79,12 +80,13 @@ class ClaudeCodeProvider:
         """Return the output, the errors and the exit code of the process. It never outlives `deadline`."""
         from tempfile import TemporaryDirectory
 
-        command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", request.instructions]
+        system = admit(request.instructions, keep_lines=True).text
+        command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", system]
         command += ["--json-schema", json.dumps(without_limits(request.schema))]
         # The process takes a single question, so all turns go in one text.
         first, *later = request.turns
         parts = [f"Your answer was:\n{turn.text}" if turn.role == "assistant" else turn.text for turn in later]
-        question = "\n\n".join([first.text, *parts])
+        question = admit("\n\n".join([first.text, *parts]), keep_lines=True).text
         limit_s = max(0.1, deadline - time.monotonic())
         # An empty folder: no CLAUDE.md and no state of a repository goes along.
         with TemporaryDirectory(prefix="quaid-claude-") as folder:

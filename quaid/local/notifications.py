@@ -121,7 +121,6 @@ def _to_file(root: Path, setting: str, text: str) -> None:
 
 def _to_webhook(address: str, text: str) -> None:
     """POST {"text": …}. The address may be a secret: no remark shows more than its host."""
-    import json
     import time
     from urllib.parse import urlsplit
 
@@ -130,11 +129,10 @@ def _to_webhook(address: str, text: str) -> None:
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError("notifications.webhook must begin with https:// or http://")
-    headers = {"Content-Type": "application/json", "User-Agent": "quaid"}
+    headers = {"user-agent": "quaid"}
     deadline = time.monotonic() + WEBHOOK_TIMEOUT_S
     try:
-        body = json.dumps({"text": text}).encode()
-        with Wire(address).stream("POST", "", deadline, content=body, headers=headers) as response:
+        with Wire(address).stream("", deadline, payload={"text": text}, headers=headers) as response:
             status = response.status_code
     except TimeoutError as error:
         raise OSError(f"{parts.hostname} did not answer in {WEBHOOK_TIMEOUT_S:g} s") from error

@@ -19,6 +19,7 @@ from quaid.embed import open_embedder
 from quaid.errors import EmbeddingError, ModelError
 from quaid.http import MAX_BYTES, UnreachableError, Wire
 from quaid.llm import Models
+from quaid.redaction import detector  # noqa: F401 - as httpx: what is sent is read by it
 from quaid.settings import EmbeddingSettings, ModelSettings
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
