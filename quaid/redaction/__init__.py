@@ -29,17 +29,16 @@ _LONG_RUN = re.compile(
 _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
+_GAP = r"[ \u00a0\u2007\u2009\u202f-]"
 _HAS_NUMBER = re.compile(
-    r"(?:\d[ \u00a0\u2007\u2009\u202f-]?){14}|(?<![a-z])cv[vc]|(?<![A-Z0-9])[A-Z]{2}\d\d[ \u00a0\u2007\u2009\u202f-]?[A-Z0-9]{4}"
-    r"|[A-Z]{6}\d\d[A-Z]\d|\.\d{3}-\d\d",
-    re.IGNORECASE,
+    rf"\d(?:{_GAP}?\d){{13}}|cv[vc]2?\s{{0,3}}(?:is|:|=)?\s{{0,3}}\d{{3}}|(?<![a-z0-9])[a-z]{{2}}\d\d{_GAP}?[a-z0-9]{{4}}"
+    r"|[a-z]{6}\d\d[a-z]\d|\.\d{3}-\d\d"
 )
+_MAY_IDENTIFY = re.compile(rf"\d(?:{_GAP}?\d){{5}}")
 _ID_HINT = re.compile(
-    r"ssn|social|insurance|\b(?:ni|nino|ni[efr]|dni|bsn|cpf|nir|cpr|tax|sécu)\b|burgerserv|steuer|idnr|insee|curit|codice|pesel|person-?n"
-    r"|aadha|dselsn|cpr-n|henkil|身份证|주민|マイナン",
-    re.IGNORECASE,
+    r"ssn|social|insurance|\b(?:ni|nino|ni[efr]|dni|bsn|cpf|cpr|tax|sécu|secu)\b|burgerserv|steuer|idnr|insee|curit|codice|pesel|person-?n"
+    r"|aadha|dselsn|cpr-n|henkil|身份证|주민|マイナン"
 )
-_DIGITS = re.compile(r"\d(?:[ \u00a0\u2007\u2009\u202f-]?\d){5}")
 _wanted: set[bool] = set()
 _PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 _MAX_BEFORE = 300
@@ -74,7 +73,7 @@ def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
         return Admitted(text, ())
     from quaid.redaction.detector import redact
 
-    return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_finds_numbers()))
+    return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_may_have_number(text.lower())))
 
 
 def locate(text: str) -> tuple[LocatedSecret, ...]:
@@ -85,7 +84,7 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
         return ()
     from quaid.redaction.detector import redact
 
-    safe, _ = redact(text, keep_lines=True, with_numbers=_finds_numbers())
+    safe, _ = redact(text, keep_lines=True, with_numbers=_may_have_number(text.lower()))
     found: list[LocatedSecret] = []
     for number, (held, left) in enumerate(zip(text.split("\n"), safe.split("\n"), strict=True), 1):
         if held == left:
@@ -104,10 +103,6 @@ def look_for_numbers(*, wanted: bool) -> None:
     whole process, unless no owner wants it: no caller knows whose text it has.
     """
     _wanted.add(wanted)
-
-
-def _finds_numbers() -> bool:
-    return _wanted != {False}
 
 
 def admit_name(name: str) -> str:
@@ -174,11 +169,13 @@ def _may_tell(text: str) -> bool:
     return (
         any(hint in lowered for hint in _HINTS)
         or _LONG_RUN.search(_OURS.sub("", text)) is not None
-        or (_finds_numbers() and _may_have_number(lowered))
+        or _may_have_number(lowered)
     )
 
 
-def _may_have_number(text: str) -> bool:
-    return _HAS_NUMBER.search(text) is not None or (
-        _DIGITS.search(text) is not None and _ID_HINT.search(text) is not None
+def _may_have_number(lowered: str) -> bool:
+    if _wanted == {False} or re.search(r"\d\d", lowered) is None:  # most texts; the others are asked for more
+        return False
+    return _HAS_NUMBER.search(lowered) is not None or (
+        _MAY_IDENTIFY.search(lowered) is not None and _ID_HINT.search(lowered) is not None
     )

@@ -19,7 +19,7 @@ _CARD = re.compile(
 _ISSUED = re.compile(r"3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|(?:4\d|5[0-8]|2[2-7]|35|6\d|81)\d{14}|62\d{17}")
 """The first digits and the lengths of cards. Old ones of 13 digits are left out: so many digits has the code of a book."""
 _CVV = re.compile(r"(?<![a-z])(?:cvv|cvc)2?\s{0,3}(?:is|:|=)?\s{0,3}(?P<number>\d{3,4})(?!\d)", re.IGNORECASE)
-_IBAN = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z]{{2}}\d\d(?:{_GAP}?[A-Za-z0-9]){{11,29}}")
+_IBAN = re.compile(rf"(?<![A-Za-z0-9])(?<!\w-)[A-Za-z]{{2}}\d\d(?:{_GAP}?[A-Za-z0-9]){{11,29}}")
 _IBAN_LENGTHS = {
     country[:2]: int(country[2:])
     for country in """AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18
@@ -33,13 +33,13 @@ _IDS = re.compile(  # of Italy and Brazil by their form, of France with its chec
     rf"|(?P<french>[12](?:{_GAP}?\d\d){{3}}(?:{_GAP}?\d{{3}}){{2}}{_GAP}?\d\d))(?![\w-])",
     re.IGNORECASE,
 )
-ID_NAMES = (
+_ID_NAMES = (
     r"ssn|social(?=\s(?:security|is|number|insurance))|national\sinsurance|ni\snumber|(?-i:NINO|NIE|NIF|NIR)|dni|bsn|cpf"
     r"|burgerservicen|steuer-?\s?id|steuer-?n|idnr|insee|s[ée]cu(?:rit[ée])?(?!\w)|codice\sfiscale|pesel|person-?n(?:umme|r)|aadhaa?r"
     r"|f[øo]dselsn|cpr-?n|henkilötunnus|tax\s(?:id|number)|身份证|주민등록번호|マイナンバー"
 )
 _NAMED = re.compile(
-    rf"(?<![^\W_])(?:{ID_NAMES})[^\d\n.!?;]{{0,40}}?(?<![^\W_])(?P<number>(?!\d{{4}}-\d\d-\d\d)(?:[A-Z]{{1,2}}{_GAP}?\d(?:{_GAP}?\d){{5,7}}"
+    rf"(?<![^\W_])(?:{_ID_NAMES})[^\d\n.!?;]{{0,40}}?(?<![^\W_])(?P<number>(?!\d{{4}}-\d\d-\d\d)(?:[A-Z]{{1,2}}{_GAP}?\d(?:{_GAP}?\d){{5,7}}"
     rf"(?:{_GAP}?[A-Z])?|\d{{8}}{_GAP}?[A-Z]|\d(?:{_GAP}?\d){{8,17}}[A-Z]?))(?!\w|-\w)",
     re.IGNORECASE,
 )
@@ -77,5 +77,5 @@ def _end_of_iban(text: str) -> int:
         return 0
     end = signs[length - 1].end()
     iban = "".join(sign[0] for sign in signs[:length])
-    has_more = text[end : end + 1].isalnum()
-    return 0 if has_more or int("".join(str(int(sign, 36)) for sign in iban[4:] + iban[:4])) % 97 != 1 else end
+    goes_on = re.compile(r"-?\w").match(text, end)
+    return 0 if goes_on or int("".join(str(int(sign, 36)) for sign in iban[4:] + iban[:4])) % 97 != 1 else end
