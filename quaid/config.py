@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid import redaction
 from quaid.errors import ConfigError, SettingError
 from quaid.place import CONFIG_FILE, config_folder, write_private
+from quaid.redaction.name_hints import look_for_numbers
 
 if TYPE_CHECKING:
     from quaid.settings import Settings  # where it is needed it is imported: a hook that reads no setting is quicker
@@ -78,7 +78,7 @@ def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, li
         if part.api_key_env and not _KEY_VARIABLE.fullmatch(part.api_key_env):
             found.append(f"{key}.api_key_env: {_NOT_A_KEY.format(part.api_key_env)}")
             settings = replace(settings, **{key: replace(part, api_key_env="")})
-    redaction.look_for_numbers(wanted=settings.capture.redact_numbers)
+    look_for_numbers(wanted=settings.capture.redact_numbers)
     return (_offline(settings) if settings.offline else settings), found
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from quaid.llm.answers import find_answer
 from quaid.llm.exchange import ChatMessage, Check, FailedItem, ItemProblem, Reply, Request
 from quaid.llm.fitting import Fitted, ReadItem, fit
-from quaid.redaction import admit
 
 MAX_PROBLEMS = 20
 """Problems that one repair names."""
@@ -173,11 +172,10 @@ def _number_of(value: Any) -> int | None:
 
 
 def _repaired(request: Request, shown: str, problems: Sequence[str], order: str) -> Request:
-    said = admit("; ".join(problems[:MAX_PROBLEMS])).text
     turns = (
         *request.turns,
-        ChatMessage("assistant", admit(shown).text or "(nothing)"),
-        ChatMessage("user", f"That does not fit: {said}. {order}"),
+        ChatMessage("assistant", shown or "(nothing)"),
+        ChatMessage("user", f"That does not fit: {'; '.join(problems[:MAX_PROBLEMS])}. {order}"),
     )
     return replace(request, turns=turns)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from quaid.redaction.name_hints import HINTS, may_name
+from quaid.redaction.name_hints import HINTS, may_have_number, may_name
 from quaid.redaction.private_spans import without_private
 
 VERSION = 2
@@ -29,17 +29,6 @@ _LONG_RUN = re.compile(
 _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
-_GAP = r"[ \u00a0\u2007\u2009\u202f-]"
-_HAS_NUMBER = re.compile(
-    rf"\d(?:{_GAP}?\d){{13}}|cv[vc]2?\s{{0,3}}(?:is|:|=)?\s{{0,3}}\d{{3}}|(?<![a-z0-9])[a-z]{{2}}\d\d{_GAP}?[a-z0-9]{{4}}"
-    r"|[a-z]{6}\d\d[a-z]\d|\.\d{3}-\d\d"
-)
-_MAY_IDENTIFY = re.compile(rf"\d(?:{_GAP}?\d){{5}}")
-_ID_HINT = re.compile(
-    r"ssn|social|insurance|\b(?:ni|nino|ni[efr]|dni|bsn|cpf|cpr|tax|sécu|secu)\b|burgerserv|steuer|idnr|insee|curit|codice|pesel|person-?n"
-    r"|aadha|dselsn|cpr-n|henkil|身份证|주민|マイナン"
-)
-_wanted: set[bool] = set()
 _PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 _MAX_BEFORE = 300
 """Characters of what was said before that can be the question whose answer is a secret."""
@@ -73,7 +62,7 @@ def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
         return Admitted(text, ())
     from quaid.redaction.detector import redact
 
-    return Admitted(*redact(text, after=after, keep_lines=keep_lines, with_numbers=_may_have_number(text.lower())))
+    return Admitted(*redact(text, after=after, keep_lines=keep_lines))
 
 
 def locate(text: str) -> tuple[LocatedSecret, ...]:
@@ -84,7 +73,7 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
         return ()
     from quaid.redaction.detector import redact
 
-    safe, _ = redact(text, keep_lines=True, with_numbers=_may_have_number(text.lower()))
+    safe, _ = redact(text, keep_lines=True)
     found: list[LocatedSecret] = []
     for number, (held, left) in enumerate(zip(text.split("\n"), safe.split("\n"), strict=True), 1):
         if held == left:
@@ -96,13 +85,6 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
         if not kinds and found:  # a key goes on in this line
             found[-1] = replace(found[-1], text=f"{found[-1].text}\n{held}")
     return tuple(found)
-
-
-def look_for_numbers(*, wanted: bool) -> None:
-    """Note whether the owner of a vault wants the numbers of cards, accounts and persons to be redacted. They are, in the
-    whole process, unless no owner wants it: no caller knows whose text it has.
-    """
-    _wanted.add(wanted)
 
 
 def admit_name(name: str) -> str:
@@ -169,13 +151,5 @@ def _may_tell(text: str) -> bool:
     return (
         any(hint in lowered for hint in _HINTS)
         or _LONG_RUN.search(_OURS.sub("", text)) is not None
-        or _may_have_number(lowered)
-    )
-
-
-def _may_have_number(lowered: str) -> bool:
-    if _wanted == {False} or re.search(r"\d\d", lowered) is None:  # most texts; the others are asked for more
-        return False
-    return _HAS_NUMBER.search(lowered) is not None or (
-        _MAY_IDENTIFY.search(lowered) is not None and _ID_HINT.search(lowered) is not None
+        or may_have_number(lowered)
     )

@@ -11,10 +11,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
-from quaid.redaction.numbers import find_numbers
 from quaid.redaction.secret_forms import find_forms
 from quaid.redaction.secret_values import Span
 
@@ -30,14 +28,12 @@ _HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-hjkmnp-tv-z]{26}
 """Hashes and ULIDs, standing alone."""
 
 
-def redact(
-    text: str, *, after: str = "", keep_lines: bool = False, with_numbers: bool = False
-) -> tuple[str, tuple[str, ...]]:
+def redact(text: str, *, after: str = "", keep_lines: bool = False) -> tuple[str, tuple[str, ...]]:
     """`text`, said after `after`, with a placeholder for each secret, and the kinds of what it replaced; with
-    `keep_lines` the newlines of a secret stay behind it. `with_numbers` those of cards and accounts are secrets too.
+    `keep_lines` the newlines of a secret stay behind it.
     """
     known = Counter(_PLACEHOLDER.findall(text))
-    while spans := _find_secrets(text, after, with_numbers=with_numbers):
+    while spans := _find_secrets(text, after):
         # What a secret has hidden, such as a quote, can show another one.
         text = _replace(text, spans, keep_lines=keep_lines)
     new = [found for found in _PLACEHOLDER.findall(text) if not _is_taken(known, found)]
@@ -50,12 +46,11 @@ def _is_taken(left: Counter[str], item: str) -> bool:
     return left[item] >= 0
 
 
-def _find_secrets(text: str, after: str, *, with_numbers: bool) -> list[Span]:
+def _find_secrets(text: str, after: str) -> list[Span]:
     """The secrets in `text`, in order and apart from each other."""
     before = f"{after}\n" if after else ""
     plain = _Plain(before + text)
-    numbers = find_numbers(plain.text) if with_numbers else ()
-    found = _within(_apart(chain(find_forms(plain.text), numbers), plain), len(before))
+    found = _within(_apart(find_forms(plain.text), plain), len(before))
     return found or (_within(_apart(_detect(plain.text), plain), len(before)) if _may_hold_keys(plain.text) else [])
 
 

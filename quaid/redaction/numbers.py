@@ -13,13 +13,14 @@ from quaid.redaction.secret_values import Span
 
 _GAP = r"[ \u00a0\u2007\u2009\u202f-]"
 _CARD = re.compile(
-    rf"(?<![\w.-])(?:\d{{4}}(?P<gap>{_GAP}?)\d{{4}}(?P=gap)\d{{4}}(?P=gap)\d{{4}}(?:(?P=gap)\d{{3}})?"
+    rf"(?<![\w.-])(?:\d{{4}}(?P<gap>{_GAP}?|\.)\d{{4}}(?:(?P=gap)|\r?\n)\d{{4}}(?P=gap)\d{{4}}(?:(?P=gap)\d{{3}})?"
     rf"|3\d{{3}}(?P<wide>{_GAP}?)\d{{6}}(?P=wide)\d{{4,5}})(?!\w|-\w|\.\d)"
 )
 _ISSUED = re.compile(r"3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|(?:4\d|5[0-8]|2[2-7]|35|6\d|81)\d{14}|62\d{17}")
 """The first digits and the lengths of cards. Old ones of 13 digits are left out: so many digits has the code of a book."""
 _CVV = re.compile(r"(?<![a-z])(?:cvv|cvc)2?\s{0,3}(?:is|:|=)?\s{0,3}(?P<number>\d{3,4})(?!\d)", re.IGNORECASE)
-_IBAN = re.compile(rf"(?<![A-Za-z0-9])(?<!\w-)[A-Za-z]{{2}}\d\d(?:{_GAP}?[A-Za-z0-9]){{11,29}}")
+_IBAN = re.compile(rf"(?<![A-Za-z0-9])(?<!\w-)[A-Za-z]{{2}}\d\d(?:(?:{_GAP}|\r?\n)?[A-Za-z0-9]){{11,29}}")
+_GOES_ON = re.compile(r"-?\w")
 _IBAN_LENGTHS = {
     country[:2]: int(country[2:])
     for country in """AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18
@@ -71,11 +72,8 @@ def _passes_luhn(digits: str) -> bool:
 
 def _end_of_iban(text: str) -> int:
     """Return the end of the IBAN that `text` begins with, as its country writes it; 0 if it is none."""
-    signs = list(re.finditer("[A-Z0-9]", text.upper()))
-    length = _IBAN_LENGTHS.get(text[:2].upper(), len(signs) + 1)
-    if length > len(signs):
+    signs = list(re.finditer("[A-Za-z0-9]", text))
+    length = _IBAN_LENGTHS.get(text[:2].upper(), 0)
+    if not 0 < length <= len(signs) or _GOES_ON.match(text, end := signs[length - 1].end()):
         return 0
-    end = signs[length - 1].end()
-    iban = "".join(sign[0] for sign in signs[:length])
-    goes_on = re.compile(r"-?\w").match(text, end)
-    return 0 if goes_on or int("".join(str(int(sign, 36)) for sign in iban[4:] + iban[:4])) % 97 != 1 else end
+    return end if int("".join(str(int(sign[0], 36)) for sign in (*signs[4:length], *signs[:4]))) % 97 == 1 else 0

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from quaid.redaction.keys import find_blocks, find_bodies, find_broken, find_encoded, find_keys
 from quaid.redaction.layouts import find_below, find_codes, find_manifests
+from quaid.redaction.name_hints import may_have_number
+from quaid.redaction.numbers import find_numbers
 from quaid.redaction.secret_names import find_names
 from quaid.redaction.secret_values import STAND_IN, Span, is_made, is_stand_in, is_strong, span_of, value_of
 from quaid.redaction.sentences import PAIR, find_named, is_password
@@ -105,6 +107,8 @@ def find_forms(text: str) -> Iterator[Span]:
     yield from find_encoded(text)
     yield from find_phrases(text)
     lowered = text.lower()
+    if may_have_number(lowered):
+        yield from find_numbers(text)
     if "codes" in lowered:
         yield from find_codes(text)
     if "-----begin" in lowered:
