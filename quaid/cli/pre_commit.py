@@ -32,8 +32,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(top: Path) -> int:
+    from quaid.config import settings_for_reading
     from quaid.report.secrets import find_staged_secrets
 
+    settings_for_reading(top)  # whether numbers are secrets
     found = find_staged_secrets(top)
     for path in found.left_out:
         print_error(f"{path!r} is too large to be looked at for secrets.")

@@ -46,7 +46,7 @@ def answer(name: str, root: Path, event: Event, memory: Memory | None = None) ->
     if name == "post-tool-use":
         _note_edit(state, session, event)
     elif name == "stop":
-        _queue(state, session, event, "idle", "session")
+        _queue(root, session, event, "idle", "session")
     elif name == "pre-compact":
         _end(root, state, session, event, "compaction")
     elif name == "session-end":
@@ -179,17 +179,17 @@ def _note_edit(state: Path, session: str, event: Event) -> None:
 
 def _end(root: Path, state: Path, session: str, event: Event, reason: str) -> None:
     """Have the worker learn from the conversation and check the documents about the files that were edited in it."""
-    if _queue(state, session, event, "now", reason) or queue.has_edited(state):
+    if _queue(root, session, event, "now", reason) or queue.has_edited(state):
         from quaid.hooks.queue_worker import start_worker
 
         start_worker(root)
 
 
-def _queue(state: Path, session: str, event: Event, when: queue.When, reason: str) -> bool:
+def _queue(root: Path, session: str, event: Event, when: queue.When, reason: str) -> bool:
     """Queue the conversation: the program's own transcript, else a copy of the messages it gives. Return whether there
     was one.
     """
-    transcript, messages = event.get("transcript_path"), event.get("messages")
+    state, transcript, messages = state_folder(root), event.get("transcript_path"), event.get("messages")
     spooled = False
     if isinstance(transcript, str) and transcript:
         try:
@@ -198,6 +198,9 @@ def _queue(state: Path, session: str, event: Event, when: queue.When, reason: st
             return False  # nothing was said in the session
         path = str(Path(transcript).absolute())  # the worker runs in another folder
     elif isinstance(messages, list) and messages and session:
+        from quaid.config import settings_for_reading
+
+        settings_for_reading(root)  # whether numbers are secrets
         path = queue.spool(state, session, [message for message in messages if isinstance(message, dict)])
         spooled = True
     else:
