@@ -19,13 +19,16 @@ _SHOWN = 10
 
 
 class NotProvedError(QuaidError):
-    """Something still holds the text."""
+    """Something holds the text still, or could not be looked into."""
 
     code = "not_proved"
 
     def __init__(self, places: tuple[str, ...]) -> None:
         more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
-        super().__init__(f"The text is still in: {', '.join(places[:_SHOWN])}{more}. Run the same command again.")
+        super().__init__(
+            f"The text is still in, or cannot be looked for in: {', '.join(places[:_SHOWN])}{more}. Run the same "
+            "command again; what it names then, move out of the vault or delete yourself."
+        )
 
 
 def run_purge(

@@ -26,6 +26,7 @@ _GRAPHS = ("objects/info/commit-graph", "objects/info/commit-graphs/commit-graph
 _DRAFTS = (
     *("objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*"),
     *("objects/info/tmp_*", "objects/info/commit-graphs/tmp_*"),
+    *(f"objects/{folder}-*/{inner}" for folder in ("tmp_objdir", "incoming") for inner in ("*", "*/*")),
 )
 
 

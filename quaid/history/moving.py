@@ -9,19 +9,30 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from quaid.history.git_output import split_items
 from quaid.history.git_process import ask, run
 from quaid.history.objects import reading
-from quaid.history.repository import REFTABLE_BRANCH, Repository, find_repository, read_boundary, read_state
+from quaid.history.repository import REFTABLE_BRANCH, Repository, find_repository, read_boundary, read_state, read_text
 from quaid.history.rewriting import Rewritten, Rules, translate_ids
 
 REMOTES = "refs/remotes/"
-_DELETED = ("FETCH_HEAD", "COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "NOTES_EDITMSG", "gitk.cache")
+_DELETED = re.compile(
+    r"FETCH_HEAD|(?:COMMIT|TAG|NOTES)_EDITMSG|(?:MERGE|SQUASH)_MSG|gitk\.cache"
+    r"|sharedindex\..*|next-index-.*|index\.stash\..*"  # parts and drafts of an index, which no index needs any more
+)
 _KEPT = {"index", "packed-refs"}
 _STANDSTILL = re.compile(rb"(?m)^([0-9a-f]{40,64}) \1 [^\t\n]*\t?\n")
 """What the reflog says of a branch that moved to its new commit: both are one now."""
+_WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false", "update-index")
+"""It keeps no old names in a shared file, nor those of files that git does not track."""
+_OBJECT_FILE = re.compile(
+    r"(?:[0-9a-f]{2}|pack|tmp_objdir-[^/]*|incoming-[^/]*)/.*|info/(?:packs|commit-graph|tmp_).*|[^/]*tmp_[^/]*|.*\.lock"
+)
+"""Files below `objects` that only git writes: packs, loose objects, lists of them, and what a killed git leaves."""
+_PACK = ("pack-objects", "-q", "--all", "--reflog", "--indexed-objects", "--delta-base-offset", "--non-empty")
 _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 
 
@@ -29,24 +40,27 @@ def list_obstacles(repository: Repository) -> Iterator[str]:
     """Yield what keeps this repository from being rewritten as a whole, each a clause with what to do."""
     common = repository.common_dir
     state = read_state(repository)
-    if state.operation:
-        yield f"a {state.operation} is in progress: end it first"
-    if state.locked:
-        yield f"{repository.index_lock} is there: another git is at work, or one crashed"
-    if state.branch == REFTABLE_BRANCH:
-        yield "its refs are not files: migrate them with git refs migrate --ref-format=files"
-    if read_boundary(repository):
-        yield "it is a shallow clone: git fetch --unshallow"
-    if any((common / "objects/pack").glob("*.promisor")) or _config(repository, r"^remote\..*\.promisor$"):
-        yield "it is a partial clone: purge in the full one, and clone anew from there"
-    if (common / "objects/info/alternates").exists():
-        yield "it borrows objects of another repository: git repack -a -d, then delete objects/info/alternates"
-    if any((common / "objects/pack").glob("*.keep")):
-        yield "a pack is kept by a .keep file: delete that file"
-    if (common / "info/grafts").exists() or any((common / "refs/replace").glob("*")):
-        yield "grafts or replacements change what its history says: make them real or delete them"
-    if any((common / "modules").glob("*")):
-        yield "it has submodules, with histories of their own: purge there, and remove the submodule here first"
+    is_partial = any((common / "objects/pack").glob("*.promisor")) or _config(repository, r"^remote\..*\.promisor$")
+    is_grafted = (common / "info/grafts").exists() or any((common / "refs/replace").glob("*"))
+    borrows = (common / "objects/info/alternates").exists()
+    found = (
+        (state.operation, f"a {state.operation} is in progress: end it first"),
+        (state.locked, f"{repository.index_lock} is there: another git is at work, or one crashed"),
+        (state.branch == REFTABLE_BRANCH, "its refs are not files: git refs migrate --ref-format=files"),
+        (read_boundary(repository), "it is a shallow clone: git fetch --unshallow"),
+        (is_partial, "it is a partial clone: purge in the full one, and clone anew from there"),
+        (borrows, "it borrows objects of another repository: git repack -a -d, then delete objects/info/alternates"),
+        (any((common / "objects/pack").glob("*.keep")), "a pack is kept by a .keep file: delete that file"),
+        (is_grafted, "grafts or replacements change what its history says: make them real or delete them"),
+        (
+            any((common / "modules").glob("*")),
+            "it has submodules, with histories of their own: purge there, and remove the submodule here first",
+        ),
+    )
+    yield from (clause for is_so, clause in found if is_so)
+    for lock in common.glob("worktrees/*/locked"):
+        if not (tree := Path(read_text(lock.parent / "gitdir")).parent).is_dir():
+            yield f"the locked worktree {tree} is not here: bring it back"
 
 
 def list_worktrees(repository: Repository) -> list[Repository]:
@@ -99,10 +113,15 @@ def move_refs(repository: Repository, rewritten: Rewritten) -> None:
             run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", rewritten.commits[state.head])
 
 
+def read_index(repository: Repository) -> bytes:
+    """Return the mode, object, stage and path of all that is staged in a worktree."""
+    return run(repository, "read the index", "ls-files", "--stage", "-z")
+
+
 def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
     """Let the index of a worktree have the new files; all else that is staged stays as it is."""
     lines = []
-    for item in split_items(run(repository, "read the index", "ls-files", "--stage", "-z")):
+    for item in split_items(read_index(repository)):
         head, _, path = item.partition("\t")
         mode, blob, stage = head.split(" ")
         raw = path.encode("utf-8", "surrogateescape")
@@ -117,9 +136,9 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
         given = "".join(lines).encode("utf-8", "surrogateescape")
         run(repository, "change the index", "update-index", "-z", "--index-info", stdin=given)
     if (repository.git_dir / "index").exists():
-        run(repository, "change the index", "update-index", "--clear-resolve-undo")
+        run(repository, "change the index", *_WHOLE_INDEX, "--clear-resolve-undo", "--no-split-index")
         run(repository, "forget old folders", "write-tree")  # the index keeps their names for the next commit
-        ask(repository, ["update-index", "-q", "--refresh"])
+        ask(repository, [*_WHOLE_INDEX, "-q", "--refresh", "--force-write-index"])
 
 
 def clean_git_dir(repository: Repository, change: Callable[[bytes], bytes], rewritten: Rewritten) -> None:
@@ -129,21 +148,29 @@ def clean_git_dir(repository: Repository, change: Callable[[bytes], bytes], rewr
     for path in sorted(_files_beside_objects(repository.common_dir)):
         if path.name in _KEPT:
             continue
-        if path.name in _DELETED or "logs/refs/remotes" in path.as_posix():
+        if _DELETED.fullmatch(path.name) or "logs/refs/remotes" in path.as_posix():
             path.unlink()
         elif (new := translate_ids(change(data := path.read_bytes()), rewritten.commits)) != data:
             _overwrite(path, _STANDSTILL.sub(b"", new) if "logs" in path.parts else new)
 
 
 def prune(repository: Repository) -> None:
-    """Take away every object that no ref, reflog, index or worktree reaches, for good."""
+    """Pack every object that a ref, reflog, index or worktree reaches, and delete all others with whatever else git, or
+    a git that was killed, wrote next to them. No other git may be at work.
+    """
     # A reflog's ids that git no longer knows are the old commits' own: nothing leads back to them.
     run(repository, "forget worktrees", "worktree", "prune")
-    run(repository, "pack the objects", "repack", "-a", "-d", "-q")
-    run(repository, "remove old objects", "prune", "--expire=now")
-    graphs = repository.common_dir / "objects/info"
-    for path in (graphs / "commit-graph", *(graphs / "commit-graphs").glob("*")):
-        path.unlink(missing_ok=True)
+    objects = repository.common_dir / "objects"
+    packed = run(repository, "pack the objects", *_PACK, str(objects / "pack/pack")).decode().split()
+    kept = {objects / f"pack/pack-{name}.{kind}" for name in packed for kind in ("pack", "idx", "rev")}
+    for path in sorted(objects.rglob("*")):  # an index goes before its pack
+        if path.is_file() and path not in kept and _OBJECT_FILE.fullmatch(path.relative_to(objects).as_posix()):
+            path.unlink()
+    for folder in sorted(objects.glob("*/**"), reverse=True):
+        if folder.parent != objects or folder.name not in {"pack", "info"}:
+            with suppress(OSError):  # it holds what is not git's
+                folder.rmdir()
+    run(repository, "list the packs", "update-server-info")
 
 
 def keep_blob(repository: Repository, data: bytes) -> str:

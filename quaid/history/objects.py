@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
 from typing import IO, NamedTuple
 
+from quaid.errors import GitError
 from quaid.history.git_process import streaming
 from quaid.history.repository import Repository
 
@@ -18,16 +21,27 @@ class GitObject(NamedTuple):
     data: bytes
 
 
-def iterate_objects(repository: Repository) -> Iterator[GitObject]:
-    """Yield every object, in the order in which they lie on the disk.
+def iterate_objects(repository: Repository, folder: Path | None = None) -> Iterator[GitObject]:
+    """Yield every object of `repository`, or of the object `folder` of another one, in their order on the disk.
 
     Raises:
-        GitError: one cannot be read.
+        GitError: one cannot be read, though git may have another copy of it.
     """
+    store = folder or repository.common_dir / "objects"
     args = ("cat-file", "--batch-all-objects", "--batch", "--buffer", "--unordered")
-    with streaming(repository, args) as process:
-        while (found := _read_one(process.stdout)) is not None:
+    said: list[bytes] = []
+    with streaming(repository, args, {"GIT_OBJECT_DIRECTORY": str(store)}) as process:
+        # Read meanwhile: git, which may have an error for each object, would wait until somebody does.
+        listener = Thread(target=said.extend, args=(process.stderr,), daemon=True)
+        listener.start()
+        while (found := _read_one(process.stdout)) is not None and found.kind:
             yield found
+        process.stdin.close()
+        listener.join()
+        said += [f"{found.id} is damaged".encode()] if found is not None else []
+        if damage := [line for line in said if not line.startswith((b"warning:", b"hint:"))]:
+            step = "Repair it, or delete its file if nothing needs it: git fsck --full says what does"
+            raise GitError(f"read all objects of {store}", f"{damage[0].decode('utf-8', 'replace').strip()}. {step}")
 
 
 class ObjectReader:

@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import LockedError
+from quaid.history.maintenance import list_leftovers
+from quaid.history.moving import list_worktrees
+from quaid.history.repository import Repository
 from quaid.janitor.worktree import LOCK_FILE as JANITOR_LOCK
 from quaid.local.locks import EMBEDDING_LOCK, EXTRACTION_LOCK, try_lock
 from quaid.place import make_private_folder
@@ -23,8 +26,9 @@ _PROCESSES = Path("/proc")
 
 
 @contextmanager
-def hold_alone(root: Path, state: Path) -> Iterator[None]:
-    """Let no other process of Quaid use the vault at `root`. The resident process ends and none is started meanwhile.
+def hold_alone(repository: Repository, root: Path, state: Path) -> Iterator[None]:
+    """Let no other process of Quaid use the vault at `root`, and no git be at work in its repository. The resident
+    process ends and none is started meanwhile.
 
     Raises:
         LockedError: another one uses it; the sentence names it.
@@ -44,8 +48,17 @@ def hold_alone(root: Path, state: Path) -> Iterator[None]:
             and watcher.pid != os.getpid()
         ):
             raise LockedError(f"Process {watcher.pid} ({watcher.what}) follows {root}", _AGAIN)
-        if (pid := _find_process(state)) is not None:
-            raise LockedError(f"Process {pid} has the index or local.db of {root} open", _AGAIN)
+        tops = (tree.top for tree in list_worktrees(repository))
+        prefixes = tuple(f"{path}{os.sep}" for path in (state.resolve(), repository.common_dir, *tops))
+        for pid, name, opened in _list_processes(prefixes):
+            if any(path.startswith(prefixes[0]) and ".db" in path and ".lock" not in path for path in opened):
+                raise LockedError(f"Process {pid} has the index or local.db of {root} open", _AGAIN)
+            if name == "git" or name.startswith("git-"):
+                raise LockedError(
+                    f"Process {pid} ({name}) is at work in {repository.top}", "Try again when it has ended."
+                )
+        if not _PROCESSES.is_dir() and (drafts := list_leftovers(repository)):
+            raise LockedError(f"{drafts[0]} may belong to a git that is at work", "Delete it if no git is running.")
         yield
 
 
@@ -72,20 +85,20 @@ def _stop_resident(root: Path, stack: ExitStack) -> None:
         time.sleep(0.1)
 
 
-def _find_process(state: Path) -> int | None:
-    """Return a process, not this one, that has a database of the state folder open; None also where /proc is not."""
-    prefix = f"{state.resolve()}{os.sep}"
+def _list_processes(prefixes: tuple[str, ...]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield (id, name, files) of each other process with a file or its working folder below one of `prefixes`, as far
+    as this user may see it; nothing where /proc is not. git's own watcher of files, which never ends, is left out.
+    """
     for folder in _PROCESSES.glob("[0-9]*"):
-        if folder.name == str(os.getpid()):
-            continue
         with suppress(OSError):
-            if any(_is_database(link, prefix) for link in (folder / "fd").iterdir()):
-                return int(folder.name)
-    return None
+            if folder.name == str(os.getpid()) or b"fsmonitor--daemon" in (folder / "cmdline").read_bytes():
+                continue
+            opened = [_read_link(link) for link in (*(folder / "fd").iterdir(), folder / "cwd")]
+            if opened := [path for path in opened if f"{path}{os.sep}".startswith(prefixes)]:
+                yield int(folder.name), (folder / "comm").read_text().strip(), opened
 
 
-def _is_database(link: Path, prefix: str) -> bool:
+def _read_link(link: Path) -> str:
     with suppress(OSError):
-        target = os.readlink(link)  # noqa: PTH115 - thousands of them
-        return target.startswith(prefix) and ".db" in target[len(prefix) :] and ".lock" not in target
-    return False
+        return os.readlink(link)  # noqa: PTH115 - thousands of them
+    return ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from quaid.errors import DiskFailedError
 from quaid.local.rows import clean_rows
 from quaid.place import AS_OF_DIR, DOCS_FILE, INDEX_FILE, LOCAL_FILE, write_private
 from quaid.purge.rules import PurgeRules
@@ -17,18 +18,45 @@ from quaid.sqlite import DAILY
 _SQLITE = b"SQLite format 3\0"
 
 
-def iterate_files(folder: Path, skipped: str = ".git") -> Iterator[Path]:
-    """Yield every regular file and symbolic link below `folder`, but for what is `skipped` there; none is followed."""
-    for place, folders, names in os.walk(folder):
-        links = [name for name in folders if Path(place, name).is_symlink()]
-        folders[:] = sorted(name for name in folders if Path(place, name) != folder / skipped)
-        files = (Path(place, name) for name in sorted([*names, *links]))
-        yield from (path for path in files if path != folder / skipped and (path.is_symlink() or path.is_file()))
+def iterate_files(folder: Path) -> Iterator[Path]:
+    """Yield every regular file and symbolic link below `folder`, except in repositories; no link is followed.
+
+    Raises:
+        DiskFailedError: a folder cannot be read.
+    """
+    for path in iterate_entries(folder, ".git"):
+        if path.is_symlink() or path.is_file():
+            yield path
+
+
+def iterate_entries(folder: Path, skipped: str = "") -> Iterator[Path]:
+    """Yield all that is below `folder` and not in what is called `skipped`, folders too; no link is followed.
+
+    Raises:
+        DiskFailedError: a folder cannot be read.
+    """
+    for place, folders, names in os.walk(folder, onerror=_refuse):
+        yield from (Path(place, name) for name in sorted([*folders, *names]) if name != skipped)
+        folders[:] = sorted(name for name in folders if name != skipped)
 
 
 def read_file(path: Path) -> bytes:
-    """Return what git keeps of a file: of a symbolic link where it leads."""
-    return os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+    """Return what git keeps of a file: of a symbolic link where it leads.
+
+    Raises:
+        DiskFailedError: it cannot be read.
+        FileNotFoundError: it is gone.
+    """
+    try:
+        return os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+    except OSError as error:
+        _refuse(error)
+        raise
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise DiskFailedError(error.filename, error.strerror or str(error)) from error
 
 
 def clean_tree(top: Path, rules: PurgeRules) -> None:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import re
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quaid.errors import GitError
+from quaid.history import moving
 from quaid.history.objects import iterate_objects
 from quaid.history.repository import Repository
 from quaid.local.rows import find_phrases, iterate_values
-from quaid.purge.kept_files import iterate_files, read_file
+from quaid.purge.kept_files import iterate_entries, read_file
 from quaid.purge.rules import PurgeRules
 
 _SQLITE = b"SQLite format 3\0"
+_GZIP = b"\x1f\x8b\x08"
+_STREAM = re.compile(rb"\x78[\x01\x5e\x9c\xda]|" + _GZIP)
+"""How zlib, with which git stores objects, and gzip begin."""
+_PACK = re.compile(rb"PACK\0\0\0[\x02\x03]")
+_SHORTENED_INDEX = b"DIRC\0\0\0\4"
+"""An index of git's that has of each name only what differs from the one before."""
+_ARCHIVES = (b"PK\3\4", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"7z\xbc\xaf", b"Rar!\x1a")
+"""How zip, bzip2, xz, zstandard, lz4, 7z and rar begin."""
+_OF_OWNER = {"lfs", "annex"}
+"""Folders below `.git` with files of the owner's, packed or not."""
+_CHUNK_BYTES, _MAX_UNPACKED_BYTES = 2**16, 2**30
 _INDEXED = {
     "fulltext": "SELECT path FROM chunks JOIN documents USING (doc_id) WHERE chunk_id = ?",
     "episode_words": "SELECT path FROM documents WHERE doc_id = ?",
@@ -22,8 +39,8 @@ _INDEXED = {
 
 @dataclass(slots=True)
 class Proof:
-    """What was read, and each place that still holds the text. The notes in `similar` have its words with other signs
-    between them, so that only their owner can tell whether it is the same.
+    """What was read, and each place that holds the text or could not be looked into. The notes in `similar` have its
+    words with other signs between them, so that only their owner can tell whether it is the same.
     """
 
     objects: int = 0
@@ -39,35 +56,114 @@ class Proof:
 
 
 def prove(
-    repository: Repository, folders: tuple[Path, ...], rules: PurgeRules, tick: Callable[[int], None] = lambda _: None
+    repository: Repository, state: Path, rules: PurgeRules, tick: Callable[[int], None] = lambda _: None
 ) -> Proof:
-    """Read all objects of git, the files beside them, the files of `folders` and the rows of every database there.
+    """Read all objects of git, all files of its folders, of every worktree and of `state`, and the rows of databases.
 
     Raises:
-        GitError, DiskFailedError: an object, or a database, cannot be read.
+        GitError, DiskFailedError: an object, a database, a file or a folder cannot be read.
     """
-    proof = Proof()
-    proof.places = tuple(_find_places(repository, folders, rules, tick, proof))
-    return proof
+    search = _Search(repository, rules, tick)
+    search.proof.places = tuple(dict.fromkeys(search.find_places(state)))
+    return search.proof
 
 
-def _find_places(
-    repository: Repository, folders: tuple[Path, ...], rules: PurgeRules, tick: Callable[[int], None], proof: Proof
-) -> Iterator[str]:
-    for item in iterate_objects(repository):
-        proof.objects += 1
-        if not proof.objects % 1000:
-            tick(proof.objects)
-        if (item.kind == "blob" and rules.change_file(item.data) != item.data) or rules.wording.is_in(item.data):
-            yield f"{item.kind} {item.id}"
-    for folder, skipped in (*((folder, ".git") for folder in folders), (repository.common_dir, "objects")):
-        for path in iterate_files(folder, skipped):
-            proof.files += 1
+class _Search:
+    """Looks for the text, and counts what was read. What it yields are places that hold it, or may."""
+
+    def __init__(self, repository: Repository, rules: PurgeRules, tick: Callable[[int], None]) -> None:
+        self._repository, self._rules, self._tick = repository, rules, tick
+        self._own = repository.common_dir / "objects"
+        self._stores = {self._own}
+        """Folders of objects that git has read."""
+        self._trees = moving.list_worktrees(repository)
+        self.proof = Proof()
+
+    def find_places(self, state: Path) -> Iterator[str]:
+        """The objects, files, rows and names that hold the text, here and in the `state` folder."""
+        yield from self._find_objects(self._own)
+        for tree in self._trees:
+            if self._rules.wording.is_in(moving.read_index(tree)):
+                yield f"{tree.git_dir / 'index'}"
+        folders = {self._repository.common_dir, state.resolve(), *(tree.top for tree in self._trees)}
+        for folder in sorted(folder for folder in folders if folders.isdisjoint(folder.parents)):
+            for path in iterate_entries(folder):
+                with suppress(FileNotFoundError):  # another program has removed it
+                    yield from self._find_in_entry(path, path.relative_to(folder))
+
+    def _find_in_entry(self, path: Path, name: Path) -> Iterator[str]:
+        if self._rules.wording.is_in(os.fsencode(name)):
+            yield str(path)
+        if path.suffix == ".pack" and path.parent.name == "pack" and path.with_suffix(".idx").is_file():
+            if (store := path.parent.parent) not in self._stores:
+                self._stores.add(store)
+                yield from self._find_objects(store)
+        elif path.is_symlink() or path.is_file():
+            self.proof.files += 1
+            is_in_tree = any(path.is_relative_to(tree.top) for tree in self._trees)
+            is_owners = (is_in_tree and ".git" not in name.parts) or not _OF_OWNER.isdisjoint(name.parts)
             data = read_file(path)
-            if rules.change_file(data) != data or rules.wording.is_in(str(path.relative_to(folder)).encode()):
+            if path.is_symlink() and not is_owners:
+                data += path.read_bytes()
+            if any(path == tree.git_dir / "index" for tree in self._trees):
+                data = data[len(_SHORTENED_INDEX) :]  # git has read its names
+            yield from self._find_in_file(path, data, is_owners=is_owners)
+
+    def _find_objects(self, store: Path) -> Iterator[str]:
+        """The objects of a folder, of this repository or another one, that hold the text."""
+        try:
+            for item in iterate_objects(self._repository, store):
+                self.proof.objects += 1
+                if not self.proof.objects % 1000:
+                    self._tick(self.proof.objects)
+                is_changed = item.kind == "blob" and self._rules.change_file(item.data) != item.data
+                if is_changed or self._rules.wording.is_in(item.data):
+                    yield f"{item.kind} {item.id}" + f" in {store}" * (store != self._own)
+        except GitError as error:
+            if store == self._own:
+                raise
+            yield f"{store} ({error.said})"
+
+    def _find_in_file(self, path: Path, data: bytes, *, is_owners: bool) -> Iterator[str]:
+        """The file if it holds the text, or may hold it where nobody can see. In a file of the owner's only what git
+        could have written is looked into: a pack, or an object, which is a zlib stream from the beginning.
+        """
+        if self._rules.change_file(data) != data:
+            yield str(path)
+        if _PACK.search(data):
+            yield f"{path} (a pack that git does not read there)"
+        elif data.startswith(_SHORTENED_INDEX):
+            yield f"{path} (an index that git does not read there)"
+        elif not is_owners and data.startswith(_ARCHIVES):
+            yield f"{path} (an archive)"
+        elif data.startswith(_SQLITE):
+            yield from (f"{path}, table {table}" for table in _find_tables(path, self._rules, self.proof))
+        for start in _STREAM.finditer(data):
+            if is_owners and (start.start() or start[0] == _GZIP):
+                break
+            unpacked, is_whole = _unpack(memoryview(data)[start.start() :])
+            if self._rules.wording.is_in(unpacked):
                 yield str(path)
-            if data.startswith(_SQLITE):
-                yield from (f"{path}, table {table}" for table in _find_tables(path, rules, proof))
+            if not (is_whole or start.start() or _is_text(data)):
+                yield f"{path} (compressed, and damaged)"
+
+
+def _is_text(data: bytes) -> bool:
+    with suppress(UnicodeDecodeError):
+        return bool(data.decode())
+    return False
+
+
+def _unpack(data: memoryview) -> tuple[bytes, bool]:
+    """Return what a stream that begins `data` holds, and whether that is all of it."""
+    stream, parts, size = zlib.decompressobj(47), [], 0  # 47: zlib or gzip
+    with suppress(zlib.error):
+        for place in range(0, len(data), _CHUNK_BYTES):
+            parts.append(stream.decompress(data[place : place + _CHUNK_BYTES]))
+            size += len(parts[-1])
+            if stream.eof or size > _MAX_UNPACKED_BYTES:
+                break
+    return b"".join(parts), stream.eof
 
 
 def _find_tables(path: Path, rules: PurgeRules, proof: Proof) -> Iterator[str]:

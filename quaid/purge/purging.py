@@ -25,7 +25,7 @@ from quaid.local.rows import compact
 from quaid.memory import Memory
 from quaid.place import CACHE_FILE, DOCS_FILE, INDEX_FILE, state_folder, write_private
 from quaid.purge.holders import hold_alone
-from quaid.purge.kept_files import clean_state, clean_tree, iterate_files, read_file
+from quaid.purge.kept_files import clean_state, clean_tree, iterate_entries, iterate_files, read_file
 from quaid.purge.proof import Proof, prove
 from quaid.purge.rules import PurgeRules, list_texts
 from quaid.purge.wording import MIN_CHARS, Wording
@@ -186,8 +186,9 @@ def purge(
         GitError: git refused; run it again.
     """
     root, state, rules = memory.root, state_folder(memory.root), asked.rules
+    repository = _repository_of(root)
     memory.close()
-    with hold_alone(root, state), transaction.begin(root, memory.git, memory.settings.git.wait_s):
+    with hold_alone(repository, root, state), transaction.begin(root, memory.git, memory.settings.git.wait_s):
         clear_worktrees(root, memory.git)
         plan, found = look(memory, asked, tick)
         if plan.obstacles:
@@ -196,7 +197,6 @@ def purge(
             raise PurgeRefusedError(
                 [f"{plan.signed:,} signed commits would lose their signatures. Say that they may: --drop-signatures"]
             )
-        repository = _repository_of(root)
         kept = [moving.keep_blob(repository, data) for data in asked.contents]  # gone with the old objects
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
@@ -204,7 +204,7 @@ def purge(
         clean_state(state, rules.wording)
     _make_index_again(memory)
     tick("proof", 0, 0)
-    proof = prove(repository, (repository.top, state), rules, lambda done: tick("proof", done, 0))
+    proof = prove(repository, state, rules, lambda done: tick("proof", done, 0))
     if proof.holds:
         (state / MARK_FILE).unlink(missing_ok=True)
     return plan, proof
@@ -246,6 +246,11 @@ def _make_index_again(memory: Memory) -> None:
 
 def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> Iterator[str]:
     yield from moving.list_obstacles(repository)
+    for path in (path for folder in (repository.common_dir, state_folder(root)) for path in iterate_entries(folder)):
+        if path.is_symlink() and path.is_dir():
+            yield f"{path} is a link to a folder, which others may use: put the folder itself in its place"
+        elif path.is_file() and not os.access(path, os.R_OK):
+            yield f"{path} cannot be read: make it readable"
     for name, _ in moving.list_refs(repository):
         raw = name.encode("utf-8", "surrogateescape")
         if not name.startswith(moving.REMOTES) and rules.change_path(raw) != raw:
