@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -140,16 +141,5 @@ def _render_done(plan: Plan, proof: Proof) -> list[str]:
 
 
 def _shape_of_plan(plan: Plan, asked: Asked) -> dict[str, object]:
-    return {
-        "texts": len(asked.texts),
-        "notes": plan.notes,
-        "changed": plan.changed,
-        "uncommitted": plan.uncommitted,
-        "commits": plan.commits,
-        "blobs": plan.blobs,
-        "messages": plan.messages,
-        "signed": plan.signed,
-        "remotes": [{"name": name, "url": url} for name, url in plan.remotes],
-        "clones": plan.clones,
-        "obstacles": plan.obstacles,
-    }
+    remotes = [{"name": name, "url": url} for name, url in plan.remotes]
+    return {**asdict(plan), "texts": len(asked.texts), "remotes": remotes}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -72,11 +73,6 @@ def list_worktrees(repository: Repository) -> list[Repository]:
     return [repository, *(tree for tree in others if tree.common_dir == repository.common_dir)]
 
 
-def is_clean(repository: Repository) -> bool:
-    """Return whether a worktree holds nothing that is not committed."""
-    return not run(repository, "look for uncommitted work", "status", "--porcelain", "-uall")
-
-
 def list_uncommitted(repository: Repository) -> list[str]:
     """The paths with work that is not committed, as git knows them."""
     args = ("status", "--porcelain", "-z", "-uall", "--no-renames")
@@ -101,16 +97,15 @@ def move_refs(repository: Repository, rewritten: Rewritten) -> None:
     """Let every ref and detached HEAD name the new commits, all or none; what is known of a remote is forgotten."""
     lines = []
     for name, old in list_refs(repository):
-        new = rewritten.commits.get(old) or rewritten.files.get(old)
-        if new is not None:
+        if new := rewritten.get(old):
             gone = name.startswith(REMOTES)
             lines.append(f"delete {name} {old}\n" if gone else f"update {name} {new} {old}\n")
     given = "".join(lines).encode("utf-8", "surrogateescape")
     run(repository, "move the branches", "update-ref", "--no-deref", "--stdin", stdin=given)
     for tree in list_worktrees(repository):
         state = read_state(tree)
-        if state.detached and state.head in rewritten.commits:
-            run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", rewritten.commits[state.head])
+        if state.detached and (new := rewritten.get(state.head or "")):
+            run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", new)
 
 
 def read_index(repository: Repository) -> bytes:
@@ -126,7 +121,7 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
         mode, blob, stage = head.split(" ")
         raw = path.encode("utf-8", "surrogateescape")
         new_path = rules.change_path(raw).decode("utf-8", "surrogateescape")
-        new = rewritten.files.get(blob, blob)
+        new = rewritten.get(blob, blob)
         if new == blob and new_path == path:
             continue
         lines.append(f"0 {'0' * len(blob)}\t{path}\0")
@@ -145,13 +140,14 @@ def clean_git_dir(repository: Repository, change: Callable[[bytes], bytes], rewr
     """Take the text out of the files that git keeps beside its objects: reflogs, messages, notes to itself. They name
     the new commits afterwards.
     """
-    for path in sorted(_files_beside_objects(repository.common_dir)):
-        if path.name in _KEPT:
+    for path in sorted(repository.common_dir.rglob("*")):
+        inner = path.relative_to(repository.common_dir)
+        if inner.parts[0] in {"objects", "refs"} or path.name in _KEPT or path.is_symlink() or not path.is_file():
             continue
         if _DELETED.fullmatch(path.name) or "logs/refs/remotes" in path.as_posix():
             path.unlink()
-        elif (new := translate_ids(change(data := path.read_bytes()), rewritten.commits)) != data:
-            _overwrite(path, _STANDSTILL.sub(b"", new) if "logs" in path.parts else new)
+        elif (new := translate_ids(change(data := path.read_bytes()), rewritten)) != data:
+            overwrite(path, _STANDSTILL.sub(b"", new) if "logs" in path.parts else new)
 
 
 def prune(repository: Repository) -> None:
@@ -199,18 +195,14 @@ def list_versions(repository: Repository, path: str) -> list[str]:
     )
 
 
-def _files_beside_objects(common: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(common):
-        here = Path(folder)
-        if here == common:
-            folders[:] = [name for name in folders if name not in {"objects", "refs"}]
-        yield from (here / name for name in names if (here / name).is_file() and not (here / name).is_symlink())
-
-
-def _overwrite(path: Path, data: bytes) -> None:
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    draft.write_bytes(data)
-    draft.chmod(path.stat().st_mode & 0o777)
+def overwrite(path: Path, data: bytes) -> None:
+    """Replace a file by one that holds `data`, or a symbolic link by one that leads there."""
+    draft = path.with_name(f".{path.name[:40]}.{os.urandom(6).hex()}.tmp")
+    if path.is_symlink():
+        draft.symlink_to(os.fsdecode(data))
+    else:
+        draft.write_bytes(data)
+        shutil.copymode(path, draft)
     draft.replace(path)
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import BadInputError
 from quaid.history.git_process import ask, explain, run, streaming
@@ -46,18 +46,13 @@ class Survey:
     files: dict[str, bytes | None] = field(default_factory=dict)
     trees: set[str] = field(default_factory=set)
     messages: set[str] = field(default_factory=set)
-    objects: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.files or self.trees or self.messages)
 
 
-@dataclass(slots=True)
-class Rewritten:
-    """Old id -> new id, of commits and tags and of the blobs that are not dropped."""
-
-    commits: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str | None] = field(default_factory=dict)
+Rewritten = dict[str, str | None]
+"""Old id -> new id, of commits, tags and files; None for a file that is dropped."""
 
 
 def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = lambda _: None) -> Survey:
@@ -69,10 +64,9 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
     """
     found = Survey()
     clashes: list[tuple[bytes, list[str]]] = []
-    for item in iterate_objects(repository):
-        found.objects += 1
-        if not found.objects % 1000:
-            tick(found.objects)
+    for done, item in enumerate(iterate_objects(repository), 1):
+        if not done % 1000:
+            tick(done)
         if item.kind == "blob":
             if (changed := rules.change_file(item.data)) != item.data:
                 found.files[item.id] = changed
@@ -99,34 +93,37 @@ def _list_clashes(tree: GitObject, rules: Rules) -> list[tuple[bytes, list[str]]
     return [(name, ids) for name, ids in named.items() if len(ids) > 1]
 
 
-def list_reachable(repository: Repository) -> list[str]:
-    """The commits that a ref, a reflog or a worktree reaches, parents first."""
-    listed = run(repository, "list worktrees", "worktree", "list", "--porcelain").decode("utf-8", "surrogateescape")
-    heads = [line[5:] for line in listed.splitlines() if line.startswith("HEAD ") and set(line[5:]) != {"0"}]
-    args = ("rev-list", "--topo-order", "--reverse", "--all", "--reflog", "--ignore-missing", *heads)
-    return run(repository, "list commits", *args).decode().split()
+def iterate_changed(repository: Repository, reader: ObjectReader, found: Survey, paths: BadPaths) -> Iterator[Commit]:
+    """Yield the commits that a ref, a reflog or a worktree reaches and that have to be made again, parents first."""
+    args = ("rev-list", "--topo-order", "--reverse", "--all", "--reflog", "--ignore-missing")
+    changed: set[str] = set()
+    for commit_id in run(repository, "list commits", *args).decode().split():
+        head, _, message = reader.read(commit_id).data.partition(b"\n\n")
+        parents = [line[7:].decode() for line in head.split(b"\n") if line.startswith(b"parent ")]
+        commit = Commit(commit_id, head, message, parents, paths.list_moves(head[5 : head.index(b"\n")].decode()))
+        if commit.moves or commit_id in found.messages or not changed.isdisjoint(parents):
+            changed.add(commit_id)
+            yield commit
 
 
 def rewrite(
-    repository: Repository, rules: Rules, found: Survey, tick: Callable[[int, int], None] = lambda *_: None
+    repository: Repository, rules: Rules, found: Survey, tick: Callable[[int], None] = lambda _: None
 ) -> Rewritten:
     """Make all commits again that hold what was `found` or come after one, and return the new ids.
 
     Raises:
         GitError: git refused.
     """
-    commits = list_reachable(repository)
     with reading(repository) as reader, streaming(repository, ("fast-import", *_IMPORT)) as process:
-        importer = _Importer(process, reader, rules, found, repository.top)
-        importer.import_files()
-        for done, commit_id in enumerate(commits, 1):
-            importer.import_commit(reader.read(commit_id))
-            tick(done, len(commits))
+        importer = _Importer(process, rules, repository.top)
+        importer.import_files(found)
+        for done, commit in enumerate(iterate_changed(repository, reader, found, BadPaths(reader, rules, found)), 1):
+            importer.import_commit(commit)
+            tick(done)
         importer.finish()
-        rewritten = importer.rewritten
     ask(repository, ["update-ref", "-d", WORKING_REF])
-    _rewrite_tags(repository, rules, rewritten)
-    return rewritten
+    _rewrite_tags(repository, rules, importer.rewritten)
+    return importer.rewritten
 
 
 _IMPORT = ("--quiet", "--force", "--done", "--date-format=raw-permissive")
@@ -135,78 +132,75 @@ _IMPORT = ("--quiet", "--force", "--done", "--date-format=raw-permissive")
 class _Importer:
     """Speaks to one `git fast-import`."""
 
-    def __init__(self, process: Any, reader: ObjectReader, rules: Rules, found: Survey, top: Path) -> None:
-        self._top = top
-        self._process, self._reader, self._rules, self._found = process, reader, rules, found
-        self._paths = _BadPaths(reader, rules, found)
-        self._mark = 0
+    def __init__(self, process: Any, rules: Rules, top: Path) -> None:
+        self._process, self._rules, self._top = process, rules, top
         self._marks: dict[str, bytes] = {}
-        self.rewritten = Rewritten()
+        self.rewritten: Rewritten = {}
 
-    def import_files(self) -> None:
-        for old, data in self._found.files.items():
-            self.rewritten.files[old] = None
+    def import_files(self, found: Survey) -> None:
+        for old, data in found.files.items():
+            self.rewritten[old] = None
             if data is not None:
-                self._say(b"blob\nmark :%d\n" % self._next_mark() + _data(data))
-                self.rewritten.files[old] = self._ask_mark(old)
+                self._say(b"blob\nmark %s\n" % self._mark(old) + _data(data))
+                self._ask_id(old)
 
-    def import_commit(self, commit: GitObject) -> None:
-        head, _, message = commit.data.partition(b"\n\n")
-        lines = head.split(b"\n")
-        parents = [line[7:].decode() for line in lines if line.startswith(b"parent ")]
-        tree = lines[0][5:].decode()
-        moves = list(self._paths.list_moves(tree))
-        is_told = commit.id in self._found.messages
-        if not (moves or is_told or any(parent in self.rewritten.commits for parent in parents)):
-            return
-        change = self._rules.change_text
+    def import_commit(self, commit: Commit) -> None:
+        change, lines = self._rules.change_text, commit.head.split(b"\n")
         self._say(b"reset %s\n\n" % WORKING_REF.encode())
-        self._say(b"commit %s\nmark :%d\n" % (WORKING_REF.encode(), self._next_mark()))
+        self._say(b"commit %s\nmark %s\n" % (WORKING_REF.encode(), self._mark(commit.id)))
         for name in (b"author ", b"committer ", b"encoding "):
             self._say(b"".join(change(line) + b"\n" for line in lines if line.startswith(name)))
         # A revert names the commit it reverts: by its new id, as long as the old one was written.
-        self._say(_data(translate_ids(change(message), self.rewritten.commits)))
-        for number, parent in enumerate(parents):
+        self._say(_data(translate_ids(change(commit.message), self.rewritten)))
+        for number, parent in enumerate(commit.parents):
             self._say(b"%s %s\n" % (b"merge" if number else b"from", self._marks.get(parent, parent.encode())))
-        self._say(b"M 040000 %s \n" % tree.encode())
-        for move in moves:
+        self._say(b"M 040000 %s \n" % lines[0][5:])
+        for move in commit.moves:
             self._say(b"D %s\n" % _quoted(move.path))
-        for move in moves:
-            if (blob := self.rewritten.files.get(move.blob, move.blob)) is not None:
-                named = self._marks.get(move.blob, blob.encode())
+        for move in commit.moves:
+            if self.rewritten.get(move.blob, move.blob) is not None:
+                named = self._marks.get(move.blob, move.blob.encode())
                 self._say(b"M %s %s %s\n" % (move.mode, named, _quoted(self._rules.change_path(move.path))))
-        self.rewritten.commits[commit.id] = self._ask_mark(commit.id)
+        self._ask_id(commit.id)
 
     def finish(self) -> None:
         self._say(b"done\n")
         self._process.stdin.flush()
 
-    def _next_mark(self) -> int:
-        self._mark += 1
-        return self._mark
+    def _mark(self, old: str) -> bytes:
+        """Return the mark of what takes the place of `old`: only by it does fast-import find what it has made."""
+        self._marks[old] = b":%d" % (len(self._marks) + 1)
+        return self._marks[old]
 
-    def _ask_mark(self, old: str) -> str:
-        """Return the id of what was made last, in the place of `old`; only by its mark does fast-import find it."""
-        self._marks[old] = b":%d" % self._mark
-        self._say(b"get-mark :%d\n" % self._mark)
+    def _ask_id(self, old: str) -> None:
+        self._say(b"get-mark %s\n" % self._marks[old])
         self._process.stdin.flush()
         answer = self._process.stdout.readline().strip()
         if not answer:
             raise explain("rewrite the history", self._process.stderr.read().decode("utf-8", "replace"), self._top)
-        return str(answer.decode())
+        self.rewritten[old] = answer.decode()
 
     def _say(self, words: bytes) -> None:
         self._process.stdin.write(words)
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(NamedTuple):
     path: bytes
     mode: bytes
     blob: str
 
 
-class _BadPaths:
+class Commit(NamedTuple):
+    """A commit that is made again: its headers, message and parents, and the files of it that change."""
+
+    id: str
+    head: bytes
+    message: bytes
+    parents: list[str]
+    moves: tuple[_Move, ...]
+
+
+class BadPaths:
     """The files of trees that hold the text, or have it in their path; each tree is read once."""
 
     def __init__(self, reader: ObjectReader, rules: Rules, found: Survey) -> None:
@@ -230,23 +224,6 @@ class _BadPaths:
                 yield _Move(name, mode, object_id)
 
 
-class TouchedTrees:
-    """Tells of trees whether anything below them changes; each tree is read once."""
-
-    def __init__(self, reader: ObjectReader, found: Survey) -> None:
-        self._reader, self._found = reader, found
-        self._known: dict[str, bool] = dict.fromkeys(found.trees, True)
-
-    def is_touched(self, tree: str) -> bool:
-        """Return whether `tree` holds a file or a name that changes."""
-        if tree not in self._known:
-            self._known[tree] = any(
-                self.is_touched(object_id) if mode == _FOLDER else object_id in self._found.files
-                for mode, _, object_id in _parse_tree(self._reader.read(tree))
-            )
-        return self._known[tree]
-
-
 def _parse_tree(tree: GitObject) -> Iterator[tuple[bytes, bytes, str]]:
     """Yield (mode, name, id) of each entry."""
     place, width = 0, len(tree.id) // 2
@@ -256,40 +233,35 @@ def _parse_tree(tree: GitObject) -> Iterator[tuple[bytes, bytes, str]]:
 
 
 def _rewrite_tags(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
-    """Make annotated tags again that name a new commit or hold the text."""
+    """Make annotated tags again that name a new object or hold the text; a tag may name another one."""
+
+    def make_again(tag: str) -> str:
+        head, _, rest = reader.read(tag).data.partition(b"\n")
+        target = head.removeprefix(b"object ").decode()
+        new = (make_again(target) if rest.startswith(b"type tag\n") else rewritten.get(target)) or target
+        text = rules.change_text(rest)
+        if new == target and text == rest:
+            return tag
+        made = b"object " + new.encode() + b"\n" + _TAG_SIGNATURE.sub(b"", text)
+        out = run(repository, "make a tag again", "hash-object", "-t", "tag", "-w", "--stdin", stdin=made)
+        rewritten[tag] = out.decode().strip()
+        return out.decode().strip()
+
     listed = run(repository, "list tags", "for-each-ref", "--format=%(objecttype) %(objectname)").decode()
     with reading(repository) as reader:
-        for kind, tag in (line.split() for line in listed.splitlines()):
-            if kind == "tag":
-                _rewrite_tag(repository, reader, tag, rules, rewritten)
+        for line in listed.splitlines():
+            if line.startswith("tag "):
+                make_again(line[4:])
 
 
-def _rewrite_tag(repository: Repository, reader: ObjectReader, tag: str, rules: Rules, rewritten: Rewritten) -> str:
-    """Return the id of the new tag, or of the old one where nothing changes."""
-    data = reader.read(tag).data
-    head, _, rest = data.partition(b"\n")
-    target = head.removeprefix(b"object ").decode()
-    if rest.startswith(b"type tag\n"):
-        new = _rewrite_tag(repository, reader, target, rules, rewritten)
-    else:
-        new = rewritten.commits.get(target) or rewritten.files.get(target) or target
-    text = rules.change_text(rest)
-    if new == target and text == rest:
-        return tag
-    made = b"object " + new.encode() + b"\n" + _TAG_SIGNATURE.sub(b"", text)
-    out = run(repository, "make a tag again", "hash-object", "-t", "tag", "-w", "--stdin", stdin=made)
-    rewritten.commits[tag] = out.decode().strip()
-    return rewritten.commits[tag]
+def is_signed(head: bytes) -> bool:
+    """Return whether the headers of a commit have a signature."""
+    return _SIGNATURE.search(head + b"\n") is not None
 
 
-def is_signed(commit: bytes) -> bool:
-    """Return whether the content of a commit has a signature."""
-    return _SIGNATURE.search(commit.partition(b"\n\n")[0] + b"\n") is not None
-
-
-def translate_ids(text: bytes, ids: Mapping[str, str]) -> bytes:
+def translate_ids(text: bytes, ids: Mapping[str, str | None]) -> bytes:
     """Return `text` with the new id for each old one that it names in full."""
-    return _ID.sub(lambda found: ids.get(found[0].decode(), found[0].decode()).encode(), text)
+    return _ID.sub(lambda found: (ids.get(found[0].decode()) or found[0].decode()).encode(), text)
 
 
 def _quoted(path: bytes) -> bytes:

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from quaid.errors import DiskFailedError
+from quaid.history.moving import overwrite
 from quaid.local.rows import clean_rows
 from quaid.place import AS_OF_DIR, DOCS_FILE, INDEX_FILE, LOCAL_FILE, write_private
 from quaid.purge.rules import PurgeRules
@@ -69,7 +70,7 @@ def clean_tree(top: Path, rules: PurgeRules) -> None:
             _remove_empty(path.parent, top)
             continue
         if changed != data:
-            _overwrite(path, changed)
+            overwrite(path, changed)
         name = os.fsencode(path.relative_to(top))
         if (new := rules.change_path(name)) != name:
             wanted = target = top / os.fsdecode(new)
@@ -100,16 +101,6 @@ def clean_state(state: Path, wording: Wording) -> None:
             write_private(path, changed)
         if wording.is_in(os.fsencode(path.name)):
             path.unlink(missing_ok=True)
-
-
-def _overwrite(path: Path, data: bytes) -> None:
-    draft = path.with_name(f".{path.name[:40]}.{os.urandom(6).hex()}.tmp")
-    if path.is_symlink():
-        draft.symlink_to(os.fsdecode(data))
-    else:
-        draft.write_bytes(data)
-        shutil.copymode(path, draft)
-    draft.replace(path)
 
 
 def _remove_empty(folder: Path, top: Path) -> None:

@@ -144,14 +144,8 @@ class _Search:
             unpacked, is_whole = _unpack(memoryview(data)[start.start() :])
             if self._rules.wording.is_in(unpacked):
                 yield str(path)
-            if not (is_whole or start.start() or _is_text(data)):
+            if not (is_whole or start.start()) and "\ufffd" in data.decode("utf-8", "replace"):  # and it is no text
                 yield f"{path} (compressed, and damaged)"
-
-
-def _is_text(data: bytes) -> bool:
-    with suppress(UnicodeDecodeError):
-        return bool(data.decode())
-    return False
 
 
 def _unpack(data: memoryview) -> tuple[bytes, bool]:

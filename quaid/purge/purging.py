@@ -17,7 +17,7 @@ from pathlib import Path
 
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
 from quaid.history import moving, rewriting
-from quaid.history.objects import reading
+from quaid.history.objects import iterate_objects, reading
 from quaid.history.repository import Repository, find_repository
 from quaid.history.rewriting import Survey
 from quaid.janitor.worktree import WORKTREES, clear_worktrees
@@ -66,7 +66,6 @@ class Plan:
     notes: tuple[str, ...]
     changed: tuple[str, ...]
     uncommitted: tuple[str, ...]
-    objects: int
     blobs: int
     commits: int
     messages: int
@@ -158,12 +157,11 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
         elif after != data or rules.change_path(os.fsencode(name)) != os.fsencode(name):
             changed.append(name)
     held = {*notes, *changed}
-    commits, signed = _count_commits(repository, found)
+    commits, signed = _count_commits(repository, rules, found)
     plan = Plan(
         tuple(notes),
         tuple(changed),
         tuple(path for path in moving.list_uncommitted(repository) if path in held),
-        found.objects,
         len(found.files),
         commits,
         len(found.messages),
@@ -212,7 +210,7 @@ def purge(
 
 def _rewrite_repository(repository: Repository, rules: PurgeRules, found: Survey, tick: Tick) -> None:
     trees = moving.list_worktrees(repository)
-    rewritten = rewriting.rewrite(repository, rules, found, lambda done, of: tick("commits", done, of))
+    rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
     moving.move_refs(repository, rewritten)
     for tree in trees:
         clean_tree(tree.top, rules)
@@ -260,27 +258,19 @@ def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> It
         if own in tree.top.parents:
             continue
         yield from (f"in the worktree {tree.top} {obstacle}" for obstacle in moving.list_obstacles(tree))
-        if not (moving.is_clean(tree) or (state_folder(root) / MARK_FILE).exists()):  # a killed purge has moved it
+        # A purge that was killed may have changed its files already.
+        if moving.list_uncommitted(tree) and not (state_folder(root) / MARK_FILE).exists():
             yield f"the worktree {tree.top} holds work that is not committed: commit it there"
 
 
-def _count_commits(repository: Repository, found: Survey) -> tuple[int, int]:
-    """Count the commits whose message or files hold the text, and the signed ones from the first of them on."""
+def _count_commits(repository: Repository, rules: PurgeRules, found: Survey) -> tuple[int, int]:
+    """Count the commits that are made again, and the signed ones of them."""
     if not found:
         return 0, 0
-    counted = signed = 0
-    is_changed: dict[str, bool] = {}
     with reading(repository) as reader:
-        paths = rewriting.TouchedTrees(reader, found)
-        for commit_id in rewriting.list_reachable(repository):
-            data = reader.read(commit_id).data
-            head = data.partition(b"\n\n")[0].split(b"\n")
-            parents = [line[7:].decode() for line in head if line.startswith(b"parent ")]
-            holds = commit_id in found.messages or paths.is_touched(head[0][5:].decode())
-            is_changed[commit_id] = holds or any(is_changed.get(parent, False) for parent in parents)
-            counted += is_changed[commit_id]
-            signed += is_changed[commit_id] and rewriting.is_signed(data)
-    return counted, signed
+        changed = rewriting.iterate_changed(repository, reader, found, rewriting.BadPaths(reader, rules, found))
+        signed = [rewriting.is_signed(commit.head) for commit in changed]
+    return len(signed), sum(signed)
 
 
 def _list_clones(repository: Repository) -> Iterator[str]:
@@ -297,8 +287,6 @@ def _list_clones(repository: Repository) -> Iterator[str]:
 
 
 def _iterate_contents(root: Path) -> Iterator[bytes]:
-    from quaid.history.objects import iterate_objects
-
     repository = _repository_of(root)
     yield from (item.data for item in iterate_objects(repository) if item.kind != "tree")
     yield from map(read_file, iterate_files(repository.top))
