@@ -29,10 +29,8 @@ _STANDSTILL = re.compile(rb"(?m)^([0-9a-f]{40,64}) \1 [^\t\n]*\t?\n")
 """What the reflog says of a branch that moved to its new commit: both are one now."""
 _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false", "update-index")
 """It keeps no old names in a shared file, nor those of files that git does not track."""
-_OBJECT_FILE = re.compile(
-    r"(?:[0-9a-f]{2}|pack|tmp_objdir-[^/]*|incoming-[^/]*)/.*|info/(?:packs|commit-graph|tmp_).*|[^/]*tmp_[^/]*|.*\.lock"
-)
-"""Files below `objects` that only git writes: packs, loose objects, lists of them, and what a killed git leaves."""
+_OBJECT_FILE = re.compile(r"[0-9a-f]{2}|tmp_.*|incoming-.*|pack/.*|info/(?:packs|commit-graph|tmp_).*|.*\.lock")
+"""What is in `objects` by git's hand: packs, loose objects, lists of them, and drafts and locks of a killed git."""
 _PACK = ("pack-objects", "-q", "--all", "--reflog", "--indexed-objects", "--delta-base-offset", "--non-empty")
 _PASSWORD = re.compile(r"(?<=://)[^/@]*@")
 
@@ -53,10 +51,7 @@ def list_obstacles(repository: Repository) -> Iterator[str]:
         (borrows, "it borrows objects of another repository: git repack -a -d, then delete objects/info/alternates"),
         (any((common / "objects/pack").glob("*.keep")), "a pack is kept by a .keep file: delete that file"),
         (is_grafted, "grafts or replacements change what its history says: make them real or delete them"),
-        (
-            any((common / "modules").glob("*")),
-            "it has submodules, with histories of their own: purge there, and remove the submodule here first",
-        ),
+        (any((common / "modules").glob("*")), "it has submodules: purge there, and remove the submodule here first"),
     )
     yield from (clause for is_so, clause in found if is_so)
     for lock in common.glob("worktrees/*/locked"):
@@ -108,15 +103,10 @@ def move_refs(repository: Repository, rewritten: Rewritten) -> None:
             run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", new)
 
 
-def read_index(repository: Repository) -> bytes:
-    """Return the mode, object, stage and path of all that is staged in a worktree."""
-    return run(repository, "read the index", "ls-files", "--stage", "-z")
-
-
 def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
     """Let the index of a worktree have the new files; all else that is staged stays as it is."""
     lines = []
-    for item in split_items(read_index(repository)):
+    for item in split_items(run(repository, "read the index", "ls-files", "--stage", "-z")):
         head, _, path = item.partition("\t")
         mode, blob, stage = head.split(" ")
         raw = path.encode("utf-8", "surrogateescape")
@@ -159,13 +149,10 @@ def prune(repository: Repository) -> None:
     objects = repository.common_dir / "objects"
     packed = run(repository, "pack the objects", *_PACK, str(objects / "pack/pack")).decode().split()
     kept = {objects / f"pack/pack-{name}.{kind}" for name in packed for kind in ("pack", "idx", "rev")}
-    for path in sorted(objects.rglob("*")):  # an index goes before its pack
-        if path.is_file() and path not in kept and _OBJECT_FILE.fullmatch(path.relative_to(objects).as_posix()):
-            path.unlink()
-    for folder in sorted(objects.glob("*/**"), reverse=True):
-        if folder.parent != objects or folder.name not in {"pack", "info"}:
-            with suppress(OSError):  # it holds what is not git's
-                folder.rmdir()
+    inside = (path for folder in (".", "info", "pack") for path in (objects / folder).glob("*"))
+    for path in sorted(inside):  # an index goes before its pack
+        if path not in kept and _OBJECT_FILE.fullmatch(path.relative_to(objects).as_posix()):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     run(repository, "list the packs", "update-server-info")
 
 
@@ -179,10 +166,8 @@ def read_blobs(repository: Repository, ids: list[str]) -> dict[str, bytes]:
     found = {}
     with reading(repository) as reader:
         for blob in ids:
-            try:
+            with suppress(KeyError):
                 found[blob] = reader.read(blob).data
-            except KeyError:
-                continue
     return found
 
 

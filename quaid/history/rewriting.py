@@ -120,7 +120,7 @@ def rewrite(
         for done, commit in enumerate(iterate_changed(repository, reader, found, BadPaths(reader, rules, found)), 1):
             importer.import_commit(commit)
             tick(done)
-        importer.finish()
+        importer.say(b"done\n")
     ask(repository, ["update-ref", "-d", WORKING_REF])
     _rewrite_tags(repository, rules, importer.rewritten)
     return importer.rewritten
@@ -141,31 +141,27 @@ class _Importer:
         for old, data in found.files.items():
             self.rewritten[old] = None
             if data is not None:
-                self._say(b"blob\nmark %s\n" % self._mark(old) + _data(data))
+                self.say(b"blob\nmark %s\n" % self._mark(old) + _data(data))
                 self._ask_id(old)
 
     def import_commit(self, commit: Commit) -> None:
         change, lines = self._rules.change_text, commit.head.split(b"\n")
-        self._say(b"reset %s\n\n" % WORKING_REF.encode())
-        self._say(b"commit %s\nmark %s\n" % (WORKING_REF.encode(), self._mark(commit.id)))
+        self.say(b"reset %s\n\n" % WORKING_REF.encode())
+        self.say(b"commit %s\nmark %s\n" % (WORKING_REF.encode(), self._mark(commit.id)))
         for name in (b"author ", b"committer ", b"encoding "):
-            self._say(b"".join(change(line) + b"\n" for line in lines if line.startswith(name)))
+            self.say(b"".join(change(line) + b"\n" for line in lines if line.startswith(name)))
         # A revert names the commit it reverts: by its new id, as long as the old one was written.
-        self._say(_data(translate_ids(change(commit.message), self.rewritten)))
+        self.say(_data(translate_ids(change(commit.message), self.rewritten)))
         for number, parent in enumerate(commit.parents):
-            self._say(b"%s %s\n" % (b"merge" if number else b"from", self._marks.get(parent, parent.encode())))
-        self._say(b"M 040000 %s \n" % lines[0][5:])
+            self.say(b"%s %s\n" % (b"merge" if number else b"from", self._marks.get(parent, parent.encode())))
+        self.say(b"M 040000 %s \n" % lines[0][5:])
         for move in commit.moves:
-            self._say(b"D %s\n" % _quoted(move.path))
+            self.say(b"D %s\n" % _quoted(move.path))
         for move in commit.moves:
             if self.rewritten.get(move.blob, move.blob) is not None:
                 named = self._marks.get(move.blob, move.blob.encode())
-                self._say(b"M %s %s %s\n" % (move.mode, named, _quoted(self._rules.change_path(move.path))))
+                self.say(b"M %s %s %s\n" % (move.mode, named, _quoted(self._rules.change_path(move.path))))
         self._ask_id(commit.id)
-
-    def finish(self) -> None:
-        self._say(b"done\n")
-        self._process.stdin.flush()
 
     def _mark(self, old: str) -> bytes:
         """Return the mark of what takes the place of `old`: only by it does fast-import find what it has made."""
@@ -173,14 +169,14 @@ class _Importer:
         return self._marks[old]
 
     def _ask_id(self, old: str) -> None:
-        self._say(b"get-mark %s\n" % self._marks[old])
+        self.say(b"get-mark %s\n" % self._marks[old])
         self._process.stdin.flush()
         answer = self._process.stdout.readline().strip()
         if not answer:
             raise explain("rewrite the history", self._process.stderr.read().decode("utf-8", "replace"), self._top)
         self.rewritten[old] = answer.decode()
 
-    def _say(self, words: bytes) -> None:
+    def say(self, words: bytes) -> None:
         self._process.stdin.write(words)
 
 

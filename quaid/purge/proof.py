@@ -12,6 +12,7 @@ from pathlib import Path
 
 from quaid.errors import GitError
 from quaid.history import moving
+from quaid.history.git_process import run
 from quaid.history.objects import iterate_objects
 from quaid.history.repository import Repository
 from quaid.local.rows import find_phrases, iterate_values
@@ -19,16 +20,14 @@ from quaid.purge.kept_files import iterate_entries, read_file
 from quaid.purge.rules import PurgeRules
 
 _SQLITE = b"SQLite format 3\0"
-_GZIP = b"\x1f\x8b\x08"
-_STREAM = re.compile(rb"\x78[\x01\x5e\x9c\xda]|" + _GZIP)
+_STREAM = re.compile(rb"x[\x01\x5e\x9c\xda]|\x1f\x8b\x08")
 """How zlib, with which git stores objects, and gzip begin."""
 _PACK = re.compile(rb"PACK\0\0\0[\x02\x03]")
 _SHORTENED_INDEX = b"DIRC\0\0\0\4"
 """An index of git's that has of each name only what differs from the one before."""
 _ARCHIVES = (b"PK\3\4", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"7z\xbc\xaf", b"Rar!\x1a")
 """How zip, bzip2, xz, zstandard, lz4, 7z and rar begin."""
-_OF_OWNER = {"lfs", "annex"}
-"""Folders below `.git` with files of the owner's, packed or not."""
+_OF_OWNER = {"lfs", "annex"}  # folders below `.git` with files of the owner's, packed or not
 _CHUNK_BYTES, _MAX_UNPACKED_BYTES = 2**16, 2**30
 _INDEXED = {
     "fulltext": "SELECT path FROM chunks JOIN documents USING (doc_id) WHERE chunk_id = ?",
@@ -61,7 +60,7 @@ def prove(
     """Read all objects of git, all files of its folders, of every worktree and of `state`, and the rows of databases.
 
     Raises:
-        GitError, DiskFailedError: an object, a database, a file or a folder cannot be read.
+        GitError, DiskFailedError, OSError: an object, a database, a file or a folder cannot be read.
     """
     search = _Search(repository, rules, tick)
     search.proof.places = tuple(dict.fromkeys(search.find_places(state)))
@@ -74,8 +73,7 @@ class _Search:
     def __init__(self, repository: Repository, rules: PurgeRules, tick: Callable[[int], None]) -> None:
         self._repository, self._rules, self._tick = repository, rules, tick
         self._own = repository.common_dir / "objects"
-        self._stores = {self._own}
-        """Folders of objects that git has read."""
+        self._stores = {self._own}  # folders of objects that git has read
         self._trees = moving.list_worktrees(repository)
         self.proof = Proof()
 
@@ -83,7 +81,7 @@ class _Search:
         """The objects, files, rows and names that hold the text, here and in the `state` folder."""
         yield from self._find_objects(self._own)
         for tree in self._trees:
-            if self._rules.wording.is_in(moving.read_index(tree)):
+            if self._rules.wording.is_in(run(tree, "read the index", "ls-files", "-z")):
                 yield f"{tree.git_dir / 'index'}"
         folders = {self._repository.common_dir, state.resolve(), *(tree.top for tree in self._trees)}
         for folder in sorted(folder for folder in folders if folders.isdisjoint(folder.parents)):
@@ -103,7 +101,7 @@ class _Search:
             is_in_tree = any(path.is_relative_to(tree.top) for tree in self._trees)
             is_owners = (is_in_tree and ".git" not in name.parts) or not _OF_OWNER.isdisjoint(name.parts)
             data = read_file(path)
-            if path.is_symlink() and not is_owners:
+            if path.is_symlink() and path.exists() and not is_owners:
                 data += path.read_bytes()
             if any(path == tree.git_dir / "index" for tree in self._trees):
                 data = data[len(_SHORTENED_INDEX) :]  # git has read its names
@@ -139,7 +137,7 @@ class _Search:
         elif data.startswith(_SQLITE):
             yield from (f"{path}, table {table}" for table in _find_tables(path, self._rules, self.proof))
         for start in _STREAM.finditer(data):
-            if is_owners and (start.start() or start[0] == _GZIP):
+            if is_owners and (start.start() or start[0][:1] != b"x"):
                 break
             unpacked, is_whole = _unpack(memoryview(data)[start.start() :])
             if self._rules.wording.is_in(unpacked):

@@ -43,7 +43,6 @@ class PurgeRefusedError(QuaidError):
 
     def __init__(self, reasons: Sequence[str]) -> None:
         super().__init__(f"Nothing was purged, since it could not be complete: {'; '.join(reasons)}.")
-        self.reasons = tuple(reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,6 @@ class Plan:
     remotes: tuple[tuple[str, str], ...]
     clones: tuple[str, ...]
     obstacles: tuple[str, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.notes or self.changed or self.blobs or self.messages or self.commits)
 
 
 def find_note(memory: Memory, reference: str) -> Asked:
@@ -111,10 +107,8 @@ def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
         pattern = re.compile(text)
     except re.error as error:
         raise UsageError(f"{text!r} is no regular expression ({error}). Correct it.") from error
-    found: dict[str, None] = {}
-    for data in _iterate_contents(memory.root):
-        for match in pattern.finditer(data.decode("utf-8", "replace")):
-            found[match[0]] = None
+    contents = (data.decode("utf-8", "replace") for data in _iterate_contents(memory.root))
+    found = dict.fromkeys(match[0] for content in contents for match in pattern.finditer(content))
     texts = tuple(text for text in found if text.strip())
     Wording(texts)
     return Asked(texts)
@@ -198,7 +192,15 @@ def purge(
         kept = [moving.keep_blob(repository, data) for data in asked.contents]  # gone with the old objects
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
-        _rewrite_repository(repository, rules, found, tick)
+        trees = moving.list_worktrees(repository)
+        rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
+        moving.move_refs(repository, rewritten)
+        for tree in trees:
+            clean_tree(tree.top, rules)
+            moving.move_index(tree, rules, rewritten)
+        moving.clean_git_dir(repository, rules.change_text, rewritten)
+        tick("packs", 0, 0)
+        moving.prune(repository)
         clean_state(state, rules.wording)
     _make_index_again(memory)
     tick("proof", 0, 0)
@@ -206,18 +208,6 @@ def purge(
     if proof.holds:
         (state / MARK_FILE).unlink(missing_ok=True)
     return plan, proof
-
-
-def _rewrite_repository(repository: Repository, rules: PurgeRules, found: Survey, tick: Tick) -> None:
-    trees = moving.list_worktrees(repository)
-    rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
-    moving.move_refs(repository, rewritten)
-    for tree in trees:
-        clean_tree(tree.top, rules)
-        moving.move_index(tree, rules, rewritten)
-    moving.clean_git_dir(repository, rules.change_text, rewritten)
-    tick("packs", 0, 0)
-    moving.prune(repository)
 
 
 def _make_index_again(memory: Memory) -> None:

@@ -152,18 +152,13 @@ def _plain_forms(text: str) -> Iterator[bytes]:
         yield quote(written, safe="").replace("%20", "+").encode()
         yield html.escape(written).encode("utf-8", "surrogatepass")
         yield b"".join(b"%%%02x" % byte for byte in raw)
-        yield b"".join(b"\\u%02x%02x" % pair for pair in _pairs(written))
+        yield re.sub("(....)", r"\\u\1", written.encode("utf-16-be", "surrogatepass").hex()).encode()
         yield "".join(f"&#{ord(letter)};" for letter in written).encode()
         yield "".join(f"&#x{ord(letter):x};" for letter in written).encode()
         try:
             yield written.encode("latin-1")
         except UnicodeEncodeError:
             continue
-
-
-def _pairs(text: str) -> Iterator[tuple[int, ...]]:
-    wide = text.encode("utf-16-be", "surrogatepass")
-    yield from zip(wide[::2], wide[1::2], strict=True)
 
 
 def _wide_forms(text: str) -> Iterator[tuple[tuple[bytes, ...], bytes]]:

@@ -239,6 +239,11 @@ def _link_file(vault: Vault) -> Path:
     return vault.root / ".git/info/link"
 
 
+def _link_to_nothing(vault: Vault) -> Path:
+    (vault.root / ".git/info/link").symlink_to(f"nowhere/{SECRET}")
+    return vault.root / ".git/info/link"
+
+
 def _write_in_other_worktree(vault: Vault) -> Path:
     vault.write("../elsewhere/.gitignore", "*.pack\n")
     vault.git("-C", "../elsewhere", "add", ".gitignore")
@@ -251,6 +256,7 @@ NAMED: tuple[Planter, ...] = (
     *(_write_pack_in_worktree, _write_object_folder, _write_bundle, _write_bundle_in_worktree, _write_index),
     *(_write_nested, _write_nested_loose, _write_nested_borrower, _write_nested_bare, _name_empty_folder, _link_file),
     _write_in_other_worktree,
+    _link_to_nothing,
 )
 
 
@@ -259,7 +265,7 @@ def test_what_is_not_quaids_to_change_is_named_and_stays(vault_of_maya: Vault, p
     path = plant(vault_of_maya)
     proof = purge(vault_of_maya)
     assert any(str(path) in place for place in proof.places), (path, proof.places)
-    assert path.exists()
+    assert os.path.lexists(path)
     vault_of_maya.run("fsck", "--strict", "--no-dangling")
     if path.is_dir():
         shutil.rmtree(path.parent if path.name == "objects" else path)
