@@ -175,7 +175,7 @@ def own_names(root: Path, settings: Settings) -> frozenset[str]:
         is_own = mine == "default" or mine == load_settings(root, environ={}).owner
     except ConfigError:
         is_own = False
-    return frozenset({mine, "default"} if is_own else {mine})
+    return frozenset({mine, "default", settings.owner_name or mine} if is_own else {mine})
 
 
 def person_of(root: Path, settings: Settings) -> str:

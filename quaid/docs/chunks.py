@@ -18,7 +18,7 @@ from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, ParsedDoc, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.redaction import admit
 from quaid.settings import DocsSettings
-from quaid.vault import frontmatter, markdown, notes
+from quaid.vault import frontmatter, markdown, notes, ownership
 from quaid.vault.blocks import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
@@ -83,11 +83,25 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
     passages, chunks = _Cutter(settings).cut(sections, title, keywords)
     if safe.redacted:
         problems += (f"secrets in it are not searched: {', '.join(dict.fromkeys(safe.redacted))}",)
+    owner, privacy = read_ownership(place.name, data)
     note = Note(
         rel_path=doc_id, content_hash=notes.content_hash(data), kind=Kind.DOC, id=doc_id, title=title, text="",
-        chunks=chunks, privacy="shared", project=project, names=(place.stem,), problems=problems,
+        chunks=chunks, owner=owner, privacy=privacy, project=project, names=(place.stem,), problems=problems,
     )  # fmt: skip
     return ParsedDoc(note, passages, safe.redacted)
+
+
+def read_ownership(path: str, data: bytes) -> tuple[str, str]:
+    """Return (owner, privacy) of a doc: it is everybody's unless it states that it is private."""
+    if PurePosixPath(path).suffix.lower() in MARKDOWN_ENDINGS and ownership.may_state(data):
+        text, _ = notes.decode(data, len(data))
+        head = frontmatter.parse(text)
+        # Without a head its lines are about software, which has owners and private parts of its own.
+        is_sound = notes.is_sound(head) or not text.lstrip("\ufeff\r\n ").startswith("---")
+        stated = ownership.read(text, head.fields, is_sound=is_sound)
+        if stated.privacy == "private":
+            return stated.owner or "default", "private"
+    return "default", "shared"
 
 
 def _field_words(fields: Mapping[str, Any]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING
 
 from quaid.docs import registry
 from quaid.docs.catalogue import Catalogue, Doc, find_doc, find_docs, find_project, is_file, list_docs
+from quaid.docs.chunks import read_ownership
 from quaid.docs.registry import Project, State
 from quaid.docs.source_roots import SourceRoot, allow, check_roots
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.repository import find_twin
 from quaid.history.source_repository import MAX_COMMITS, open_repository
+from quaid.index.scope import is_visible
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, notes, transaction
 
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
 
 ACTIVE: tuple[State, ...] = ("active",)
+_HEAD_BYTES = 16_000
+"""The beginning of a document that tells whose it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,8 @@ class Documentation:
             for freshness in self._check().kept()
             if project.owns(freshness.doc) and inside in freshness.sources
         ]
-        return FileOwner(project, rel_path, tuple(sorted(about)))
+        shown = {doc.id for doc in self.catalogue(project.name).docs} if about else set()
+        return FileOwner(project, rel_path, tuple(sorted(shown.intersection(about))))
 
     def _find_in_worktree(self, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
         for project in projects:
@@ -183,9 +188,15 @@ class Documentation:
     # -- documents -----------------------------------------------------------------------------------------------
 
     def catalogue(self, project: str | None = None) -> Catalogue:
-        """The documents of all active projects, or of one."""
-        wanted = [self.project(project)] if project else self.projects()
-        return list_docs(self._root, wanted)
+        """The documents of all active projects, or of one, without those that another owner keeps private."""
+        found = list_docs(self._root, [self.project(project)] if project else self.projects())
+        return replace(found, docs=tuple(filter(self._may_see, found.docs)))
+
+    def _may_see(self, doc: Doc) -> bool:
+        with suppress(OSError):
+            data = files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b""
+            return is_visible(*read_ownership(doc.rel_path, data), self._dependencies.owners())
+        return True
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
         """The one document that is meant by an id, a path, a file name or a title.
@@ -214,7 +225,7 @@ class Documentation:
 
     def sync(self) -> SyncReport:
         """Bring the index of the documents up to date with them, vectors included."""
-        return self._search.sync(self.catalogue(), progress=self._progress)
+        return self._search.sync(list_docs(self._root, self.projects()), progress=self._progress)
 
     def search(
         self, query: str, project: str | None = None, limit: int | None = None, depth: Depth | None = None
@@ -225,9 +236,9 @@ class Documentation:
             BadInputError: there is no such project.
         """
         projects = frozenset({self.project(project).name} if project else ())
-        catalogue = self.catalogue()
-        depth = depth or self._settings.recall.depth
-        found = self._search.search(catalogue, query, projects, limit, depth, self._helpers, self._progress)
+        catalogue = list_docs(self._root, self.projects())
+        depth, owners = depth or self._settings.recall.depth, self._dependencies.owners()
+        found = self._search.search(catalogue, query, projects, owners, limit, depth, self._helpers, self._progress)
         docs = {doc.id: doc for doc in catalogue.docs}
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
         checked = self.check_docs(hit) if self._settings.docs.check else []

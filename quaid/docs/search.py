@@ -109,12 +109,15 @@ class DocSearch:
         catalogue: Catalogue,
         query: str,
         projects: frozenset[str],
+        owners: frozenset[str],
         limit: int | None,
         depth: Depth,
         helpers: Callable[[], Helpers],
         progress: Progress | None = None,
     ) -> DocSearchResult:
-        """Passages that answer `query`, from the index, updated as far as a question can wait."""
+        """Passages that answer `query`, from the index, updated as far as a question can wait. What others than
+        `owners` keep private is not searched.
+        """
 
         def ask(_notice: str) -> DocSearchResult:
             degraded = self._catch_up(catalogue, progress)
@@ -125,7 +128,7 @@ class DocSearch:
                 sources = Sources(one, second, self._embedding.embedder_of, self._matrix, self._postings, self._kept)
                 found = search(
                     sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
-                    depth=depth, helpers=helpers(),
+                    owners=owners, depth=depth, helpers=helpers(),
                 )  # fmt: skip
             return replace(found, degraded=(*found.degraded, *degraded))
 
@@ -155,6 +158,7 @@ def search(
     *,
     limit: int,
     projects: frozenset[str] = frozenset(),
+    owners: frozenset[str] = frozenset(),
     depth: Depth = "auto",
     helpers: Helpers | None = None,
 ) -> DocSearchResult:
@@ -168,7 +172,9 @@ def search(
         settings.stages, graph=False, provenance=False, contradictions=False, technical=False, neutralise=False
     )
     # That lets through what has no project too; a document always has one.
-    options = RecallOptions(limit=max(1, limit) * _SPARE, projects=projects, depth=depth, weights=WEIGHTS)
+    options = RecallOptions(
+        limit=max(1, limit) * _SPARE, projects=projects, owners=owners, depth=depth, weights=WEIGHTS
+    )
     found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
     # A hit names the ordinal of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]

@@ -88,6 +88,20 @@ def list_hidden(connection: IndexConnection, owners: Collection[str]) -> frozens
     return frozenset(str(name) for row in rows for name in row)
 
 
+def list_unclaimed(connection: IndexConnection, owners: Collection[str]) -> list[tuple[str, str]]:
+    """Return (owner, path) of the notes not made by Quaid that are hidden from `owners` and may be theirs all the same:
+    the name differs in case alone or, for the vault's own owner, nobody of this name has a memory here.
+    """
+    made = "('fact', 'entity', 'episode')"
+    rows = connection.execute(
+        f"SELECT owner, path FROM documents d WHERE d.privacy = '{PRIVATE}' AND NOT {seen_by('d', ':owners')} AND kind "
+        f"NOT IN {made} AND (lower(owner) IN (SELECT lower(value) FROM json_each(:owners)) OR :is_own AND NOT EXISTS "
+        f"(SELECT 1 FROM documents k WHERE k.owner = d.owner AND k.kind IN {made})) ORDER BY owner, path",
+        {"owners": json.dumps([*owners]), "is_own": "default" in owners},
+    )
+    return [(str(owner), str(path)) for owner, path in rows]
+
+
 def visible_to(connection: IndexConnection, owners: Collection[str]) -> Scope:
     """Return the scope of all but the private notes of others; `owners` are the names of the one who asks."""
     # From one owner to the next through the index: asked for DISTINCT, SQLite reads all of it.

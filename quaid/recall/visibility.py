@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from quaid.errors import GitError
 from quaid.index import documents, references
 from quaid.index.scope import PRIVATE, is_visible
 from quaid.model import CORE_FILES, name_key, note_name
-from quaid.vault import files, layout
+from quaid.vault import files, layout, ownership
 from quaid.vault.markdown import text_of_note
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> b
     """Return whether the file `path`, which holds `data`, is not a note that somebody else keeps private."""
     if not layout.is_note_path(path):
         return True
-    if not re.search(rb"owner|privacy|\0", data):  # nothing to parse, which takes a hook 30 ms
+    if not ownership.may_state(data):  # nothing to parse, which takes a hook 30 ms
         return is_visible("default", PRIVATE, owners)
     from quaid.vault import notes
 

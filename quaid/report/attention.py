@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from quaid.config import person_of
 from quaid.errors import SettingError
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS
+from quaid.index.scope import list_unclaimed
 from quaid.janitor.decision import SET_ASIDE
 from quaid.model import Level
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.visibility import read_core_notes
+from quaid.recall.visibility import read_core_notes, visible_paths
 from quaid.report.language import STEP
 from quaid.vault import transaction
 from quaid.vault.files import find_named, printable
@@ -75,6 +79,7 @@ def list_attention(
     if misplaced:
         what = f"{_count(len(misplaced), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
         found.append(Attention(what, MISPLACED_STEP, misplaced))
+    found += _list_unclaimed(memory)
     found += [
         Attention(f"{note} is longer than a session has room for: {over:,} characters of it are left out", step)
         for note, over, step in list_long_core_notes(memory)
@@ -94,6 +99,15 @@ def _list_over_quota(memory: Memory) -> list[Attention]:
         Attention(f"{source} brought {_count(facts, 'fact')} on {day}, of {limit:,}", f"quaid audit --source {source}")
         for source, day, facts in list_over_quota_since(memory, yesterday)
     ]
+
+
+def _list_unclaimed(memory: Memory) -> Iterator[Attention]:
+    """Yield the owner's own notes that their words about owner and privacy may hide from the owner."""
+    mine = person_of(memory.root, memory.settings) or memory.settings.owner
+    for owner, found in groupby(list_unclaimed(memory.whole_index(), memory.answers.owners()), itemgetter(0)):
+        paths = tuple(printable(path) for _, path in found)
+        what = f"{_count(len(paths), 'note')} stated as private to {owner!r}, and so hidden from {mine!r}"
+        yield Attention(what, f"if that is you, write owner: {mine} there", paths)
 
 
 def _list_refused(memory: Memory) -> list[Attention]:
@@ -191,9 +205,14 @@ def _background_attention(memory: Memory) -> list[Attention]:
         paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
         found.append(Attention(what, queue.next_step(state), paths))
     found += list_set_aside(memory)
-    if stale := tuple(sorted(each.doc for each in memory.documentation.known() if each.is_stale)):
+    stale = visible_paths(
+        sorted(each.doc for each in memory.documentation.known() if each.is_stale),
+        memory.whole_index(),
+        memory.answers.visible(),
+    )
+    if stale:
         what = f"{_count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
-        found.append(Attention(what, "quaid docs check", stale))
+        found.append(Attention(what, "quaid docs check", tuple(stale)))
     return found
 
 

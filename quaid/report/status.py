@@ -172,11 +172,13 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
 
 
 def _may_name(memory: Memory, path: str) -> bool:
-    """Return whether the owner may see a path: a sync tool's copy may be of somebody's private note."""
-    if not layout.is_conflict_copy(path):
-        return True
-    place = layout.Layout.of(memory.settings.vault)
-    return may_see(path, files.read_note(memory.root, path) or b"", memory.answers.owners(), place)
+    """Return whether the owner may see a path: a file that is not indexed, such as a sync tool's copy or one that is
+    removed and not committed, may be somebody's private note.
+    """
+    data = files.read_note(memory.root, path)
+    if data is None:
+        data = memory.git.read_at("HEAD", path)
+    return may_see(path, data or b"", memory.answers.owners(), layout.Layout.of(memory.settings.vault))
 
 
 def _list_remotes(memory: Memory) -> tuple[RemoteState, ...]:

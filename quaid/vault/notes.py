@@ -20,7 +20,7 @@ from typing import Any
 from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
 from quaid.text.dates import find_day_in_name, read_date
 from quaid.text.words import stands_alone
-from quaid.vault import episodes, frontmatter, layout, markdown, other_heads, properties
+from quaid.vault import episodes, frontmatter, layout, markdown, other_heads, ownership, properties
 from quaid.vault.layout import Layout
 
 MEGABYTE = 1_000_000
@@ -56,26 +56,34 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     if kind is not Kind.EPISODE and markdown.has_conflict_markers(text):
         problems += (CONFLICT_PROBLEM,)
     if kind in _WITH_HEAD or place.is_managed:
-        return _parse_made(rel_path, data, kind, head.fields, head.body, problems, place)
-    fields, body = head.fields, head.body
+        return _parse_made(rel_path, data, kind, text, head, problems, place)
+    fields, body, has_no_doubt = head.fields, head.body, is_sound(head)
     if not fields or body.startswith("---"):
         head = other_heads.parse(body)
         fields, body, problems = {**head.fields, **fields}, head.body, (*problems, *head.problems)
-    return _parse_own(rel_path, data, kind, fields, body, problems, place)
+    note = _parse_own(rel_path, data, kind, fields, body, problems, place)
+    stated = ownership.read(text, fields, is_sound=has_no_doubt)
+    # Who else's it is counts only where it is private: `owner` alone is a property like any other.
+    return replace(note, owner=stated.owner or "default") if stated.privacy == "private" else note
 
 
 def parse_fact(rel_path: str, data: bytes) -> Note:
     """Read a note that is known to be a fact."""
     text, problems = decode(data, 2 * MEGABYTE)
     head = frontmatter.parse(text)
-    return _parse_made(rel_path, data, Kind.FACT, head.fields, head.body, (*problems, *head.problems), layout.DEFAULT)
+    return _parse_made(rel_path, data, Kind.FACT, text, head, (*problems, *head.problems), layout.DEFAULT)
+
+
+def is_sound(head: frontmatter.Head) -> bool:
+    """Return True for a YAML head without any doubt about what belongs to it."""
+    return bool(head.fields) and not head.problems and not head.body.startswith("---")
 
 
 def _parse_made(
-    rel_path: str, data: bytes, kind: Kind, fields: Mapping[str, Any], body: str, problems: tuple[str, ...],
-    place: Layout,
-) -> Note:  # fmt: skip
-    reader = _Fields(fields)
+    rel_path: str, data: bytes, kind: Kind, text: str, head: frontmatter.Head, problems: tuple[str, ...], place: Layout
+) -> Note:
+    reader, body = _Fields(head.fields), head.body
+    stated = ownership.read(text, head.fields, is_sound=is_sound(head))
     stem = PurePosixPath(rel_path).stem
     names = tuple(dict.fromkeys([stem, *reader.list("aliases")]))
     subject = stem if kind is Kind.ENTITY else None
@@ -93,8 +101,8 @@ def _parse_made(
         chunks=shaped[1],
         type=reader.text("type"),
         status=reader.text("status") or ("active" if kind is Kind.FACT else None),
-        owner=reader.text("owner") or "default",
-        privacy=reader.text("privacy") or "private",
+        owner=stated.owner or "default",
+        privacy=stated.privacy or "private",
         confidence=reader.number("confidence"),
         durability=reader.text("durability"),
         speaker=reader.text("speaker"),

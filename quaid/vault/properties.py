@@ -29,7 +29,7 @@ def describe(fields: Mapping[str, Any]) -> str:
     """Return the properties as lines of `key: value, value`, bounded in number and length."""
     found = []
     for key, value in islice(fields.items(), MAX_PROPERTIES):
-        said = ", ".join(filter(None, (_plain(text) for text in islice(_texts(value), _MAX_VALUES))))
+        said = ", ".join(filter(None, (_plain(text) for text in islice(list_texts(value), _MAX_VALUES))))
         if said and key.casefold() not in _NAMING | _LOOKS:
             found.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {said[:MAX_VALUE_CHARS]}")
     return "\n".join(found)
@@ -41,12 +41,12 @@ def edges(fields: Mapping[str, Any], subject: str) -> Iterator[Edge]:
         relation = _NOT_WORD.sub("_", key.casefold()).strip("_")
         if not relation or len(relation) > _MAX_KEY_CHARS or key.casefold() in _NAMING | _LOOKS:
             continue
-        for text in islice(_texts(value), _MAX_VALUES):
+        for text in islice(list_texts(value), _MAX_VALUES):
             for target in markdown.links(" ".join(_LINK.findall(text))):
                 yield Edge(subject, relation, note_name(target))
 
 
-def _texts(value: object, depth: int = 0) -> Iterator[str]:
+def list_texts(value: object, depth: int = 0) -> Iterator[str]:
     """The texts in a value; what is nested too deeply is left out."""
     if isinstance(value, str):
         yield value[:_MAX_TEXT_CHARS]
@@ -54,13 +54,13 @@ def _texts(value: object, depth: int = 0) -> Iterator[str]:
         return
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from (f"{key}: {text}" for text in _texts(item, depth + 1))
+            yield from (f"{key}: {text}" for text in list_texts(item, depth + 1))
     elif isinstance(value, list):
         if len(value) == 1 and isinstance(value[0], list) and all(isinstance(part, str) for part in value[0]):
             yield f"[[{', '.join(value[0])}]]"  # an unquoted [[Link]] is a list of lists to YAML
             return
         for item in value:
-            yield from _texts(item, depth + 1)
+            yield from list_texts(item, depth + 1)
 
 
 def _plain(text: str) -> str:

@@ -25,7 +25,7 @@ from quaid.vault.notes import parse_note
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 ID = "01kagx3m7r9q2d5w8t0v7k3qdz"
 OWN = {
-    "review/boiler.md": "---\nowner: Anna\nprivacy: private\nstatus: archived\n---\nThe boiler in the attic leaks.\n\n- [ ] call\n",
+    "review/boiler.md": "---\nowner: Anna\nstatus: archived\n---\nThe boiler in the attic leaks.\n\n- [ ] call\n",
     "journal/2026-11-20.md": "Dear diary, I saw a pangolin.\n",
     "people/Anna Kowalski.md": "---\ntype: person\naliases: [Ania]\nid: 7\n---\r\n# Anna\r\nShe paints kites.  \r\n",
     "entities/Tom.md": "---\ntype: person\n---\nTom mends pipes.\n",
