@@ -179,7 +179,7 @@ class Writer:
             )
         if is_users_own(key):
             return WriteResult(key, str(set_users_own(key, value)), "set", said)
-        return self.write(_key("config", key, value), lambda: self._plan_setting(key, value)).written
+        return self.write(_key("config", key, value), lambda: self._plan_setting(key, value), by_owner=True).written
 
     # -- the order of things -------------------------------------------------------------------------------------
 

@@ -216,7 +216,7 @@ def render_commit(commit: Commit, diff: str) -> str:
 
 def answer_questions(invocation: Invocation, janitor: Janitor, reference: str, answer: Answer) -> None:
     """Answer the questions that `reference` names; the next run carries it out."""
-    meant, _ = janitor.answer(reference, answer)
+    meant, _ = janitor.answer(reference, answer, by_owner=True)
     verb = {"yes": "Accepted", "no": "Rejected"}.get(answer, "Answered")
     head = f"{styled(verb, 'green')}: {count(len(meant), 'question')}"
     rows = [(clipped(question.title, line_width()),) for question in meant]

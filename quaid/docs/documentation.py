@@ -362,13 +362,13 @@ class Documentation:
         """Commit what a killed writer has begun: a document that is written already is not stale any more."""
         transaction.finish_killed(self._root, self._dependencies.history(), self._settings.git.wait_s)
 
-    def apply(self, proposal: ProposedUpdate) -> AppliedUpdate:
-        """Make a proposal a commit in the vault, or a branch in the source repository.
+    def apply(self, proposal: ProposedUpdate, *, by_owner: bool = False) -> AppliedUpdate:
+        """Make a proposal a commit in the vault, `by_owner` in the owner's name, or a branch in the source repository.
 
         Raises:
             ProposalError, NoteChangedError: nothing was changed, and why.
         """
-        return self._updater().apply(proposal)
+        return self._updater().apply(proposal, by_owner=by_owner)
 
     def follow(self, edited: Sequence[str]) -> list[tuple[Doc, Freshness]]:
         """Return the documents that are about the files an agent has edited, or that were edited themselves.

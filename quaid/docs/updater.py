@@ -105,8 +105,8 @@ class Updater:
         inputs = show_stale(stale.doc.rel_path, stale.text, stale.changes, stale.files)
         return models.estimate(models.prompt(PROMPT), inputs)
 
-    def apply(self, wanted: ProposedUpdate) -> AppliedUpdate:
-        """Make the update a commit in the vault, or a branch in the source repository.
+    def apply(self, wanted: ProposedUpdate, *, by_owner: bool = False) -> AppliedUpdate:
+        """Make the update a commit in the vault, `by_owner` in the owner's name, or a branch in the source repository.
 
         Raises:
             ProposalError: the repository is not in a state for it, and why; nothing was changed.
@@ -127,7 +127,7 @@ class Updater:
             return WritePlan(WriteResult(doc.id, doc.rel_path, "set", summary), (edit,), message)
 
         key = hashlib.sha256(repr(("docs update", doc.id, edit.after)).encode("utf-8", "surrogateescape")).hexdigest()
-        written = self._writer().write(key, plan).written
+        written = self._writer().write(key, plan, by_owner=by_owner).written
         return AppliedUpdate(doc, written.commit, left=written.left)
 
 

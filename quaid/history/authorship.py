@@ -76,8 +76,14 @@ def choose_identity(
 
 def find_owner(run: RunGit) -> tuple[str, str] | None:
     """Return the name and e-mail address with which git commits by hand here; None where it has none."""
-    name = os.environ.get("GIT_AUTHOR_NAME") or _ask_config(run, "user.name")
-    email = os.environ.get("GIT_AUTHOR_EMAIL") or _ask_config(run, "user.email")
+    args = ("config", "-z", "--get-regexp", r"^(author|user)\.(name|email)$")
+    entries = run("read the configuration", *args, accept=(0, 1))[1].decode("utf-8", "replace").split("\0")
+    known = {key: value.strip() for key, _, value in (entry.partition("\n") for entry in entries)}
+    name, email = (
+        os.environ.get(f"GIT_AUTHOR_{part.upper()}") or known.get(f"author.{part}") or known.get(f"user.{part}")
+        for part in ("name", "email")
+    )
+    email = email or os.environ.get("EMAIL")
     return (name, email) if name and email else None
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
-from quaid.history.authorship import JANITOR
 from quaid.index import references
 from quaid.index.facts import list_living
 from quaid.janitor import cleanup, disputes, questions
@@ -23,15 +22,16 @@ from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunDependencies, Runner, RunOptions
 from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
+from quaid.janitor.vetoes import REVIEW
 from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs
-from quaid.model import Committed, Edit, Message, note_name
+from quaid.model import Edit, Message, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
 from quaid.recall.visibility import find_hidden_names
 from quaid.sync.derived_index import SyncOptions
-from quaid.vault import files, layout, transaction
+from quaid.vault import files, layout
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -123,13 +123,32 @@ class Janitor:
         """The decision that waits for an answer to the question `key`; None where another machine has asked it."""
         return WaitingDecisions(Proposals(self._state / LOCAL_FILE), datetime.now(UTC).date()).get(key)
 
-    def answer(self, reference: str, answer: Answer) -> tuple[list[Question], Committed]:
+    def answer(self, reference: str, answer: Answer, *, by_owner: bool = False) -> tuple[list[Question], WriteResult]:
         """Tick a box of the question named by its file or key, or of `all` that take this answer, for the next run.
-        Return the questions, and what was committed.
+        Return the questions, and what was written. `by_owner` is as for `Writer.write`.
 
         Raises:
             NoteNotFoundError, BadInputError: nothing of that name waits, nothing at all, or it takes other answers.
         """
+        from quaid.capture.writer import WritePlan, WriteResult
+
+        def plan() -> WritePlan:
+            meant = self._list_meant(reference, answer)
+            subject = f"{answer} to {len(meant)} question{'s' * (len(meant) > 1)}"
+            return WritePlan(
+                WriteResult(meant[0].rel_path, meant[0].rel_path, "edited", subject),
+                tuple(Edit(each.rel_path, each.data, questions.tick(each, answer)) for each in meant),
+                Message(
+                    f"review: {subject}", "\n".join(f"- {each.title}" for each in meant), (("Quaid-Task", REVIEW),)
+                ),
+            )
+
+        meant = self._list_meant(reference, answer)
+        written = self._open_writer().write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
+        self._sync(None)
+        return meant, written
+
+    def _list_meant(self, reference: str, answer: Answer) -> list[Question]:
         named = [question for question in self.open_questions() if question.is_called(reference)]
         meant = [question for question in named if answer in question.answers]
         if not named and reference == "all":
@@ -139,13 +158,7 @@ class Janitor:
         if not meant:
             name, answers = note_name(named[0].rel_path), ", ".join(named[0].answers)
             raise BadInputError(f"{name} takes one of: {answers}. Answer with: quaid janitor accept {name} ANSWER")
-        changes = tuple(Edit(q.rel_path, q.data, questions.tick(q, answer)) for q in meant)
-        message = Message(
-            f"review: {answer} to {len(meant)} question{'s' * (len(meant) > 1)}",
-            "\n".join(f"- {question.title}" for question in meant),
-            (("Quaid-Task", "review"),),
-        )
-        return meant, self._apply(f"answer {reference} {answer}", changes, message)
+        return meant
 
     def dispute(self, reference: str, why: str = "") -> WriteResult:
         """Ask in review/ whether a fact is to be forgotten that its owner says is wrong: once, in their name. `path` is
@@ -276,12 +289,3 @@ class Janitor:
 
     def _deliver(self, text: str, feature: Feature = "janitor") -> list[str]:
         return deliver(self._root, self._settings.notifications, feature, text)
-
-    def _apply(self, key: str, changes: tuple[Edit, ...], message: Message) -> Committed:
-        self._open_writer()  # which refuses where the settings are not the owner's
-        history, wait_s = self._dependencies.history(), self._settings.git.wait_s
-        with transaction.begin(self._root, history, wait_s, self._dependencies.say):
-            change = transaction.VaultChange(key, changes, message, author=JANITOR)
-            committed = transaction.apply(self._root, change, history)
-        self._sync(None)
-        return committed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from quaid.history.authorship import JANITOR
 from quaid.janitor.decision import Decision
 from quaid.janitor.run_report import RunReport
 from quaid.model import Edit, Message
@@ -44,10 +45,13 @@ HOUSEKEEPING = frozenset({"digest", "ledger"})
 
 @dataclass(frozen=True, slots=True)
 class NightCommit:
-    """One commit. `message` is what it says where its decisions do not say it themselves."""
+    """One commit. `message` is what it says where its decisions do not say it themselves, `author` the name and e-mail
+    address of the person who decided, or the janitor's.
+    """
 
     decisions: tuple[Decision, ...]
     message: Message | None = None
+    author: tuple[str, str] = JANITOR
 
     @property
     def edits(self) -> list[Edit]:
@@ -109,7 +113,7 @@ def without_paths(commits: Sequence[NightCommit], paths: set[str]) -> tuple[list
             else:
                 tainted.update(decision.paths)
                 dropped.append(decision)
-        kept += [NightCommit(tuple(clean), commit.message)] if clean else []
+        kept += [replace(commit, decisions=tuple(clean))] if clean else []
     return kept, dropped
 
 

@@ -37,7 +37,7 @@ def commit_answers(root: Path, history: History, wait_s: float) -> None:
             for edit in answered:
                 # A tick keeps the size: written in place within a second, git would take the file for unchanged.
                 files.write_note(root, edit.rel_path, edit.after, edit.after)
-            history.commit(answered, answers_message(answered))
+            history.commit(answered, answers_message(answered), author=history.owner())
 
 
 def list_uncommitted_answers(root: Path, history: History) -> list[Edit]:
@@ -65,7 +65,7 @@ def replay(worktree: Worktree, commits: Sequence[NightCommit], base: str, run: s
     """Reset the worktree to the commit `base` and make `commits` on it again."""
     worktree.reset(base)
     for commit in commits:
-        worktree.commit(commit.edits, message_of(commit, run))
+        worktree.commit(commit.edits, message_of(commit, run), commit.author)
 
 
 def merge_night(

@@ -15,7 +15,7 @@ from quaid.history.authorship import JANITOR, Authors
 from quaid.history.branches import made_by, written_by
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Question
-from quaid.janitor.vetoes import is_byproduct, read_vetoes
+from quaid.janitor.vetoes import is_by_quaid, is_byproduct, read_vetoes
 from quaid.model import Edit, Kind, Note, note_name
 from quaid.vault import notes
 from quaid.vault.layout import Layout
@@ -55,7 +55,8 @@ class Policy:
         self._by_hand = written_by(log, self._authors.is_by_hand)
         self._made_by_hand = made_by(log, self._authors.is_by_hand)
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
-        self.vetoes = read_vetoes(log, {settings.git.email, JANITOR[1]}, history.boundary, self._branches.read_blobs)
+        self._own = {settings.git.email, JANITOR[1]}
+        self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}
         self.consents: set[str] = set()
 
@@ -106,7 +107,7 @@ class Policy:
         if policy == "ask":
             return f"Asked because janitor.policies.{decision.kind} is ask."
         touched = next((edit.rel_path for edit in decision.edits if self._human_lines(edit)), "")
-        return f"Asked because you wrote what it changes in {touched}." if touched else ""
+        return f"Asked because you wrote or accepted what it changes in {touched}." if touched else ""
 
     def _undoes_correction(self, edit: Edit) -> bool:
         """Return whether an edit undoes what a person changed in a fact that Quaid made. Words that Quaid has written
@@ -118,7 +119,7 @@ class Policy:
         own = {
             change.after
             for logged in (self._log if lines else ())
-            if not self._authors.is_by_hand(logged.commit.email)
+            if not self._authors.is_by_hand(logged.commit.email) or is_by_quaid(logged.commit, self._own)
             for change in logged.changes
             if change.path == edit.rel_path and change.after
         }

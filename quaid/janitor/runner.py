@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import NoteChangedError, QuaidError, UsageError
-from quaid.history.authorship import Authors
+from quaid.history.authorship import JANITOR, Authors
 from quaid.history.branches import last_written
 from quaid.history.signatures import Ranking
 from quaid.index import documents
@@ -36,7 +36,7 @@ from quaid.janitor.questions import Question
 from quaid.janitor.run_report import RunReport
 from quaid.janitor.task_context import Judgements, TaskContext, Veto
 from quaid.janitor.task_table import TASKS, Task
-from quaid.janitor.vetoes import VETO
+from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
 from quaid.model import Edit, Message
 from quaid.recall.origins import hosts_of, list_doubts
@@ -109,6 +109,7 @@ class Runner:
         self._commits: list[NightCommit] = []
         self._gate: Gate | None = None
         self._written: Mapping[str, datetime] = {}
+        self._deciders: Mapping[str, tuple[str, str]] = {}
         self._doubts: Mapping[str, str] = {}
         self._outranks: Callable[[str, str], bool] = lambda _, __: False
 
@@ -162,6 +163,12 @@ class Runner:
         log = history.branches.log()
         self._written = last_written(log)
         authors = Authors.of(self._settings.git, history.owner())
+        self._deciders = {
+            change.path: (logged.commit.author, logged.commit.email)
+            for logged in log
+            for change in logged.changes
+            if asks(change.path)
+        }
         hosts, quota = hosts_of(worktree.index()), self._settings.audit.facts_per_day
         self._doubts = list_doubts(log, authors, hosts, Layout.of(self._settings.vault), quota)
         self._outranks = Ranking(history, authors, worktree.base, self._settings.git.sign == "auto").outranks
@@ -232,7 +239,7 @@ class Runner:
     def _commit_removal(self, question: Question, worktree: Worktree, message: Message) -> None:
         edit = Edit(question.rel_path, question.data, None)
         removal = Decision(question.task, "answer", question.key, (edit,), question.title, "")
-        self._commit(NightCommit((removal,), message), worktree)
+        self._commit(NightCommit((removal,), message, self._find_decider(question)), worktree)
         del self._policy.questions[question.key]
 
     # -- the tasks -----------------------------------------------------------------------------------------------
@@ -310,11 +317,17 @@ class Runner:
             decision = replace(decision, edits=(*decision.edits, Edit(question.rel_path, question.data, None)))
         try:
             if decision.edits:
-                self._commit(NightCommit((decision,)), worktree)
+                self._commit(NightCommit((decision,), author=self._find_decider(question)), worktree)
         except NoteChangedError:
             self._report.held_back.append((decision, _OVERLAPS))
         else:
             self._report.done.append(decision)
+
+    def _find_decider(self, question: Question | None) -> tuple[str, str]:
+        """Return whose decision is carried out: that of the person who answered the question, else the janitor's."""
+        answered = question is not None and question.answer is not None
+        name, email = self._deciders.get(question.rel_path, JANITOR) if question and answered else JANITOR
+        return (name, email) if Authors(self._settings.git.email).is_by_hand(email) else JANITOR
 
     def _carry_out_batch(self, batch: Sequence[Decision], worktree: Worktree) -> None:
         fresh: list[Decision] = []
@@ -333,7 +346,7 @@ class Runner:
     def _commit(self, commit: NightCommit, worktree: Worktree) -> None:
         if self._gate is None and self._settings.janitor.gate:
             self._gate = self._dependencies.open_gate(worktree.root)
-        worktree.commit(commit.edits, message_of(commit, self._report.run))
+        worktree.commit(commit.edits, message_of(commit, self._report.run), commit.author)
         self._commits.append(commit)
 
     # -- after the tasks -----------------------------------------------------------------------------------------

@@ -19,8 +19,11 @@ from quaid.janitor.task_context import Veto
 from quaid.model import Commit
 from quaid.vault.ledger import USAGE_DIR
 
-TASK, RUN, DECISION = "Quaid-Task", "Quaid-Run", "Quaid-Decision"
+TASK, RUN, DECISION, CLIENT = "Quaid-Task", "Quaid-Run", "Quaid-Decision", "Quaid-Client"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
+REVIEW = "review"
+TYPED = frozenset({REVIEW, "config", "dispute", "undo", "merge"})
+"""Tasks that carry out a person's own word: they are committed in that person's name."""
 MAX_EXAMPLES = 8
 """The maximum of vetoes of one task, for its prompt."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
@@ -198,8 +201,11 @@ class _Lines:
 
 
 def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
-    """Return whether Quaid wrote the message; its owner may commit with the same address."""
-    return commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers)
+    """Return whether Quaid wrote the message: in its own name, with which its owner may commit as well, or in that of a
+    person whose decision it carried out.
+    """
+    is_decision = RUN in commit.trailers or not TYPED.isdisjoint(commit.trailers.get(TASK, ()))
+    return is_decision or (commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers))
 
 
 def _effect_in_trailers(commit: Commit) -> dict[Key, bool]:

@@ -58,14 +58,14 @@ class Worktree:
         """Bring the index up to date with what was done."""
         self.indexer.sync(SyncOptions(accept_removals=True, fetch_weights=False))
 
-    def commit(self, changes: Sequence[Edit], message: Message) -> str | None:
-        """One commit of the janitor's, all of `changes` or none.
+    def commit(self, changes: Sequence[Edit], message: Message, author: tuple[str, str] = JANITOR) -> str | None:
+        """One commit, all of `changes` or none, by the janitor or the `author` whose decision it carries out.
 
         Raises:
             NoteChangedError: a note is no longer what its edit was planned on.
         """
         with transaction.begin(self.root, self.history, 0):
-            change = transaction.VaultChange(message.subject, tuple(changes), message, author=JANITOR)
+            change = transaction.VaultChange(message.subject, tuple(changes), message, author)
             return transaction.apply(self.root, change, self.history).id
 
     def reset(self, base: str) -> None:

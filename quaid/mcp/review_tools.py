@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired
 
 from mcp.types import CallToolResult
@@ -92,8 +93,6 @@ def _list_questions(memory: Memory) -> list[Question]:
 
 
 def _answer(memory: Memory, reference: str, answer: AnswerTo) -> WriteResult:
-    from quaid.capture.writer import WriteResult
-
     path = memory.get(reference).document.path  # refuses what the caller may not see
-    (question,), _ = memory.janitor.answer(path, answer)
-    return WriteResult(question.rel_path, question.rel_path, "edited", f"{answer}: {question.title}")
+    (question,), written = memory.janitor.answer(path, answer)
+    return replace(written, text=f"{answer}: {question.title}")

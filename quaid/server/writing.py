@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from quaid.config import settings_for_reading
 from quaid.errors import GitError, LockedError, QuaidError
+from quaid.history.messages import on_one_line
 from quaid.history.mirrors import Mirror, WorkingCopy
 from quaid.history.network import Pushed, RemoteRefusedError, RemoteUnreachableError
+from quaid.janitor.vetoes import CLIENT
 from quaid.server.catalogue import ServedVault
 from quaid.server.folders import VaultFolder
 from quaid.server.tokens import Caller
@@ -30,8 +32,7 @@ ATTEMPTS = 8
 PAUSE_S = 0.05
 """The pause after the first push that others were quicker than, at most; it doubles each time."""
 CALL = "Quaid-Call"
-CLIENT = "Quaid-Client"
-"""Trailers: which call a commit answers, and who asked for it."""
+"""Trailer: which call a commit answers; `CLIENT` says who asked for it."""
 
 
 class NothingStoredError(QuaidError):
@@ -119,7 +120,8 @@ def open_memory(root: Path, caller: Caller) -> Memory:
 
     settings, problem = settings_for_reading(root)
     make_state_folder(root)
-    quiet = replace(settings.git, sync="off", sign="off", maintenance="off")
+    name = f"{on_one_line(caller.owner)} ({settings.git.name})"  # whose agent it is
+    quiet = replace(settings.git, name=name, sync="off", sign="off", maintenance="off")
     models = replace(settings.models, provider="none")
     recall = replace(settings.recall, log="off", gaps="off")
     return Memory(root, replace(settings, owner=caller.owner, git=quiet, models=models, recall=recall), problem)

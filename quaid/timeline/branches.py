@@ -162,7 +162,7 @@ class MemoryBranches:
             if not edits:
                 return MergedBranch(name, into, None)
             self._check_saved(edits)
-            change = transaction.VaultChange(f"merge {head.id}", edits, message, merged=head.id)
+            change = transaction.VaultChange(f"merge {head.id}", edits, message, self._git.owner(), merged=head.id)
             done = transaction.apply(self._root, change, self._git)
         self._catch_up()
         with suppress(LockedError):  # the janitor, or the next sync, does it

@@ -15,6 +15,7 @@ from quaid.history.authorship import JANITOR, Authors
 from quaid.history.branches import written_by
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
+from quaid.janitor.vetoes import REVIEW, RUN, TASK
 from quaid.model import Commit, Edit, Recall
 from quaid.recall.options import RecallOptions
 from quaid.timeline import log, states, undo
@@ -123,7 +124,6 @@ class Timeline:
         if not self._answers.see(commits):
             raise ChangeNotFoundError(reference or "")
         undo.check_undoable(found, () if anybodys else self._own, git.boundary)
-        is_by_hand = commits[0].email not in self._own
 
         def plan() -> WritePlan:
             versions = self._read_versions(git, found)
@@ -139,7 +139,7 @@ class Timeline:
             )  # fmt: skip
 
         key = f"undo {' '.join(commit.id for commit in commits)}"
-        done = plan() if dry_run else self._writer().write(key, plan, by_owner=is_by_hand)
+        done = plan() if dry_run else self._writer().write(key, plan, by_owner=True)
         if done.written.commit:
             self._catch_up()
         changes = tuple(MemoryChange(**change) for change in done.details["changes"])
@@ -240,7 +240,12 @@ class Timeline:
         @cache
         def list_edited() -> frozenset[str]:
             later = git.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD")
-            return written_by(later, lambda email: email != JANITOR[1]) | set(git.uncommitted())
+            edited = (
+                logged
+                for logged in later
+                if RUN not in logged.commit.trailers and REVIEW not in logged.commit.trailers.get(TASK, ())
+            )
+            return written_by(edited, lambda _: True) | set(git.uncommitted())
 
         def is_only_tidied(path: str) -> bool:
             return path not in list_edited()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.merge import revert_change
-from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks, is_byproduct, trailers_of_undoing
+from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks, is_by_quaid, is_byproduct, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.place import CONFIG_FILE
 from quaid.timeline.changes import Span, list_spans
@@ -105,7 +105,7 @@ def find_last(history: History, own: Collection[str]) -> str:
     while True:
         found = history.log(limit=asked, own_line=True)
         undone: set[str] = set()
-        for commit in (commit for commit in found if commit.email in own and commit.files):
+        for commit in (commit for commit in found if _is_quaids(commit, own) and commit.files):
             if commit.id in undone or PULL in commit.trailers.get(TASK, ()):
                 continue
             if REVERTS in commit.trailers:
@@ -122,6 +122,10 @@ def _ids_of(history: History, commit: Commit) -> list[str]:
     return [logged.commit.id for logged in find_commits(history, commit.id)] if RUN in commit.trailers else []
 
 
+def _is_quaids(commit: Commit, own: Collection[str]) -> bool:
+    return commit.email in own or is_by_quaid(commit, own)
+
+
 def check_undoable(undone: Sequence[VaultCommit], own: Collection[str], boundary: Collection[str]) -> None:
     """Refuse what is not Quaid's to take back, or cannot be.
 
@@ -135,7 +139,7 @@ def check_undoable(undone: Sequence[VaultCommit], own: Collection[str], boundary
                 f"The history of this clone is cut off at {commit.id[:10]}: what it changed is not known. "
                 "Fetch the rest with: git fetch --unshallow"
             )
-        if own and commit.email not in own:
+        if own and not _is_quaids(commit, own):
             raise BadInputError(
                 f"{commit.id[:10]} ({commit.subject}) is {commit.author}'s, not Quaid's: nothing was undone. "
                 f"Undo it all the same with: quaid undo --any {commit.id[:10]}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from quaid.history.authorship import Authors, Who
-from quaid.janitor.vetoes import RUN, TASK
+from quaid.janitor.vetoes import CLIENT, RUN, TASK, TYPED
 from quaid.model import Commit, Kind, note_name
 from quaid.timeline.changes import MemoryChange
 
@@ -15,8 +15,6 @@ MAX_NAMED = 2
 MAX_QUOTED = 60
 """Characters of a statement that a line quotes."""
 NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
-_TYPED = {"review", "config", "dispute", UNDO, MERGE}
-"""Tasks that are the owner's own word: no agent is offered them."""
 _DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"} | {
     "review": "answered:", "dispute": "disputed"
 }  # fmt: skip
@@ -36,7 +34,9 @@ def name_author(commit: Commit, authors: Authors) -> Who:
     who = authors.name(commit.email, commit.subject)
     if who in {"owner", "other"}:
         return who
-    if task in _TYPED or commit.subject.startswith("config: "):
+    if CLIENT in commit.trailers:  # a program that asked a server, whoever it says has decided
+        return who
+    if task in TYPED or commit.subject.startswith("config: "):
         return "owner"
     if task == IMPORT:
         return "import"

@@ -93,7 +93,7 @@ def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
         return answer
     if _name_proposal(answer) != form.get("shown"):
         return _show_proposal(view, answer, is_another=True)
-    done = memory.documentation.apply(answer)
+    done = memory.documentation.apply(answer, by_owner=True)
     if done.branch is None:
         return go_to(_doc_path(view), "left" if done.left else "doc_updated", done.commit)
     merge = f"git -C {shlex.quote(str(view.doc.folder))} merge {shlex.quote(done.branch.branch)}"

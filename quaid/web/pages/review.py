@@ -162,12 +162,12 @@ def answer_question(memory: Memory, form: Mapping[str, str], _: Request) -> str:
         raise BadInputError("This question is not asked any more. See what is: go back and reload the page.")
     if form.get("answer") not in found[0].answers:
         raise BadInputError(f"This question takes one of: {', '.join(found[0].answers)}.")
-    committed = memory.janitor.answer(found[0].rel_path, cast("Answer", form["answer"]))[1]
+    written = memory.janitor.answer(found[0].rel_path, cast("Answer", form["answer"]), by_owner=True)[1]
     later = ",".join(_read_later(form.get("later", "")))
     following = "".join(_read_later(form.get("following", ""))[:1])
     there = f"/review?{urlencode({'later': later})}" if later else "/review"
-    said = "left" if committed.left else "answered"
-    return go_to(f"{there}#q-{following}" if following else there, said, committed.id)
+    said = "left" if written.left else "answered"
+    return go_to(f"{there}#q-{following}" if following else there, said, written.commit)
 
 
 def carry_out_answers(memory: Memory, _: Mapping[str, str], __: Request) -> str:
