@@ -115,9 +115,7 @@ class DocSearch:
         helpers: Callable[[], Helpers],
         progress: Progress | None = None,
     ) -> DocSearchResult:
-        """Passages that answer `query`, from the index, updated as far as a question can wait. What others than
-        `owners` keep private is not searched.
-        """
+        """Passages that `owners` may see and that answer `query`, from the index, as far as it can be updated."""
 
         def ask(_notice: str) -> DocSearchResult:
             degraded = self._catch_up(catalogue, progress)
@@ -172,9 +170,7 @@ def search(
         settings.stages, graph=False, provenance=False, contradictions=False, technical=False, neutralise=False
     )
     # That lets through what has no project too; a document always has one.
-    options = RecallOptions(
-        limit=max(1, limit) * _SPARE, projects=projects, owners=owners, depth=depth, weights=WEIGHTS
-    )
+    options = RecallOptions(max(1, limit) * _SPARE, projects=projects, owners=owners, depth=depth, weights=WEIGHTS)
     found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
     # A hit names the ordinal of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]

@@ -22,7 +22,7 @@ from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunDependencies, Runner, RunOptions
 from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
-from quaid.janitor.vetoes import REVIEW
+from quaid.janitor.vetoes import REVIEW, TASK
 from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs
@@ -132,23 +132,6 @@ class Janitor:
         """
         from quaid.capture.writer import WritePlan, WriteResult
 
-        def plan() -> WritePlan:
-            meant = self._list_meant(reference, answer)
-            subject = f"{answer} to {len(meant)} question{'s' * (len(meant) > 1)}"
-            return WritePlan(
-                WriteResult(meant[0].rel_path, meant[0].rel_path, "edited", subject),
-                tuple(Edit(each.rel_path, each.data, questions.tick(each, answer)) for each in meant),
-                Message(
-                    f"review: {subject}", "\n".join(f"- {each.title}" for each in meant), (("Quaid-Task", REVIEW),)
-                ),
-            )
-
-        meant = self._list_meant(reference, answer)
-        written = self._open_writer().write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
-        self._sync(None)
-        return meant, written
-
-    def _list_meant(self, reference: str, answer: Answer) -> list[Question]:
         named = [question for question in self.open_questions() if question.is_called(reference)]
         meant = [question for question in named if answer in question.answers]
         if not named and reference == "all":
@@ -158,7 +141,20 @@ class Janitor:
         if not meant:
             name, answers = note_name(named[0].rel_path), ", ".join(named[0].answers)
             raise BadInputError(f"{name} takes one of: {answers}. Answer with: quaid janitor accept {name} ANSWER")
-        return meant
+        subject = f"{answer} to {len(meant)} question{'s' * (len(meant) > 1)}"
+        titles = "\n".join(f"- {question.title}" for question in meant)
+        planned = WritePlan(
+            WriteResult(meant[0].rel_path, meant[0].rel_path, "edited", subject),
+            tuple(Edit(each.rel_path, each.data, questions.tick(each, answer)) for each in meant),
+            Message(f"review: {subject}", titles, ((TASK, REVIEW),)),
+        )
+
+        def plan() -> WritePlan:
+            return planned
+
+        written = self._open_writer().write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
+        self._sync(None)
+        return meant, written
 
     def dispute(self, reference: str, why: str = "") -> WriteResult:
         """Ask in review/ whether a fact is to be forgotten that its owner says is wrong: once, in their name. `path` is

@@ -205,12 +205,8 @@ def _background_attention(memory: Memory) -> list[Attention]:
         paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
         found.append(Attention(what, queue.next_step(state), paths))
     found += list_set_aside(memory)
-    stale = visible_paths(
-        sorted(each.doc for each in memory.documentation.known() if each.is_stale),
-        memory.whole_index(),
-        memory.answers.visible(),
-    )
-    if stale:
+    stale = sorted(each.doc for each in memory.documentation.known() if each.is_stale)
+    if stale := visible_paths(stale, memory.whole_index(), memory.answers.visible()):
         what = f"{_count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
         found.append(Attention(what, "quaid docs check", tuple(stale)))
     return found

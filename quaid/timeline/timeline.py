@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import GitError
 from quaid.history.authorship import JANITOR, Authors
-from quaid.history.branches import written_by
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
 from quaid.janitor.vetoes import REVIEW, RUN, TASK
@@ -240,12 +239,9 @@ class Timeline:
         @cache
         def list_edited() -> frozenset[str]:
             later = git.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD")
-            edited = (
-                logged
-                for logged in later
-                if RUN not in logged.commit.trailers and REVIEW not in logged.commit.trailers.get(TASK, ())
-            )
-            return written_by(edited, lambda _: True) | set(git.uncommitted())
+            trailers = [(change.path, logged.commit.trailers) for logged in later for change in logged.changes]
+            edited = {path for path, said in trailers if RUN not in said and REVIEW not in said.get(TASK, ())}
+            return frozenset(edited.union(git.uncommitted()))
 
         def is_only_tidied(path: str) -> bool:
             return path not in list_edited()

@@ -305,7 +305,7 @@ class TestADocumentInTheVault:
         model.answers["docs_update"] = {**UPDATE, "edits": [{**EDIT, "replace": "reaches 30 hits"}]}
         report = night(*STALENESS)
         assert [decision.paths for decision in report.asked] == [("projects/code/GUIDE.md",)]
-        assert "you wrote what it changes" in questions(vault)[0].read_text()
+        assert "you wrote or accepted what it changes" in questions(vault)[0].read_text()
 
     def test_is_left_alone_while_its_owner_writes_it(self, vault, repo, model):
         note = guide(vault, repo)

@@ -160,7 +160,7 @@ def test_another_persons_answer_is_carried_out_in_their_name(hers, tidy):
 
 
 def test_a_run_with_accepted_decisions_is_undone_whole_and_never_proposed_again(hers, tidy):
-    path, question = ask(hers, tidy)
+    path, _ = ask(hers, tidy)
     plan = rewriting(path, "Maya drinks oat milk every day", always_asks=True)
     with hers.memory() as memory:
         memory.janitor.answer("all", "yes", by_owner=True)
