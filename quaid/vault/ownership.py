@@ -23,8 +23,8 @@ _DENIED = frozenset({"false", "no", "off", "0"})
 _MAX_CHARS = 4_000
 """Characters of a note without a sound head that are read line by line."""
 _LINE = re.compile(
-    r"(?:^|[{,?])[^\w\n{,]*(?P<key>owners?|privacy|private|visibility|confidential)[^\w\n:=]*(?:::?|=)"
-    r"(?P<value>[ \t]*\[[^\]\n]*\]*|[^\n,;{}]*)(?P<more>(?:\n(?:[ \t]+|-)[^\n:=]*$)*)",
+    r"(?:^|[{,?])[^\w\n{,?]*(?P<key>owners?|privacy|private|visibility|confidential)[^\w\n:=]*(?:::?|=)"
+    r"(?P<value>[ \t]*\[[^\]\n]*\]*|[^\n,;{}]*)(?P<more>(?:\n[ \t-][^\n:=]*$)*)",
     re.IGNORECASE | re.MULTILINE,
 )
 _PRIVATE_ITEM = re.compile(r"[-:=,\[][ \t]*[\"'#]*private[\"']*[ \t]*(?:[,\]}]|$)", re.IGNORECASE | re.MULTILINE)
@@ -82,7 +82,7 @@ def _list_line_marks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _clean_name(value: str) -> str:
-    linked = re.search(r"\[\[(.+?)\]\]", value)
+    linked = re.search(r"\[\[([^\[\]]+)\]\]", value)
     return (note_name(markdown.link_target(linked[1])) if linked else value).strip(" \t\"'*_`>-@")
 
 

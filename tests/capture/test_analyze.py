@@ -348,3 +348,12 @@ def test_a_note_of_another_file_is_not_taken_for_ones_own(vault, service, lease)
     other = analyze(vault, lease)
     assert other.note != done.note
     assert SourceNote.of(other.note, (vault.root / other.note).read_bytes()).fields["checksum"] == done.file.checksum
+
+
+def test_what_is_said_of_a_file_is_private_to_who_had_it_read(vault, service, lease, monkeypatch):  # noqa: F811
+    monkeypatch.delenv("QUAID_VAULT_HAND_WRITTEN")
+    with vault.memory(owner="jon") as memory:
+        FileAnalyzer(memory.dependencies, memory.writer, memory.extractor.reader).analyze(lease, AnalyzeOptions())
+        assert memory.search("lease").hits
+    with vault.memory() as memory:
+        assert not memory.search("lease").hits

@@ -24,6 +24,7 @@ from quaid.server.tokens import METRICS, Tokens, parse_typed_grants
 TEAM = {
     **fact("oat", "Maya Chen drinks oat milk in her coffee"),
     **fact("diary", "Bob hides the diary under the piano", owner="bob", privacy="private"),
+    "notes/cellar.md": "---\nOwner: bob\nx: [\nPrivacy: Hidden\n---\n# Cellar\n\nThe wombat sleeps in the cellar.\n",
 }
 
 
@@ -117,6 +118,26 @@ def test_private_notes_of_others_are_in_no_answer(house: House) -> None:
         answer = house.ask(tool, **arguments)
         assert b"piano" not in answer.body.replace(b"under the piano?", b"")
         assert b"hides" not in answer.body
+
+
+def test_what_another_has_written_by_hand_and_calls_private_is_in_no_answer(house: House) -> None:
+    wanted = {"query": "Who sleeps there, a wombat?"}
+    assert "cellar" in house.ask("memory_recall", who="bob", **wanted).text
+    for tool, arguments in (
+        ("memory_recall", wanted), ("memory_search", {"query": "wombat sleeps"}), ("memory_recall", {}),
+        ("memory_get", {"ref": "notes/cellar.md"}), ("memory_get", {"ref": "Cellar"}),
+        ("memory_history", {"ref": "notes/cellar.md"}),
+    ):  # fmt: skip
+        answer = house.ask(tool, **arguments)
+        for word in (b"sleeps in", b"cellar.md"):
+            assert word not in answer.body.replace(b"'notes/cellar.md'", b""), (tool, answer.body)
+
+
+def test_a_commit_has_the_name_of_the_callers_owner(house: House) -> None:
+    stored = house.ask("memory_store", text="Maya Chen learns the oboe")
+    bare = house.git.folder / "team.git"
+    head = run_git(bare, "log", "-1", "--format=%an <%ae> %cn", stored.shape["commit"])
+    assert head.strip() == "maya (Quaid) <quaid@localhost> maya (Quaid)"
 
 
 def test_a_vault_that_is_not_granted_is_answered_as_one_that_is_not_there(house: House) -> None:

@@ -230,7 +230,7 @@ class FileAnalyzer:
         outcome = AnalysisOutcome(names, found.summary, found.prompt, found.model)
         with naming_broken_note(rel_path):
             living = [name for name in earlier if earlier[name]]
-            edit, gone = source_note.plan_note(rel_path, request, kept, outcome, living, now)
+            edit, gone = source_note.plan_note(rel_path, request, kept, outcome, living, now, self._settings.owner)
         visible = self._dependencies.visible_index()
         missing = [
             MissingFact(document.id, text)

@@ -97,6 +97,7 @@ def plan_note(
     analysis: AnalysisOutcome,
     living: Collection[str],
     now: datetime,
+    owner: str,
 ) -> tuple[Edit, tuple[str, ...]]:
     """Plan the note of an analysis, or bring an earlier one up to date.
 
@@ -109,6 +110,7 @@ def plan_note(
         analysis: what was found.
         living: of the names that `kept` lists those whose notes are there still.
         now: the moment of the analysis.
+        owner: whose a new note is, and private to.
 
     Raises:
         FrontmatterBrokenError, UnicodeDecodeError: the note that is there cannot be edited.
@@ -135,8 +137,11 @@ def plan_note(
         "former": _links(former),
     }
     if kept is None:
+        whose: dict[str, frontmatter.Value | None] = (
+            {"owner": owner, "privacy": "private"} if owner != "default" else {}
+        )
         head = frontmatter.render(
-            {"id": layout.new_id(now), "type": "source", "created": notes.render_time(now), **fields}
+            {"id": layout.new_id(now), "type": "source", **whose, "created": notes.render_time(now), **fields}
         )
         return Edit(rel_path, None, f"{head}{analysis.summary}\n".encode()), ()
     text = kept.data.decode("utf-8")
