@@ -141,7 +141,7 @@ def _vault(invocation: Invocation, database: Database, config: ServerConfig, wor
     from quaid.server.catalogue import Catalogue, shown_address
     from quaid.server.indexes import Indexes
 
-    catalogue = Catalogue(database)
+    catalogue = Catalogue(database, config.plain_hosts)
     match words:
         case ["add", name, address]:
             vault = catalogue.add(name, address, branch)

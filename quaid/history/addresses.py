@@ -11,6 +11,8 @@ from quaid.errors import BadInputError
 PROTOCOLS = ("https", "ssh", "http", "file")
 """The protocols that are spoken. Others run a program that the address names, or let whoever is on the way write."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_AUTHORITY = re.compile(r"\w+://(?:[^-/@\s][^/@\s]*@)?(?:\w[\w.-]*|\[[\da-fA-F:.]+\])(?::\d+)?(?:/.*)?")
+"""Neither a user nor a host begins with a hyphen: ssh would take it for an option."""
 _SCP_LIKE = re.compile(r"(?:[\w.~+-]+@)?\w[\w.-]*:(?!:).+")
 _USER = re.compile(r"^(https?://)[^/@]*@", re.IGNORECASE)
 _PASSWORD = re.compile(r"^(\w+://[^/@:]*):[^/@]*@")
@@ -24,9 +26,10 @@ def protocol_of(address: str) -> str:
         BadInputError: it is none of them, or no address.
     """
     scheme = _SCHEME.match(address)
-    if scheme and scheme[1].lower() in PROTOCOLS:
-        return scheme[1].lower()
     is_plain = address.isprintable() and address == address.strip() and not address.startswith("-")
+    protocol = scheme[1].lower() if scheme else ""
+    if is_plain and protocol in PROTOCOLS and (protocol == "file" or _AUTHORITY.fullmatch(address)):
+        return protocol
     if is_plain and not scheme and "::" not in address.partition("/")[0]:
         if address.startswith(("/", "./", "../")):
             return "file"

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.errors import GitError, QuaidError
+from quaid.errors import BadInputError, GitError, QuaidError
+from quaid.history.addresses import hide_password, protocol_of
 from quaid.history.git_process import QUIET, execute, explain, quiet_environment, streaming
 from quaid.history.maintenance import maintain
 from quaid.history.network import Line, Pushed
 from quaid.history.repository import Repository
 from quaid.history.vault_history import History
+from quaid.http import host_of, is_local
 from quaid.settings import GitSettings
 
 MIRRORED = "refs/quaid/mirrored"
@@ -34,11 +36,38 @@ class TooLargeError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class MirrorLimits:
-    """The bounds of what a mirror takes: seconds of a call, bytes that come in one, files of a commit."""
+    """The bounds of what a mirror takes: seconds of a call, bytes that come in one, files of a commit, and the hosts
+    that it reaches over http.
+    """
 
     timeout_s: float = 60.0
     max_bytes: int = 2_000_000_000
     max_files: int = 200_000
+    plain_hosts: str = ""
+
+
+def check_source(address: str, branch: str, plain_hosts: str = "") -> None:
+    """Refuse a repository that servers do not mirror. `plain_hosts` are reached over http all the same.
+
+    Raises:
+        BadInputError: where it is, how it is reached, or the name of its branch.
+    """
+    protocol, shown = protocol_of(address), hide_password(address)
+    if protocol == "file":
+        raise BadInputError(f"{shown!r} is a folder, which other servers do not have. Give https://… or ssh://…")
+    if protocol == "http" and not is_local(address) and host_of(address) not in plain_hosts.replace(",", " ").split():
+        raise BadInputError(
+            f"{shown!r} is reached over http, where anybody on the way could change notes. Give https://… or ssh://…, "
+            "or name its host in `plain_hosts` of the server's configuration."
+        )
+    if shown != address:
+        raise BadInputError(
+            f"The address of {shown!r} has a password or a token in it, which any list of processes shows. Give it "
+            "without, and give git a key or a credential helper."
+        )
+    is_plain = branch.isprintable() and branch != "HEAD" and not branch.startswith("-")
+    if not is_plain or execute(["check-ref-format", f"refs/heads/{branch}"], b"", {})[0]:
+        raise BadInputError(f"{branch!r} is not a name for a branch. Give it as `git branch` shows it.")
 
 
 @dataclass(frozen=True)
@@ -113,6 +142,7 @@ class Mirror:
         return Line(self.folder, self.address, self.limits.timeout_s, max_bytes=self.limits.max_bytes)
 
     def _make(self) -> None:
+        check_source(self.address, self.branch, self.limits.plain_hosts)
         if not self.exists():
             _init(self.folder, "--bare", "-b", self.branch)
 

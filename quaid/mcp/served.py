@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mcp.server.mcpserver import Context
@@ -25,7 +25,7 @@ from quaid.resident.worker import Reporter
 from quaid.server import log
 from quaid.server.served_memory import ServedMemory
 from quaid.server.tokens import Caller
-from quaid.server.vault_server import VaultServer
+from quaid.server.vault_server import ScopeMissingError, VaultServer
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -47,15 +47,15 @@ READING = ("memory_recall", "memory_get", "memory_search", "memory_history")
 
 @dataclass(frozen=True, slots=True)
 class ServedCall:
-    """The request that a tool answers: who asks, of which vault, which scope that takes, under which key it may be
-    repeated, its id.
+    """The request that a tool answers: who asks, of which vault, under which key it may be repeated, its id, and the
+    scope that the tool takes.
     """
 
     caller: Caller
     vault: str
-    scope: str = "read"
     key: str = ""
     request: str = ""
+    scope: str = "read"
 
 
 current: ContextVar[ServedCall] = ContextVar("current")
@@ -79,15 +79,24 @@ class ServedTools(Server):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, and time it. Raises ToolError: one sentence that the model should read."""
-        started, outcome, call = time.perf_counter(), "failed", current.get()
+        started, outcome = time.perf_counter(), "failed"
         known = name if name in self._offered else "unknown"
+        # By the tool that runs, whatever the door has read of the request.
+        call = replace(current.get(), scope=SCOPES.get(name, "read"))
+        token = current.set(call)
         try:
+            if call.vault:
+                self._server.check_scope(call.caller, call.vault, call.scope)
             result = await super().call_tool(name, arguments, context)
             outcome = "done"
         except ToolError:
             outcome = "refused"
             raise
+        except ScopeMissingError as error:
+            outcome = "refused"
+            raise ToolError(str(error)) from None
         finally:
+            current.reset(token)
             self._server.time_tool(known, started, outcome)
             ms = round((time.perf_counter() - started) * 1000)
             log.write_line(

@@ -25,11 +25,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from quaid.errors import QuaidError
+from quaid.errors import BadInputError, QuaidError
 from quaid.mcp.served import SCOPES, ServedCall, ServedTools, current
 from quaid.server import log
 from quaid.server.catalogue import VaultUnknownError
 from quaid.server.database import DatabaseUnreachableError
+from quaid.server.limits import TooManyRequestsError
 from quaid.server.oauth import KeysUnreachableError
 from quaid.server.tokens import METRICS, Caller
 from quaid.server.vault_server import ScopeMissingError, VaultServer
@@ -37,6 +38,10 @@ from quaid.server.vault_server import ScopeMissingError, VaultServer
 METADATA = "/.well-known/oauth-protected-resource"
 MAX_PUSH_BYTES = 2**20
 MAX_KEY = 200
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_STATUSES = {
+    BadInputError: 400, TooManyRequestsError: 429, DatabaseUnreachableError: 503, KeysUnreachableError: 503,
+}  # fmt: skip
 _REQUEST_ID = re.compile(r"[\w.:@/+=-]{1,100}")
 
 
@@ -105,7 +110,7 @@ class _Operations:
     async def show_metrics(self, request: Request) -> Response:
         """Show the figures to who has a token for them."""
         server = self._server
-        caller = await asyncio.to_thread(_identify, server, request.scope)
+        caller = await _identify(server, request.scope)
         if caller is None or not caller.grants.get(METRICS):
             return _unauthorised(server)
         gauges = await asyncio.to_thread(server.gauges)
@@ -120,10 +125,7 @@ class _Operations:
             return refused.response
         if not secret or not _is_signed(request, body, secret):
             return _refusal(401, "invalid_signature", "The message is not signed with the secret of this server.")
-        try:
-            said = json.loads(body)
-        except (ValueError, RecursionError):
-            return _refusal(400, "bad_input", "The message is not JSON.")
+        said = _read_json(body)
         await asyncio.to_thread(self._server.hear_of_push, sorted(_list_addresses(said)))
         return JSONResponse({"outcome": "heard"}, 202)
 
@@ -136,15 +138,15 @@ class _Door:
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        vault, needed = str(scope["path_params"].get("vault", "")), "read"  # none stands for all that one may read
+        vault = str(scope["path_params"].get("vault", ""))  # none stands for all that one may read
         try:
             caller = await self._admit(scope)
             if vault or not caller.list_readable():
                 self._server.check_scope(caller, vault, "read")
             body = await _read_body(receive, self._server.config.max_body_bytes)
+            said = _read_json(body) if body else None
             if vault:
-                needed = _scope_of(body)
-                self._server.check_scope(caller, vault, needed)
+                self._server.check_scope(caller, vault, _scope_of(said))
         except _RefusedError as refused:
             await refused.response(scope, receive, send)
         except VaultUnknownError as error:
@@ -153,7 +155,7 @@ class _Door:
             await _forbidden(self._server, error)(scope, receive, send)
         else:
             key = (_header(scope, b"idempotency-key") or "")[:MAX_KEY]
-            call = ServedCall(caller, vault, needed, key, scope["state"].get("request", ""))
+            call = ServedCall(caller, vault, key, scope["state"].get("request", ""))
             await self._pass_on(call, scope, _replay(body, receive), send)
 
     async def _admit(self, scope: Scope) -> Caller:
@@ -162,14 +164,11 @@ class _Door:
         origin = _header(scope, b"origin")
         if origin and origin.rstrip("/") != _origin_of(server.config.address):
             raise _RefusedError(_refusal(403, "foreign_origin", "Pages of other addresses are not answered."))
-        caller = await asyncio.to_thread(_identify, server, scope)
+        caller = await _identify(server, scope)
         if caller is None:
             raise _RefusedError(_unauthorised(server))
         scope["state"]["client"] = caller.client
-        if wait_s := server.limit.wait_s(f"{caller.client}\0{caller.owner}"):
-            response = _refusal(429, "too_many_requests", "Too many requests. Try again later.")
-            response.headers["retry-after"] = str(max(1, round(wait_s)))
-            raise _RefusedError(response)
+        server.limit.take(f"{caller.client}\0{caller.owner}")
         return caller
 
     async def _pass_on(self, call: ServedCall, scope: Scope, receive: Receive, send: Send) -> None:
@@ -225,23 +224,31 @@ class _Watched:
                 )  # fmt: skip
 
 
-def _identify(server: VaultServer, scope: Scope) -> Caller | None:
+async def _identify(server: VaultServer, scope: Scope) -> Caller | None:
     scheme, _, token = (_header(scope, b"authorization") or "").partition(" ")
-    return server.identify(token.strip()) if scheme.lower() == "bearer" and token.strip() else None
+    address = scope["client"][0] if scope.get("client") else ""
+    return await server.identify(token.strip() if scheme.lower() == "bearer" else "", address)
 
 
-def _scope_of(body: bytes) -> str:
-    """The scope that a request takes; a batch takes that of all its parts."""
+def _read_json(body: bytes) -> Any:
+    """Parse a body. Raises BadInputError: it is not JSON, or has a text that no database and no file takes."""
     try:
-        said = json.loads(body) if body else {}
+        text = body.decode()
+        said = json.loads(text)
+        json.dumps(said, ensure_ascii=False).encode()  # raises for half of a surrogate pair
+        is_sound = not _NUL.search(text)
     except (ValueError, RecursionError):
-        return "read"  # the protocol refuses it
-    for part in said if isinstance(said, list) else [said]:
-        named = part.get("params") if isinstance(part, dict) else None
-        tool = named.get("name") if isinstance(named, dict) else None
-        if isinstance(tool, str) and tool in SCOPES:
-            return SCOPES[tool]
-    return "read"
+        is_sound = False
+    if not is_sound:
+        raise BadInputError("The message is not JSON of UTF-8 text without NUL characters.")
+    return said
+
+
+def _scope_of(said: Any) -> str:
+    """Return the scope that a request takes; the tool checks its own again."""
+    named = said.get("params") if isinstance(said, dict) else None
+    tool = named.get("name") if isinstance(named, dict) else None
+    return SCOPES.get(tool, "read") if isinstance(tool, str) else "read"
 
 
 def _is_signed(request: Request, body: bytes, secret: str) -> bool:
@@ -325,8 +332,11 @@ def _refusal(status: int, code: str, sentence: str) -> Response:
 
 
 async def _explain(_request: Request, error: Exception) -> Response:
-    is_passing = isinstance(error, (DatabaseUnreachableError, KeysUnreachableError))
-    return _refusal(503 if is_passing else 500, getattr(error, "code", "error"), str(error))
+    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
+    response = _refusal(status, getattr(error, "code", "error"), str(error))
+    if isinstance(error, TooManyRequestsError):
+        response.headers["retry-after"] = str(max(1, round(error.wait_s)))
+    return response
 
 
 def serve(server: VaultServer) -> None:
@@ -351,6 +361,7 @@ def serve(server: VaultServer) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        forwarded_allow_ips=config.proxies,
         timeout_graceful_shutdown=round(config.stop_s),
     )
     log.write_line("stopped", server=config.identity)

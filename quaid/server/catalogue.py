@@ -13,7 +13,8 @@ from datetime import datetime
 from psycopg.errors import UniqueViolation
 
 from quaid.errors import BadInputError, QuaidError
-from quaid.history.addresses import complete, hide_password, hide_passwords, protocol_of
+from quaid.history.addresses import complete, hide_password, hide_passwords
+from quaid.history.mirrors import check_source
 from quaid.server.database import Database, Row
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -71,8 +72,9 @@ class Job:
 class Catalogue:
     """The tables `vaults` and `jobs`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, plain_hosts: str = "") -> None:
         self._database = database
+        self._plain_hosts = plain_hosts
 
     # -- vaults --------------------------------------------------------------------------------------------------
 
@@ -80,12 +82,12 @@ class Catalogue:
         """Serve the vault at `address` from now on, under `name`.
 
         Raises:
-            BadInputError: the name or the address is not one, or the name is taken.
+            BadInputError: the name, the address or the branch is not one, or the name is taken.
         """
         if not NAME.fullmatch(name):
             raise BadInputError(f"{name!r} is not a name for a vault. Give small letters, digits and hyphens.")
         address = complete(address)
-        protocol_of(address)
+        check_source(address, branch, self._plain_hosts)
         try:
             (row,) = self._database.ask(
                 "INSERT INTO quaid_server.vaults (name, address, branch) VALUES (%s, %s, %s) RETURNING *",
@@ -111,11 +113,8 @@ class Catalogue:
         return ServedVault.of(rows[0])
 
     def find_by_address(self, addresses: Sequence[str]) -> list[ServedVault]:
-        """Return the vaults whose remote is at one of `addresses`, whatever password is in its own."""
-        found = self._database.ask(
-            r"SELECT * FROM quaid_server.vaults WHERE regexp_replace(address, '^(https?://)[^/@]*@', '\1') = ANY(%s)",
-            (list(addresses),),
-        )
+        """Return the vaults whose remote is at one of `addresses`."""
+        found = self._database.ask("SELECT * FROM quaid_server.vaults WHERE address = ANY(%s)", (list(addresses),))
         return [ServedVault.of(row) for row in found]
 
     def list_all(self) -> list[ServedVault]:

@@ -7,6 +7,7 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,12 +25,13 @@ _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (i
 @dataclass(frozen=True, slots=True)
 class Issuer:
     """Who issues OAuth tokens that are accepted. `jwks` is the address, or the file, of its public keys; `owner_claim`
-    the claim that names whose private notes the bearer may see.
+    the claim that names whose private notes the bearer may see; without one, only those that are stored with tokens of
+    the same subject.
     """
 
     issuer: str
     jwks: str
-    owner_claim: str = "sub"
+    owner_claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ class ServerConfig:
 
     `database` is the address of the PostgreSQL database. `address` is the public URL, which OAuth tokens must be for.
     `folder` is for working copies, which servers may not share, and for mirrors where `mirrors` names no other folder;
-    that one they may share. Times are in seconds, sizes in bytes, `rate`
-    and `burst` count requests of one token in one process.
+    that one they may share. `proxies` are the addresses and networks whose X-Forwarded-For says where a request comes
+    from; `plain_hosts` the hosts that are reached over http. Times are in seconds, sizes in bytes, `rate` and `burst`
+    count requests of one token in one process, and those of one address whose tokens are new.
     """
 
     database: str
@@ -50,6 +53,8 @@ class ServerConfig:
     mirrors: str = ""
     name: str = ""
     webhook_secret: str = ""
+    proxies: str = "127.0.0.1, ::1"
+    plain_hosts: str = ""
     issuers: tuple[Issuer, ...] = ()
     workers: int = 2
     readers: int = 4
@@ -103,7 +108,8 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ServerC
     known = tuple(_read(Issuer, item, f"{path}, issuers") for item in issuers)
     for issuer in known:
         # Whoever could change the keys on the way would sign tokens of their own.
-        if issuer.jwks.startswith("http://") and not is_local(issuer.jwks):
+        scheme = issuer.jwks.partition("://")[0].lower() if "://" in issuer.jwks else "https"
+        if scheme != "https" and not (scheme == "http" and is_local(issuer.jwks)):
             raise ConfigError(str(path), f"the keys of {issuer.issuer} are not fetched over https")
     return replace(config, issuers=known)
 
@@ -131,5 +137,11 @@ def _check(config: ServerConfig, where: str) -> None:
         value = getattr(config, field.name)
         if isinstance(value, (int, float)) and value <= 0 and field.name != "port":
             raise ConfigError(where, f"{field.name} is not more than 0")
+    try:
+        is_all = any(ip_network(each.strip()).prefixlen == 0 for each in config.proxies.split(",") if each.strip())
+    except ValueError:
+        is_all = True
+    if is_all:
+        raise ConfigError(where, "proxies is not a list of addresses and networks, such as 127.0.0.1, 10.0.0.0/8")
     if config.webhook_secret and len(config.webhook_secret) < MIN_SECRET:
         raise ConfigError(where, f"webhook_secret has fewer than {MIN_SECRET} characters")

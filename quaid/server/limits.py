@@ -1,12 +1,26 @@
-"""The rate of one caller's requests: a bucket of tokens, per process."""
+"""Rates of requests: a bucket of tokens for each caller, per process."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from ipaddress import ip_address, ip_network
+
+from quaid.errors import QuaidError
 
 MAX_BUCKETS = 10_000
+
+
+class TooManyRequestsError(QuaidError):
+    """A caller has used up its rate."""
+
+    exit_code = 75
+    code = "too_many_requests"
+
+    def __init__(self, wait_s: float) -> None:
+        self.wait_s = wait_s
+        super().__init__("Too many requests. Try again later.")
 
 
 class RateLimit:
@@ -17,22 +31,29 @@ class RateLimit:
         self._burst = float(burst)
         self._clock = clock
         self._buckets: dict[str, tuple[float, float]] = {}
+        """The least recently used comes first."""
         self._mutex = threading.Lock()
 
-    def wait_s(self, caller: str) -> float:
-        """Take one request of `caller`; return 0, or the seconds after which it would be taken."""
+    def take(self, caller: str) -> None:
+        """Count one request of `caller`. Raises TooManyRequestsError."""
         now = self._clock()
         with self._mutex:
-            left, then = self._buckets.get(caller, (self._burst, now))
+            left, then = self._buckets.pop(caller, (self._burst, now))
             left = min(self._burst, left + (now - then) * self._rate)
-            if left < 1:
-                self._buckets[caller] = (left, now)
-                return (1 - left) / self._rate
             if len(self._buckets) >= MAX_BUCKETS:
-                self._forget_full(now)
-            self._buckets[caller] = (left - 1, now)
-            return 0.0
+                del self._buckets[next(iter(self._buckets))]
+            self._buckets[caller] = (left - 1 if left >= 1 else left, now)
+        if left < 1:
+            raise TooManyRequestsError((1 - left) / self._rate)
 
-    def _forget_full(self, now: float) -> None:
-        refill_s = self._burst / self._rate
-        self._buckets = {name: (left, then) for name, (left, then) in self._buckets.items() if now - then < refill_s}
+
+def network_of(address: str) -> str:
+    """Return the part of an IP address that one customer of a network has: all of IPv4, a /64 of IPv6. What is not an
+    address, such as a header that no proxy wrote, is one caller.
+    """
+    try:
+        ip = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return str(mapped or (ip if ip.version == 4 else ip_network(f"{ip}/64", strict=False)))

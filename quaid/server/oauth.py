@@ -6,30 +6,38 @@ and not expired. Nothing is asked of the issuer but its keys.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jwt
 
 from quaid.errors import QuaidError
-from quaid.http import UnreachableError, Wire
+from quaid.http import UnreachableError, Wire, pieces
+from quaid.server import log
 from quaid.server.configuration import Issuer
-from quaid.server.tokens import Caller, parse_grants
+from quaid.server.tokens import Caller, is_name, is_reserved, parse_grants
 
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
 """Never `none`, nor one whose key both sides would have to know."""
 LEEWAY_S = 30
-KEPT_S = 600.0
-AGAIN_S = 30.0
-"""A key that is not known is looked for at most so often, however many tokens are made up."""
-WITHIN_S = 5.0
+REFRESH_S = 600.0
+MAX_AGE_S = 3600.0
+"""Keys that cannot be refreshed are used for so long."""
+RETRY_S = 10.0
+"""Keys are fetched at most so often, however many tokens are forged: until then an unknown key stays unknown."""
+FETCH_S = 5.0
 MAX_TOKEN = 8_192
+MAX_DOCUMENT = 2**18
+MAX_TIME = 2**40
+_TIMES = ("exp", "nbf", "iat")
+_MALFORMED = (jwt.PyJWTError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What PyJWT and Python raise for a token that was made to hurt."""
 
 
 class KeysUnreachableError(QuaidError):
@@ -42,39 +50,27 @@ class KeysUnreachableError(QuaidError):
         super().__init__(f"The keys of {issuer} could not be read. Try again in a moment.")
 
 
-@dataclass
-class _Keys:
-    """The public keys of one issuer, by id. `read_at` is a time.monotonic()."""
-
-    source: str
-    known: Mapping[str, jwt.PyJWK] = field(default_factory=dict)
-    read_at: float = -math.inf
-    mutex: threading.Lock = field(default_factory=threading.Lock)
-
-
 class AccessTokens:
     """Checks access tokens for the resource at `audience`."""
 
     def __init__(self, issuers: Sequence[Issuer], audience: str) -> None:
-        self._issuers = {each.issuer: each for each in issuers}
-        self._keys = {each.issuer: _Keys(each.jwks) for each in issuers}
+        self._keys = {each.issuer: _IssuerKeys(each) for each in issuers}
         self._audience = [audience.rstrip("/"), audience.rstrip("/") + "/"]
 
-    def find(self, token: str) -> Caller | None:
-        """Return who bears a token, None where it is not good here.
+    async def find(self, token: str) -> Caller | None:
+        """Return the caller that a token names, None if the token is not valid here.
 
         Raises:
-            KeysUnreachableError: nobody can tell.
+            KeysUnreachableError: the issuer's keys are needed and could not be fetched.
         """
         if len(token) > MAX_TOKEN or token.count(".") != 2:
             return None
         try:
             head = jwt.get_unverified_header(token)
-            said = jwt.decode(token, options={"verify_signature": False})
-            issuer = self._issuers.get(str(said.get("iss", "")))
-            if issuer is None or head.get("alg") not in ALGORITHMS:
+            keys = self._keys.get(str(jwt.decode(token, options={"verify_signature": False}).get("iss", "")))
+            if keys is None or head.get("alg") not in ALGORITHMS:
                 return None
-            key = self._find_key(issuer, str(head.get("kid", "")))
+            key = await keys.find(str(head.get("kid", "")))
             if key is None or key.algorithm_name != head["alg"]:
                 return None
             claims = jwt.decode(
@@ -82,50 +78,81 @@ class AccessTokens:
                 key.key,
                 algorithms=[head["alg"]],
                 audience=self._audience,
-                issuer=issuer.issuer,
+                issuer=keys.issuer.issuer,
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
-        except jwt.PyJWTError:
+            return _caller_of(claims, keys.issuer)
+        except _MALFORMED:
             return None
-        return _caller_of(claims, issuer)
-
-    def _find_key(self, issuer: Issuer, key_id: str) -> jwt.PyJWK | None:
-        keys = self._keys[issuer.issuer]
-        with keys.mutex:
-            age_s = time.monotonic() - keys.read_at
-            if age_s > KEPT_S or (key_id not in keys.known and age_s > AGAIN_S):
-                keys.known, keys.read_at = _read_keys(issuer), time.monotonic()
-            return keys.known.get(key_id)
 
 
-def _caller_of(claims: Mapping[str, Any], issuer: Issuer) -> Caller:
+class _IssuerKeys:
+    """The public keys of one issuer, by id. All but the fetch itself runs in the event loop, so nobody ever waits for a
+    lock, and callers whose key is known do not wait for a fetch.
+    """
+
+    def __init__(self, issuer: Issuer) -> None:
+        self.issuer = issuer
+        self._known: Mapping[str, jwt.PyJWK] = {}
+        self._read_at = self._asked_at = -math.inf
+        self._fetch: asyncio.Task[None] | None = None
+        # One thread: an address that hangs holds no other, not even if it is the name server that hangs.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="quaid-keys")
+
+    async def find(self, key_id: str) -> jwt.PyJWK | None:
+        """Return a key, None if the issuer has no such key. Raises KeysUnreachableError."""
+        now = time.monotonic()
+        age_s = now - self._read_at
+        key = self._known.get(key_id) if age_s < MAX_AGE_S else None
+        is_fetching = self._fetch is not None and not self._fetch.done()
+        if (key is None or age_s > REFRESH_S) and now - self._asked_at > RETRY_S and not is_fetching:
+            self._asked_at = now
+            self._fetch = asyncio.create_task(self._refresh())
+        if key is None and self._fetch is not None and not self._fetch.done():
+            await asyncio.wait([self._fetch], timeout=max(0.0, self._asked_at + FETCH_S - now))
+            key = self._known.get(key_id) if self._read_at >= self._asked_at else None
+        if key is None and self._read_at < self._asked_at:
+            raise KeysUnreachableError(self.issuer.issuer)
+        return key
+
+    async def _refresh(self) -> None:
+        try:
+            self._known = await asyncio.get_running_loop().run_in_executor(self._thread, _read_keys, self.issuer)
+        except Exception as error:  # noqa: BLE001 - whatever the document holds, it is a failure of the issuer
+            log.write_line("keys_unreachable", problem=f"{self.issuer.issuer}: {type(error).__name__}")
+        else:
+            self._read_at = time.monotonic()
+
+
+def _caller_of(claims: Mapping[str, Any], issuer: Issuer) -> Caller | None:
     scopes = claims.get("scope", claims.get("scp", ""))
-    listed = scopes.split() if isinstance(scopes, str) else [str(each) for each in scopes or ()]
-    owner = claims.get(issuer.owner_claim)
-    client = str(claims.get("client_id") or claims.get("azp") or claims["sub"])
-    # Without a name of one's own one sees what is nobody's secret, never what is private to the vault's own owner.
-    own = owner if isinstance(owner, str) and owner and owner != "default" else f"{issuer.issuer}#{claims['sub']}"
+    listed = scopes.split() if isinstance(scopes, str) else scopes
+    client = claims.get("client_id") or claims.get("azp") or claims["sub"]
+    is_listed = isinstance(listed, list) and all(isinstance(each, str) for each in listed)
+    are_times = all(type(at := claims.get(each, 0)) in {int, float} and at < MAX_TIME for each in _TIMES)
+    if not (is_listed and are_times and is_name(client) and is_name(claims["sub"])):
+        return None
+    owner = claims.get(issuer.owner_claim) if issuer.owner_claim else None
+    # Without a name that the operator has the issuer give, the owner is one that nobody else can have.
+    own = owner if is_name(owner) and not is_reserved(owner) else f"{issuer.issuer}#{claims['sub']}"
     return Caller(client, own, parse_grants(listed))
 
 
 def _read_keys(issuer: Issuer) -> dict[str, jwt.PyJWK]:
-    try:
-        if issuer.jwks.startswith(("https://", "http://")):
-            response = Wire(issuer.jwks).get("", WITHIN_S)
-            if response.status != 200:
-                raise KeysUnreachableError(issuer.issuer)
-            body = response.body
-        else:
-            body = Path(issuer.jwks).expanduser().read_bytes()
-        listed = json.loads(body)["keys"]
-    except (UnreachableError, TimeoutError, OSError, ValueError, KeyError, TypeError) as error:
-        raise KeysUnreachableError(issuer.issuer) from error
+    if "://" in issuer.jwks:
+        with Wire(issuer.jwks).stream("GET", "", time.monotonic() + FETCH_S) as response:
+            if response.status_code != 200:  # a redirect is not followed
+                raise UnreachableError(str(response.status_code))
+            body = b"".join(pieces(response, MAX_DOCUMENT))
+    else:
+        with Path(issuer.jwks).expanduser().open("rb") as file:
+            body = file.read(MAX_DOCUMENT)
     found: dict[str, jwt.PyJWK] = {}
-    for each in listed:
+    for each in json.loads(body)["keys"]:
         try:
             key = jwt.PyJWK(each)
-        except (jwt.PyJWTError, AttributeError, TypeError):  # of a kind that we do not take
+        except _MALFORMED:  # of a kind that we do not take
             continue
         if each.get("use", "sig") == "sig" and key.algorithm_name in ALGORITHMS:
             found[key.key_id or ""] = key

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
@@ -27,6 +28,10 @@ KNOWN_S = 10.0
 MAX_KNOWN = 10_000
 _SCOPE = re.compile(r"quaid:([a-z0-9-]+):([a-z]+)")
 _TOKEN_NAME = re.compile(r"[\w.@-]{1,64}")
+MAX_NAME = 255
+VAULT_OWNER = "default"
+OWN_NOTES = "token "
+"""Before the name of a token: the owner of what it stores if it was made for no owner. No token has a space in it."""
 
 Grants = Mapping[str, frozenset[str]]
 """Vault name -> scopes."""
@@ -48,6 +53,18 @@ class Caller:
     def list_readable(self) -> list[str]:
         """Return the names of the vaults that may be asked."""
         return sorted(name for name in self.grants if NAME.fullmatch(name) and self.may(name, "read"))
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Return whether a value may name a client or an owner in the log, in notes and in commits."""
+    return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable() and value == value.strip()
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether nobody is called so by a name that was chosen elsewhere: the owner of each vault, and the owners
+    that a token or a subject of an issuer has alone.
+    """
+    return name.casefold() == VAULT_OWNER or name.startswith(OWN_NOTES) or "#" in name
 
 
 def parse_grants(scopes: Iterable[str]) -> Grants:
@@ -81,23 +98,30 @@ class Tokens:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: dict[bytes, tuple[float, Caller | None]] = {}
+        self._known: dict[bytes, tuple[float, Caller]] = {}
 
     def add(self, name: str, grants: Grants, owner: str = "", expires: datetime | None = None) -> str:
         """Return a new token, which is shown this once. `owner` is whose private notes its bearer may see, by default
-        those of nobody but `name`.
+        only those that are stored with this token.
 
         Raises:
-            BadInputError: the name is not one, or is taken.
+            BadInputError: the name is not one, or is reserved or taken; the owner is not a name.
         """
         if not _TOKEN_NAME.fullmatch(name):
             raise BadInputError(f"{name!r} is not a name for a token. Give letters, digits and hyphens.")
+        if is_reserved(name):
+            raise BadInputError(
+                f"{name!r} is what each vault calls its own owner. Give the token another name, and --owner "
+                f"{VAULT_OWNER} if it may see the private notes of that owner."
+            )
+        if owner and not is_name(owner):
+            raise BadInputError(f"{owner!r} is not a name for an owner. Give it as it is in the notes' `owner`.")
         token = PREFIX + secrets.token_urlsafe(32)
         listed = Jsonb({vault: sorted(scopes) for vault, scopes in grants.items()})
         try:
             self._database.change(
                 "INSERT INTO quaid_server.tokens (name, hash, owner, grants, expires) VALUES (%s, %s, %s, %s, %s)",
-                (name, _digest(token), owner or name, listed, expires),
+                (name, digest_of(token), owner or OWN_NOTES + name, listed, expires),
             )
         except UniqueViolation as error:
             raise BadInputError(f"There is a token {name} already. Remove it, or give another name.") from error
@@ -115,13 +139,16 @@ class Tokens:
 
     def find(self, token: str) -> Caller | None:
         """Return who bears a token, None where nobody does. Raises DatabaseUnreachableError."""
-        digest, now = _digest(token), time.monotonic()
+        digest, now = digest_of(token), time.monotonic()
         known = self._known.get(digest)
         if known is None or known[0] < now:
-            known = (now + KNOWN_S, self._look_up(digest))
+            caller = self._look_up(digest)
+            if caller is None:  # not cached: a stranger can make up any number of tokens
+                self._known.pop(digest, None)
+                return None
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            self._known[digest] = known
+            known = self._known[digest] = (now + KNOWN_S, caller)
         return known[1]
 
     def _look_up(self, digest: bytes) -> Caller | None:
@@ -133,7 +160,8 @@ class Tokens:
         return Caller(rows[0]["name"], rows[0]["owner"], _grants_of(rows[0]["grants"]))
 
 
-def _digest(token: str) -> bytes:
+def digest_of(token: str) -> bytes:
+    """Return the hash by which a token is known."""
     # A token has 256 random bits: a slow hash would only slow down its bearer.
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 

@@ -18,11 +18,11 @@ from quaid.server.database import Database
 from quaid.server.folders import VaultFolders
 from quaid.server.indexes import Indexes
 from quaid.server.leases import Leases
-from quaid.server.limits import RateLimit
+from quaid.server.limits import RateLimit, network_of
 from quaid.server.metrics import Labels, Metrics
 from quaid.server.oauth import AccessTokens
 from quaid.server.served_memory import ServedMemory
-from quaid.server.tokens import PREFIX, Caller, Tokens
+from quaid.server.tokens import MAX_KNOWN, PREFIX, Caller, Tokens, digest_of
 from quaid.server.upkeep import Upkeep
 from quaid.server.writing import WriteCall
 
@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 CONNECTIONS = 6
 """To the tables of this room, for short statements; those to the index come on top."""
+LOOKUPS = 2
+"""Tokens that are looked up in the database at the same time."""
 
 
 class ScopeMissingError(QuaidError):
@@ -53,13 +55,16 @@ class VaultServer:
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
         self.database = Database(config.database, CONNECTIONS)
-        self.catalogue = Catalogue(self.database)
+        self.catalogue = Catalogue(self.database, config.plain_hosts)
         self.metrics = Metrics()
         self.limit = RateLimit(config.rate, config.burst)
+        self._strangers = RateLimit(config.rate, config.burst)
         self.tokens = Tokens(self.database)
+        self._accepted: dict[bytes, None] = {}
+        self._looking_up = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="quaid-tokens")
         self._access_tokens = AccessTokens(config.issuers, config.address)
         self._leases = Leases(self.database, config.identity, config.lease_s)
-        limits = MirrorLimits(config.git_timeout_s, config.max_repository_bytes, config.max_files)
+        limits = MirrorLimits(config.git_timeout_s, config.max_repository_bytes, config.max_files, config.plain_hosts)
         self._folders = VaultFolders(config.place, config.mirrors_place, limits)
         # A question reads through two connections.
         self._indexes = Indexes(config.database, 2 * config.readers + config.workers + config.writers)
@@ -80,6 +85,7 @@ class VaultServer:
         """End what is being done, within `stop_s` seconds, and give back all leases."""
         self.is_stopping = True
         self._upkeep.close(self.config.stop_s)
+        self._looking_up.shutdown(wait=False, cancel_futures=True)
         self._reading.shutdown(wait=True, cancel_futures=True)
         self._writing.shutdown(wait=True, cancel_futures=True)
         self._leases.close()
@@ -92,13 +98,28 @@ class VaultServer:
 
     # -- who asks ------------------------------------------------------------------------------------------------
 
-    def identify(self, token: str) -> Caller | None:
-        """Return who bears a token, None where it is not good here.
+    async def identify(self, token: str, address: str) -> Caller | None:
+        """Return the caller with this token, None if it is not valid here. Before a token is checked that was not
+        accepted before, the request counts against the rate of the address that it comes from.
 
         Raises:
+            TooManyRequestsError
             DatabaseUnreachableError, KeysUnreachableError: nobody can tell.
         """
-        return self.tokens.find(token) if token.startswith(PREFIX) else self._access_tokens.find(token)
+        digest = digest_of(token)
+        if digest not in self._accepted:
+            self._strangers.take(network_of(address))
+        if token.startswith(PREFIX):
+            loop = asyncio.get_running_loop()
+            caller = await loop.run_in_executor(self._looking_up, self.tokens.find, token)
+        else:
+            caller = await self._access_tokens.find(token)
+        self._accepted.pop(digest, None)
+        if caller is not None:
+            if len(self._accepted) >= MAX_KNOWN:
+                del self._accepted[next(iter(self._accepted))]
+            self._accepted[digest] = None
+        return caller
 
     def check_scope(self, caller: Caller, vault: str, scope: str) -> None:
         """Refuse what is not granted. A vault that may not be read is refused as one that is not there, unseen.

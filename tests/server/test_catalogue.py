@@ -13,13 +13,14 @@ import pytest
 from command_line import quaid
 
 from quaid.errors import BadInputError, LockedError
+from quaid.history.mirrors import Mirror, MirrorLimits
 
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 
 from quaid.server.catalogue import Catalogue, VaultUnknownError
 from quaid.server.database import Database, install
 from quaid.server.leases import Leases
-from quaid.server.tokens import Caller, Tokens, parse_grants, parse_typed_grants
+from quaid.server.tokens import KNOWN_S, Caller, Tokens, parse_grants, parse_typed_grants
 
 
 @pytest.fixture(scope="module")
@@ -121,23 +122,88 @@ def test_the_role_of_servers_is_a_plain_one(address: str, tmp_path: Path) -> Non
     assert quaid("serve", "setup", "--config", str(config))[0] == 2
 
 
-def test_a_push_is_heard_of_whatever_password_the_address_has(catalogue: Catalogue) -> None:
-    catalogue.add("secret", "https://bot:token@git.example.org/secret.git")
-    found = catalogue.find_by_address(["https://git.example.org/secret.git", "https://git.example.org/other.git"])
-    assert [vault.name for vault in found] == ["secret"]
-
-
 def test_a_name_that_could_be_a_path_is_refused(catalogue: Catalogue) -> None:
     for name in ("../x", "A", "", "a/b", "x" * 64):
         with pytest.raises(BadInputError):
             catalogue.add(name, "https://git.example.org/x.git")
-    with pytest.raises(BadInputError):
-        catalogue.add("x", "ext::sh -c true")
     with pytest.raises(VaultUnknownError):
         catalogue.find("x")
 
 
-def test_a_token_is_known_by_its_hash_until_it_is_taken_back_or_expires(database: Database) -> None:
+@pytest.mark.parametrize(
+    ("remote", "said"),
+    [
+        ("ext::sh -c true", "is not an address"), ("git://git.example.org/x.git", "is not an address"),
+        ("ssh://-oProxyCommand=touch%20x/x.git", "is not an address"), ("-x:y", "is not an address"),
+        ("ssh://-o@host/x.git", "is not an address"), ("ssh://%2DoProxyCommand=x/y", "is not an address"),
+        ("maya@-oProxyCommand=x:y", "is not an address"), ("https:///x.git", "is not an address"),
+        ("https://git.example.org/x.git\n", "is not an address"), ("https://git.example.org/\ud800", "is not an address"),
+        ("http://git.example.org/x.git", "over http"), ("HTTP://git.example.org/x.git", "over http"),
+        ("http://127.0.0.1@git.example.org/x.git", "over http"), ("http://localhost.example.org/x.git", "over http"),
+        ("file:///srv/x.git", "is a folder"), ("/srv/x.git", "is a folder"), ("./x.git", "is a folder"),
+        ("https://bot:hunter2@git.example.org/x.git", "password or a token"),
+        ("https://ghp_hunter2@git.example.org/x.git", "password or a token"),
+        ("ssh://git:hunter2@git.example.org/x.git", "password or a token"),
+    ],
+)  # fmt: skip
+def test_an_address_that_runs_something_or_shows_something_is_refused(
+    catalogue: Catalogue, tmp_path: Path, remote: str, said: str
+) -> None:
+    with pytest.raises(BadInputError, match=said) as refused:
+        catalogue.add("x", remote)
+    assert "hunter2" not in str(refused.value)
+    assert catalogue.list_all() == []
+    # One that got into the database otherwise is not handed to git.
+    for touch in (Mirror.look, Mirror.fetch):
+        with pytest.raises(BadInputError, match=said):
+            touch(Mirror(tmp_path / "mirror.git", remote, "main", MirrorLimits()))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("remote", ["https://git.example.org/x.git", "ssh://git@git.example.org:22/x.git",
+                                     "git@git.example.org:x.git", "http://127.0.0.1:3000/x.git", "http://[::1]/x.git",
+                                     "https://git.example.org:8443/~maya/x.git", "http://git:8080/x.git"])  # fmt: skip
+def test_an_address_that_servers_reach_safely_is_taken(database: Database, remote: str) -> None:
+    database.change("DELETE FROM quaid_server.vaults")
+    assert Catalogue(database, "git, other").add("x", remote).address == remote
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["-x", "--upload-pack=touch x", "", "HEAD", "a b", "a..b", "a:b", "a*", "^a", "a~1", "@{-1}", "a.lock", "/a",
+     "a\0b", "a\nb", "\ud800", "refs/heads/../x"],
+)  # fmt: skip
+def test_a_branch_that_git_does_not_take_for_one_is_refused(catalogue: Catalogue, tmp_path: Path, branch: str) -> None:
+    with pytest.raises(BadInputError, match="is not a name for a branch"):
+        catalogue.add("x", "https://git.example.org/x.git", branch)
+    with pytest.raises(BadInputError, match="is not a name for a branch"):
+        Mirror(tmp_path / "mirror.git", "https://git.example.org/x.git", branch, MirrorLimits()).fetch()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_token_sees_private_notes_of_an_owner_that_it_was_given_and_of_nobody_who_is_called_like_it(
+    database: Database,
+) -> None:
+    tokens, grants = Tokens(database), parse_typed_grants(["team:read"])
+    for name in ("default", "Default", "DEFAULT"):
+        with pytest.raises(BadInputError, match="each vault calls its own owner"):
+            tokens.add(name, grants)
+    for owner in ("a\nb", "\ud800", "a\0", " default", "x" * 300):
+        with pytest.raises(BadInputError, match="is not a name for an owner"):
+            tokens.add("given", grants, owner)
+    assert tokens.find(tokens.add("bob", grants)).owner == "token bob"
+    assert tokens.find(tokens.add("ci-2", grants, "default")).owner == "default"
+
+
+def test_made_up_tokens_take_no_room(database: Database) -> None:
+    tokens = Tokens(database)
+    assert [tokens.find(f"quaid_{number}") for number in range(50)] == [None] * 50
+    assert not tokens._known
+
+
+def test_a_token_is_known_by_its_hash_until_it_is_taken_back_or_expires(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tokens = Tokens(database)
     token = tokens.add("ci", parse_typed_grants(["team:read,write", "me:admin"]), "maya")
     old = tokens.add("old", parse_typed_grants(["team:read"]), expires=datetime.now(UTC) - timedelta(seconds=1))
@@ -153,6 +219,9 @@ def test_a_token_is_known_by_its_hash_until_it_is_taken_back_or_expires(database
     assert tokens.find(token + "x") is None
     tokens.remove("ci")
     assert Tokens(database).find(token) is None
+    assert tokens.find(token) is not None
+    monkeypatch.setattr("quaid.server.tokens.time.monotonic", lambda: time.time() + KNOWN_S)
+    assert tokens.find(token) is None
     with pytest.raises(BadInputError):
         parse_typed_grants(["team:everything"])
 
