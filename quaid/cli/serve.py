@@ -12,7 +12,7 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, paragraphs, styled
-from quaid.errors import BadInputError, UsageError
+from quaid.errors import BadInputError, ConfigError, UsageError
 from quaid.place import config_folder
 
 if TYPE_CHECKING:
@@ -85,9 +85,13 @@ def _load(path: Path | None) -> ServerConfig:
 
 def _run(config: ServerConfig) -> None:
     _need_driver()
+    from quaid.config import read_user_config, user_config_path
     from quaid.mcp.serving import serve
     from quaid.server.vault_server import VaultServer
 
+    if read_user_config().get("owner"):
+        said = "owner would be the owner of every vault that is served; remove it for the user who runs the server"
+        raise ConfigError(str(user_config_path()), said)
     serve(VaultServer(config))
 
 

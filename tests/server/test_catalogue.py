@@ -14,6 +14,7 @@ from command_line import quaid
 
 from quaid.errors import BadInputError, LockedError
 from quaid.history.mirrors import Mirror, MirrorLimits
+from quaid.place import config_folder
 
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 
@@ -193,6 +194,16 @@ def test_a_token_sees_private_notes_of_an_owner_that_it_was_given_and_of_nobody_
             tokens.add("given", grants, owner)
     assert tokens.find(tokens.add("bob", grants)).owner == "token bob"
     assert tokens.find(tokens.add("ci-2", grants, "default")).owner == "default"
+
+
+def test_a_server_does_not_start_where_its_user_would_own_every_vault(address: str, tmp_path: Path) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text(f'database = "{address}"\naddress = "https://memory.example.org"\n')
+    config_folder().mkdir(parents=True, exist_ok=True)
+    (config_folder() / "config.toml").write_text('owner = "bob"\n')
+    code, _, said = quaid("serve", "--config", str(config))
+    assert code != 0
+    assert "the owner of every vault that is served" in said
 
 
 def test_made_up_tokens_take_no_room(database: Database) -> None:

@@ -16,15 +16,18 @@ jwt = pytest.importorskip("jwt")
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 
 from cryptography.hazmat.primitives.asymmetric import rsa
+from mcp.server.mcpserver.exceptions import ToolError
 from oauth_issuer import AUDIENCE, ISSUER, KEYS, make_token, publish
 
 from quaid.errors import ConfigError
+from quaid.mcp.served import SCOPES, ServedCall, ServedTools, current
 from quaid.server import log
-from quaid.server.configuration import Issuer, load_config
-from quaid.server.limits import RateLimit, TooManyRequestsError
+from quaid.server.configuration import Issuer, ServerConfig, load_config
+from quaid.server.limits import RateLimit, TooManyRequestsError, network_of
 from quaid.server.metrics import Metrics
 from quaid.server.oauth import AccessTokens, KeysUnreachableError
 from quaid.server.tokens import Caller
+from quaid.server.vault_server import VaultServer
 
 
 @pytest.fixture
@@ -102,6 +105,43 @@ def test_the_rate_lets_a_burst_through_and_then_so_many_a_second() -> None:
     assert wait_s("a") > 0
 
 
+def test_the_rate_of_a_caller_that_is_here_is_kept_while_strangers_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quaid.server.limits.MAX_BUCKETS", 5)
+    limit = RateLimit(0.001, 1)
+    limit.take("here")
+    for number in range(20):
+        limit.take(f"stranger {number}")
+        with pytest.raises(TooManyRequestsError):
+            limit.take("here")
+        assert len(limit._buckets) <= 5
+
+
+def test_an_address_is_what_one_customer_of_a_network_has() -> None:
+    for addresses in (
+        ["203.0.113.7", "::ffff:203.0.113.7"],
+        ["2001:db8::1", "2001:db8::ffff:1", "2001:DB8:0:0:9::%eth0"],
+        ["", "unknown", "_hidden", "203.0.113.7:80", "\xe9", "x" * 9_000, "1.2.3"],
+    ):
+        assert len({network_of(address) for address in addresses}) == 1, addresses
+    different = ["203.0.113.7", "203.0.113.8", "2001:db8::1", "2001:db8:0:1::1", ""]
+    assert len({network_of(address) for address in different}) == len(different)
+
+
+def test_a_tool_runs_with_the_scope_that_it_takes_whatever_the_door_let_through() -> None:
+    """The door reads a request by itself; the tool is called by what the protocol has read of it."""
+    tools = ServedTools(VaultServer(ServerConfig("postgresql://nobody.invalid/x", AUDIENCE)))
+
+    async def call(tool: str, arguments: dict[str, str], scope: str) -> str:
+        current.set(ServedCall(Caller("c", "o", {"team": frozenset({scope})}), "team", scope="admin"))
+        with pytest.raises(ToolError) as refused:
+            await tools.call_tool(tool, arguments)
+        return str(refused.value)
+
+    for tool, scope in (("memory_store", "read"), ("memory_forget", "review"), ("memory_answer", "write")):
+        said = asyncio.run(call(tool, {"text": "x"}, scope))
+        assert said.startswith(f"The token has no scope quaid:team:{SCOPES[tool]}"), said
+
+
 def test_the_figures_are_what_prometheus_reads() -> None:
     metrics = Metrics()
     metrics.count("quaid_requests_total", route="/v/{vault}/mcp", status="200")
@@ -152,7 +192,17 @@ def test_the_configuration_says_what_does_not_fit(tmp_path: Path) -> None:
         ('webhook_secret = "short"\n', "fewer than 16"),
         ('[[issuers]]\nissuer = "x"\n', "jwks is missing"),
         ("issuers = 3\n", "not a list of tables"),
-        ('[[issuers]]\nissuer = "x"\njwks = "http://login.example.org/k"\n', "not fetched over https"),
+        *(
+            (f'[[issuers]]\nissuer = "x"\njwks = "{jwks}"\n', "not fetched over https")
+            for jwks in (
+                "http://login.example.org/k",
+                "HTTP://login.example.org/k",
+                "ftp://login.example.org/k",
+                "http://127.0.0.1@login.example.org/k",
+                "file:///etc/keys",
+            )
+        ),
+        *((f'proxies = "{proxies}"\n', "proxies is not") for proxies in ("*", "proxy", "0.0.0.0/0", "10.0.0.1/8")),
     ):
         path.write_text(right + more)
         with pytest.raises(ConfigError, match=said):

@@ -360,6 +360,20 @@ def test_no_argument_of_a_tool_is_a_bug(place: Place, tool: str) -> None:
     check(place, statuses)
 
 
+def test_slow_senders_hold_nobody_up(place: Place) -> None:
+    """Neither with half a head nor with half a body, with a token and without."""
+    head = compose("POST", "/v/team/mcp", {"Authorization": f"Bearer {place.tokens['writer']}"}, b"x" * 1000)
+    starts = [head[:50], head[:-990], compose("POST", "/hooks/push", {}, b"x" * 1000)[:-990], b""]
+    lines = [socket.create_connection(("127.0.0.1", place.server.port), 30) for _ in range(200)]
+    for number, line in enumerate(lines):
+        line.sendall(starts[number % len(starts)])
+    for who in ("writer", "reader"):
+        assert place.ask(who).status == 200
+    assert place.ask_with(place.sign()).status == 200
+    for line in lines:
+        line.close()
+
+
 # -- scopes -------------------------------------------------------------------------------------------------------
 
 
