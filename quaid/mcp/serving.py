@@ -40,7 +40,8 @@ MAX_PUSH_BYTES = 2**20
 MAX_KEY = 200
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _STATUSES = {
-    BadInputError: 400, TooManyRequestsError: 429, DatabaseUnreachableError: 503, KeysUnreachableError: 503,
+    BadInputError: 400, ScopeMissingError: 403, VaultUnknownError: 404, TooManyRequestsError: 429,
+    DatabaseUnreachableError: 503, KeysUnreachableError: 503,
 }  # fmt: skip
 _REQUEST_ID = re.compile(r"[\w.:@/+=-]{1,100}")
 
@@ -79,7 +80,8 @@ def make_app(server: VaultServer) -> ASGIApp:
         Route("/v/{vault}/mcp", _Door(server, of_one)),
         Route("/mcp", _Door(server, of_all)),
     ]
-    return _Watched(server, Starlette(routes=routes, lifespan=live, exception_handlers={QuaidError: _explain}))
+    handlers = dict.fromkeys((QuaidError, _RefusedError), operations.explain)
+    return _Watched(server, Starlette(routes=routes, lifespan=live, exception_handlers=handlers))
 
 
 class _Operations:
@@ -119,15 +121,26 @@ class _Operations:
     async def hear_push(self, request: Request) -> Response:
         """Have the vaults of a repository brought up to date. The answer does not say if there are any."""
         secret = self._server.config.webhook_secret
-        try:
-            body = await _read_body(request.receive, MAX_PUSH_BYTES)
-        except _RefusedError as refused:
-            return refused.response
+        body = await _read_body(request.receive, MAX_PUSH_BYTES)
         if not secret or not _is_signed(request, body, secret):
             return _refusal(401, "invalid_signature", "The message is not signed with the secret of this server.")
         said = _read_json(body)
         await asyncio.to_thread(self._server.hear_of_push, sorted(_list_addresses(said)))
         return JSONResponse({"outcome": "heard"}, 202)
+
+    async def explain(self, _request: Request, error: Exception) -> Response:
+        """Say why a request is refused, whichever route it took."""
+        if isinstance(error, _RefusedError):
+            return error.response
+        status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
+        response = _refusal(status, getattr(error, "code", "error"), str(error))
+        if isinstance(error, TooManyRequestsError):
+            response.headers["retry-after"] = str(max(1, round(error.wait_s)))
+        if isinstance(error, ScopeMissingError):
+            response.headers["www-authenticate"] = (
+                f'Bearer error="{error.code}", scope="{error.scope}", resource_metadata="{_metadata(self._server)}"'
+            )
+        return response
 
 
 class _Door:
@@ -139,24 +152,16 @@ class _Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         vault = str(scope["path_params"].get("vault", ""))  # none stands for all that one may read
-        try:
-            caller = await self._admit(scope)
-            if vault or not caller.list_readable():
-                self._server.check_scope(caller, vault, "read")
-            body = await _read_body(receive, self._server.config.max_body_bytes)
-            said = _read_json(body) if body else None
-            if vault:
-                self._server.check_scope(caller, vault, _scope_of(said))
-        except _RefusedError as refused:
-            await refused.response(scope, receive, send)
-        except VaultUnknownError as error:
-            await _refusal(404, error.code, str(error))(scope, receive, send)
-        except ScopeMissingError as error:
-            await _forbidden(self._server, error)(scope, receive, send)
-        else:
-            key = (_header(scope, b"idempotency-key") or "")[:MAX_KEY]
-            call = ServedCall(caller, vault, key, scope["state"].get("request", ""))
-            await self._pass_on(call, scope, _replay(body, receive), send)
+        caller = await self._admit(scope)
+        if vault or not caller.list_readable():
+            self._server.check_scope(caller, vault, "read")
+        body = await _read_body(receive, self._server.config.max_body_bytes)
+        said = _read_json(body) if body else None
+        if vault:
+            self._server.check_scope(caller, vault, _scope_of(said))
+        key = (_header(scope, b"idempotency-key") or "")[:MAX_KEY]
+        call = ServedCall(caller, vault, key, scope["state"].get("request", ""))
+        await self._pass_on(call, scope, _replay(body, receive), send)
 
     async def _admit(self, scope: Scope) -> Caller:
         """Return who asks. Raises _RefusedError: nobody who may."""
@@ -315,28 +320,12 @@ def _unauthorised(server: VaultServer) -> Response:
     return response
 
 
-def _forbidden(server: VaultServer, error: ScopeMissingError) -> Response:
-    response = _refusal(403, error.code, str(error))
-    response.headers["www-authenticate"] = (
-        f'Bearer error="insufficient_scope", scope="{error.scope}", resource_metadata="{_metadata(server)}"'
-    )
-    return response
-
-
 def _metadata(server: VaultServer) -> str:
     return f"{_origin_of(server.config.address)}{METADATA}"
 
 
 def _refusal(status: int, code: str, sentence: str) -> Response:
     return JSONResponse({"error": code, "error_description": sentence}, status)
-
-
-async def _explain(_request: Request, error: Exception) -> Response:
-    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
-    response = _refusal(status, getattr(error, "code", "error"), str(error))
-    if isinstance(error, TooManyRequestsError):
-        response.headers["retry-after"] = str(max(1, round(error.wait_s)))
-    return response
 
 
 def serve(server: VaultServer) -> None:

@@ -196,7 +196,10 @@ def test_a_token_sees_private_notes_of_an_owner_that_it_was_given_and_of_nobody_
     assert tokens.find(tokens.add("ci-2", grants, "default")).owner == "default"
 
 
-def test_a_server_does_not_start_where_its_user_would_own_every_vault(address: str, tmp_path: Path) -> None:
+def test_a_server_does_not_start_where_its_user_would_own_every_vault(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUAID_CONFIG_DIR", str(tmp_path / "config"))
     config = tmp_path / "server.toml"
     config.write_text(f'database = "{address}"\naddress = "https://memory.example.org"\n')
     config_folder().mkdir(parents=True, exist_ok=True)
