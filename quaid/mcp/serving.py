@@ -77,8 +77,9 @@ def make_app(server: VaultServer) -> ASGIApp:
         Route("/hooks/push", operations.hear_push, methods=["POST"]),
         Route(METADATA, operations.show_metadata),
         Route(METADATA + "/{rest:path}", operations.show_metadata),
-        Route("/v/{vault}/mcp", _Door(server, of_one)),
-        Route("/mcp", _Door(server, of_all)),
+        # No streams (GET): a server without sessions has nothing to tell, and they would outlive their token.
+        Route("/v/{vault}/mcp", _Door(server, of_one), methods=["POST"]),
+        Route("/mcp", _Door(server, of_all), methods=["POST"]),
     ]
     handlers = dict.fromkeys((QuaidError, _RefusedError), operations.explain)
     return _Watched(server, Starlette(routes=routes, lifespan=live, exception_handlers=handlers))

@@ -179,6 +179,14 @@ def test_a_token_sees_private_notes_only_of_the_owner_that_it_was_given(place: P
         assert "hides the diary" not in text
 
 
+def test_what_a_token_without_an_owner_stores_belongs_to_no_person(place: Place, git: GitHost) -> None:
+    token = Tokens(place.database).add("bob", parse_typed_grants(["team:read,write"]))
+    stored = place.ask_with(token, "memory_store", text="The spare bicycle stands in the cellar")
+    assert stored.shape["outcome"] == "created", stored.body
+    assert "owner: token bob\n" in git.read("team")
+    assert "spare bicycle" in place.ask_with(token, query="Where does the spare bicycle stand?").text
+
+
 # -- requests that are made to hurt --------------------------------------------------------------------------------
 
 DEEP = "[" * 50_000 + "]" * 50_000
@@ -408,6 +416,12 @@ def test_a_scope_is_checked_for_the_tool_that_runs_however_its_request_is_writte
             headers = {"Authorization": f"Bearer {place.tokens['reader']}", "Mcp-Protocol-Version": PROTOCOL}
             assert post(f"{place.server.url}/v/team/mcp", body.encode(), headers)[0] in {200, 400, 403}
     assert "A reader stored this" not in place.ask("owner", "memory_recall", query="A reader stored this").text
+
+
+def test_no_stream_is_opened_that_would_outlive_its_token(place: Place) -> None:
+    headers = {"Authorization": f"Bearer {place.tokens['writer']}", "Accept": "text/event-stream"}
+    for path in ("/v/team/mcp", "/v/nothing/mcp", "/mcp"):
+        assert get(f"{place.server.url}{path}", headers)[0] == 405
 
 
 def test_a_token_that_expires_is_refused_by_the_server_that_has_accepted_it(place: Place) -> None:
