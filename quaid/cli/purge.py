@@ -45,11 +45,16 @@ def run_purge(
     drop_signatures: Annotated[
         bool, typer.Option("--drop-signatures", help="Commits that are made again may lose their signatures.")
     ] = False,
+    disown: Annotated[
+        str | None,
+        typer.Option("--disown", metavar="OBJECT", help="Purge nothing; ignore the lists in purged/ that name OBJECT."),
+    ] = None,
 ) -> None:
     """Forget for real: rewrite the history without a note or a text, and prove that nothing here holds it.
 
     A fact that says it loses its note; elsewhere it becomes [purged]. Every commit from the first that held it on gets
-    a new id. Without REF and --text an interrupted purge is completed.
+    a new id. Without REF and --text an interrupted purge is completed. A list of what was purged goes to purged/, for
+    the other machines: none of them pulls or pushes it again.
 
     Examples:
       quaid purge 7k3qd --dry-run
@@ -57,6 +62,10 @@ def run_purge(
       pass show old/token | quaid purge --text -
     """
     invocation: Invocation = ctx.obj
+    if disown is not None:
+        with invocation.open() as memory:
+            memory.git.purges.disown(disown)
+        return invocation.tell(lambda: f"Ignored here from now on: lists in purged/ that name {disown}", purged=False)
     with invocation.open() as memory, invocation.progress(memory) as bar:
         asked = _what_is_asked(memory, ref, text, is_regex=regex)
         plan, _ = purging.look(memory, asked, bar.update)
@@ -123,7 +132,8 @@ def _names(paths: tuple[str, ...]) -> str:
 def _render_elsewhere(plan: Plan) -> list[str]:
     """What this purge does not reach."""
     return [
-        *[f"{name} ({url}) may hold it still: make it anew and push, see docs/purge.md" for name, url in plan.remotes],
+        *[f"{name} ({url}) may hold it still: quaid push {name} says how to replace it" for name, url in plan.remotes],
+        *(["On each other machine quaid pull says what to do there"] if plan.remotes else []),
         *[f"{clone} is a clone that may hold it still. There: quaid purge --vault {clone} …" for clone in plan.clones],
     ]
 

@@ -16,13 +16,17 @@ from quaid.history.addresses import hide_password, protocol_of
 from quaid.history.git_process import QUIET, execute, explain, quiet_environment, streaming
 from quaid.history.maintenance import maintain
 from quaid.history.network import Line, Pushed
+from quaid.history.purged import PurgedError, find_returned
 from quaid.history.repository import Repository
 from quaid.history.vault_history import History
 from quaid.http import host_of, is_local
 from quaid.settings import GitSettings
 
 MIRRORED = "refs/quaid/mirrored"
+FETCHED = "refs/quaid/fetched"
+"""What the remote has, also where the mirror does not take it over."""
 _BLOCK = 1 << 16
+_ASK_OWNER = "On the machine that purged it, quaid pull says what to do"
 
 
 class TooLargeError(QuaidError):
@@ -94,14 +98,21 @@ class Mirror:
 
         Raises:
             TooLargeError: it has more than the limits allow.
+            PurgedError: it has what a list of the mirror's commit says was purged.
             RemoteUnreachableError, RemoteRefusedError, GitError: nothing was fetched.
         """
         self._make()
-        if not self._line().fetch([f"+refs/heads/{self.branch}:{MIRRORED}"]):
+        old = self.head()
+        if not self._line().fetch([f"+refs/heads/{self.branch}:{FETCHED}"]):
             return None
-        head = self.head()
+        head = self.resolve(FETCHED)
         if head is not None:
             self._check_files(head)
+            # Who removes a list from the vault says so in a commit; a history that goes back on it says nothing.
+            listing = head if old and self.includes(head, old) else old
+            if old and listing and (found := find_returned(self.repository, head, old, listing)):
+                raise PurgedError(self.branch, found, _ASK_OWNER)
+            _run(self.folder, ["update-ref", MIRRORED, head])
             # What git calls HEAD here. It is not fetched to: git would take it for a branch that is being worked on.
             _run(self.folder, ["update-ref", f"refs/heads/{self.branch}", head])
         return head

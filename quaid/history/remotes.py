@@ -152,8 +152,20 @@ class Remotes:
         return self._find(f"{FETCHED}/{name}/heads/{branch}") or self._find(f"refs/remotes/{name}/{branch}")
 
     def merged(self, name: str, branch: str) -> str | None:
-        """The newest commit of the remote's branch that was merged or pushed."""
-        return self._find(f"{MERGED}/{name}/heads/{branch}")
+        """The newest commit of the remote's branch that was merged or pushed, by Quaid or else by git."""
+        if found := self._find(f"{MERGED}/{name}/heads/{branch}"):
+            return found
+        cloned = self._find(f"refs/remotes/{name}/{branch}")
+        return cloned if cloned and self.is_ancestor(cloned, "HEAD") else None
+
+    def keep_cloned(self, name: str) -> None:
+        """Remember what each branch has of a remote: git's own record of it moves with the next `git fetch`."""
+        heads = {ref.removeprefix("refs/heads/") for ref in self._list_refs("refs/heads")}
+        for branch in sorted(heads):
+            cloned = self._find(f"refs/remotes/{name}/{branch}")
+            is_known = self._find(f"{MERGED}/{name}/heads/{branch}") is not None
+            if cloned and not is_known and self.is_ancestor(cloned, f"refs/heads/{branch}"):
+                self.keep_merged(name, branch, cloned)
 
     def keep_merged(self, name: str, branch: str, commit: str) -> None:
         """Remember that `commit` was merged or pushed; git's own remote branch follows."""

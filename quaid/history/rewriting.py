@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import BadInputError
+from quaid.history.git_output import hash_blob
 from quaid.history.git_process import ask, explain, run, streaming
 from quaid.history.objects import GitObject, ObjectReader, iterate_objects, reading
 from quaid.history.repository import Repository
@@ -77,7 +78,10 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
         elif rules.change_text(item.data) != item.data:
             found.messages.add(item.id)
     for name, ids in clashes:
-        if sum(found.files.get(each, each) is not None for each in ids) > 1:
+        left = [found.files.get(each, each) for each in ids]
+        kept = [hash_blob(data, ids[0]) if isinstance(data, bytes) else data for data in left if data is not None]
+        # Where one of them already is what the other becomes, as after a merge with the old history, nothing is lost.
+        if len(kept) > 1 and (len(set(kept)) > 1 or kept[0] not in ids):
             raise BadInputError(
                 f"Without the text two files would be called {name.decode('utf-8', 'replace')}: nothing was purged. "
                 "Purge one of the notes first: quaid purge REF"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.errors import GitError
+from quaid.errors import GitError, QuaidError
 from quaid.history.authorship import choose_identity
 from quaid.history.git_output import Version, join_items, parse_raw, parse_tree
 from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
@@ -23,6 +23,19 @@ from quaid.history.staging import NEW_FILE, RunGit
 from quaid.model import Message
 
 _TOO_OLD = "this git cannot merge without touching your files. Install git 2.38 or newer, or merge by hand: git merge"
+
+
+class UnrelatedError(QuaidError):
+    """Two histories begin with different commits."""
+
+    code = "unrelated_histories"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Your vault and the remote have no commit in common, so they cannot be merged: nothing was changed. "
+            "If both are yours, clone the remote into a new folder and copy your notes there: quaid clone URL PATH, "
+            "then in it: quaid import --from notes OLD_VAULT"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,8 @@ class TreeMerges:
         """Return what the commits `ours` and `theirs` make.
 
         Raises:
-            GitError: they have no common ancestor, or git is too old.
+            UnrelatedError: they have no common ancestor.
+            GitError: git is too old.
         """
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
             # git puts the files of merge drivers into its working folder, and reads attributes there.
@@ -78,6 +92,8 @@ class TreeMerges:
                 is_too_old = "usage: git merge-tree" in error.said or "unknown rev --write-tree" in error.said
                 if is_too_old:
                     raise GitError("merge", _TOO_OLD) from error
+                if "refusing to merge unrelated histories" in error.said:
+                    raise UnrelatedError from error
                 raise
         tree, _, listed = out.partition(b"\0")
         return TreeMerge(tree.decode(), _parse_unmerged(listed))

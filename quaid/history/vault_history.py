@@ -31,6 +31,7 @@ from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, r
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
 from quaid.history.plain_commit import PlainPlan
+from quaid.history.purged import Purges
 from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, resolve
@@ -256,6 +257,11 @@ class History:
     def remotes(self) -> Remotes:
         """The repositories that the history is exchanged with."""
         return Remotes(self._run, self._repository)
+
+    @property
+    def purges(self) -> Purges:
+        """What was purged from the vault and must not come back."""
+        return Purges(self._root, self._repository)
 
     @property
     def branches(self) -> Branches:

@@ -16,6 +16,7 @@ from quaid.history.repository import Repository
 from quaid.janitor.worktree import LOCK_FILE as JANITOR_LOCK
 from quaid.local.locks import EMBEDDING_LOCK, EXTRACTION_LOCK, try_lock
 from quaid.place import make_private_folder
+from quaid.remotes.exchange import LOCK as EXCHANGE_LOCK
 from quaid.resident import call
 from quaid.resident.listener import lock_path
 from quaid.sync.follow import find_watcher
@@ -39,6 +40,7 @@ def hold_alone(repository: Repository, root: Path, state: Path) -> Iterator[None
             (JANITOR_LOCK, "The janitor"),
             (EXTRACTION_LOCK, "An extraction"),
             (EMBEDDING_LOCK, "Embedding"),
+            (EXCHANGE_LOCK, "An exchange with a remote"),  # it would fetch the old history again
         ):
             if not stack.enter_context(try_lock(state / name)):
                 raise LockedError(f"{what} is at work in {root}", "Try again when it has ended.")

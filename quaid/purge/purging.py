@@ -18,11 +18,14 @@ from pathlib import Path
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
 from quaid.history import moving, rewriting
 from quaid.history.objects import iterate_objects, reading
+from quaid.history.purged import Purges
+from quaid.history.remotes import FETCHED, MERGED
 from quaid.history.repository import Repository, find_repository
 from quaid.history.rewriting import Survey
 from quaid.janitor.worktree import WORKTREES, clear_worktrees
 from quaid.local.rows import compact
 from quaid.memory import Memory
+from quaid.model import Message
 from quaid.place import CACHE_FILE, DOCS_FILE, INDEX_FILE, state_folder, write_private
 from quaid.purge.holders import hold_alone
 from quaid.purge.kept_files import clean_state, clean_tree, iterate_entries, iterate_files, read_file
@@ -179,8 +182,8 @@ def purge(
     """
     root, state, rules = memory.root, state_folder(memory.root), asked.rules
     repository = _repository_of(root)
-    memory.close()
     with hold_alone(repository, root, state), transaction.begin(root, memory.git, memory.settings.git.wait_s):
+        memory.close()  # held alone, it starts no exchange with the remotes
         clear_worktrees(root, memory.git)
         plan, found = look(memory, asked, tick)
         if plan.obstacles:
@@ -192,22 +195,42 @@ def purge(
         kept = [moving.keep_blob(repository, data) for data in asked.contents]  # gone with the old objects
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
-        trees = moving.list_worktrees(repository)
-        rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
-        moving.move_refs(repository, rewritten)
-        for tree in trees:
-            clean_tree(tree.top, rules)
-            moving.move_index(tree, rules, rewritten)
-        moving.clean_git_dir(repository, rules.change_text, rewritten)
-        tick("packs", 0, 0)
-        moving.prune(repository)
+        _rewrite_repository(repository, memory.git.purges, rules, found, tick)
         clean_state(state, rules.wording)
+        _commit_lists(memory)
     _make_index_again(memory)
     tick("proof", 0, 0)
     proof = prove(repository, state, rules, lambda done: tick("proof", done, 0))
     if proof.holds:
         (state / MARK_FILE).unlink(missing_ok=True)
     return plan, proof
+
+
+def _rewrite_repository(repository: Repository, purges: Purges, rules: PurgeRules, found: Survey, tick: Tick) -> None:
+    trees = moving.list_worktrees(repository)
+    rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
+    # An id may have the text among its digits by chance.
+    ids = {each for each in (*found.files, *found.trees, *found.messages) if not rules.wording.is_in(each.encode())}
+    there = {old for name, old in moving.list_refs(repository) if name.startswith((moving.REMOTES, FETCHED, MERGED))}
+    purges.record(ids, there & rewritten.keys())
+    moving.move_refs(repository, rewritten)
+    for tree in trees:
+        clean_tree(tree.top, rules)
+        moving.move_index(tree, rules, rewritten)
+    moving.clean_git_dir(repository, rules.change_text, rewritten)
+    tick("packs", 0, 0)
+    moving.prune(repository)
+
+
+def _commit_lists(memory: Memory) -> None:
+    """Commit the ids of what was purged, for the other machines. If git refuses the commit, the next write makes it."""
+    purges, head = memory.git.purges, memory.git.state().head
+    if head and (edits := purges.plan_lists(head)):
+        message = Message("purge: list the objects that were removed")
+        done = transaction.apply(memory.root, transaction.VaultChange("purge", edits, message, stays=True), memory.git)
+        purges.accept(done.id or head)
+    elif head:
+        purges.accept(head)
 
 
 def _make_index_again(memory: Memory) -> None:

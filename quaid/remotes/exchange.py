@@ -13,7 +13,8 @@ from random import SystemRandom
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
 from quaid.history.network import Line, Progress, Pushed, RemoteRefusedError, RemoteUnreachableError
-from quaid.history.remotes import Distance, Remote, check_branch
+from quaid.history.purged import PurgedError
+from quaid.history.remotes import FETCHED, Distance, Remote, check_branch
 from quaid.history.vault_history import History
 from quaid.local.locks import try_lock
 from quaid.remotes import lease as leases
@@ -41,7 +42,7 @@ class RewrittenError(QuaidError):
         super().__init__(
             f"The history of {remote} was rewritten since you last had it (it may have been purged of something): "
             "nothing was pulled, as a merge would bring the old one back. If that is right, put your own commits on "
-            f"the new one: git branch before-rewriting && git rebase --onto {new[:12]} {old[:12]}"
+            f"the new one: git rebase --autostash --onto {new[:12]} {old[:12]}"
         )
 
 
@@ -130,8 +131,12 @@ class Exchange:
     def trust(self, name: str, *, accepts_settings: bool = False) -> Remote:
         """Trust a remote of .git/config as it is now, at the owner's word. Raises BadInputError: there is none."""
         self._history().remotes.check_whole()
-        remote = self._history().remotes.read(name)
+        history = self._history()
+        remote, state = history.remotes.read(name), history.state()
+        if state.branch and state.head and (theirs := history.remotes.fetched(name, state.branch)):
+            self._check_purged(Source(name, state.branch, theirs), history.remotes.merged(name, state.branch))
         trusted.trust(self._root, remote, accepts_settings=accepts_settings)
+        history.remotes.keep_cloned(name)
         write_contact(self._root, name, None)
         return remote
 
@@ -148,8 +153,9 @@ class Exchange:
 
         Raises:
             RemoteNotTrustedError, RemoteChangedError: nobody was asked.
-            RemoteUnreachableError, RemoteRefusedError, RewrittenError, RewrittenHereError, IncomingRefusedError,
-            OwnWorkError, StagedWorkError, LockedError, GitError: nothing was changed.
+            RemoteUnreachableError, RemoteRefusedError, PurgedError, RewrittenError, RewrittenHereError,
+            IncomingRefusedError, UnrelatedError, OwnWorkError, StagedWorkError, LockedError, GitError: nothing was
+            changed.
         """
         remote = self._find(name)
         with self._recording(remote.name):
@@ -191,16 +197,47 @@ class Exchange:
         """The branch, and the commit that the remote has of it, None where it has none."""
         history = self._history()
         branch = check_branch(history.state().branch)
-        theirs = history.remotes.fetch(self._line(remote.address), remote.name, branch)
-        known = history.remotes.merged(remote.name, branch)
+        known, line = history.remotes.merged(remote.name, branch), self._line(remote.address)
+        replaced = history.purges.replaced
+        if replaced and (tip := line.look(f"refs/heads/{branch}")) in replaced:
+            # The history from before a purge here is not even fetched.
+            step = f"Put your history in its place: {_replace(remote.name, branch, tip)}"
+            raise PurgedError(remote.name, tip, step)
+        theirs = history.remotes.fetch(line, remote.name, branch)
         if theirs is None:
+            self._check_purged()
             return branch, None
-        if known and not history.has_adopted(known):
-            raise RewrittenHereError(remote.name, branch)
-        if known and not history.has_adopted(theirs) and not history.remotes.is_ancestor(known, theirs):
-            raise RewrittenError(remote.name, known, theirs)
+        self._check_purged(Source(remote.name, branch, theirs), known)
+        if known and not history.has_adopted(theirs):
+            if not history.has_adopted(known):
+                raise RewrittenHereError(remote.name, branch)
+            if not history.remotes.is_ancestor(known, theirs):
+                raise RewrittenError(remote.name, known, theirs)
         history.remotes.show(remote.name, branch, theirs)
         return branch, theirs
+
+    def _check_purged(self, source: Source | None = None, known: str | None = None) -> None:
+        """Refuse histories that would bring back what was purged: ours, and a remote's, of which we have `known`.
+
+        Raises:
+            PurgedError
+        """
+        history, purges = self._history(), self._history().purges
+        head, theirs = history.state().head, source.commit if source else None
+        if head is None:
+            return
+        if found := purges.find_here(head, theirs):
+            step = "clone the vault anew (quaid clone) and copy files there that you alone have written"
+            is_old = not (theirs and history.has_adopted(theirs))
+            if known and theirs and is_old and history.has_adopted(known) and not purges.has_own_version(theirs, known):
+                step = f"move your own commits to the new history: git rebase --autostash --onto {theirs} {known}"
+            same = "Purge it here too, with the same command as on the other machine, then: quaid pull"
+            raise PurgedError("Your history here", found, f"{same}. If you do not know the text, {step}")
+        if source and (found := purges.find_there(source.commit)):
+            merge = f"git merge {FETCHED}/{source.remote}/heads/{source.branch}"
+            step = f"{merge} && {_replace(source.remote, source.branch, source.commit)}"
+            raise PurgedError(source.remote, found, f"Purge it here again, with the same command, then: {step}")
+        purges.accept(head, theirs)
 
     def _pull(self, remote: Remote, *, accept_removals: bool) -> Pulled:
         branch, theirs = self._fetch(remote)
@@ -212,6 +249,7 @@ class Exchange:
         pulled = pulling.pull(self._root, self._history(), self._settings, source, allowed, self._say)
         self._history().remotes.keep_merged(remote.name, branch, theirs)
         if pulled.commit:
+            self._history().purges.accept(pulled.commit)
             self._catch_up(frozenset(pulled.changed))
         if pulled.merged:
             with suppress(LockedError):  # the janitor, or the next sync, does it
@@ -226,6 +264,10 @@ class Exchange:
             head = history.state().head
             if head is None:
                 raise GitError("push", "the vault has no commit yet")
+            if history.purges.has_unread(head):
+                self._fetch(remote)  # by what the remote has, the new list says what of ours was purged
+            else:
+                self._check_purged()
             known = history.remotes.fetched(remote.name, branch)
             if history.remotes.push(line, remote.name, head, branch) is Pushed.DONE:
                 self._push_lease(remote)
@@ -355,3 +397,9 @@ class Exchange:
             janitor=lease.name if lease else "",
             janitor_until=lease.until.isoformat() if lease else "",
         )
+
+
+def _replace(remote: str, branch: str, commit: str) -> str:
+    """Return the command of git that puts our history in the place of a remote's, which is at `commit`."""
+    lease = f"--force-with-lease={branch}:{commit}"
+    return f"git push {lease} {remote} {branch}"

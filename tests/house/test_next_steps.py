@@ -16,7 +16,7 @@ DESTRUCTIVE = {
         "forces a checkout": r"git (-\S+ \S+ )*(checkout|switch|checkout-index)\b[^;|&]* (-f\b|--force|--discard-changes)",
         "throws changes away": r"git (-\S+ \S+ )*(reset\b[^;|&]*--(hard|merge|keep)|clean\b|stash (drop|clear))",
         "gives up what was begun": r"git (-\S+ \S+ )*(rebase|merge|am|cherry-pick|revert)\b[^;|&.]*--(abort|quit|skip)|or --abort",
-        "leaves commits behind": r"git (-\S+ \S+ )*(branch\b[^;|&]* (-D|--delete --force)\b|push\b[^;|&]* (-f\b|--force)|reflog|gc --prune|update-ref)",
+        "leaves commits behind": r"git (-\S+ \S+ )*(branch\b[^;|&]* (-D|--delete --force)\b|push\b[^;|&]* (-f\b|--force(?!-with-lease=\S+:))|reflog|gc --prune|update-ref)",
         "leaves a detached HEAD": r"git (-\S+ \S+ )*switch (?!-c )",
         "stages whatever there is": r"git (-\S+ \S+ )*(add (-A|--all|-u|\.)|commit -[a-z]*a)",
         "removes files": r"(^|[`\s:])(git (-\S+ \S+ )*)?rm (-\w+ )?[\w./~-]|rmdir ",
@@ -29,11 +29,13 @@ ALLOWED = {("init.py", "stages whatever there is")}
 
 HARMLESS = [
     "git checkout -b side", "git checkout-index -z --stdin", "git stash push -u", "git commit -m x", "git restore --staged a.md", "git reset a.md",
+    "git push --force-with-lease=main:4b08a5a7 origin main",  # leaves the one commit behind that the message names
     "git checkout -- 'facts/a.md'", "git merge --continue", "git branch -m a b", "git switch -c NAME", "git add -p && git commit",
 ]  # fmt: skip
 LOSSY = [
     "git checkout -- .", "git -C ~/quaid checkout -- .", "git checkout .", "git restore .", "git restore --source=HEAD :/", "git checkout -f main",
     "git reset --hard", "git reset -q --hard HEAD~1", "git clean -fd", "git stash drop", "git push --force", "git push origin -f",
+    "git push --force-with-lease", "git push --force-with-lease=main origin main",
     "git rebase --abort", "git merge --continue or --abort", "git branch -D old", "git switch main", "git add -A && git commit", "git commit -am x",
     "rm -rf facts", "git rm facts/a.md", "git checkout-index -f -a",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from vaults import Vault, refused
 
 from quaid.errors import BadInputError
 from quaid.history import moving, rewriting
+from quaid.history.purged import FOLDER
 from quaid.local.model_usage import ModelRecords
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.purge import purging
@@ -151,7 +152,7 @@ def test_nothing_holds_a_purged_text_and_nothing_else_is_lost(planted: Vault) ->
     assert "M  AGENTS.md" in planted.status()
     assert " M MEMORY.md" in planted.status()
     assert planted.git("log", "--format=%H", "--reverse").splitlines()[:2] == before[:2]
-    assert len(planted.git("log", "--format=%H").splitlines()) == len(before)
+    assert len(planted.git("log", "--format=%H").splitlines()) == len(before) + 1  # the list of what was purged
     assert planted.git("for-each-ref", "--format=%(refname)", "refs/remotes") == ""
     assert planted.git("show", "told^{commit}:review/question.md").startswith(
         '---\ntype: review\ntitle: "[purged] or not"'
@@ -172,6 +173,7 @@ STEPS: tuple[tuple[ModuleType, str], ...] = (
     (moving, "clean_git_dir"),
     (moving, "prune"),
     (purging, "clean_state"),
+    (purging, "_commit_lists"),
     (purging, "_make_index_again"),
     (purging, "prove"),
 )
@@ -200,6 +202,7 @@ def test_killed_before_any_step_it_is_completed_by_the_next_run(
     assert _purge(vault).holds
     assert list(find_places(vault)) == []
     assert (vault.root / fact.path).exists()
+    assert list((vault.root / FOLDER).iterdir())
     assert vault.git("show", "stash@{0}:AGENTS.md") == "Staged by Maya: [purged]"
     assert not (state_folder(vault.root) / purging.MARK_FILE).exists()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,6 +18,7 @@ from quaid.history.addresses import complete, protocol_of
 from quaid.history.adoption import StagedWorkError
 from quaid.history.network import RemoteRefusedError, RemoteUnreachableError
 from quaid.history.remotes import BACKUPS, Remotes
+from quaid.history.tree_merge import UnrelatedError
 from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
@@ -138,8 +141,9 @@ def test_vaults_that_have_nothing_in_common_are_left_alone(vault, tmp_path):
     with vault.memory() as memory:
         memory.remotes.add(str(tmp_path / "other"))
         head = vault.head()
-        with pytest.raises(GitError, match="unrelated"):
-            memory.remotes.pull()
+        for call in (memory.remotes.pull, memory.remotes.push):
+            with pytest.raises(UnrelatedError, match="no commit in common"):
+                call()
     assert (vault.head(), vault.status()) == (head, "")
 
 
@@ -455,12 +459,37 @@ def test_a_history_that_was_rewritten_is_not_merged(pair, folder):
     new = run_git(bare, "commit-tree", "main^{tree}", "-m", "purged")
     run_git(bare, "update-ref", "refs/heads/main", new)
     head = other.head()
-    with pytest.raises(RewrittenError, match="git rebase --onto"):
+    with pytest.raises(RewrittenError, match="git rebase --autostash --onto") as refusal:
         pull(other)
     with pytest.raises(RewrittenError):
         push(other)
     assert other.head() == head
     assert run_git(bare, "rev-parse", "main") == new
+    other.write("garden.md", LINES)
+    follow(other, refusal.value)
+    assert pull(other).commit is None
+    assert (other.head(), other.status()) == (new, "?? garden.md")
+
+
+def follow(vault, refusal):
+    """Run the command of git at the end of a refusal."""
+    done = vault.run(*shlex.split(re.search(r"git ([^:]+?)(?:\.|$)", str(refusal))[1]))
+    assert done.returncode == 0
+
+
+def test_a_rewritten_history_is_noticed_by_the_first_pull_of_a_clone(pair, folder):
+    """A clone has what it was cloned from, whatever git fetched since."""
+    one, other = pair
+    push(one)
+    with other.memory() as memory:
+        memory.remotes.trust("origin")
+    bare = folder / "remote.git"
+    run_git(bare, "update-ref", "refs/heads/main", run_git(bare, "commit-tree", "main^{tree}", "-m", "rewritten"))
+    with pytest.raises(RewrittenError):
+        pull(one)
+    other.git("fetch", "-q")
+    with pytest.raises(RewrittenError):
+        push(other)
 
 
 def test_what_was_taken_out_of_the_own_history_is_not_merged_back(pair):
