@@ -306,7 +306,7 @@ class MassRemovalError(QuaidError):
     code = "mass_removal"
 
     def __init__(self, gone: int, known: int, root: object) -> None:
-        self.reason = f"{gone:,} of {known:,} notes vanished since the last sync"
+        self.reason = f"{gone:,} of {known:,} notes vanished or were emptied since the last sync"
         git = f"git -C {quote(str(root))}"
         # Without -f it writes over nothing that is there, whatever its owner has not committed yet.
         super().__init__(

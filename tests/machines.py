@@ -51,13 +51,13 @@ def _template(count: int) -> Path:
     return folder
 
 
-def trust_remotes(machines: Sequence[Vault], *, accepts_settings: bool = False) -> None:
+def trust_remotes(machines: Sequence[Vault], *, own: bool | None = None) -> None:
     """What `quaid remote trust origin` does on each machine, without the care for a file that its user edits."""
     path = user_config_path()
     head = path.read_text(encoding="utf-8").partition("\n[trust.remotes.")[0].rstrip()
     tables = [
         f'[trust.remotes."{os.path.realpath(machine.root)}".origin]\naddress = "../remote.git"\nsteering = ""\n'
-        f"accepts_settings = {str(accepts_settings).lower()}\n"
+        f"{'' if own is None else f'own = {str(own).lower()}'}\n"
         for machine in machines
     ]
     path.write_text("\n\n".join([head, *tables]), encoding="utf-8")

@@ -32,6 +32,7 @@ from quaid.errors import (
 from quaid.history import merge_driver
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
+from quaid.local import claimed
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import find_forgotten, may_see
@@ -157,9 +158,12 @@ class Writer:
         return self.write(key, lambda: self._plan_edit(path, before, after), by_owner=True).written
 
     def mark(self, reference: str, mark: Mark, *, is_set: bool) -> WriteResult:
-        """Pin or verify a fact or a core note in its owner's name, or take that back."""
+        """Pin or verify a fact or a core note in its owner's name, or take that back. What was somebody else's claim
+        is the owner's word then.
+        """
         key = _key("mark", reference, mark, is_set)
-        return self.write(key, lambda: self._plan_mark(reference, mark, is_set=is_set), by_owner=True).written
+        written = self.write(key, lambda: self._plan_mark(reference, mark, is_set=is_set), by_owner=True).written
+        return replace(written, outcome="marked") if is_set and claimed.drop(self._root, written.id) else written
 
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.

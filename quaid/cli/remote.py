@@ -20,6 +20,9 @@ _NO_REMOTE = "No remote. Add one with: quaid remote add URL"
 _Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="The remote; the default is origin, or the only one.")
 ]
+Own = Annotated[
+    bool | None, typer.Option("--own/--shared", help="Your own machines alone write there, or others as well.")
+]
 _AcceptRemovals = Annotated[
     bool, typer.Option("--accept-removals", help="Go on although the remote removes many notes.")
 ]
@@ -32,9 +35,7 @@ def run_remote(
         str | None, typer.Argument(metavar="TARGET", help="add: the address; trust and remove: the name.")
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="add: the name of the remote.")] = "origin",
-    settings: Annotated[
-        bool, typer.Option("--settings", help="add, trust: take its quaid.toml and hidden files too.")
-    ] = False,
+    own: Own = None,
 ) -> None:
     r"""Show or change the repositories that this vault is exchanged with. Nothing goes to one that you have not named.
 
@@ -44,13 +45,13 @@ def run_remote(
     trust NAME     confirm one that is in .git/config, or whose address has changed
     remove NAME    forget it; what it has stays there
 
-    Settings of Quaid and hidden files (.gitattributes, .obsidian) say what programs do here. They are taken from a
-    remote only when you have said --settings for it once.
+    What comes from a remote is what others say: its facts count as theirs, and what agents obey (AGENTS.md, SOUL.md) or
+    somebody may run comes only when you have seen it. Say --own for a remote that only your own machines write to.
 
     Examples:
       quaid remote add git@example.org:maya/memory.git
       quaid remote add /media/stick/memory.git --name stick
-      quaid remote trust origin --settings
+      quaid remote trust origin --own
     """
     if action not in ACTIONS:
         raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
@@ -70,9 +71,9 @@ def run_remote(
             invocation.tell(lambda: f"{styled('Removed', 'green')}: {target}", name=target, outcome="removed")
         else:
             if action == "add":
-                remote = remotes.add(target or "", name, accepts_settings=settings)
+                remote = remotes.add(target or "", name, own=own)
             else:
-                remote = remotes.trust(target or "", accepts_settings=settings)
+                remote = remotes.trust(target or "", own=own)
             said = styled("Added" if action == "add" else "Trusted", "green")
             shape = {"name": remote.name, "address": remote.shown, "outcome": said.lower()}
             invocation.tell(lambda: f"{said}: {remote.name}, {remote.shown}", **shape)
@@ -95,7 +96,15 @@ def run_push(ctx: typer.Context, name: _Name = None) -> None:
         _tell_conflicts(invocation, pulled)
 
 
-def run_pull(ctx: typer.Context, name: _Name = None, *, accept_removals: _AcceptRemovals = False) -> None:
+def run_pull(
+    ctx: typer.Context,
+    name: _Name = None,
+    *,
+    accept_removals: _AcceptRemovals = False,
+    accept: Annotated[
+        str, typer.Option(metavar="DIGEST", help="Take files that programs or agents obey, as a pull has shown them.")
+    ] = "",
+) -> None:
     """Fetch what is new at a remote and merge it. What you have not committed stays as it is.
 
     Examples:
@@ -104,7 +113,7 @@ def run_pull(ctx: typer.Context, name: _Name = None, *, accept_removals: _Accept
     """
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
-        pulled = memory.remotes.pull(name, accept_removals=accept_removals)
+        pulled = memory.remotes.pull(name, accept_removals=accept_removals, accept=accept)
     invocation.tell(lambda: render_pull(pulled), **asdict(pulled))
     _tell_conflicts(invocation, pulled)
 
@@ -120,9 +129,9 @@ def render_pull(pulled: Pulled) -> str:
     """Return what became of a pull in a line or two."""
     if pulled.commit is None:
         return styled("Nothing to pull", "green")
-    notes = [f"{count(len(pulled.changed), 'note')} changed"] + (
-        [f"{pulled.removed:,} removed"] if pulled.removed else []
-    )
+    notes = [f"{count(len(pulled.changed), 'note')} changed"]
+    notes += [f"{pulled.removed:,} removed"] if pulled.removed else []
+    notes += [f"{count(pulled.claims, 'fact')} as the word of others"] if pulled.claims else []
     how = f" and merged (before that: {pulled.backup})" if pulled.merged else ""
     said = styled(f"Pulled {count(pulled.commits, 'commit')}", "green")
     return f"{said}{how}, {', '.join(notes)}"

@@ -10,6 +10,7 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
+from quaid.cli.remote import Own
 from quaid.cli.terminal import styled
 from quaid.config import ignored_settings
 from quaid.errors import BadInputError, UsageError
@@ -23,13 +24,14 @@ def run_clone(
     ctx: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="The repository, as git clone takes it.")],
     path: Annotated[Path | None, typer.Argument(metavar="PATH", help="A new folder; the default is ~/quaid.")] = None,
+    own: Own = None,
 ) -> None:
     """Clone a vault of yours and trust it, and the repository that it comes from: quaid pull and quaid push use that.
 
     A vault that you do not know is cloned with git and not trusted.
 
     Examples:
-      quaid clone git@example.org:maya/memory.git
+      quaid clone git@example.org:maya/memory.git --own
       quaid clone /media/stick/quaid ~/quaid
     """
     invocation: Invocation = ctx.obj
@@ -43,7 +45,7 @@ def run_clone(
         )
     _trust(invocation, root, "Cloned and trusted")
     with Invocation(vaults=(root,)).open() as memory:
-        memory.remotes.trust(ORIGIN)
+        memory.remotes.trust(ORIGIN, own=own)
 
 
 def run_trust(

@@ -141,7 +141,7 @@ class Stage:
     def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
         """Make an index have these files as on disk, or not at all where there is no file."""
         if paths:
-            args = ("update-index", "-z", "--add", "--remove", "--stdin")
+            args = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
             self.run("update the index", *args, stdin=join_items(paths), index=index)
 
     def put_versions(self, versions: Mapping[str, Version | None], index: Path) -> None:
@@ -149,7 +149,7 @@ class Stage:
         null = "0" * len(self.base or "")
         lines = [f"{v.mode} {v.blob}\t{path}" if v else f"0 {null}\t{path}" for path, v in versions.items()]
         if lines:
-            args = ("update-index", "-z", "--add", "--index-info")
+            args = ("update-index", "-z", "--add", "--replace", "--index-info")
             self.run("update the index", *args, stdin=join_items(lines), index=index)
 
     def is_on_disk(self, part: CommitPart) -> bool:

@@ -105,6 +105,20 @@ def list_known(connection: IndexConnection, only: Collection[str] | None = None)
         yield row[0], KnownFile._make(row[1:])
 
 
+def list_sized_texts(connection: IndexConnection, path: str) -> list[tuple[int, str]]:
+    """Return the size of a file and a text, for each chunk that the index has of it."""
+    rows = connection.execute("SELECT size, text FROM documents JOIN chunks USING (doc_id) WHERE path = ?", (path,))
+    return [(int(size), str(text)) for size, text in rows]
+
+
+def list_paths(connection: IndexConnection, ids: Collection[str]) -> list[str]:
+    """Return the paths of the notes with these ids."""
+    rows = connection.execute(
+        "SELECT path FROM documents WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    return [str(path) for (path,) in rows]
+
+
 def find_paths(connection: IndexConnection, among: Collection[str]) -> set[str]:
     """Return those of the paths `among` that are in the index."""
     rows = connection.execute(

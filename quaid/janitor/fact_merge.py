@@ -15,6 +15,7 @@ from quaid.janitor.evidence import fact_evidence
 from quaid.janitor.judgements import Judgement
 from quaid.janitor.model_text import show_change
 from quaid.janitor.task_context import TaskContext
+from quaid.local.claimed import OTHER_PERSON
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, note_name
 from quaid.vault import notes
@@ -101,7 +102,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
         model=last.model if last else None,
         prompt=last.prompt if last else None,
         detail=detail,
-        always_asks=bool(lost),
+        always_asks=bool(lost) or len({fact.source == OTHER_PERSON for fact in claim.members}) > 1,
     )
 
 
@@ -128,7 +129,7 @@ def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: s
         if data is None or path == winner_path:
             continue
         note = notes.parse_fact(path, data)
-        if not (note.pinned or note.verified):
+        if not context.is_protected(note):
             edits.append(supersede(path, data, winner_path, None))
     return tuple(edits)
 

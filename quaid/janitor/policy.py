@@ -7,7 +7,7 @@ a fact that Quaid made corrects Quaid: it stays, and nobody is asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,8 @@ MIN_BUDGET = 20
 
 
 class Policy:
-    """The owner's will in one run: `vetoes`, `questions` that are open by key, `consents` given to keys.
+    """The owner's will in one run: `vetoes`, `questions` that are open by key, `consents` given to keys. `claims` are
+    the ids of facts whose marks are not theirs.
 
     `log` is the owner's history, parents before children, and `base` the commit that the run began at.
     """
@@ -59,6 +60,7 @@ class Policy:
         self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}
         self.consents: set[str] = set()
+        self.claims: Collection[str] = ()
 
     def is_vetoed(self, key: str) -> bool:
         """Return whether the owner has undone or refused it; the key tells the task as well as the evidence."""
@@ -146,7 +148,7 @@ class Policy:
     def _is_protected(self, edit: Edit) -> bool:
         """Return whether an edit changes a fact that its owner has pinned or verified."""
         fact = self._read_fact(edit)
-        return fact is not None and (fact.pinned or fact.verified)
+        return fact is not None and (fact.pinned or fact.verified) and fact.id not in self.claims
 
     def _read_fact(self, edit: Edit) -> Note | None:
         """The fact that an edit changes or removes; None where that is another note, or a new one."""

@@ -38,6 +38,7 @@ from quaid.janitor.task_context import Judgements, TaskContext, Veto
 from quaid.janitor.task_table import TASKS, Task
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
+from quaid.local import claimed
 from quaid.model import Edit, Message
 from quaid.recall.origins import hosts_of, list_doubts
 from quaid.settings import Settings
@@ -179,6 +180,7 @@ class Runner:
                 "Fetch the rest with: git fetch --unshallow"
             )
         found = questions.list_questions(worktree.root, Layout.of(self._settings.vault))
+        self._policy.claims = claimed.read(worktree.root)
         self._policy.questions |= {question.key: question for question in found}
         facts = list_living(worktree.index())
         for question in list(self._policy.questions.values()):
@@ -300,6 +302,7 @@ class Runner:
             ledger=lambda: dependencies.books.plan_fold(worktree.read),
             written=self._written,
             doubts=self._doubts,
+            claims=self._policy.claims,
             outranks=self._outranks,
             stale_docs=dependencies.documents.stale,
             grown_docs=lambda: dependencies.documents.grown(self._now),

@@ -18,6 +18,7 @@ from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.index.sqlite import database
 from quaid.index.sqlite.reader import IndexReader
+from quaid.local import claimed
 from quaid.model import Edit, Message
 from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import Settings
@@ -107,6 +108,7 @@ def open_worktree(root: Path, name: str, base: str, settings: Settings, embeddin
         vault = owner.branches.add_worktree(folder / "tree", base)
         state = make_state_folder(vault)
         _copy_index(state_folder(root) / INDEX_FILE, state / INDEX_FILE)
+        claimed.write(vault, claimed.read(root))
         # The owner's embedding: its cache has nearly all vectors, and keeps what is embedded here.
         indexer = Indexer(vault, settings, embedding)
         with closing(IndexReader(indexer.path)) as reader:

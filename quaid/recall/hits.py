@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate
+from quaid.local.claimed import OTHER_PERSON
 from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key, note_name
 from quaid.recall import contradictions, scoring, surroundings
 from quaid.recall.candidates import CandidateSet, Chosen, hit_id, hit_kind
@@ -16,9 +17,8 @@ from quaid.settings import RecallSettings
 
 EXPANDED = "second_pass"
 """The channel of what only the second pass has found."""
-SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import"}
-"""Whose word a note is, by the `source` of its frontmatter, unless its speaker is another person."""
-OTHER_PERSON = "other"
+SOURCES = {"user": "owner", "assistant": "agent", "tool": "tool", "import": "import", OTHER_PERSON: OTHER_PERSON}
+"""Whose word a note is, by its `source`, unless its speaker is another person."""
 _BY_KIND = {Kind.EPISODE: "conversation", Kind.JOURNAL: "agent", Kind.SNIPPET: "agent"}
 
 

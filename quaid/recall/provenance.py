@@ -16,8 +16,9 @@ from quaid.history.authorship import Authors
 from quaid.index import backlinks, graph
 from quaid.index.backlinks import Related
 from quaid.index.views import NoteView
+from quaid.local.claimed import OTHER_PERSON
 from quaid.model import Commit, Kind
-from quaid.recall.hits import OTHER_PERSON, SOURCES, whose_word
+from quaid.recall.hits import SOURCES, whose_word
 from quaid.vault import differences, files
 from quaid.vault.uncommitted import list_travelling
 

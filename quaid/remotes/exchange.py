@@ -16,6 +16,7 @@ from quaid.history.network import Line, Progress, Pushed, RemoteRefusedError, Re
 from quaid.history.purged import PurgedError
 from quaid.history.remotes import FETCHED, Distance, Remote, check_branch
 from quaid.history.vault_history import History
+from quaid.local import claimed
 from quaid.local.locks import try_lock
 from quaid.remotes import lease as leases
 from quaid.remotes import pulling, trusted
@@ -61,14 +62,17 @@ class RewrittenHereError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class RemoteState:
-    """A remote as the last call left it. `trust` is yes, no or changed; `ahead` and `behind` count commits, None where
-    nothing is known; `janitor` is the machine that tidies, until `janitor_until`. Times are ISO 8601 in UTC.
+    """A remote as the last call left it. `trust` is yes, no or changed; `own` whether only its owner writes there, None
+    where they have not said; `claims` counts the facts from there that are somebody else's word; `ahead` and `behind`
+    count commits, None where nothing is known; `janitor` is the machine that tidies, until `janitor_until`. Times are
+    ISO 8601 in UTC.
     """
 
     name: str
     address: str
     trust: str
-    accepts_settings: bool = False
+    own: bool | None = None
+    claims: int = 0
     ahead: int | None = None
     behind: int | None = None
     reached: str = ""
@@ -116,7 +120,7 @@ class Exchange:
         """Return how each remote is, as far as is known without asking it."""
         return [self._state_of(remote) for remote in self._history().remotes.list_all()]
 
-    def add(self, address: str, name: str = ORIGIN, *, accepts_settings: bool = False) -> Remote:
+    def add(self, address: str, name: str = ORIGIN, *, own: bool | None = None) -> Remote:
         """Add a remote, at the owner's word: what goes there from now on is all of the vault's history.
 
         Raises:
@@ -125,18 +129,23 @@ class Exchange:
         remotes = self._history().remotes
         remotes.check_whole()
         remote = remotes.add(name, complete(address))
-        trusted.trust(self._root, remote, accepts_settings=accepts_settings)
+        trusted.trust(self._root, remote, own=own)
         return remote
 
-    def trust(self, name: str, *, accepts_settings: bool = False) -> Remote:
-        """Trust a remote of .git/config as it is now, at the owner's word. Raises BadInputError: there is none."""
+    def trust(self, name: str, *, own: bool | None = None) -> Remote:
+        """Trust a remote of .git/config as it is now, at the owner's word. What came from there is theirs if it is
+        their `own`. Raises BadInputError: there is none.
+        """
         self._history().remotes.check_whole()
         history = self._history()
         remote, state = history.remotes.read(name), history.state()
         if state.branch and state.head and (theirs := history.remotes.fetched(name, state.branch)):
             self._check_purged(Source(name, state.branch, theirs), history.remotes.merged(name, state.branch))
-        trusted.trust(self._root, remote, accepts_settings=accepts_settings)
+        trusted.trust(self._root, remote, own=own)
         history.remotes.keep_cloned(name)
+        if own:
+            claims = claimed.read(self._root)
+            claimed.write(self._root, {note_id: of for note_id, of in claims.items() if of != name})
         write_contact(self._root, name, None)
         return remote
 
@@ -148,8 +157,8 @@ class Exchange:
 
     # -- pull and push -------------------------------------------------------------------------------------------
 
-    def pull(self, name: str | None = None, *, accept_removals: bool = False) -> Pulled:
-        """Fetch what the remote has and merge it.
+    def pull(self, name: str | None = None, *, accept_removals: bool = False, accept: str = "") -> Pulled:
+        """Fetch what the remote has and merge it; `accept` is the digest of the steering files that its owner has seen.
 
         Raises:
             RemoteNotTrustedError, RemoteChangedError: nobody was asked.
@@ -159,7 +168,7 @@ class Exchange:
         """
         remote = self._find(name)
         with self._recording(remote.name):
-            return self._pull(remote, accept_removals=accept_removals)
+            return self._pull(remote, Allowance(accept, accept_removals))
 
     def push(self, name: str | None = None) -> PushDone:
         """Push the branch; where others were quicker, pull and push again. Nothing of theirs is ever left behind.
@@ -183,7 +192,7 @@ class Exchange:
         remote = self._find(name)
         with self._recording(name):
             if self._settings.git.sync == "auto":
-                self._pull(remote, accept_removals=False)
+                self._pull(remote, Allowance())
                 if self._has_more(remote):
                     self._push(remote)
             elif self._settings.git.sync == "ask":
@@ -239,13 +248,11 @@ class Exchange:
             raise PurgedError(source.remote, found, f"Purge it here again, with the same command, then: {step}")
         purges.accept(head, theirs)
 
-    def _pull(self, remote: Remote, *, accept_removals: bool) -> Pulled:
+    def _pull(self, remote: Remote, allowed: Allowance) -> Pulled:
         branch, theirs = self._fetch(remote)
         if theirs is None:
             return Pulled(None)
-        settings = trusted.check(self._root, remote).accepts_settings
-        source = Source(remote.name, branch, theirs)
-        allowed = Allowance(settings, accept_removals)
+        source = Source(remote.name, branch, theirs, bool(trusted.check(self._root, remote).own))
         pulled = pulling.pull(self._root, self._history(), self._settings, source, allowed, self._say)
         self._history().remotes.keep_merged(remote.name, branch, theirs)
         if pulled.commit:
@@ -274,7 +281,7 @@ class Exchange:
                 commits = history.remotes.distance(head, known).ahead if known else history.remotes.count(head)
                 return PushDone(remote.name, commits, tuple(pulled))
             time.sleep(SystemRandom().uniform(0, min(PAUSE_S * 2**attempt, MAX_PAUSE_S)))
-            pulled.append(self._pull(remote, accept_removals=False))
+            pulled.append(self._pull(remote, Allowance()))
         raise LockedError(f"Others keep pushing to {remote.name}")
 
     # -- the lease of the janitor --------------------------------------------------------------------------------
@@ -388,7 +395,8 @@ class Exchange:
             remote.name,
             remote.shown,
             trust,
-            accepts_settings=known is not None and known.accepts_settings,
+            own=known.own if known else None,
+            claims=list(claimed.read(self._root).values()).count(remote.name),
             ahead=distance.ahead if distance else None,
             behind=distance.behind if distance else None,
             reached=contact.reached,

@@ -5,21 +5,42 @@ A fetched tree is data of somebody else's. It is looked at before anything of it
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
 from quaid.errors import QuaidError
 from quaid.history.git_output import SUBMODULE
+from quaid.history.purged import FOLDER
 from quaid.history.tree_merge import TreeChange
 from quaid.place import CONFIG_FILE
-from quaid.sync.diff import looks_like_accident, pair_renames
-from quaid.vault import files, layout
+from quaid.sync.diff import is_emptied, looks_like_accident, pair_renames
+from quaid.vault import files, frontmatter, layout
 
 MAX_FILE_BYTES = 100_000_000
 _LINK = "120000"
-_FILES = ("100644", "100755")
+_PLAIN = "100644"
+_FILES = (_PLAIN, "100755")
 _SHOWN = 3
+_SHOWN_OF_STEERING = 20
+_ATTACHMENTS = (
+    *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".heic", ".bmp", ".tif", ".tiff", ".pdf", ".csv"),
+    *(".mp3", ".m4a", ".wav", ".ogg", ".opus", ".flac", ".aac", ".mp4", ".mov", ".webm", ".mkv", ".3gp"),
+    *(".tsv", ".base", ".canvas"),
+)
+"""Besides notes, the endings of files that nothing runs and no agent obeys."""
+_INSTRUCTIONS = frozenset(
+    {"agent", "agents", "aider", "claude", "cline", "codex", "conventions", "copilot", "copilot-instructions", "crush"}
+    | {"cursor", "gemini", "grok", "instructions", "opencode", "qwen", "rules", "skill", "skills", "warp", "windsurf"}
+)
+"""What notes are called that agents take for instructions in any folder: one of these between full stops."""
+_OF_AGENTS = frozenset({"agents", "commands", "skills"})
+"""Folders of such notes."""
+_CORE = frozenset({"bootstrap", "heartbeat", "identity", "memory", "soul", "tools", "user"})
+"""What the notes are called that go into each session, and those that the janitor folds into them."""
+_OF_CORE = frozenset({"journal", "projects", "snippets"})
+"""The folders, besides the vault itself, in which they do."""
 
 
 class IncomingRefusedError(QuaidError):
@@ -33,9 +54,9 @@ class IncomingRefusedError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What the owner has said yes to: settings and hidden files of this remote, many removals in this pull."""
+    """What the owner has said yes to in this pull: the steering files whose digest is `steering`, many removals."""
 
-    settings: bool = False
+    steering: str = ""
     removals: bool = False
 
 
@@ -44,7 +65,7 @@ class Surroundings:
     """The vault that the changes come into. `sizes` are bytes by blob. `paths` are those of the tree that it becomes,
     where the file system takes small and capital letters for the same, else none. `hooks` is the folder of git's hooks
     in the work tree, empty where it is none. `count_notes` counts those that there are; `count` and `share` are the
-    removal guard.
+    removal guard. `vouched` are the paths that only known owners have touched, None where nobody else writes.
     """
 
     remote: str
@@ -55,6 +76,7 @@ class Surroundings:
     share: float
     paths: Collection[str] = ()
     hooks: str = ""
+    vouched: Collection[str] | None = ()
 
 
 def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowance) -> None:
@@ -69,30 +91,59 @@ def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowanc
             raise IncomingRefusedError(f"{around.remote} brings {_shown([change.path])}, which {problem}", by_hand)
     if clash := _find_clash(changes, around.paths):
         raise IncomingRefusedError(f"{around.remote} brings {_shown(clash)}, which are one file on this disk", by_hand)
-    steering = [change.path for change in changes if _steers(change.path, around.hooks)]
-    if steering and not allowed.settings:
+    steering = [change for change in changes if _steers(change.path, around.hooks) or _is_obeyed(change, around)]
+    digest = hashlib.sha256("\n".join(map(repr, steering)).encode()).hexdigest()[:12]
+    if steering and allowed.steering != digest:
+        listed = _shown([change.path for change in steering], _SHOWN_OF_STEERING)
         raise IncomingRefusedError(
-            f"{around.remote} changes {_shown(steering)}, which say what Quaid, git or other programs do here",
-            f"If you know who writes there, say so once for this remote: quaid remote trust {around.remote} --settings",
+            f"{around.remote} changes {listed}, which programs or agents may obey here",
+            f"See how: git diff HEAD...{around.remote}/{around.branch}. "
+            f"To take exactly that: quaid pull {around.remote} --accept {digest}",
         )
-    gone = list_removed_notes(changes)
+
+
+def check_removals(
+    changes: Sequence[TreeChange],
+    olds: Mapping[str, bytes],
+    news: Mapping[str, bytes],
+    around: Surroundings,
+    allowed: Allowance,
+) -> None:
+    """Refuse a pull after which many notes are gone or say next to nothing; `olds` and `news` are files by path.
+
+    Raises:
+        IncomingRefusedError: they are too many.
+    """
+    gone = [*list_removed_notes(changes, olds, news), *(path for path in olds if _empties(olds, news, path, path))]
     if allowed.removals or len(gone) <= around.count:
         return
     notes = around.count_notes()
     if looks_like_accident(gone, notes, around.count, around.share):
         raise IncomingRefusedError(
-            f"{around.remote} removes {len(gone):,} of {notes:,} notes",
+            f"{around.remote} removes or empties {len(gone):,} of {notes:,} notes",
             "If that is right: quaid pull --accept-removals",
         )
 
 
-def list_removed_notes(changes: Iterable[TreeChange]) -> list[str]:
+def list_removed_notes(
+    changes: Iterable[TreeChange], olds: Mapping[str, bytes], news: Mapping[str, bytes]
+) -> list[str]:
     """Return the notes that go, without those that only move."""
     notes = [change for change in changes if layout.is_note_path(change.path)]
     added = {change.path: change.new.blob for change in notes if change.old is None and change.new is not None}
     removed = {change.path: change.old.blob for change in notes if change.new is None and change.old is not None}
     moved = pair_renames(added, removed)
-    return [path for path in removed if path not in moved]
+    return [path for path in removed if path not in moved or _empties(olds, news, path, moved[path])]
+
+
+def _empties(olds: Mapping[str, bytes], news: Mapping[str, bytes], old: str, new: str) -> bool:
+    """Return whether a note is there, at the path `new`, and says next to nothing of what it said at `old`: in all, or
+    below its head.
+    """
+    if new not in news or not layout.is_note_path(new):
+        return False
+    was, now = (data.decode("utf-8", "replace") for data in (olds[old], news[new]))
+    return is_emptied(was, now) or is_emptied(*(text[frontmatter.body_start(text) :] for text in (was, now)))
 
 
 def _find_fault(change: TreeChange, sizes: Mapping[str, int]) -> str | None:
@@ -141,6 +192,22 @@ def _steers(path: str, hooks: str) -> bool:
     return is_hidden or path == CONFIG_FILE or bool(hooks and path.startswith(f"{hooks}/"))
 
 
-def _shown(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
-    return ", ".join(files.printable(path) for path in paths[:_SHOWN]) + more
+def _is_obeyed(change: TreeChange, around: Surroundings) -> bool:
+    """Return whether an agent may take a file for its instructions, or somebody may run it, and a person who is not
+    known brings it. Notes and attachments by other names are read as what somebody says.
+    """
+    if around.vouched is None or change.path in around.vouched:
+        return False
+    *folders, name = change.path.casefold().split("/")
+    stems = [part.strip() for part in name.split(".")[:-1]]
+    is_plain = change.new is None or change.new.mode == _PLAIN
+    is_list = folders == [FOLDER] and name.endswith(".txt")  # of what was purged
+    is_known_format = layout.is_note_name(name) or name.endswith(_ATTACHMENTS) or layout.is_temporary_name(name)
+    is_core = not _CORE.isdisjoint(stems[:1]) and (not folders or not _OF_CORE.isdisjoint(folders))
+    is_of_agents = not _INSTRUCTIONS.isdisjoint(stems) or not _OF_AGENTS.isdisjoint(folders)
+    return not is_plain or not (is_known_format or is_list) or is_core or is_of_agents
+
+
+def _shown(paths: Sequence[str], most: int = _SHOWN) -> str:
+    more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
+    return ", ".join(files.printable(path) for path in paths[:most]) + more

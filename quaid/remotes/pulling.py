@@ -15,11 +15,12 @@ from quaid.history.adoption import NotAheadError
 from quaid.history.merge import merge_lines
 from quaid.history.tree_merge import TreeChange, TreeMerge
 from quaid.history.vault_history import History
-from quaid.model import Edit, Message
+from quaid.local import claimed
+from quaid.model import Edit, Kind, Message
 from quaid.remotes import incoming, settling
 from quaid.remotes.incoming import Allowance, Surroundings
 from quaid.settings import Settings
-from quaid.vault import files, layout, transaction, uncommitted
+from quaid.vault import files, layout, notes, transaction, uncommitted
 from quaid.vault.layout import Layout
 
 ATTEMPTS = 5
@@ -41,7 +42,8 @@ class OwnWorkError(QuaidError):
 @dataclass(frozen=True, slots=True)
 class Pulled:
     """What became of a pull: the commit that the branch is at, how many came, whether that took a merge, the notes
-    that were removed, those with conflict markers, and the ref that keeps the branch as it was before a merge.
+    that were removed, those with conflict markers, and the ref that keeps the branch as it was before a merge. `claims`
+    counts the facts that are somebody else's word.
     """
 
     commit: str | None
@@ -51,15 +53,17 @@ class Pulled:
     removed: int = 0
     conflicts: tuple[str, ...] = ()
     backup: str = ""
+    claims: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The branch that is pulled: its remote, its name, the commit it is at."""
+    """The branch that is pulled: its remote, its name, the commit it is at. `is_own`: its owner alone writes there."""
 
     remote: str
     branch: str
     commit: str
+    is_own: bool = False
 
 
 def pull(
@@ -101,16 +105,21 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
             tree, [ours, theirs], Message(subject, "", trailers), (settings.git.name, settings.git.email)
         )
     changes = trees.changes(ours, target)
-    incoming.check(changes, _look_around(history, settings, source, changes, ours, target), allowed)
+    around = _look_around(history, settings, source, changes, ours, target)
+    incoming.check(changes, around, allowed)
+    olds, news = _read_both(history, changes)
+    incoming.check_removals(changes, olds, news, around, allowed)
     if _commit_travelling(root, history, changes):
         raise NotAheadError
-    edits = plan_edits(root, changes, *_read_both(history, changes))
+    edits = plan_edits(root, changes, olds, news)
+    claims = _list_claims(news, around, settings)
+    claimed.write(root, claimed.read(root) | dict.fromkeys(claims, source.remote))  # before anybody indexes them
     backup = history.remotes.back_up(ours, datetime.now(UTC)) if is_merge else ""
     change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {source.remote}"), adopted=target)
     done = transaction.apply(root, change, history)
     changed = tuple(change.path for change in changes if layout.is_note_path(change.path))
-    removed = len(incoming.list_removed_notes(changes))
-    return Pulled(done.id, commits, is_merge, changed, removed, conflicts, backup)
+    removed = len(incoming.list_removed_notes(changes, olds, news))
+    return Pulled(done.id, commits, is_merge, changed, removed, conflicts, backup, len(claims))
 
 
 def _commit_travelling(root: Path, history: History, changes: Sequence[TreeChange]) -> bool:
@@ -201,4 +210,30 @@ def _look_around(
         limits.removal_brake_share,
         paths=tuple(history.list_tree(target)) if trees.ignores_case() else (),
         hooks=trees.hooks_folder(),
+        vouched=None if source.is_own else _list_vouched(history, ours, source.commit),
     )
+
+
+def _list_vouched(history: History, ours: str, theirs: str) -> frozenset[str]:
+    """The paths that, of what comes, only commits touch which somebody signed whom the user's own git config trusts.
+    Where another merge is among them, which may hold anything, there are none.
+    """
+    log = history.branches.log(f"{ours}..{theirs}")
+    signed = history.branches.find_signed(each.commit.id for each in log)
+    touched: dict[bool, set[str]] = {True: set(), False: set()}
+    for each in log:
+        is_signed = each.commit.id in signed
+        if not is_signed and not each.changes:
+            return frozenset()
+        touched[is_signed].update(path for change in each.changes for path in (change.path, change.source) if path)
+    return frozenset(touched[True] - touched[False])
+
+
+def _list_claims(news: Mapping[str, bytes], around: Surroundings, settings: Settings) -> list[str]:
+    """The ids of the facts that somebody wrote, or wrote in, who is not known."""
+    if around.vouched is None:
+        return []
+    unknown = (path for path in news if layout.is_note_path(path) and path not in around.vouched)
+    limit, place = settings.sync.max_note_bytes, Layout.of(settings.vault)
+    parsed = (notes.parse_note(path, news[path], limit, place) for path in unknown)
+    return [note.id for note in parsed if note.kind is Kind.FACT]

@@ -16,6 +16,7 @@ from quaid.errors import QuaidError
 from quaid.history.remotes import Remote
 
 _TABLE = "remotes"
+_OWN = {"True": True, "False": False}
 
 
 class RemoteNotTrustedError(QuaidError):
@@ -49,18 +50,18 @@ class RemoteChangedError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """What the user said yes to. With `accepts_settings` also to the settings and hidden files that it brings."""
+    """What the user said yes to. `own`: whether only their own machines write there, None where they have not said."""
 
     address: str
     steering: str = ""
-    accepts_settings: bool = False
+    own: bool | None = None
 
 
 def list_trusted(root: Path) -> dict[str, Trusted]:
     """Return the trusted remotes of the vault at `root`, by name."""
     table = _dig(read_user_config(), "trust", _TABLE, os.path.realpath(root))
     return {
-        name: Trusted(str(said["address"]), str(said.get("steering", "")), said.get("accepts_settings") is True)
+        name: Trusted(str(said["address"]), str(said.get("steering", "")), _OWN.get(str(said.get("own"))))
         for name, said in table.items()
         if isinstance(said, dict) and "address" in said
     }
@@ -80,13 +81,14 @@ def check(root: Path, remote: Remote) -> Trusted:
     return known
 
 
-def trust(root: Path, remote: Remote, *, accepts_settings: bool) -> None:
-    """Remember that notes may be sent to `remote` as it is now. What it was allowed before, it still is."""
+def trust(root: Path, remote: Remote, *, own: bool | None) -> None:
+    """Remember that notes may be sent to `remote` as it is now. With `own` None, what was said of it holds on."""
     known = list_trusted(root).get(remote.name)
-    accepts = accepts_settings or (known is not None and known.accepts_settings and known.address == remote.shown)
+    if own is None and known is not None and known.address == remote.shown:
+        own = known.own
 
     def change(document: Any) -> None:
-        said = {"address": remote.shown, "steering": remote.steering, "accepts_settings": accepts}
+        said = {"address": remote.shown, "steering": remote.steering} | ({} if own is None else {"own": own})
         remotes = document.setdefault("trust", {}).setdefault(_TABLE, {})
         remotes.setdefault(os.path.realpath(root), {})[remote.name] = said
 

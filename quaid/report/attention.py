@@ -165,6 +165,10 @@ def list_remote_attention(remotes: Sequence[RemoteState]) -> list[Attention]:
             found.append(Attention(what, f"if that was you: quaid remote trust {remote.name}"))
         if remote.problem:
             found.append(Attention(remote.problem))
+        if remote.claims and remote.own is None:
+            what = f"{_count(remote.claims, 'fact')} that {remote.name} brought count as the word of others"
+            step = f"say once who writes there: quaid remote trust {remote.name} --own (your own machines), or --shared"
+            found.append(Attention(what, step))
     return found
 
 

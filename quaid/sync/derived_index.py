@@ -112,8 +112,14 @@ class DerivedIndex(ABC):
         """Return an error if the removal of the keys `gone`, out of `known`, looks like an accident."""
         return None
 
-    def list_outdated(self, _connection: IndexConnection) -> Collection[str]:
-        """Return the keys of documents to be replaced though their files may say the same."""
+    def is_emptied(self, _connection: IndexConnection, _key: str, _size: int) -> bool:
+        """Return whether a file, of `_size` bytes now, says next to nothing of what the index has of it."""
+        return False
+
+    def list_outdated(self, _connection: IndexConnection, _is_whole: bool) -> Collection[str]:
+        """Return the keys of documents to be replaced though their files may say the same; `is_whole` where all of them
+        will be.
+        """
         return ()
 
     def is_made_with(self, connection: IndexConnection) -> bool:
@@ -173,8 +179,9 @@ class DerivedIndex(ABC):
             listed = self.list_files(only)
             known = documents.list_known(connection, only)
             found = diff.compare(listed.notes, known, trust_times=options.trust_times)
-            outdated = listed.notes.keys() & self.list_outdated(connection)
-            to_read = [*found.added, *sorted({*found.suspects, *outdated})]
+            outdated = listed.notes.keys() & self.list_outdated(connection, only is None)
+            emptied = [key for key in found.suspects if self.is_emptied(connection, key, listed.notes[key].size)]
+            to_read = [*found.added, *sorted({*found.suspects, *outdated}.difference(emptied))]
             for done, key in enumerate(to_read):
                 progress(f"Reading {self.noun}", done, len(to_read))
                 old_hash = None if key in outdated else found.suspects.get(key)
@@ -192,9 +199,11 @@ class DerivedIndex(ABC):
             documents.replace_passed_over(connection, listed.passed_over, only)
             renamed = diff.pair_renames(hashes, found.removed)
             gone = tuple(key for key in found.removed if key not in renamed)
-            refusal = None if options.accept_removals else self.refuse_removals(connection, gone, before)
+            lost = (*gone, *emptied)
+            refusal = None if options.accept_removals else self.refuse_removals(connection, lost, before)
             if refusal is not None:
-                gone = ()
+                gone, emptied = (), []
+            written += [key for key in emptied if self._replace(connection, key, listed.notes[key], None)]
             for key in (*renamed, *gone):
                 documents.remove_document(connection, key)
         is_new, new_names = set(found.added), set(renamed.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,9 @@ from quaid.vault.files import FileStat
 # A file written within this long before it was read may have been written again in the same clock tick.
 _TICK_NS = 20_000_000
 _COARSE_TICK_NS = 2_000_000_000
+_LEFT_SHARE = 4
+"""A note that keeps less than one part in so many of its letters is emptied."""
+_NO_LETTERS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,12 @@ def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[s
 def looks_like_accident(removed: Collection[str], known: int, count: int, share: float) -> bool:
     """Return whether more vanished at once than `count` notes and than `share` of all."""
     return len(removed) > count and len(removed) > share * known
+
+
+def is_emptied(was: str, now: str) -> bool:
+    """Return whether next to nothing is left of a text: by its letters, as spaces and what is not seen say nothing."""
+    before, after = (len(_NO_LETTERS.sub("", text)) for text in (was, now))
+    return after * _LEFT_SHARE < before
 
 
 def _is_old(mtime_ns: int, ctime_ns: int, read_ns: int) -> bool:

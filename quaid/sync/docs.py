@@ -61,7 +61,7 @@ class DocsIndex(DerivedIndex):
                 listed.passed_over[files.printable(doc_id)] = reason
         return listed
 
-    def list_outdated(self, connection: IndexConnection) -> Collection[str]:
+    def list_outdated(self, connection: IndexConnection, _is_whole: bool) -> Collection[str]:
         """Return the ids of documents that changed hands."""
         projects = documents.list_projects(connection)
         return {doc_id for doc_id in projects.keys() & self._docs if projects[doc_id] != self._docs[doc_id].project}

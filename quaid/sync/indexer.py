@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import MassRemovalError, QuaidError, VaultNotFoundError
 from quaid.index import contents, documents
-from quaid.model import ParsedDoc
+from quaid.local import claimed
+from quaid.model import Kind, ParsedDoc
 from quaid.place import CONFIG_FILE, INDEX_FILE
 from quaid.settings import Settings
 from quaid.sync import diff
@@ -22,6 +25,9 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
 
+_CLAIMED = "claimed"
+"""The fact of an index that lists the ids of those notes whose marks are somebody else's claim."""
+
 
 class Indexer(DerivedIndex):
     """Keeps index.db equal to the notes of the vault at `root`, each under its path."""
@@ -32,6 +38,7 @@ class Indexer(DerivedIndex):
         self._layout = Layout.of(settings.vault)
         super().__init__(root, INDEX_FILE, embedding, made_with=repr(self._layout))
         self._settings = settings
+        self._claimed: frozenset[str] = frozenset()
 
     def is_there(self) -> bool:
         """Return whether the vault is: an unmounted disk leaves an empty folder behind, which is not an empty vault."""
@@ -45,6 +52,8 @@ class Indexer(DerivedIndex):
             return False
         if about is not None:
             return not diff.compare(self.list_files(about).notes, documents.list_known(reader, about))
+        if json.loads(contents.get_meta(reader, _CLAIMED) or "[]") != sorted(claimed.read(self.root)):
+            return False
         listed = self.list_files(None)
         if not diff.is_same(listed.notes, documents.list_stats(reader)):
             return False
@@ -80,11 +89,31 @@ class Indexer(DerivedIndex):
     def parse_file(self, key: str, data: bytes) -> ParsedDoc:
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
 
-        return ParsedDoc(notes.parse_note(key, data, self._settings.sync.max_note_bytes, self._layout))
+        note = notes.parse_note(key, data, self._settings.sync.max_note_bytes, self._layout)
+        if note.kind is Kind.FACT and note.id in self._claimed:
+            note = replace(note, pinned=False, verified=False, confirmations=0, source=claimed.OTHER_PERSON)
+        return ParsedDoc(note)
+
+    def list_outdated(self, connection: IndexConnection, is_whole: bool) -> Collection[str]:
+        """Return the facts that have become somebody else's word, or the owner's, since they were indexed."""
+        self._claimed = frozenset(claimed.read(self.root))
+        changed = self._claimed.symmetric_difference(json.loads(contents.get_meta(connection, _CLAIMED) or "[]"))
+        if changed and is_whole:
+            contents.set_meta(connection, _CLAIMED, json.dumps(sorted(self._claimed)))
+        return documents.list_paths(connection, changed) if changed else ()
+
+    def is_emptied(self, connection: IndexConnection, key: str, size: int) -> bool:
+        known = documents.list_sized_texts(connection, key)
+        if not known or size >= known[0][0]:
+            return False
+        from quaid.vault import notes  # not above: see parse_file
+
+        body = notes.split_body((self.read_file(key) or b"").decode("utf-8", "replace"))[1]
+        return diff.is_emptied(" ".join(text for _, text in known), body)
 
     def refuse_removals(self, connection: IndexConnection, gone: Sequence[str], known: int) -> QuaidError | None:
-        """Return an error when so many notes vanished that a lost mount or a stray `rm -r` may be the cause. What git
-        itself removed does not count, nor what another note of the same name still says.
+        """Return an error when so many notes vanished, or were emptied, that a lost mount or a stray `rm -r` may be the
+        cause. What git itself removed does not count, nor what another note of the same name still says.
         """
         limits = self._settings.sync.removal_brake_count, self._settings.sync.removal_brake_share
         if not diff.looks_like_accident(gone, known, *limits):
@@ -93,6 +122,9 @@ class Indexer(DerivedIndex):
 
         missing = set(gone) - contents.find_copied(connection, gone)
         with suppress(QuaidError):  # git cannot say why: then nothing says that they are gone for good
-            missing = History(self.root, self._settings.git).tracked_missing(sorted(missing))
+            history = History(self.root, self._settings.git)
+            missing = history.tracked_missing(sorted(missing))
+            if emptied := {path for path in missing if files.is_file_in(self.root, path)}:
+                missing -= emptied.difference(history.uncommitted())
         is_refused = diff.looks_like_accident(missing, known, *limits)
         return MassRemovalError(len(missing), known, self.root) if is_refused else None

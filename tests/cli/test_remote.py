@@ -54,8 +54,8 @@ def test_a_remote_is_added_shown_trusted_and_removed(vault, tmp_path):
     assert "has changed: quaid remote trust stick" in run(vault, "remote")
     status = json.loads(run(vault, "status", "--json"))
     assert any("quaid remote trust stick" in item["next_step"] for item in status["attention"])
-    assert run(vault, "remote", "trust", "stick", "--settings") == f"Trusted: stick, {bare}/\n"
-    assert json.loads(run(vault, "remote", "--json"))["remotes"][0]["accepts_settings"]
+    assert run(vault, "remote", "trust", "stick", "--own") == f"Trusted: stick, {bare}/\n"
+    assert json.loads(run(vault, "remote", "--json"))["remotes"][0]["own"]
     assert "Removed: stick" in run(vault, "remote", "remove", "stick")
     assert vault.git("remote") == ""
 

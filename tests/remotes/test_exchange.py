@@ -9,7 +9,7 @@ import shlex
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from machines import KAYAK, make_machines, run_git
+from machines import KAYAK, make_machines, run_git, trust_remotes
 from vaults import assert_verified, trust_vault
 
 from quaid.cli.background import run_exchange
@@ -288,6 +288,7 @@ def test_a_remote_is_reached_by_ssh_without_a_question(pair, folder, monkeypatch
 
 def test_line_ends_and_modes_are_as_git_would_have_them(pair):
     one, other = pair
+    trust_remotes(pair, own=True)
     one.write("run.sh", "#!/bin/sh\n").chmod(0o755)
     one.write("odd name\u00e4.md", "x\n")
     one.save()
@@ -424,7 +425,7 @@ def test_a_pull_that_removes_many_notes_has_to_be_meant(pair):
     one.save()
     push(one)
     notes = other.notes()
-    with pytest.raises(IncomingRefusedError, match=r"removes 20 of \d+ notes.*--accept-removals"):
+    with pytest.raises(IncomingRefusedError, match=r"removes or empties 20 of \d+ notes.*--accept-removals"):
         pull(other)
     assert other.notes() == notes
     assert pull(other, accept_removals=True).removed == 20

@@ -105,7 +105,7 @@ def _ahead(vault: Vault, _memory: Memory) -> None:
 
 def _pull(_vault: Vault, memory: Memory) -> object:
     # Which remotes are trusted is a list of the user's that all these vaults share.
-    with patch.object(trusted, "check", return_value=Trusted("", accepts_settings=True)):
+    with patch.object(trusted, "check", return_value=Trusted("", own=True)):
         return memory.remotes.pull()
 
 

@@ -109,6 +109,19 @@ def test_the_later_value_wins_and_the_other_stays_in_the_body() -> None:
     assert text.endswith("Maya takes oat milk.\n\n%%merged: speaker: Zoe%%\n")
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [
+    ("updated: 2026-11-02\nmodified: 2026-11-09\n", "updated: 2026-11-05\n"),
+    ("updated: 2026-11-09\nmodified: 2026-11-02\n", "modified: 2026-11-05\n"),
+    ("updated: 2026-11-09\n", "updated: 2026-11-02\nmodified: 2026-11-05\n"),
+    ("modified: 2026-11-03\n", "updated: 2026-11-01\nmodified: 2026-10-30\n"),  # the base has that day already
+    ("modified: 2026-11-03\n", ""),
+])  # fmt: skip
+def test_a_side_is_as_late_as_the_latest_that_it_says_of_itself(ours: str, theirs: str) -> None:
+    base = note("speaker: Maya\nupdated: 2026-11-01\n")
+    text = merged(base, note(f"speaker: Ada\n{ours}"), note(f"speaker: Zoe\n{theirs}"))
+    assert head_of(text)["speaker"] == "Ada"
+
+
 @pytest.mark.parametrize(("key", "base", "ours", "theirs", "kept"), [
     ("status", "pending", "active", "superseded", "superseded"),
     ("status", "pending", "forgotten", "active", "forgotten"),
@@ -123,6 +136,17 @@ def test_some_values_have_an_order_of_their_own(key, base, ours, theirs, kept) -
     text = merged(*texts)
     assert head_of(text)[key] == kept
     assert "%%merged" not in text
+
+
+def test_a_value_that_one_has_removed_and_the_other_changed_stays_changed() -> None:
+    text = merged(note("speaker: Maya\ntags: [a]\n"), note("tags: [a, b]\n"), note("speaker: Ada\ntags: c\n"))
+    assert head_of(text)["speaker"] == "Ada"
+    assert sorted(head_of(text)["tags"]) == ["b", "c"]
+
+
+def test_a_list_that_holds_more_than_words_is_left_to_the_comparison_of_lines() -> None:
+    base, ours, theirs = (note(f"tags: [{items}]\n") for items in ("a", "a, {b: c}", "a, d"))
+    assert merge_note(base, ours, theirs, FACT) is None
 
 
 def test_what_one_side_has_superseded_is_not_active_again() -> None:

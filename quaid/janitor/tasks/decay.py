@@ -109,7 +109,7 @@ def forget(
     for path in (faded.document.path, *(one.path for one in replaced)):
         data = context.read(path)
         note = None if data is None else notes.parse_fact(path, data)
-        if note is None or note.pinned or note.verified:
+        if note is None or context.is_protected(note):
             return None
         edits.append(Edit(path, data, None))
     if notes.content_hash(edits[0].before or b"") != faded.document.content_hash:

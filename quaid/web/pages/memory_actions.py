@@ -44,6 +44,7 @@ def mark(memory: Memory, form: Form, request: Request) -> str:
         raise BadInputError(f"A memory can be {' or '.join(MARKS)}: nothing was changed.")
     is_set = form.get("value") == "on"
     written = memory.writer.mark(request.path_params["reference"], chosen, is_set=is_set)
+    memory.sync()  # its file may say the same, and count as somebody else's no longer
     return go_to_note(written, written.id, chosen if is_set else f"un{chosen}")
 
 
