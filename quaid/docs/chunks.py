@@ -98,9 +98,9 @@ def read_ownership(path: str, data: bytes) -> tuple[str, str]:
         head = frontmatter.parse(text)
         # Without a head its lines are about software, which has owners and private parts of its own.
         is_sound = notes.is_sound(head) or not text.lstrip("\ufeff\r\n ").startswith("---")
-        stated = ownership.read(text, head.fields, is_sound=is_sound)
-        if stated.privacy == "private":
-            return stated.owner or "default", "private"
+        owner, privacy = ownership.read(text, head.fields, is_sound=is_sound)
+        if privacy == "private":
+            return owner or "default", privacy
     return "default", "shared"
 
 

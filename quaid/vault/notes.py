@@ -62,9 +62,9 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
         head = other_heads.parse(body)
         fields, body, problems = {**head.fields, **fields}, head.body, (*problems, *head.problems)
     note = _parse_own(rel_path, data, kind, fields, body, problems, place)
-    stated = ownership.read(text, fields, is_sound=has_no_doubt)
+    owner, privacy = ownership.read(text, fields, is_sound=has_no_doubt)
     # Who else's it is counts only where it is private: `owner` alone is a property like any other.
-    return replace(note, owner=stated.owner or "default") if stated.privacy == "private" else note
+    return replace(note, owner=owner or "default") if privacy == "private" else note
 
 
 def parse_fact(rel_path: str, data: bytes) -> Note:
@@ -83,7 +83,7 @@ def _parse_made(
     rel_path: str, data: bytes, kind: Kind, text: str, head: frontmatter.Head, problems: tuple[str, ...], place: Layout
 ) -> Note:
     reader, body = _Fields(head.fields), head.body
-    stated = ownership.read(text, head.fields, is_sound=is_sound(head))
+    owner, privacy = ownership.read(text, head.fields, is_sound=is_sound(head))
     stem = PurePosixPath(rel_path).stem
     names = tuple(dict.fromkeys([stem, *reader.list("aliases")]))
     subject = stem if kind is Kind.ENTITY else None
@@ -101,8 +101,8 @@ def _parse_made(
         chunks=shaped[1],
         type=reader.text("type"),
         status=reader.text("status") or ("active" if kind is Kind.FACT else None),
-        owner=stated.owner or "default",
-        privacy=stated.privacy or "private",
+        owner=owner or "default",
+        privacy=privacy or "private",
         confidence=reader.number("confidence"),
         durability=reader.text("durability"),
         speaker=reader.text("speaker"),

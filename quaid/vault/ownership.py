@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from quaid.model import note_name
 from quaid.vault import markdown, properties
@@ -31,20 +31,14 @@ _PRIVATE_ITEM = re.compile(r"[-:=,\[][ \t]*[\"'#]*private[\"']*[ \t]*(?:[,\]}]|$
 _MAY_STATE = re.compile(rb"owner|priva|visibility|confidential|\0|\xef\xbc|\\[xu]", re.IGNORECASE)
 
 
-class Ownership(NamedTuple):
-    """What a note states: the name of its owner, and its privacy, one of `OPEN` or `private`; None is not stated."""
-
-    owner: str | None = None
-    privacy: str | None = None
-
-
 def may_state(data: bytes) -> bool:
     """Return False if a file states neither, in any encoding and spelling."""
     return _MAY_STATE.search(data) is not None
 
 
-def read(text: str, fields: Mapping[str, Any], *, is_sound: bool) -> Ownership:
-    """Return what a note states in the `fields` of its head and, where that is not sound, in the lines of its `text`.
+def read(text: str, fields: Mapping[str, Any], *, is_sound: bool) -> tuple[str, str]:
+    """Return the owner and the privacy (one of `OPEN`, or `private`) that a note states, each empty where it does not:
+    in the `fields` of its head and, where that is not sound, in the lines of its `text`.
 
     Several owners become one name that nobody has, so that the note is hidden from all.
     """
@@ -54,7 +48,7 @@ def read(text: str, fields: Mapping[str, Any], *, is_sound: bool) -> Ownership:
     stated = [(key, words) for key, words in stated if key in {"privacy", "visibility"} or words not in _DENIED]
     opened = {words for key, words in stated if key == "privacy"}
     privacy = "private" if any(words not in OPEN for _, words in stated) or len(opened) > 1 else "".join(opened)
-    return Ownership(", ".join(names) or None, privacy or None)
+    return ", ".join(names), privacy
 
 
 def _list_marks(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
