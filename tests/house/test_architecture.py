@@ -232,6 +232,9 @@ def test_the_package_says_its_version_and_its_one_name():
         quaid.nothing  # noqa: B018
 
 
+NAMED = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
 def test_each_behaviour_is_where_the_page_says():
     rows = re.findall(r"^\| (.+?) \| `([\w/]+\.py)` \| `([\w.]+)` \|$", ARCHITECTURE, re.MULTILINE)
     assert len(rows) >= 30
@@ -239,6 +242,6 @@ def test_each_behaviour_is_where_the_page_says():
         assert path in MODULES, f"{behaviour}: quaid/{path} does not exist"
         body = tree_of(path).body
         for part in name.split("."):
-            found = [node for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == part]
+            found = [node for node in body if isinstance(node, NAMED) and node.name == part]
             assert found, f"{behaviour}: quaid/{path} does not define {name}"
             body = found[0].body
