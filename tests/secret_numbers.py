@@ -162,7 +162,7 @@ HARMLESS = [
     "order 4111 1111 1111 1112", "ISBN 978-0-306-40615-7", "EAN 4006381333931", "ISBN 9783161484100", "+49 30 90182000 1234", "DE89 is not enough",
     "1700000000000 ms", "ts=1700000000000000", "1718035200123456789", "tracking 1Z999AA10123456784", "USPS 9400 1000 0000 0000 0000 00", "DHL 00340434161094042557",
     "order 111-4567890-1234567", "0.4111111111111111", "4111111111111111.5 was the sum", "commit 4b825dc642cb6eb9a060e54bf8d69288fbee4904", "550e8400-e29b-41d4-a716-446655440000",
-    "call 536-22-8145 x2", "part no. 123-45-6789", "order 12345678Z", "ticket AB123456C", "BSN is a Dutch number", "the CPF has 11 digits", "my SSN is private", "social security is due in 2026",
+    "call 536-22-8145 x2", "part no. 123-45-6789", "order 12345678Z", "ticket AB123456C", "BSN is a Dutch number", "the CPF has 11 digits", "my SSN is private", "my SSN is private, ISBN 9783161484100", "social is great 2024-2025 12345", "PESEL and phone: +48 600 700 800 12", "social security is due in 2026",
     "tel 0151 23456789", "VIN 1HGBH41JXMN109186", "IMEI 490154203237518", "serial C02XL0GTJGH5", "MAC 00:1b:44:11:3a:b7", "IP 192.168.100.200", "lat 52.520008, lon 13.404954",
     "a licence key is needed", "UUID f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "step-by-step-guide-to-x", "AAAAA-BBBBB", "coupon SUMMER-2026-SALE",
     "-----BEGIN CERTIFICATE-----\n" + body(4) + "\n-----END CERTIFICATE-----", "ssh-rsa AAAAB3NzaC1yc2E" + some(300, BASE64) + " maya@laptop",

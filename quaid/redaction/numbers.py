@@ -35,12 +35,12 @@ _IDS = re.compile(  # of Italy and Brazil by their form, of France with its chec
     re.IGNORECASE,
 )
 _ID_NAMES = (
-    r"ssn|social(?=\s(?:security|is|number|insurance))|national\sinsurance|ni\snumber|(?-i:NINO|NIE|NIF|NIR)|dni|bsn|cpf"
+    r"ssn|social(?=\s(?:security|is\s\d|number|insurance))|national\sinsurance|ni\snumber|(?-i:NINO|NIE|NIF|NIR)|dni|bsn|cpf"
     r"|burgerservicen|steuer-?\s?id|steuer-?n|idnr|insee|s[ée]cu(?:rit[ée])?(?!\w)|codice\sfiscale|pesel|person-?n(?:umme|r)|aadhaa?r"
     r"|f[øo]dselsn|cpr-?n|henkilötunnus|tax\s(?:id|number)|身份证|주민등록번호|マイナンバー"
 )
 _NAMED = re.compile(
-    rf"(?<![^\W_])(?:{_ID_NAMES})[^\d\n.!?;]{{0,40}}?(?<![^\W_])(?P<number>(?!\d{{4}}-\d\d-\d\d)(?:[A-Z]{{1,2}}{_GAP}?\d(?:{_GAP}?\d){{5,7}}"
+    rf"(?<![^\W_])(?:{_ID_NAMES})[^\d\n.,!?;\u25a1]{{0,40}}?(?<![^\W_])(?<!\+)(?P<number>(?!(?:19|20)\d\d-\d)(?:[A-Z]{{1,2}}{_GAP}?\d(?:{_GAP}?\d){{5,7}}"
     rf"(?:{_GAP}?[A-Z])?|\d{{8}}{_GAP}?[A-Z]|\d(?:{_GAP}?\d){{8,17}}[A-Z]?))(?!\w|-\w)",
     re.IGNORECASE,
 )

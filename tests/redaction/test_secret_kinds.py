@@ -86,6 +86,13 @@ def test_ordinary_numbers_are_no_cards_or_accounts(name):
     assert [text for text in texts if admit(text).text != text] == []
 
 
+def test_a_number_that_was_taken_out_does_not_give_its_name_to_the_next():
+    text = "My card is 4111 1111 1111 1111, my SSN is 536-22-8145 ISBN 9783161484100, order 1234567890"
+    assert admit(text).text == (
+        "My card is [redacted: card-number], my SSN is [redacted: national-id] ISBN 9783161484100, order 1234567890"
+    )
+
+
 def test_an_owner_can_keep_numbers(monkeypatch, tmp_path):
     monkeypatch.setattr(name_hints, "_wanted", set())
     (tmp_path / "quaid.toml").write_text("[capture]\nredact_numbers = false\n")
