@@ -301,7 +301,21 @@ def _break_pack(vault: Vault) -> Path:
     return path
 
 
-@pytest.mark.parametrize("damage", [_cut_object, _empty_object, _break_pack])
+def _cut_pack_of_many(vault: Vault) -> Path:
+    """git has every object elsewhere too, and says of each that the pack is damaged: more than a pipe holds."""
+    names = [str(vault.write(f".git/many/{number}", f"object {number}\n")) for number in range(1200)]
+    (vault.root / ".git/ids").write_text(vault.git("hash-object", "-w", *names) + "\n")
+    prefix = vault.root / ".git/objects/pack/pack"
+    name = vault.git("-c", f"alias.made=!git pack-objects -q '{prefix}' < .git/ids", "made")
+    shutil.rmtree(vault.root / ".git/many")
+    (vault.root / ".git/ids").unlink()
+    path = prefix.with_name(f"pack-{name}.pack")
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:-900])
+    return path
+
+
+@pytest.mark.parametrize("damage", [_cut_object, _empty_object, _break_pack, _cut_pack_of_many])
 def test_a_damaged_object_is_named_before_anything_changes_and_gone_it_is_no_obstacle(
     vault_of_maya: Vault, damage: Planter
 ) -> None:
