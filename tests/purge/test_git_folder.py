@@ -181,6 +181,13 @@ def _write_object_folder(vault: Vault) -> Path:
     return vault.root / ".git/backup"
 
 
+def _write_damaged_object_folder(vault: Vault) -> Path:
+    path = make_pack(vault, vault.root / ".git/backup/pack/one.pack")
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[:-900])
+    return vault.root / ".git/backup"
+
+
 def _write_bundle(vault: Vault) -> Path:
     vault.git("bundle", "create", "-q", ".git/all.bundle", "--all")
     return vault.root / ".git/all.bundle"
@@ -256,6 +263,7 @@ NAMED: tuple[Planter, ...] = (
     *(_write_pack_in_worktree, _write_object_folder, _write_bundle, _write_bundle_in_worktree, _write_index),
     *(_write_nested, _write_nested_loose, _write_nested_borrower, _write_nested_bare, _name_empty_folder, _link_file),
     _write_in_other_worktree,
+    _write_damaged_object_folder,
     _link_to_nothing,
 )
 
