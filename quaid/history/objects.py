@@ -34,11 +34,13 @@ def iterate_objects(repository: Repository, folder: Path | None = None) -> Itera
         # Read meanwhile: git, which may have an error for each object, would wait until somebody does.
         listener = Thread(target=said.extend, args=(process.stderr,), daemon=True)
         listener.start()
-        while (found := _read_one(process.stdout)) is not None and found.kind:
-            yield found
+        while (found := _read_one(process.stdout)) is not None:
+            if found.kind:
+                yield found
+            else:
+                said.append(f"{found.id} is damaged".encode())
         process.stdin.close()
         listener.join()
-        said += [f"{found.id} is damaged".encode()] if found is not None else []
         if damage := [line for line in said if not line.startswith((b"warning:", b"hint:"))]:
             step = "Repair it, or delete its file if nothing needs it: git fsck --full says what does"
             raise GitError(f"read all objects of {store}", f"{damage[0].decode('utf-8', 'replace').strip()}. {step}")

@@ -54,9 +54,7 @@ class Proof:
         return not self.places
 
 
-def prove(
-    repository: Repository, state: Path, rules: PurgeRules, tick: Callable[[int], None] = lambda _: None
-) -> Proof:
+def prove(repository: Repository, state: Path, rules: PurgeRules, tick: Callable[[int], None]) -> Proof:
     """Read all objects of git, all files of its folders, of every worktree and of `state`, and the rows of databases.
 
     Raises:

@@ -207,14 +207,13 @@ def purge(
 
 
 def _rewrite_repository(repository: Repository, purges: Purges, rules: PurgeRules, found: Survey, tick: Tick) -> None:
-    trees = moving.list_worktrees(repository)
     rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
     # An id may have the text among its digits by chance.
     ids = {each for each in (*found.files, *found.trees, *found.messages) if not rules.wording.is_in(each.encode())}
     there = {old for name, old in moving.list_refs(repository) if name.startswith((moving.REMOTES, FETCHED, MERGED))}
     purges.record(ids, there & rewritten.keys())
     moving.move_refs(repository, rewritten)
-    for tree in trees:
+    for tree in moving.list_worktrees(repository):
         clean_tree(tree.top, rules)
         moving.move_index(tree, rules, rewritten)
     moving.clean_git_dir(repository, rules.change_text, rewritten)

@@ -14,11 +14,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from vaults import Vault, refused
 
 from quaid.errors import GitError, LockedError
+from quaid.history import moving
 from quaid.purge import holders, purging
 from quaid.purge.purging import PurgeRefusedError
 
@@ -200,6 +202,7 @@ def _write_bundle_in_worktree(vault: Vault) -> Path:
 
 
 def _write_index(vault: Vault) -> Path:
+    vault.write(f"Notes/{SECRET[:9]}.md", "staged\n")
     vault.write(f"Notes/{SECRET}.md", "staged\n")
     vault.git("add", "-A")
     vault.git("update-index", "--index-version", "4")
@@ -287,6 +290,28 @@ def test_what_is_not_quaids_to_change_is_named_and_stays(vault_of_maya: Vault, p
     assert list(find_residue(vault_of_maya.root)) == []
 
 
+STEPS = (
+    *((moving, name) for name in ("move_refs", "move_index", "clean_git_dir", "prune")),
+    *((purging, name) for name in ("clean_tree", "clean_state")),
+)
+
+
+@pytest.mark.parametrize(("module", "step"), STEPS, ids=[step for _, step in STEPS])
+def test_the_proof_relies_on_no_step_of_the_cleaning(
+    vault_of_maya: Vault, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str
+) -> None:
+    _write_index(vault_of_maya).unlink()  # only the names of the index have the text there, shortened
+    vault_of_maya.write_state("log/worker.log", SECRET)
+    vault_of_maya.write(".git/info/stray", SECRET)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, lambda *_: None)
+        places = purge(vault_of_maya).places
+    assert places
+    if step == "move_index":
+        assert str(vault_of_maya.root / ".git/index") in places
+    assert purge(vault_of_maya).holds
+
+
 def _cut_object(vault: Vault) -> Path:
     name = vault.git("hash-object", "-w", str(vault.write(".git/x", os.urandom(200))))
     (vault.root / ".git/x").unlink()
@@ -309,6 +334,14 @@ def _break_pack(vault: Vault) -> Path:
     return path
 
 
+def _empty_object_of_many(vault: Vault) -> Path:
+    """git reads on after it, and has more to say than a pipe holds."""
+    for number in range(4):
+        vault.write(f"scan{number}.md", os.urandom(100_000))
+    vault.save()
+    return _empty_object(vault)
+
+
 def _cut_pack_of_many(vault: Vault) -> Path:
     """git has every object elsewhere too, and says of each that the pack is damaged: more than a pipe holds."""
     names = [str(vault.write(f".git/many/{number}", f"object {number}\n")) for number in range(1200)]
@@ -323,7 +356,7 @@ def _cut_pack_of_many(vault: Vault) -> Path:
     return path
 
 
-@pytest.mark.parametrize("damage", [_cut_object, _empty_object, _break_pack, _cut_pack_of_many])
+@pytest.mark.parametrize("damage", [_cut_object, _empty_object, _break_pack, _empty_object_of_many, _cut_pack_of_many])
 def test_a_damaged_object_is_named_before_anything_changes_and_gone_it_is_no_obstacle(
     vault_of_maya: Vault, damage: Planter
 ) -> None:
@@ -403,6 +436,35 @@ def test_folders_that_are_elsewhere_are_refused(vault_of_maya: Vault) -> None:
     assert "locked worktree" in str(refused(lambda: purge(vault_of_maya), PurgeRefusedError))
     away.rename(vault_of_maya.root.parent / "elsewhere")
     assert purge(vault_of_maya).holds
+
+
+@pytest.mark.parametrize("done", range(1, 6))
+def test_killed_between_two_deletions_it_is_completed_by_the_next_run(
+    vault_of_maya: Vault, monkeypatch: pytest.MonkeyPatch, done: int
+) -> None:
+    vault_of_maya.git("repack", "-q", "-a", "-d", "--write-midx", "--write-bitmap-index")
+    vault_of_maya.git("commit-graph", "write", "--reachable")
+    make_pack(vault_of_maya, vault_of_maya.root / ".git/objects/pack/pack-12.pack")
+    left = iter(range(done))
+    unlink, rmtree = Path.unlink, shutil.rmtree
+
+    def count(path: Path | str) -> None:
+        if "objects" in Path(path).parts and next(left, None) is None:
+            os._exit(9)
+
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(Path, "unlink", lambda path, **kinds: (count(path), unlink(path, **kinds)))
+        monkeypatch.setattr(shutil, "rmtree", lambda path, **kinds: (count(path), rmtree(path, **kinds)))
+        try:
+            purge(vault_of_maya)
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    vault_of_maya.run("fsck", "--strict", "--no-dangling")
+    proof = purge(vault_of_maya)
+    assert proof.holds, proof.places
+    assert list(find_residue(vault_of_maya.root)) == []
+    vault_of_maya.assert_sound()
 
 
 ATTEMPTS = int(os.environ.get("QUAID_STRESS_S", "1"))
