@@ -22,6 +22,7 @@ from quaid.errors import (
     VaultExistsError,
     VaultNotFoundError,
 )
+from quaid.history import vault_guard
 from quaid.index.sqlite.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
@@ -81,7 +82,7 @@ class Memory:
             ConfigError: the user's own config cannot be read.
         """
         root, remark = trust.locate_vault(path)
-        trust.check(root)
+        vault_guard.check(root)
         settings, problem = settings_for_reading(root)
         memory = cls(root, replace(settings, owner=owner) if owner else settings, problem)
         memory.embedding.resume()

@@ -31,7 +31,7 @@ class Located(NamedTuple):
 def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Located:
     """The vault that is meant: `path`, `$QUAID_HOME`, the trusted one around `start` (the working folder), `~/quaid`.
 
-    Whether there is one, and whether it is trusted, is left to `check`.
+    Whether there is one, and whether it is trusted, is left to `vault_guard.check`.
 
     Raises:
         UntrustedVaultError, ForeignVaultError: only a vault that is not trusted is there.
@@ -44,7 +44,7 @@ def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | No
     if around is None or around == home:
         return Located(home)
     try:
-        check(around)
+        check_listed(around)
     except (UntrustedVaultError, ForeignVaultError) as error:
         if not (home / CONFIG_FILE).is_file():
             raise
@@ -52,8 +52,8 @@ def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | No
     return Located(around)
 
 
-def check(root: Path) -> None:
-    """Make sure that `root` is a vault that may be read, and that nobody else made its state.
+def check_listed(root: Path) -> None:
+    """Make sure that `root` is a trusted vault, and that nobody else made its state. `vault_guard.check` does it first.
 
     Raises:
         VaultNotFoundError: there is no vault.
@@ -110,9 +110,8 @@ def make_state_folder(root: Path) -> Path:
     folder = state_folder(root)
     try:
         make_private_folder(folder)
-        about = folder / _ABOUT_FILE
-        if not about.exists():
-            _write_about(about, root)
+        if not (folder / _ABOUT_FILE).exists():
+            write_about(root)
     except OSError as error:
         from quaid.sqlite import explain  # not above: a hook that finds all well needs no database
 
@@ -155,6 +154,22 @@ def begin_state(root: Path) -> None:
     make_state_folder(root)
 
 
+def read_about(root: Path) -> dict[str, Any]:
+    """Return what is recorded of the vault at `root`: its place, and what vault_guard.py adds."""
+    with suppress(OSError, ValueError):
+        found = json.loads((state_folder(root) / _ABOUT_FILE).read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def write_about(root: Path, **accepted: object) -> None:
+    """Record which folder the vault at `root` is, and what of it was `accepted`."""
+    root.mkdir(parents=True, exist_ok=True)
+    found = root.stat()
+    place = {"path": os.path.realpath(root), "device": found.st_dev, "inode": found.st_ino}
+    write_private(state_folder(root) / _ABOUT_FILE, f"{json.dumps({**place, **accepted}, ensure_ascii=False)}\n")
+
+
 def _check_own(root: Path) -> None:
     if not (root / CONFIG_FILE).is_file():
         raise VaultNotFoundError(root)
@@ -182,12 +197,5 @@ def _adopt_state(root: Path) -> None:
             told = json.loads(about.read_text(encoding="utf-8"))
             if (told["device"], told["inode"]) == (found.st_dev, found.st_ino) and not Path(told["path"]).exists():
                 about.parent.rename(folder)
-                _write_about(folder / _ABOUT_FILE, root)
+                write_about(root)
                 return
-
-
-def _write_about(path: Path, root: Path) -> None:
-    root.mkdir(parents=True, exist_ok=True)
-    found = root.stat()
-    told = {"path": os.path.realpath(root), "device": found.st_dev, "inode": found.st_ino}
-    write_private(path, f"{json.dumps(told, ensure_ascii=False)}\n")

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -21,7 +21,9 @@ import pytest
 
 from quaid import Memory
 from quaid.config import user_config_path
-from quaid.errors import QuaidError
+from quaid.errors import QuaidError, VaultNotFoundError
+from quaid.history import vault_guard
+from quaid.history.steering import SteeringChangedError
 from quaid.index import contents
 from quaid.place import state_folder, state_home
 from quaid.settings import EmbeddingSettings
@@ -43,7 +45,16 @@ class Vault:
     def open(self, **options: Any) -> Memory:
         if os.path.realpath(self.root) not in trusted_vaults():
             trust_vault(self.root)
+        self.accept()
         return Memory.open(self.root, **options)
+
+    def accept(self) -> None:
+        """What the owner configures in git by hand they know of: `quaid trust` was called after it."""
+        with suppress(VaultNotFoundError):
+            try:
+                vault_guard.check(self.root)
+            except SteeringChangedError:
+                vault_guard.accept(self.root)
 
     @contextmanager
     def memory(self, **options: Any) -> Iterator[Memory]:

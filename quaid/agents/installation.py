@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from quaid import trust
 from quaid.agents import config_entries, config_files, receipts
 from quaid.agents.config_entries import ConfigTextError
 from quaid.agents.config_files import ConfigFile
 from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, leftovers
 from quaid.agents.receipts import Receipt
 from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
+from quaid.history import vault_guard
 from quaid.place import CONFIG_FILE
 
 
@@ -204,7 +204,7 @@ def _checked(machine: Machine, host: Host, options: InstallOptions) -> InstallOp
     if options.plugin and not has_plugin:
         raise UsageError(f"This installation of Quaid has no plugin for {host.title}. Leave --plugin out.")
     if options.vault and (options.vault / CONFIG_FILE).exists():
-        trust.check(options.vault)
+        vault_guard.check(options.vault)
     if not options.project and not any(mark.exists() for mark in host.marks(machine)):
         raise HostNotFoundError(host.title, host.marks(machine)[0])
     return replace(options, plugin=has_plugin) if host.plugin == "always" else options

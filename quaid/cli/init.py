@@ -15,9 +15,12 @@ from quaid.capture.owner_note import clean_name
 from quaid.cli.consent import ask_about_models, can_answer
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import count, known, short, styled, titled
+from quaid.cli.trust import say_steering
 from quaid.cli.vault_choice import choose_folder
 from quaid.config import load_settings
 from quaid.errors import QuaidError
+from quaid.history.repository import find_repository
+from quaid.history.steering import list_steering
 from quaid.memory import Memory
 from quaid.sync.background import start_embedding
 from quaid.sync.derived_index import SyncOptions, SyncReport
@@ -70,6 +73,8 @@ def run_init(
     root, remark = choose_folder(path or invocation.vault)
     if remark:
         invocation.say(remark)
+    # Of a repository that was there before: its hooks run at the first commit.
+    say_steering(invocation, root, list_steering(find_repository(root)))
     owner = _owner_name(root, name, asks=asks)
     made, created = Memory.create(root, (owner, *_login()), folder)
     made.close()

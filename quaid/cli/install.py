@@ -51,8 +51,9 @@ def run_install(
     from quaid.agents.hosts import InstallOptions
     from quaid.cli.consent import tell_about_models
     from quaid.config import load_settings
+    from quaid.history import vault_guard
     from quaid.place import CONFIG_FILE
-    from quaid.trust import check, locate_vault
+    from quaid.trust import locate_vault
 
     invocation: Invocation = ctx.obj
     if host == _GIT_HOOK:
@@ -68,7 +69,7 @@ def run_install(
     if remark:
         invocation.say(remark)
     if invocation.vault:
-        check(vault)
+        vault_guard.check(vault)
     wanted = InstallOptions(installation.our_command(), vault, project, plugin)
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
     invocation.tell(lambda: render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))

@@ -13,6 +13,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.resident import run_call
 from quaid.cli.terminal import closed_streams
 from quaid.errors import QuaidError, UsageError
+from quaid.history import vault_guard
 
 
 class Surface(StrEnum):
@@ -53,7 +54,7 @@ def run_mcp(
     root, remark = trust.locate_vault(next(iter(vaults.values())) if vaults else invocation.vault)
     if remark:
         invocation.say(remark)
-    trust.check(root)
+    vault_guard.check(root)
     invocation.root = root
     if not http:
         if closed_streams & {0, 1}:
@@ -73,7 +74,7 @@ def _find_vaults(invocation: Invocation) -> dict[str, Path]:
     vaults = name_vaults(invocation.vaults)
     for name, root in vaults.items():
         try:
-            trust.check(root)
+            vault_guard.check(root)
         except QuaidError as error:
             invocation.say(f"quaid: vault {name}: {error}")
     return vaults

@@ -9,7 +9,10 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, styled
+from quaid.cli.trust import say_steering
 from quaid.errors import UsageError
+from quaid.history.repository import find_repository
+from quaid.history.steering import list_steering
 
 if TYPE_CHECKING:
     from quaid.remotes.exchange import PushDone, RemoteState
@@ -77,6 +80,7 @@ def run_remote(
             said = styled("Added" if action == "add" else "Trusted", "green")
             shape = {"name": remote.name, "address": remote.shown, "outcome": said.lower()}
             invocation.tell(lambda: f"{said}: {remote.name}, {remote.shown}", **shape)
+            say_steering(invocation, memory.root, list_steering(find_repository(memory.root)))
             if memory.settings.git.sync == "off":
                 invocation.say("Send your notes there with: quaid push. To have it done: quaid config git.sync auto")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from quaid.cli.remote import Own
 from quaid.cli.terminal import styled
 from quaid.config import ignored_settings
 from quaid.errors import BadInputError, UsageError
-from quaid.history import merge_driver
+from quaid.history import merge_driver, steering, vault_guard
 from quaid.history.creation import clone_vault
 from quaid.place import CONFIG_FILE
 from quaid.remotes.exchange import ORIGIN
@@ -59,7 +60,8 @@ def run_trust(
     """Trust a vault that you did not make with quaid init here: one that you cloned, copied, moved or unpacked.
 
     Quaid reads no other. Trust a vault when you know who can write to it: what it says is given to your agents, and its
-    git hooks run when Quaid commits. What it can never say is where your data goes.
+    git hooks run when Quaid commits. Whatever git may run in it, and where that may send data, is shown, and asked
+    about again when it changes.
 
     Examples:
       git clone git@example.org:me/memory.git ~/quaid && quaid trust ~/quaid
@@ -84,10 +86,18 @@ def run_trust(
 
 def _trust(invocation: Invocation, root: Path, said: str) -> None:
     is_new = trust.trust(root)
+    listed = vault_guard.accept(root)
     merge_driver.set_up(root)
     for remark in ignored_settings(root):
         invocation.say(remark)
     _tell(invocation, root, *(("trusted", said) if is_new else ("known", "Trusted already")))
+    say_steering(invocation, root, listed)
+
+
+def say_steering(invocation: Invocation, root: Path, listed: Mapping[str, str]) -> None:
+    """Show what git may run in the repository of the vault at `root`, and where it may send data."""
+    if lines := steering.describe(listed):
+        invocation.say("\n  ".join((f"What git may run in {root}, and where it may send data:", *lines)))
 
 
 def _tell(invocation: Invocation, root: Path, outcome: str, said: str) -> None:

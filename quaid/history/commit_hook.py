@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from quaid.errors import GitError, QuaidError
+from quaid.history import vault_guard
 from quaid.history.git_process import execute, quiet_environment
 from quaid.history.repository import find_repository
 
@@ -102,6 +103,7 @@ def install(root: Path, command: Sequence[str], *, dry_run: bool = False) -> tup
         draft.write_text(_template().replace(_PLACE, wanted), "utf-8")
         draft.chmod(0o755)
         draft.replace(hook.path)
+        vault_guard.accept(root)
     return hook.path, True
 
 
@@ -117,6 +119,7 @@ def uninstall(root: Path, *, dry_run: bool = False) -> tuple[Path, bool]:
         raise HookTakenError(hook.path)
     if hook.holder == "quaid" and not dry_run:
         hook.path.unlink()
+        vault_guard.accept(root)
     return hook.path, hook.holder == "quaid"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid import trust
-from quaid.history import merge_driver
+from quaid.history import merge_driver, vault_guard
 from quaid.history.git_process import execute, explain
 from quaid.model import Message
 from quaid.vault import transaction
@@ -35,15 +37,17 @@ class Created:
 
 def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str], None], plan: VaultPlan) -> Created:
     """Make the folder `root` a vault with the files of `plan`, in one commit. It is trusted then."""
-    trust.begin_state(root)
-    made_repository = history.find_repository(root) is None
-    history.create_repository()
+    with _shut_to_others():
+        trust.begin_state(root)
+        made_repository = history.find_repository(root) is None
+        history.create_repository()
     merge_driver.set_up(root)
-    with transaction.begin(root, history, wait_s, say):
+    with _shut_to_others(), transaction.begin(root, history, wait_s, say):
         committed = transaction.apply(
             root, transaction.VaultChange("init", plan.edits, Message("init: a vault for Quaid")), history
         )
     trust.trust(root)
+    vault_guard.accept(root)
     added = tuple(edit.rel_path for edit in plan.edits)
     return Created(root, plan.adopted, made_repository, added, committed.id, plan.clashes, plan.folder)
 
@@ -67,7 +71,8 @@ def clone_vault(url: str, folder: Path) -> None:
     Raises:
         GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
     """
-    code, _, stderr = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
+    with _shut_to_others():
+        code, _, stderr = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})
     if code:
         raise explain("clone the vault", stderr, folder)
     at = ["-C", str(folder)]
@@ -76,3 +81,14 @@ def clone_vault(url: str, folder: Path) -> None:
         branches = out.decode("utf-8", "replace").split()
         if branch := "main" if "main" in branches else branches[0] if len(branches) == 1 else "":
             execute([*at, "checkout", "--quiet", "-b", branch, "--track", f"origin/{branch}"], b"", {})
+
+
+@contextmanager
+def _shut_to_others() -> Iterator[None]:
+    """Make files that no other user can change, whatever the umask: a vault that they can change is refused."""
+    before = os.umask(0o022)
+    os.umask(before | 0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)

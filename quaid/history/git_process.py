@@ -17,6 +17,7 @@ from typing import Any
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.history import repository as repositories
+from quaid.history import steering
 from quaid.history.repository import Repository
 
 QUIET = (
@@ -126,7 +127,7 @@ def streaming(repository: Repository, args: Sequence[str], env: Mapping[str, str
     Raises:
         GitError: it failed.
     """
-    repositories.check_files(repository)
+    steering.check(repository)
     # GitPython ends a process of its own when the last name for it goes.
     started = _start(
         ["-C", str(repository.top), *QUIET, *args], {**quiet_environment(repository.top), **(env or {})}, ()
@@ -226,7 +227,7 @@ def _kill_session(leader: int) -> None:
 
 def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:
     """Run git in a repository without anything that it configures: exit code, stdout, stderr."""
-    repositories.check_files(repository)
+    steering.check(repository)
     return execute(["-C", str(repository.top), *QUIET, *args], stdin, quiet_environment(repository.top))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from quaid.history import repository as repositories
+from quaid.history import steering
 from quaid.history.git_process import QUIET, TimeLimit, execute, explain, quiet_environment
 from quaid.history.repository import Repository
 
@@ -38,7 +38,7 @@ def maintain(repository: Repository, limit_s: float = LIMIT_S) -> list[str]:
     """
     if why_not(repository):
         return []
-    repositories.check_files(repository)
+    steering.check(repository)
     gone = list_leftovers(repository, LEFTOVER_S)
     for path in gone:
         path.unlink(missing_ok=True)

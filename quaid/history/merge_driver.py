@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from quaid.errors import QuaidError
+from quaid.history.steering import own_drivers
 from quaid.vault.merging.texts import MAX_BYTES, merge_note
 
 COMMAND = "merge-driver"
 KEY = "merge.quaid.driver"
 ATTRIBUTE = "merge=quaid"
 """What .gitattributes says of the files that the driver is called for."""
-_FILES = "%O %A %B %L %P"
 _DRIVER = re.compile(rf"^\s*driver = \"?(?P<program>.+?) (?:-P -m quaid )?{COMMAND} ", re.MULTILINE)
 
 
@@ -43,18 +43,12 @@ def command_line() -> str:
     """Return the command that git is to run: `quaid`, or the one of this installation where PATH has none. Where it is
     gone or fails, git's own merge of the text takes its place.
     """
-    import shlex
     import shutil
 
-    script = Path(sys.executable).with_name("quaid")
+    named, script, module = own_drivers()
     if shutil.which("quaid"):
-        program = "quaid"
-    elif os.access(script, os.X_OK):
-        program = shlex.quote(str(script))
-    else:
-        program = f"{shlex.quote(sys.executable)} -P -m quaid"
-    merge = f"{program} {COMMAND} {_FILES}".replace("%", "\0", program.count("%")).replace("\0", "%%")
-    return f"{merge} || {{ test $? -gt 1 && git merge-file --marker-size=%L %A %O %B; }}"
+        return named
+    return script if os.access(Path(sys.executable).with_name("quaid"), os.X_OK) else module
 
 
 def is_set_up(root: Path) -> bool:
@@ -81,6 +75,7 @@ def set_up(root: Path) -> bool:
 
     A repository that takes no change is left as it is: git merges the text there.
     """
+    from quaid.history import vault_guard
     from quaid.history.git_process import ask
     from quaid.history.repository import find_repository
 
@@ -89,6 +84,8 @@ def set_up(root: Path) -> bool:
         return False
     settings = {"merge.quaid.name": "notes of Quaid, by their parts", KEY: command_line()}
     try:
-        return all(ask(repository, ["config", "--local", key, value])[0] == 0 for key, value in settings.items())
+        is_done = all(ask(repository, ["config", "--local", key, value])[0] == 0 for key, value in settings.items())
+        vault_guard.accept(root)
     except QuaidError:
         return False
+    return is_done

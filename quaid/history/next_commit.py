@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import GitError
+from quaid.history import steering
 from quaid.history.git_output import SUBMODULE, Version, parse_raw
 from quaid.history.git_process import QUIET, execute, explain, quiet_environment
 from quaid.history.objects import ObjectReader, reading
-from quaid.history.repository import Repository, check_files, find_repository
+from quaid.history.repository import Repository, find_repository
 
 _HANDED_ON = ("GIT_DIR", "GIT_INDEX_FILE")
 """What git tells its hook: `git commit FILE` has an index of its own, and a work tree need not have a .git."""
@@ -50,7 +51,7 @@ def read(folder: Path) -> NextCommit:
     repository = Repository(folder, git_dir, git_dir, "") if git_dir else find_repository(folder)
     if repository is None:
         raise GitError("read what is staged", f"{folder} is in no repository")
-    check_files(repository)
+    steering.check(repository)
     parents = ["HEAD"]
     with suppress(FileNotFoundError):
         parents += (repository.git_dir / "MERGE_HEAD").read_text("ascii").split()

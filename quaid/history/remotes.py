@@ -6,7 +6,6 @@ What is fetched goes to refs of Quaid's own first (`FETCHED`); git's own remote 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +13,6 @@ from typing import NamedTuple
 
 from quaid.errors import BadInputError, GitError
 from quaid.history.addresses import hide_password, protocol_of
-from quaid.history.git_output import split_items
 from quaid.history.network import Line, Pushed
 from quaid.history.repository import Repository
 from quaid.history.staging import RunGit
@@ -29,23 +27,15 @@ LEASES = "refs/quaid/lease"
 MAX_BACKUPS = 50
 MAX_LEASE_BYTES = 2_000
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,60}")
-_STEERING = (
-    r"^(core\.(sshcommand|gitproxy|askpass)|credential\..*|http\..*|url\..*|ssh\..*|protocol\..*|include.*\.path"
-    r"|remote\.{}\.(?!fetch$|url$|tagopt$|prune$).*)$"
-)
-"""The settings of a repository that say by what program, or through which other machine, a remote is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A remote of .git/config: where it is fetched from and pushed to after all rewriting, and the digest of what the
-    repository says of how it is reached, empty where it says nothing.
-    """
+    """A remote of .git/config: where it is fetched from and pushed to after all rewriting."""
 
     name: str
     address: str
     push_address: str
-    steering: str = ""
 
     @property
     def shown(self) -> str:
@@ -98,7 +88,7 @@ class Remotes:
         pushed = self._run("read a remote", "remote", "get-url", "--push", "--", name)[1].decode("utf-8", "replace")
         for each in (address, pushed.strip()):
             protocol_of(each)
-        return Remote(name, address, pushed.strip(), self._digest_steering(name))
+        return Remote(name, address, pushed.strip())
 
     def add(self, name: str, address: str) -> Remote:
         """Enter a remote in .git/config, with git's own remote branches; nothing is fetched.
@@ -229,13 +219,6 @@ class Remotes:
     def keep_lease(self, what: str, commit: str) -> None:
         """Remember a lease as ours."""
         self._set(f"{LEASES}/{what}", commit)
-
-    def _digest_steering(self, name: str) -> str:
-        args = ("config", "--local", "--includes", "-z", "--list")
-        listed = split_items(self._run("read the configuration", *args)[1])
-        pattern = re.compile(_STEERING.format(re.escape(name)), re.IGNORECASE)
-        found = sorted(item for item in listed if pattern.match(item.partition("\n")[0]))
-        return hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()[:32] if found else ""
 
     def _list_refs(self, prefix: str) -> list[str]:
         args = ("for-each-ref", "--format=%(refname)", f"{prefix}/")

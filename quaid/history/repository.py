@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.errors import GitError, LockedError
+from quaid.errors import LockedError
 
 POLL_S = 0.05
 REFTABLE_BRANCH = ".invalid"
@@ -32,13 +31,6 @@ _KEPT_VARIABLES = re.compile(
     r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
     r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
 )
-
-
-_READ_BY_GIT = (
-    *("HEAD", "config", "config.worktree", "index", "packed-refs", "shallow", "info/exclude", "info/attributes"),
-    *("info/sparse-checkout", "objects/info/alternates"),
-)
-_READ_IN_TREE = (".gitignore", ".gitattributes", ".gitmodules", ".mailmap")
 
 
 @dataclass(frozen=True)
@@ -93,22 +85,6 @@ def find_repository(root: Path) -> Repository | None:
             common_dir = (git_dir / read_text(pointer)).resolve() if pointer.is_file() else git_dir
             return Repository(top, git_dir, common_dir, "" if relative == "." else relative + "/")
     return None
-
-
-def check_files(repository: Repository) -> None:
-    """Refuse a repository in which a pipe or a device stands where git reads a file: git would wait for ever.
-
-    Raises:
-        GitError: there is one.
-    """
-    of_git = (f"{folder}/{name}" for folder in {repository.git_dir, repository.common_dir} for name in _READ_BY_GIT)
-    for path in (*of_git, *(f"{repository.top}/{name}" for name in _READ_IN_TREE)):
-        try:
-            mode = os.stat(path).st_mode  # noqa: PTH116 - before every call of git
-        except OSError:  # not there, or git sees for itself
-            continue
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise GitError("read the repository", f"{path} is not a file. Remove it")
 
 
 def find_twin(path: Path, folders: Iterable[Path]) -> Path | None:

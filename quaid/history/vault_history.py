@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, index_lock, plain_commit, private_git_dir, refusals
+from quaid.history import checkout, filters, index_lock, plain_commit, private_git_dir, refusals, steering
 from quaid.history import repository as repositories
 from quaid.history.adoption import includes
 from quaid.history.authorship import choose_identity, find_owner
@@ -428,7 +428,7 @@ class History:
 
     def _run_patiently(self, call: GitCall) -> tuple[int, bytes]:
         """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
-        repositories.check_files(self._repository)
+        steering.check(self._repository)
         until = time.monotonic() + self._settings.wait_s
         while True:
             try:

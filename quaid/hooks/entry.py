@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid import trust
 from quaid.errors import QuaidError
+from quaid.history import vault_guard
 from quaid.local import hook_failures, hook_log, sessions, state_files
 from quaid.place import state_folder, state_home
 from quaid.redaction import admit
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
     try:
         call.event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
         call.root = _locate(arguments, call.event)
-        trust.check(call.root)
+        vault_guard.check(call.root)
         call.is_there = True
         if name == "work":
             from quaid.hooks.queue_worker import run_worker

@@ -16,9 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
-from quaid.history import moving, rewriting
+from quaid.history import moving, rewriting, vault_guard
 from quaid.history.objects import iterate_objects, reading
-from quaid.history.purged import Purges
 from quaid.history.remotes import FETCHED, MERGED
 from quaid.history.repository import Repository, find_repository
 from quaid.history.rewriting import Survey
@@ -195,7 +194,7 @@ def purge(
         kept = [moving.keep_blob(repository, data) for data in asked.contents]  # gone with the old objects
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
-        _rewrite_repository(repository, memory.git.purges, rules, found, tick)
+        _rewrite_repository(memory, repository, rules, found, tick)
         clean_state(state, rules.wording)
         _commit_lists(memory)
     _make_index_again(memory)
@@ -206,17 +205,18 @@ def purge(
     return plan, proof
 
 
-def _rewrite_repository(repository: Repository, purges: Purges, rules: PurgeRules, found: Survey, tick: Tick) -> None:
+def _rewrite_repository(memory: Memory, repository: Repository, rules: PurgeRules, found: Survey, tick: Tick) -> None:
     rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
     # An id may have the text among its digits by chance.
     ids = {each for each in (*found.files, *found.trees, *found.messages) if not rules.wording.is_in(each.encode())}
     there = {old for name, old in moving.list_refs(repository) if name.startswith((moving.REMOTES, FETCHED, MERGED))}
-    purges.record(ids, there & rewritten.keys())
+    memory.git.purges.record(ids, there & rewritten.keys())
     moving.move_refs(repository, rewritten)
     for tree in moving.list_worktrees(repository):
         clean_tree(tree.top, rules)
         moving.move_index(tree, rules, rewritten)
     moving.clean_git_dir(repository, rules.change_text, rewritten)
+    vault_guard.accept(memory.root)  # the first commits are others, and the text may have been in .git/config
     tick("packs", 0, 0)
     moving.prune(repository)
 

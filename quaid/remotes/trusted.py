@@ -1,7 +1,7 @@
 """The remotes that the user has said yes to, in their own config: a vault, its .git/config and a pull cannot add one.
 
-What is trusted is an address, and with it what the repository says of how that is reached. When either has changed,
-the user is asked again before anything is sent there.
+What is trusted is an address. When it has changed, the user is asked again before anything is sent there; what else
+the repository says of how it is reached belongs to the trust in the vault (history/vault_guard.py).
 """
 
 from __future__ import annotations
@@ -37,13 +37,8 @@ class RemoteChangedError(QuaidError):
     code = "remote_changed"
 
     def __init__(self, remote: Remote, known: str) -> None:
-        changed = (
-            f"The address of {remote.name} changed from {known} to {remote.shown}"
-            if known != remote.shown
-            else f"What .git/config says of how {remote.name} ({known}) is reached has changed"
-        )
         super().__init__(
-            f"{changed}: nothing was sent or fetched. "
+            f"The address of {remote.name} changed from {known} to {remote.shown}: nothing was sent or fetched. "
             f"If that was you, confirm it with: quaid remote trust {remote.name}"
         )
 
@@ -53,7 +48,6 @@ class Trusted:
     """What the user said yes to. `own`: whether only their own machines write there, None where they have not said."""
 
     address: str
-    steering: str = ""
     own: bool | None = None
 
 
@@ -61,7 +55,7 @@ def list_trusted(root: Path) -> dict[str, Trusted]:
     """Return the trusted remotes of the vault at `root`, by name."""
     table = _dig(read_user_config(), "trust", _TABLE, os.path.realpath(root))
     return {
-        name: Trusted(str(said["address"]), str(said.get("steering", "")), _OWN.get(str(said.get("own"))))
+        name: Trusted(str(said["address"]), _OWN.get(str(said.get("own"))))
         for name, said in table.items()
         if isinstance(said, dict) and "address" in said
     }
@@ -76,7 +70,7 @@ def check(root: Path, remote: Remote) -> Trusted:
     known = list_trusted(root).get(remote.name)
     if known is None:
         raise RemoteNotTrustedError(remote)
-    if (known.address, known.steering) != (remote.shown, remote.steering):
+    if known.address != remote.shown:
         raise RemoteChangedError(remote, known.address)
     return known
 
@@ -88,7 +82,7 @@ def trust(root: Path, remote: Remote, *, own: bool | None) -> None:
         own = known.own
 
     def change(document: Any) -> None:
-        said = {"address": remote.shown, "steering": remote.steering} | ({} if own is None else {"own": own})
+        said = {"address": remote.shown} | ({} if own is None else {"own": own})
         remotes = document.setdefault("trust", {}).setdefault(_TABLE, {})
         remotes.setdefault(os.path.realpath(root), {})[remote.name] = said
 

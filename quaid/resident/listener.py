@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from quaid import trust
 from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
+from quaid.history import vault_guard
 from quaid.local.locks import try_lock
 from quaid.memory import Memory
 from quaid.place import folder_identity, make_private_folder
@@ -151,7 +151,6 @@ class Listener:
         if _is_gone(connection):
             return before
         try:
-            trust.check(self._root)
             answer = self._use(lambda memory: self._run_wanted(memory, call))
         except (DeclinedError, Exception):  # noqa: BLE001 - the caller finds out by itself, and reports it
             return time.monotonic()
@@ -172,7 +171,7 @@ class Listener:
 
     def _is_wanted(self) -> bool:
         try:
-            trust.check(self._root)
+            vault_guard.check(self._root)
         except (QuaidError, OSError):
             return False
         return settings_for_reading(self._root)[0].resident != "off" and self._code.is_current()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from quaid.config import user_config_path
+from quaid.history import vault_guard
 from quaid.memory import Memory
 from quaid.place import CONFIG_FILE
 
@@ -29,8 +30,9 @@ class OpenedMemory:
 
     def open(self) -> Memory:
         """Return the memory. It is a new one when the settings have changed, or the last one went without something
-        that may be there by now: a new process would look for it again.
+        that may be there by now: a new process would look for it again. Raises as `Memory.open`, each time.
         """
+        vault_guard.check(self._root)
         settings = tuple(_stamp(path) for path in (self._root / CONFIG_FILE, user_config_path()))
         memory = self._memory
         is_whole = memory is not None and not (memory.embedding.problem or memory.answers.is_without_file)

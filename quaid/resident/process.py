@@ -7,9 +7,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from quaid import trust
 from quaid.config import read_user_config
 from quaid.errors import QuaidError
+from quaid.history import vault_guard
 from quaid.local.locks import try_lock
 from quaid.local.processes import start_detached
 from quaid.place import LOG_DIR, make_private_folder, state_folder
@@ -28,7 +28,7 @@ def start(root: str, idle_s: float = IDLE_S) -> bool:
     try:
         if read_user_config().get("resident") == "off":
             return False
-        trust.check(Path(root))
+        vault_guard.check(Path(root))
         path = lock_path(Path(calls.socket_path(calls.identity_of(root))))
         make_private_folder(path.parent)
         with try_lock(path) as is_free:

@@ -141,7 +141,7 @@ def _caller_of(claims: Mapping[str, Any], issuer: Issuer) -> Caller | None:
 
 def _read_keys(issuer: Issuer) -> dict[str, jwt.PyJWK]:
     if "://" in issuer.jwks:
-        with Wire(issuer.jwks).stream("GET", "", time.monotonic() + FETCH_S) as response:
+        with Wire(issuer.jwks).stream("", time.monotonic() + FETCH_S) as response:
             if response.status_code != 200:  # a redirect is not followed
                 raise UnreachableError(str(response.status_code))
             body = b"".join(pieces(response, MAX_DOCUMENT))

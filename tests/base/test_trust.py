@@ -17,6 +17,7 @@ from quaid import Memory, trust
 from quaid.cli.main import main
 from quaid.config import change_user_config, ignored_settings, load_settings, user_config_path
 from quaid.errors import ConfigError, ForeignVaultError, StateFolderError, UntrustedVaultError
+from quaid.history import vault_guard
 from quaid.hooks import entry
 from quaid.janitor.runner import RunOptions
 from quaid.local import hook_log, queue
@@ -143,7 +144,7 @@ class TestWhichVaultIsRead:
 
     def test_a_vault_of_another_user_is_not_read(self, home, monkeypatch):
         monkeypatch.setattr(os, "geteuid", lambda: home.stat().st_uid + 1)
-        refused(lambda: trust.check(home / "quaid"), ForeignVaultError)
+        refused(lambda: vault_guard.check(home / "quaid"), ForeignVaultError)
 
     def test_a_config_that_others_can_change_is_not_believed(self, home):
         user_config_path().chmod(0o666)

@@ -27,6 +27,7 @@ def hooked(vault: Vault) -> Vault:
 
 
 def typed(vault: Vault, command: str, *options: str) -> dict[str, object]:
+    vault.accept()
     code, out, err = quaid("--vault", str(vault.root), command, "git-hook", "--json", *options)
     return json.loads(out) | {"code": code, "err": err}
 
@@ -163,6 +164,7 @@ def test_quaid_asks_no_hook_of_its_own_and_says_to_others_that_it_commits(hooked
         assert hooked.git("log", "-1", "--format=%an") == "Quaid"
         assert not (hooked.root / "ran").exists()
         hook.write_text(f'#!/bin/sh\necho "${commit_hook.BY_QUAID}" > .git/seen\n')
+        hooked.accept()
         memory.remember("Maya waters the tomatoes on Mondays")
     assert (hooked.root / ".git/seen").read_text() == "1\n"
 

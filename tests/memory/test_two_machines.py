@@ -303,6 +303,8 @@ def test_a_clone_is_set_up_by_the_first_write_and_only_once(machines: Machines) 
     assert not merge_driver.set_up(vault.root)
     vault.run("config", merge_driver.KEY, "/gone/bin/quaid merge-driver %O %A %B %L %P")
     assert not merge_driver.is_set_up(vault.root)
+    assert not merge_driver.set_up(vault.root)  # the owner may have meant it
+    vault.accept()
     assert merge_driver.set_up(vault.root)
 
 

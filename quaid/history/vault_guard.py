@@ -1,0 +1,175 @@
+"""The check at every door: that a folder is the vault which its owner trusted there, that nobody else can write to it,
+and that what git runs in it is what they were shown.
+
+What they accepted is in the vault's state folder. The repository has a random id, which stays when the vault is moved,
+restored or purged, or its disk gets another device number; without it the first commits decide.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import re
+import secrets
+import shlex
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from quaid import trust
+from quaid.errors import QuaidError
+from quaid.history import steering
+from quaid.history.repository import Repository, find_repository, read_text
+from quaid.place import CONFIG_FILE, folder_identity, write_private
+
+_ID_FILE = "quaid.id"
+_ID = re.compile(r"[0-9a-f]{32}")
+_NOBODY = 65534
+"""The owner that a container shows for the folders of users it does not know, root among them."""
+
+
+class AnotherVaultError(QuaidError):
+    """A trusted path leads to another vault than when it was trusted."""
+
+    code = "another_vault"
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(
+            f"{root} is not the vault that you trusted there (its history begins with another commit): nothing in it "
+            f"was read. If it is yours, or you know what is in it: quaid trust {shlex.quote(str(root))}"
+        )
+
+
+class OpenVaultError(QuaidError):
+    """Other users of this machine can change a vault, or put another one in its place."""
+
+    code = "open_vault"
+
+    def __init__(self, root: Path, path: str, problem: str, next_step: str) -> None:
+        super().__init__(f"{path} {problem}: nothing in the vault {root} was read. {next_step}")
+
+
+def check(root: Path) -> None:
+    """Make sure that the vault at `root` may be read, and that git may run in it.
+
+    Raises:
+        VaultNotFoundError, UntrustedVaultError, ForeignVaultError, StateFolderError: as `trust.check_listed`.
+        OpenVaultError, AnotherVaultError, SteeringChangedError: its owner has to look first.
+    """
+    trust.check_listed(root)
+    repository = find_repository(root)
+    _check_private(root, repository)
+    record = trust.read_about(root)
+    known = record.get("steering", {})
+    if changes := steering.find_changes(steering.list_steering(repository), known):
+        raise steering.SteeringChangedError(root, changes)
+    has_id = _has_id(repository, record)
+    is_in_place = folder_identity(root) == (record.get("device"), record.get("inode"))
+    if repository is None and is_in_place:
+        return
+    if repository is not None and has_id and is_in_place:
+        steering.keep_watch(root, repository, known)
+    elif has_id or _is_same(root, repository, record):
+        with suppress(OSError, QuaidError):  # a disk that takes no writes
+            accept(root)
+    else:
+        raise AnotherVaultError(root)
+
+
+def accept(root: Path) -> dict[str, str]:
+    """Remember which vault is at `root`, and all that can run a program or say where data goes in it, which is
+    returned. The state of another vault that was at `root` before is put aside.
+
+    Raises:
+        VaultReadOnlyError, DiskFullError, StateFolderError: it cannot be remembered.
+        OpenVaultError: others can change it.
+    """
+    repository, record = find_repository(root), trust.read_about(root)
+    _check_private(root, repository)
+    listed = steering.list_steering(repository)
+    digests = steering.digest(listed)
+    if repository is not None:
+        steering.keep_watch(root, repository, digests)
+    if record.get("roots") and not (_has_id(repository, record) or _is_same(root, repository, record)):
+        trust.begin_state(root)
+    trust.make_state_folder(root)
+    trust.write_about(root, id=_make_id(repository), roots=sorted(_list_roots(repository)), steering=digests)
+    return listed
+
+
+def _has_id(repository: Repository | None, record: Mapping[str, Any]) -> bool:
+    return bool(record.get("id")) and _read_id(repository) == record["id"]
+
+
+def _is_same(root: Path, repository: Repository | None, record: Mapping[str, Any]) -> bool:
+    """Return whether the vault at `root`, which has not the id that is recorded, is the recorded one."""
+    if roots := record.get("roots"):
+        return not _list_roots(repository).isdisjoint(roots)
+    return "inode" not in record or folder_identity(root) == (record.get("device"), record["inode"])
+
+
+def _list_roots(repository: Repository | None) -> set[str]:
+    """Return the commits without a parent that the branch began with; none where it has no commit."""
+    from quaid.history.git_process import ask  # not above: a hook that finds all well starts no git
+
+    code, out, _ = ask(repository, ("rev-list", "--max-parents=0", "HEAD", "--")) if repository else (1, b"", "")
+    return set() if code else set(out.decode().split())
+
+
+def _read_id(repository: Repository | None) -> str:
+    with suppress(OSError):
+        found = read_text(repository.common_dir / _ID_FILE) if repository else ""
+        return found if _ID.fullmatch(found) else ""
+    return ""
+
+
+def _make_id(repository: Repository | None) -> str:
+    if repository is not None and not _read_id(repository):
+        with suppress(OSError):  # the first commits have to do
+            write_private(repository.common_dir / _ID_FILE, f"{secrets.token_hex(16)}\n")
+    return _read_id(repository)
+
+
+def _check_private(root: Path, repository: Repository | None) -> None:
+    """Refuse a vault that other users can change or replace, as ssh refuses such keys.
+
+    Raises:
+        OpenVaultError: they can.
+    """
+    inside = [f"{root}", f"{root}/{CONFIG_FILE}"]
+    if repository is not None:
+        common = repository.common_dir
+        inside += [f"{repository.top}", f"{repository.top}/.git", f"{repository.git_dir}", f"{common}"]
+        inside += [f"{common}/{name}" for name in ("config", "hooks", "objects", "refs")]
+    above = set(map(str, Path(os.path.realpath(root)).parents))
+    for path in dict.fromkeys((*inside, *above)):
+        try:
+            about = os.stat(path)  # noqa: PTH116 - at every command
+        except OSError:
+            continue
+        is_above = path in above
+        if about.st_uid not in {os.geteuid(), 0, _NOBODY if is_above else 0}:
+            step = "Copy the vault to a folder of your own, or take that over with chown."
+            raise OpenVaultError(root, path, "belongs to another user", step)
+        is_open = about.st_mode & stat.S_IWOTH or (about.st_mode & stat.S_IWGRP and not _is_own_group(path, about))
+        # In a sticky folder others can add files, and rename none of yours.
+        if is_open and not (is_above and about.st_mode & stat.S_ISVTX):
+            step = f"Shut them out with: chmod go-w {shlex.quote(path)}"
+            raise OpenVaultError(root, path, "can be changed by other users", step)
+
+
+def _is_own_group(path: str, about: os.stat_result) -> bool:
+    """Return whether a group is the system's, or the private one that many Linux systems give each user, and no list of
+    access rights lets others in.
+    """
+    with suppress(AttributeError, OSError):
+        os.getxattr(path, "system.posix_acl_access")  # the group's right to write may be another user's
+        return False
+    try:
+        group, user = grp.getgrgid(about.st_gid), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return about.st_gid in {os.geteuid(), 0}
+    return about.st_gid == 0 or (group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name})
