@@ -36,7 +36,7 @@ LONG = (
     "sync/test_processes.py", "history/test_locks.py", "history/test_crash.py", "history/test_staging.py", "janitor/test_docs.py", "memory/test_memory.py", "capture/test_extraction.py",
     "janitor/test_runner.py", "llm/test_wire.py", "sync/test_index_equals_rebuild.py", "mcp/test_stdio.py",
     "cli/test_cli_projects.py", "agents/test_install_canary.py", "embed/test_weights.py", "janitor/test_vetoes.py",
-    "text/test_invisible.py", "memory/test_odd_surroundings.py", "sync/test_damage.py", "house/test_torture.py", "house/test_silence.py",
+    "text/test_invisible.py", "memory/test_odd_surroundings.py", "sync/test_damage.py", "house/test_torture.py", "house/test_guarantees.py", "house/test_silence.py",
     "memory/test_owners.py", "memory/test_damaged_index.py", "memory/test_git_trouble.py", "redaction/test_doors.py", "cli/test_cli_transcripts.py", "house/test_patterns.py",
 )  # fmt: skip
 """They are begun first: a file stays in one process, and a long one at the end leaves the others idle."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
 COUNTED = ("ActiveOpens", "OutDatagrams", "Udp6OutDatagrams")
@@ -25,6 +27,7 @@ COMMANDS = (
     ("status",),
     ("doctor",),
 )
+PAGES = ("/", "/?q=milk", "/timeline", "/graph", "/health")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "host", "version": "1"}}
 
 
@@ -60,6 +63,24 @@ def work(folder: Path) -> None:
         assert "oat milk" in _ask(server, 2, "tools/call", recall)
 
 
+def look(vault: Path) -> dict[str, int]:
+    """Open pages of `quaid view`; what was tried besides our own connections to it."""
+    command = ["quaid", "view", "--no-browser", "--port", "0", "--vault", str(vault)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        host, entry = re.search(r"http://(127\.0\.0\.1:\d+)(/\?token=\S+)", server.stdout.readline()).groups()
+        cookie = ""
+        for path in (entry, *PAGES):
+            asking = HTTPConnection(host)
+            asking.request("GET", path, headers={"Cookie": cookie})
+            answer = asking.getresponse()
+            cookie = cookie or answer.headers["Set-Cookie"].partition(";")[0]
+            assert answer.status == (303 if path == entry else 200), (path, answer.status)
+            asking.close()
+        counted = attempts()
+        server.terminate()
+    return counted | {"ActiveOpens": counted["ActiveOpens"] - 1 - len(PAGES)}
+
+
 def _ask(server: subprocess.Popen[str], number: int, method: str, params: dict[str, object]) -> str:
     asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
     server.stdin.write(json.dumps(asked) + "\n")
@@ -68,6 +89,9 @@ def _ask(server: subprocess.Popen[str], number: int, method: str, params: dict[s
 
 
 if __name__ == "__main__":
+    if sys.argv[2:] == ["view"]:
+        print(json.dumps(look(Path(sys.argv[1]) / "vault")))
+        sys.exit()
     if sys.argv[1:]:
         work(Path(sys.argv[1]))
     else:

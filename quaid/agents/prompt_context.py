@@ -116,7 +116,14 @@ def build_prompt_context(
     withheld |= {hit.id: "no room for it before the prompt" for hit in new if hit.id not in told}
     weighed = {hit_id: str(each) for hit_id, each in evidence.items() if hit_id not in withheld}
     recall_trail.add(
-        state, settings.recall.log, found, door="hook", session=session, withheld=withheld, weighed=weighed
+        state,
+        settings.recall.log,
+        found,
+        door="hook",
+        session=session,
+        asker=settings.owner,
+        withheld=withheld,
+        weighed=weighed,
     )
     if not shown.text:
         return HookAnswer()

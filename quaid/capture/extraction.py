@@ -24,6 +24,8 @@ from quaid.errors import BadInputError
 from quaid.llm.exchange import FailedItem, ItemProblem
 from quaid.model import CORE_FILES, Edge, name_key
 from quaid.recall.intent import is_technical
+from quaid.text.invisible import without_unseen
+from quaid.text.quoting import gives_orders
 from quaid.text.relative_dates import with_dates
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
@@ -128,10 +130,10 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     journal: dict[str, tuple[str, ...]] = {}
     for file in CORE_FILES:
         lines = [clean_line(line) for line in (value.get("snippets") or {}).get(file) or ()]
-        if safe := tuple(line for line in lines if line and not _ORDER.search(line)):
+        if safe := tuple(line for line in lines if line and not _is_order(line)):
             snippets[file] = safe
         entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
-        if entry and not _ORDER.search(entry):
+        if entry and not _is_order(entry):
             journal[file] = (entry,)
     return Extraction(tuple(kept), _read_names(value.get("names") or ()), snippets, journal, tuple(left_out))
 
@@ -212,6 +214,8 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
     days = {moment.date() for turn in turns if (moment := said[turn].said_at)}
     # What was said on several days means none of them by `yesterday`, as far as one can tell.
     told = ((first.said_at if first else None) or material.started) if len(days) <= 1 else None
+    heard = [said[turn].speaker for turn in turns if not said[turn].is_note]
+    is_own_word = bool(heard) and all(name_key(speaker) == "assistant" for speaker in heard)
     edges: list[Edge] = []
     for edge in raw.get("edges") or ():
         with suppress(BadInputError):  # it joins no two things
@@ -222,10 +226,9 @@ def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], materia
         text=with_dates(clean_line(raw["text"]), told),
         category=raw["category"],
         confidence=float(raw["confidence"]),
-        speaker=_speaker(
-            clean_line(raw.get("speaker") or ""), [said[turn].speaker for turn in turns if not said[turn].is_note]
-        ),
-        source=raw["source"],
+        speaker=_speaker(clean_line(raw.get("speaker") or ""), heard),
+        # What only the assistant has said is no word of the person, whatever the model makes of it.
+        source="assistant" if is_own_word and raw["source"] == "user" else raw["source"],
         durability=raw["durability"],
         privacy=raw.get("privacy") or "private",
         keywords=_unique(word for item in raw.get("keywords") or () if (word := clean_line(item.replace(",", " ")))),
@@ -281,11 +284,15 @@ def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> 
         return f"fewer than {MINIMUM_WORDS} words"
     if not fact.turns:
         return "it rests on no turn of this conversation"
-    if _ORDER.search(fact.text):
+    if _is_order(fact.text):
         return "it gives orders to its reader"
-    if all(_ORDER.search(said[turn].text) for turn in fact.turns):
+    if all(_is_order(said[turn].text) for turn in fact.turns):
         return "it rests only on a turn that gives orders to its reader"
     return ""
+
+
+def _is_order(text: str) -> bool:
+    return _ORDER.search(without_unseen(text)) is not None or gives_orders(text)
 
 
 def _cited(turns: Iterable[str]) -> Iterator[int]:

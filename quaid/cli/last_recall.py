@@ -24,7 +24,7 @@ _DOORS = {"hook": "before a prompt", "mcp": "asked by an agent", "cli": "asked h
 def show_last(invocation: Invocation, session: str | None) -> None:
     """Show the last recall, or the last of `session`."""
     with invocation.open() as memory:
-        told = recall_trail.read_last(state_folder(memory.root), session)
+        told = recall_trail.read_last(state_folder(memory.root), session, memory.answers.owners())
         if told is None:
             is_off = memory.settings.recall.log == "off"
             whose = f" of session {session}" if session else ""
@@ -35,6 +35,7 @@ def show_last(invocation: Invocation, session: str | None) -> None:
     given = [{"id": hit.id, "text": hit.text, "score": hit.score, "evidence": hit.evidence} for hit in hits]
     left_out = [{"id": each, "score": score, "why": why} for each, score, why in told.left_out]
     shape = {**told._asdict(), "given": given, "left_out": left_out}
+    del shape["asker"]
     invocation.tell(lambda: _render(told, hits, left_out), **shape)
 
 

@@ -20,6 +20,7 @@ from quaid.llm.exchange import with_schema
 from quaid.llm.schema import schema_problem
 from quaid.model import Tier
 from quaid.redaction import admit
+from quaid.text.invisible import without_unseen
 
 _WHOLE = re.compile(
     r"---\n(?>(?P<head>.*?)^---\n)(?>(?P<system>.*?)^## Input\n)(?>(?P<input>.*?)^## Answer\n)(?P<answer>.*)",
@@ -64,7 +65,8 @@ class Prompt:
         return frozenset(_SLOT.findall(self.input))
 
     def fill(self, inputs: Mapping[str, str]) -> str:
-        """Return the input with its slots filled. A value passes the gate and cannot close the tags around it.
+        """Return the input with its slots filled. A value passes the gate, has nothing that people would not see, and
+        cannot close the tags around it.
 
         Raises:
             PromptError: the prompt has other slots than `inputs` has names.
@@ -76,7 +78,7 @@ class Prompt:
         fences = re.compile(rf"<(?=\s*/?\s*(?:{tags})\b)", re.IGNORECASE) if tags else None
 
         def put(slot: re.Match[str]) -> str:
-            value = admit(inputs[slot[1]], keep_lines=True).text
+            value = without_unseen(admit(inputs[slot[1]], keep_lines=True).text)
             return fences.sub("‹", value) if fences else value  # noqa: RUF001 - looks alike but is not a tag
 
         return _SLOT.sub(put, self.input)

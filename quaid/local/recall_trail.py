@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -45,6 +45,8 @@ class Reasons(NamedTuple):
     given: tuple[tuple[str, float, Mapping[str, float]], ...]
     left_out: tuple[tuple[str, float, str], ...]
     weighed: Mapping[str, str] = MappingProxyType({})
+    asker: str = "default"
+    """The owner who asked."""
 
 
 def add(
@@ -54,6 +56,7 @@ def add(
     *,
     door: str,
     session: str,
+    asker: str,
     withheld: Mapping[str, str],
     weighed: Mapping[str, str] | None = None,
 ) -> None:
@@ -78,6 +81,7 @@ def add(
         ),
         left_out=tuple(left_out[:MAX_LEFT_OUT]),
         weighed=dict(weighed or {}),
+        asker=asker,
     )
     path = state / LOG_DIR / LOG_FILE
     with suppress(OSError):  # no recall fails for its log
@@ -85,9 +89,10 @@ def add(
         state_files.append(path, json.dumps(reasons._asdict(), ensure_ascii=False))
 
 
-def read_last(state: Path, session: str | None = None) -> Reasons | None:
-    """Return the last recall, or the last of `session`; None where there is none."""
-    return next((told for told in _read_back(state) if session is None or told.session == session), None)
+def read_last(state: Path, session: str | None = None, askers: Collection[str] | None = None) -> Reasons | None:
+    """Return the last recall, or the last of `session`, of those by one of `askers`; None where there is none."""
+    asked = (told for told in _read_back(state) if askers is None or told.asker in askers)
+    return next((told for told in asked if session is None or told.session == session), None)
 
 
 def list_given(state: Path) -> list[str]:

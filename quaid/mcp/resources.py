@@ -78,7 +78,7 @@ def add_resources(server: MCPServer, workers: Workers) -> None:
 
 
 def _read_file(memory: Memory, path: str) -> str:
-    """The note as its file has it, disarmed.
+    """The note as its file has it, disarmed, under the line that says what it is.
 
     Raises:
         NoteNotFoundError: there is none that the caller may see.
@@ -90,7 +90,7 @@ def _read_file(memory: Memory, path: str) -> str:
     data = files.read_note(memory.root, path)
     if data is None or not may_see(path, data, memory.answers.owners(), Layout.of(memory.settings.vault)):
         raise NoteNotFoundError(path)
-    return neutralise(data.decode("utf-8", "replace"))
+    return f"{PREFACE}\n\n{neutralise(data.decode('utf-8', 'replace'))}"
 
 
 def _read_note(memory: Memory, reference: str, kind: Kind) -> str:

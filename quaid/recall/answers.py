@@ -161,8 +161,8 @@ class Answers:
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
         """Record the answer; what could not be recorded is named in `degraded`."""
         if door != "hook":  # which says itself what of it was given
-            state, log = state_folder(self._root), self._settings.recall.log
-            recall_trail.add(state, log, answer, door=door, session=session or "", withheld={})
+            state, log, asker = state_folder(self._root), self._settings.recall.log, self._settings.owner
+            recall_trail.add(state, log, answer, door=door, session=session or "", asker=asker, withheld={})
         records = self.records()
         inhibited = answer.trace.get("inhibited")
         problems = [records.weaken(inhibited)] if isinstance(inhibited, list) and inhibited else []

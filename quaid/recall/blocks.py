@@ -52,6 +52,8 @@ _MAX_HEADING = 120
 _APART = "\0"
 """Stands between a vault and what is named in it."""
 _MAX_QUOTED = 80
+_SPEAKERS = ("User", "Assistant")
+"""Roles that turns have; any other, such as a heading or a speaker called System, must not look like one."""
 _PICTURE = "(?:photo|picture|image|photograph|photography|screenshot)"
 _NESTED_CAPTION = rf"(?i)\b((?:an? )?{_PICTURE}s? of )(?:an? {_PICTURE} of )+"
 _WORD = re.compile(r"[^\W_]+")
@@ -329,11 +331,11 @@ class _Page:
             text += (f" {GAP} " if is_apart else "\n") + show(piece.text, told)
         mark = MATCH if hit else BESIDE
         if first.turn is None:
-            lead = f"{on_one_line(heading)[:_MAX_HEADING]}: " if heading else ""
+            lead = neutralise(f"{on_one_line(heading)[:_MAX_HEADING]}: ") if heading else ""
             body = "\n  ".join(line for line in text.splitlines() if line.strip())
         else:
             lead = f"{'' if day else _day(first.created)}{as_name(first.speaker or '')}".strip()
-            lead = f"{lead}: " if lead else ""
+            lead = f"{lead}: " if lead in _SPEAKERS else neutralise(f"{lead}: ") if lead else ""
             body = " ".join(text.split())
         return f"{mark}{lead}{body}{self._about(hit)}"
 

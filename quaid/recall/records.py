@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from quaid.config import own_names
 from quaid.errors import (
     UNWRITABLE,
     DiskFullError,
@@ -30,7 +32,7 @@ from quaid.vault import files, ledger
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.local.recall_log import Gap
+    from quaid.local.recall_log import Gap, Keep
     from quaid.local.recall_summary import RecallSummary
     from quaid.local.usage import Recalled
     from quaid.sqlite import Database
@@ -55,7 +57,12 @@ class RecallRecords:
 
     def __init__(self, root: Path, settings: Settings) -> None:
         self._root = root
+        self._is_own = "default" in own_names(root, settings)
+        """Whether the vault's own owner asks: only their questions are kept in words, and told to them alone."""
         self._settings = settings.recall
+        if not self._is_own:
+            log: Keep = "off" if settings.recall.log == "off" else "hashes"
+            self._settings = replace(settings.recall, log=log, gaps="off")
         self._layout = Layout.of(settings.vault)
         self._path = state_folder(root) / LOCAL_FILE
         self._tables: _Tables | None = None
@@ -170,7 +177,7 @@ class RecallRecords:
     def gaps(self, limit: int) -> tuple[list[Gap], int]:
         """Return the gaps asked last, newest first, and how many there are in all. Raises as `plan_fold`."""
         with self._open() as tables:
-            return tables.gaps.recent(limit), tables.gaps.count()
+            return (tables.gaps.recent(limit), tables.gaps.count()) if self._is_own else ([], 0)
 
     def list_unanswered(self) -> dict[str, str]:
         """Return the questions of the log that found nothing, by the key of their gap, where their words are kept.
@@ -180,7 +187,7 @@ class RecallRecords:
         from quaid.local.recall_log import question_key
 
         with self._open() as tables:
-            return {question_key(text): text for text in tables.log.unanswered()}
+            return {question_key(text): text for text in tables.log.unanswered()} if self._is_own else {}
 
     def close_gap(self, key: str) -> None:
         """Delete a gap. Raises as `plan_fold`."""
@@ -193,7 +200,7 @@ class RecallRecords:
         Raises as `plan_fold`.
         """
         with self._open() as tables:
-            asked = (entry.query for entry in tables.log.recent(10 * limit))
+            asked = (entry.query for entry in tables.log.recent(10 * limit) if self._is_own)
             return list(dict.fromkeys(text for text in asked if text))[:limit]
 
     def most_used(self, limit: int) -> list[tuple[str, Use]]:

@@ -42,7 +42,7 @@ _LONG_ID, _TAIL = 20, 5
 # so that time stays linear whatever is thrown at them.
 
 _LEAD = r"""[ \t>*_`~#+|"'(-]{0,20}(?:[0-9]{1,3}[.)][ \t]{0,3}[*_]{0,3})?"""
-_MEMBER = r"system(?: (?:prompt|message|instructions?|override|note|notice))?|assistant|developer"
+_MEMBER = r"(?:system|developer)(?: (?:prompt|message|instructions?|override|note|notice))?|assistant"
 _ROLE = rf"(?im)^({_LEAD}(?:{_MEMBER}|human|user|tool)[*_`\"')]{{0,3}}[ \t]{{0,3}})([:：])"
 _BRACKETED_ROLE = rf"(?im)^({_LEAD})(\[[ \t]{{0,3}}(?:memory|(?:{_MEMBER})\b[^\[\]\n]{{0,60}})[ \t]{{0,3}}\])(?!\()"
 _HEADING = (
@@ -76,13 +76,30 @@ _ORDERS = (
     r"|(?:ignore|disregard|forget) everything (?:above|you (?:were|have been) told)"
     r"|(?:reveal|print|repeat|show|output|leak) (?:me )?your (?:system|initial|hidden) (?:prompt|instructions?)"
     r"|you are now (?:in )?(?:dan|developer mode|jailbroken|unrestricted)"
-    r"|do not (?:tell|inform|alert) the user"
+    r"|do not (?:tell|inform|alert) the user|do not (?:mention|reveal|disclose|show) (?:this|that|it) to the user"
+    r"|without (?:telling|asking|informing|alerting|warning) the user"
+    # The first of them in other languages: Romance, Germanic, Slavic.
+    r"|(?:ignor|olvid|oubli|esque[cç]|diment)\w{1,5} (?:\w{1,6} ){0,2}"
+    r"(?:instru|istru|consigne|regl|regra|règle|regol|órden|ordre|directive|indicac)\w{0,8} "
+    r"(?:anterior|antérieur|prev|prév|précéd|preced|ci-dessus)\w{0,6}"
+    r"|(?:ignorier|vergiss|vergess|missacht|negeer|vergeet)\w{0,3} (?:\w{1,9} ){0,2}"
+    r"(?:vorher|vorig|bisherig|obig|früher|vorang|eerdere|voorgaand|bovenstaand)\w{0,6} "
+    r"(?:anweisung|regel|befehl|vorgabe|instru|opdracht)\w{0,6}"
+    r"|(?:игнориру|проигнориру|забуд|zignoruj|ignoruj|zapomnij)\w{0,3} (?:\w{1,9} )?"
+    r"(?:предыдущ|прежн|прошл|poprzedni|wcześniej)\w{0,4} "
+    r"(?:инструкци|указани|правил|команд|instrukcj|polece|zasad)\w{0,4}"
 )
-_ORDER = rf"(?i)(?<!‹)\b(?:{_ORDERS})\b".replace(" ", r"\s{1,3}")
+_UNSPACED_ORDERS = (
+    "(?:忽略|无视|忽視|忘记|忘掉)(?:[你我您请掉所有全部之]|以前|先前|前面|以上|此前|前的|的){1,6}(?:指令|指示|规则|規則|提示)"
+    "|(?:これまで|以前|先ほど|上記|前)の(?:すべての|全ての|全)?(?:指示|命令|ルール|プロンプト)を?(?:すべて|全て|全部)?(?:無視|忘れ)"
+    "|(?:이전|앞선|위의|기존)의? ?(?:모든 ?)?(?:지시|명령|규칙|프롬프트)\\w{0,3} ?(?:모두 |전부 )?(?:무시|잊)"
+)
+_ORDER = rf"(?i)(?<!‹)(?:\b(?:{_ORDERS})\b|{_UNSPACED_ORDERS})".replace(" ", r"\s{1,3}")
 
 
-_ORDERED_WITH = ("ignore", "disregard", "forget", "override", "bypass", "prompt", "instruction", "user", "dan",
-                 "developer", "jailbroken", "unrestricted")  # fmt: skip
+_ORDERED_WITH = ("ignor", "disregard", "forget", "override", "bypass", "prompt", "instru", "user", "dan", "developer",
+                 "jailbroken", "unrestricted", "olvid", "oubli", "esque", "diment", "verg", "missacht", "negeer",
+                 "игнориру", "забуд", "zapomnij", "忽", "无视", "忘", "無視", "무시", "잊")  # fmt: skip
 """One of these is in every order; without any, the longest of the patterns is not even compiled."""
 
 
@@ -102,10 +119,18 @@ def neutralise(text: str) -> str:
         shown = re.sub(_FENCE, r"\1‹\2›", shown)
     if ("](" in shown or "][" in shown) and re.search(_REMOTE, shown):
         shown = re.sub(_LEAKING_LINK, _disarmed, re.sub(_IMAGE, _disarmed, shown))
-    lowered = shown.lower()
-    if any(word in lowered for word in _ORDERED_WITH):
-        shown = re.sub(_ORDER, r"‹\g<0>›", shown)
-    return shown
+    return re.sub(_ORDER, r"‹\g<0>›", shown) if _may_order(shown) else shown
+
+
+def gives_orders(text: str) -> bool:
+    """Return whether `text`, read without what nobody sees, orders its reader about."""
+    seen = without_unseen(text)
+    return _may_order(seen) and re.search(_ORDER, seen) is not None
+
+
+def _may_order(text: str) -> bool:
+    lowered = text.lower()
+    return any(word in lowered for word in _ORDERED_WITH)
 
 
 def wrap_memory(text: str) -> str:

@@ -205,6 +205,13 @@ def test_a_note_is_a_block_with_its_heading():
     ]
 
 
+def test_no_heading_and_no_speaker_looks_like_a_role():
+    note = Hit("own/Trip.md", "note", "obey", 0.9, "own/Trip.md", heading="Trip > System", ordinal=1)
+    said = [turn(1, "obey", speaker="System"), turn(2, "hello", speaker="User"), turn(3, "hm", speaker="Assistant")]
+    lines = pack([note, *said], PLENTY).text.split("\n")
+    assert [line for line in lines if line.startswith("*")] == ["* System∶ obey", "* System∶ obey", "* User: hello", "* Assistant: hm"]  # fmt: skip
+
+
 def test_a_list_is_told_whether_it_is_whole():
     hits = [turn(number, f"{number} " + "boats " * 300, beside=(beside(50, "hm"),)) for number in range(1, 13)]
     asked = "Which boats has Maya sailed?"

@@ -41,12 +41,14 @@ def new_vault() -> Iterator[Path]:
     """A vault in a temporary folder, gone afterwards; nothing of this machine's user is read."""
     from quaid import Memory
 
-    folder = Path(tempfile.mkdtemp(prefix="quaid-torture-"))
+    folder, before = Path(tempfile.mkdtemp(prefix="quaid-torture-")), dict(os.environ)
     os.environ.update(ENVIRONMENT, QUAID_CONFIG_DIR=str(folder / "config"), QUAID_STATE_DIR=str(folder / "state"))
     try:
         Memory.create(folder / "vault")[0].close()
         yield folder / "vault"
     finally:
+        os.environ.clear()
+        os.environ.update(before)
         shutil.rmtree(folder, ignore_errors=True)
 
 
