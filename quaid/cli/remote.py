@@ -9,7 +9,7 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, styled
-from quaid.cli.trust import say_steering
+from quaid.cli.trust import Own, say_steering
 from quaid.errors import UsageError
 from quaid.history.repository import find_repository
 from quaid.history.steering import list_steering
@@ -22,9 +22,6 @@ ACTIONS = ("list", "add", "trust", "remove")
 _NO_REMOTE = "No remote. Add one with: quaid remote add URL"
 _Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="The remote; the default is origin, or the only one.")
-]
-Own = Annotated[
-    bool | None, typer.Option("--own/--shared", help="Your own machines alone write there, or others as well.")
 ]
 _AcceptRemovals = Annotated[
     bool, typer.Option("--accept-removals", help="Go on although the remote removes many notes.")

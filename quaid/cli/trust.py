@@ -11,7 +11,6 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
-from quaid.cli.remote import Own
 from quaid.cli.terminal import styled
 from quaid.config import ignored_settings
 from quaid.errors import BadInputError, UsageError
@@ -19,6 +18,10 @@ from quaid.history import merge_driver, steering, vault_guard
 from quaid.history.creation import clone_vault
 from quaid.place import CONFIG_FILE
 from quaid.remotes.exchange import ORIGIN
+
+Own = Annotated[
+    bool | None, typer.Option("--own/--shared", help="Your own machines alone write there, or others as well.")
+]
 
 
 def run_clone(

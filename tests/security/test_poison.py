@@ -41,7 +41,6 @@ def test_what_the_owner_pastes_is_kept_as_theirs_by_a_model_that_obeys_unless_it
     assert poison.find_learned([*orders, payloads[0]], "pasted") == {0}
 
 
-@pytest.mark.xfail(reason="what a teammate's note says of itself is believed")
 def test_what_a_teammate_pushes_is_not_the_owners_word(poison: ModuleType) -> None:
     assert poison.find_pulled(poison.read_payloads()[::5]) == set()
 
