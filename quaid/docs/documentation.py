@@ -4,7 +4,7 @@
 - which files are documents: catalogue.py
 - what a document is about: sources.py; in which repositories that lies: source_trees.py
 - when it was last true: last_true.py, over file_history.py
-- what makes it stale: staleness.py; which changes matter: significance.py over lexers.py, and a model in judgements.py
+- what makes it stale: staleness.py; which changes matter: significance.py, and a model in judgements.py
 - what a check answers: freshness.py
 - how it becomes true again: updater.py; what a model proposes (updates.py) is held against validation.py
 - how it is shortened: cleanup.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from quaid.docs.changes import ChangeKind, SourceCommit
@@ -72,9 +72,6 @@ class Freshness:
     @property
     def significant(self) -> tuple[SourceFinding, ...]:
         return tuple(finding for finding in self.findings if not finding.is_trivial)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @classmethod
     def of_json(cls, shape: Mapping[str, Any]) -> Freshness:

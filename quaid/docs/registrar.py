@@ -92,7 +92,7 @@ class Registrar:
             if project.state == state:
                 return WritePlan(WriteResult(name, project.path, "unchanged", text))
             verb = {"active": "take up", "archived": "archive", "deleted": "delete"}[state]
-            edit = registry.plan_state(project, state, data)
+            edit = registry.plan_fields(project.path, data, {"state": state})
             return _plan(project, "set", text, edit, subject=f"project: {verb} {name}")
 
         return self._write(("project state", name, state), plan)

@@ -180,11 +180,6 @@ def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value 
         raise NoteBrokenError(path, "it is not UTF-8") from error
 
 
-def plan_state(project: Project, state: State, data: bytes) -> Edit:
-    """Set the state; nothing else of the file changes."""
-    return plan_fields(project.path, data, {"state": state})
-
-
 def plan_document(project: Project, doc: RegisteredDoc, data: bytes, registered_as: str | None = None) -> Edit:
     """Put `doc` among the registered documents, in the place of the one for the same path or for its older name."""
     names = {doc.path, registered_as or doc.path}

@@ -133,14 +133,6 @@ def _as_path(text: str) -> Iterator[str]:
         yield path
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedReferences:
-    """Files, and the `unclear` references: (reference, how many files it may mean)."""
-
-    paths: tuple[str, ...] = ()
-    unclear: tuple[tuple[str, int], ...] = ()
-
-
 @dataclass(frozen=True)
 class FileList:
     """The files of a repository to look references up in: those that are there, and those that were and are `gone`."""
@@ -149,9 +141,9 @@ class FileList:
     gone: Sequence[str] = ()
     _known: dict[tuple[str, str, str], tuple[Sequence[str], bool]] = field(default_factory=dict)
 
-    def resolve(self, references: References, folder: str, root: str) -> ResolvedReferences:
-        """Resolve the references of a document in `folder`; `root` is where its project begins. Both are relative to
-        the top of the repository, empty for the top itself.
+    def resolve(self, references: References, folder: str, root: str) -> tuple[list[str], list[tuple[str, int]]]:
+        """Return the files that the references of a document in `folder` mean, and those that are unclear: (reference,
+        how many files it may mean). `root` is where its project begins; both are relative to the top of the repository.
 
         A learned reference counts where it can only mean one file.
         """
@@ -168,7 +160,7 @@ class FileList:
                     unclear.append((reference, 0))
             elif references.is_stated:
                 unclear.append((reference, len(found)))
-        return ResolvedReferences(tuple(paths), tuple(unclear))
+        return list(paths), unclear
 
     def _find(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
         """The files that are meant, and whether that is beyond doubt."""

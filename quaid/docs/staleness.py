@@ -10,7 +10,7 @@ import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ class StalenessCheck:
         fresh = {found.doc: found for found in run.at(todo)} if todo else {}
         gone = frozenset(kept.keys() - keys.keys()) if is_all else frozenset()
         if fresh or gone:
-            found = {doc: {**found.as_json(), "filter": significance.VERSION} for doc, found in fresh.items()}
+            found = {doc: {**asdict(found), "filter": significance.VERSION} for doc, found in fresh.items()}
             # The vault's HEAD is not part of a key, as each memory moves it. What awaits a commit has no key.
             rows = {doc: ("" if doc in run.uncommitted else keys[doc], json.dumps(its)) for doc, its in found.items()}
             with suppress(QuaidError):  # where nothing can be written, the next check looks again
@@ -171,11 +171,11 @@ class _CheckRun:
             if not references.written:
                 continue
             folder, root = ("", "") if place.prefix else (place.folder, place.root)
-            resolved = place.tree.files.resolve(references, folder, root)
-            for reference, count in resolved.unclear:
+            meant, unclear_here = place.tree.files.resolve(references, folder, root)
+            for reference, count in unclear_here:
                 unclear.setdefault(reference, []).append(count)
             own = place.tree.inside(checked.doc.file)
-            paths = self._find_changes_in(place.tree, checked, [path for path in resolved.paths if path != own])
+            paths = self._find_changes_in(place.tree, checked, [path for path in meant if path != own])
             known += [posixpath.join(place.prefix, path) for path in paths]
         for reference, counts in unclear.items():
             tail = posixpath.normpath(reference).lstrip("./")

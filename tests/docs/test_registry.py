@@ -76,11 +76,13 @@ class TestProjects:
     def test_a_change_touches_its_own_line_alone(self):
         text = b'---\r\n# mine\r\nlabel: "X"  # as it is\r\nstate: active\r\ndocuments:\r\n  - a.md\r\n---\r\nbody'
         project = parse_project("x", text)
-        assert registry.plan_state(project, "archived", text).after == text.replace(b"active", b"archived")
+        assert registry.plan_fields(project.path, text, {"state": "archived"}).after == text.replace(
+            b"active", b"archived"
+        )
         added = registry.plan_document(project, RegisteredDoc("b.md", ("src",)), text).after
         assert added == text.replace(b"  - a.md\r\n", b'  - a.md\r\n  - "b.md <- src"\r\n')
         with pytest.raises(NoteBrokenError):
-            registry.plan_state(project, "archived", b"---\n[\n---\n")
+            registry.plan_fields(project.path, b"---\n[\n---\n", {"state": "archived"})
 
     @pytest.mark.parametrize(("label", "name"), [
         ("quaid", "quaid"), ("Quaid Memory", "quaid-memory"), ("web.app_2", "web.app_2"), ("Café", "cafe"),

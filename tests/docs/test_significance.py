@@ -41,10 +41,10 @@ def table(changes):
     return kept, dropped, "\n".join(["", *lines, summary])
 
 
-def test_of_sixty_changes_the_significant_are_kept_and_two_thirds_of_the_trivial_dropped():
+def test_of_sixty_changes_all_significant_are_kept_and_what_python_reads_alike_is_dropped():
     kept, dropped, shown = table([change for name in FIRST for change in labelled(name)])
     assert len(kept) == len(dropped) == 30
-    assert (sum(kept), sum(dropped)) == (30, 20), shown
+    assert (sum(kept), sum(dropped)) == (30, 2), shown
 
 
 @pytest.mark.parametrize("name", FIRST)
@@ -53,9 +53,9 @@ def test_each_language_has_six_changes_of_both_kinds(name):
     assert [sum(change.is_trivial for change in changes), len(changes)] == [6, 12]
 
 
-def test_in_other_languages_the_significant_are_kept_and_three_fifths_of_the_trivial_dropped():
+def test_in_other_languages_all_significant_are_kept_and_what_yaml_reads_alike_is_dropped():
     kept, dropped, shown = table(labelled("others"))
-    assert (sum(kept), len(kept), sum(dropped), len(dropped)) == (21, 21, 9, 15), shown
+    assert (sum(kept), len(kept), sum(dropped), len(dropped)) == (21, 21, 1, 15), shown
 
 
 @pytest.mark.parametrize("change", [change for name in (*FIRST, "others") for change in labelled(name)])
@@ -70,64 +70,66 @@ def test_line_ends_bom_and_direction_change_no_comparison(change):
 @pytest.mark.parametrize(("path", "before", "after"), [
     ("a.py", "x = [1, 2]\n", "x = [\n    1,\n    2,\n]\n"),
     ("a.py", "x = 'a' 'b'\n", 'x = "ab"\n'),
-    ("a.py", "def f():\n    '''One.'''\n", 'def f():\n    """Two."""\n'),
-    ("a.ts", "f(a, b)\n", "f(\n  a,\n  b,\n)\n"),
-    ("a.go", "x := f(a, b) // c\n", "x := f(\n\ta,\n\tb,\n)\n"),
-    ("a.rs", "fn f() -> u8 { 1 }\n", "fn f() -> u8\n{\n    1 // one\n}\n"),
-    ("a.rs", "fn f<'a>(x: &'a str) {} // it's\n", "fn f<'a>(x: &'a str) {}\n"),
-    ("a.c", "#define A 1\nint a;\n", "#define A   1\n\nint\na;\n"),
-    ("a.json", '{"a": 1, "b": [1, 2]}', '{\n "b": [1,2],\n "a": 1}\n'),
-    ("tsconfig.json", '{"a": 1, // one\n}', '{\n"a": 1\n}'),
-    ("a.toml", "[a]\nb = 1 # c\nd = 'e'\n", '[a]\nd = "e"\nb = 1\n'),
+    ("a.py", "def f():\n    '''One.'''\n", 'def f():\n    """One."""  # two\n'),
+    ("a.py", "x = 1  # noqa\n", "x = 1\n"),
+    ("a.json", '{"a": 1, "b": [1, 2]}', '{\n "a": 1,\n "b": [1,2]}\n'),
+    ("a.toml", "[a]\nb = 1 # c\nd = 'e'\n", '[a]\nb = 1\nd = "e"\n'),
+    ("a.yml", "a: 'b' # c\n", 'a:   "b"\n'),
     ("LICENSE", "a  \n\n\nb\r\n", "a\nb"),
+    ("a.go", "\n\n  f(a)\n \n\tg(b)\t", "  f(a)\n\tg(b)\n\n"),
     ("package-lock.json", '{"a": 1}', '{"a": 2}'),
     ("lib/x.min.js", "a()", "b()"),
-    ("Dockerfile.dev", "FROM a\n# b\nRUN c\n", "FROM a\nRUN c\n"),
-    ("Makefile", "# a\nb: c\n\td\n", "b: c\n\td\n"),
-    ("a.ts", "a = b / c; // d / e\n", "a = b / c;\n"),
-    ("a.ts", "x = { a: 1, b };\n", "x = {\n  a: 1,\n  b,\n};\n"),
-    ("a.sh", "a\nb\n", "# c\na\n\nb\n"),
-    ("a.css", "/* d */\na { b: c; }\n", "a { b: c; }\n"),
     ("a.md", "One two\nthree.\n\n- a\n", "One\ntwo three.\n\n\n- a\n"),
-    ("a.html", "<p>\n<!-- b -->\nc</p>", "<p>\nc</p>"),
-    ("a.lua", "-- c\nx = 1\n", "x = 1\n"),
-    ("a.hs", "-- y\nf x = x\n", "f x = x\n"),
-    ("a.py", "# python 2\nprint x\n", "print x\n"),
-    ("a.yml", "a: 'b' # c\n", 'a:   "b"\n'),
-    ("a.c", '#define A  "b" // c\n', '#define A "b"\n'),
-    ("a.js", "/*! v1 */\na()\n", "/*! v2 */\na()\n"),
 ])  # fmt: skip
 def test_it_says_the_same(path, before, after):
     assert compared(path, before, after).is_trivial
     assert compared(path, after, before).is_trivial
 
 
-# What it takes more than a list of comment signs to see, or a reader of every language.
+# What only a reader of every language would see, or who knows what a program does with its text.
 @pytest.mark.parametrize(("path", "before", "after"), [
-    ("a.py", "print x  # python 2\n", "print x\n"),
+    ("a.py", "# python 2\nprint x\n", "print x\n"),
     ("a.py", "from a import b\nimport c\n", "import c\nfrom a import b\n"),
     ("a.py", "def f(a=1): return a\ndef g(): return f()\n", "def g(): return f()\ndef f(a=1): return a\n"),
-    ("a.ts", "a = b / c; // d / e\n", "a = b / c\n"),
-    ("a.ts", "const s = 'it\\'s'\n", 'const s = "it\'s"\n'),
-    ("a.ts", "x = { a: 1, b }\n", "x = {\n  a: 1,\n  b,\n};\n"),
-    ("a.tsx", "x = <p a='b'>c</p>\n", 'x = <p\n  a="b"\n>\n  c\n</p>\n'),
-    ("a.sh", "a; b\n", "a\nb # c\n"),
-    ("a.css", "a { b: c; }\n", "a{\n b: c\n}\n"),
-    ("a.html", "<p>a <!-- b -->c</p>", "<p>a  c</p>"),
-    ("a.lua", "--[[ a\nb ]] x = 1 -- c\n", "x = 1\n"),
-    ("a.hs", "f x = x -- y\n{- a {- b -} -}\n", "f x = x\n"),
     ("a.py", "from a import b, c\n", "from a import b\nfrom a import c\n"),
-    ("a.ts", "f(a => b)\n", "f((a) => b)\n"),
-    ("a.tsx", "x = <p>{a ? <b>c</b> : d}</p>\n", "x = (\n  <p>{a ? (\n    <b>c</b>\n  ) : d}</p>\n);\n"),
-    ("a.html", '<a b="c" d="e">f</a>', '<a\n  b="c"\n  d="e"\n>f</a>'),
-    ("a.sh", "a -b c\n", "a -b \\\n  c\n"),
+    ("a.ts", "f(a, b)\n", "f(\n  a,\n  b,\n)\n"),
+    ("a.ts", "a = b / c; // d / e\n", "a = b / c;\n"),
+    ("a.ts", "const s = 'it\\'s'\n", 'const s = "it\'s"\n'),
+    ("a.js", "/*! v1 */\na()\n", "/*! v2 */\na()\n"),
+    ("a.tsx", "x = <p a='b'>c</p>\n", 'x = <p\n  a="b"\n>\n  c\n</p>\n'),
+    ("a.go", "a() // b\n", "a()\n"),
     ("a.go", 'import (\n"a"\n"b"\n)\n', 'import (\n"b"\n"a"\n)\n'),
-    ("a.sh", "# a\ncat <<EOF\nEOF\n", "cat <<EOF\nEOF\n"),
-    ("a.rs", "f(a)\n", "f(\n    a,\n)\n"),
+    ("a.rs", "fn f<'a>(x: &'a str) {} // it's\n", "fn f<'a>(x: &'a str) {}\n"),
+    ("a.c", "#define A  1\n", "#define A 1\n"),
+    ("a.sh", "a\n", "# c\na\n"),
+    ("a.css", "/* d */\na { b: c; }\n", "a { b: c; }\n"),
+    ("a.html", "<p>\n<!-- b -->\nc</p>", "<p>\nc</p>"),
+    ("a.lua", "-- c\nx = 1\n", "x = 1\n"),
+    ("Makefile", "# a\nb: c\n\td\n", "b: c\n\td\n"),
+    ("Dockerfile.dev", "FROM a\n# b\nRUN c\n", "FROM a\nRUN c\n"),
+    ("tsconfig.json", '{"a": 1, // one\n}', '{\n"a": 1\n}'),
 ])  # fmt: skip
-def test_what_says_the_same_in_another_order_style_or_place_is_significant(path, before, after):
+def test_what_says_the_same_in_another_order_or_style_or_with_a_comment_is_significant(path, before, after):
     assert not is_trivial(path, before, after)
     assert not is_trivial(path, after, before)
+
+
+# Texts that a program shows to its users, or to a model.
+@pytest.mark.parametrize("source", [
+    'import click\n\n@click.command()\ndef push(force):\n    """Push{}."""\n',
+    'import typer\napp = typer.Typer()\n\n@app.command()\ndef push():\n    """Push{}."""\n    run()\n',
+    '"""Push{}."""\nimport argparse\nparser = argparse.ArgumentParser(description=__doc__)\n',
+    'from mcp.server.fastmcp import FastMCP\nmcp = FastMCP("a")\n\n@mcp.tool()\ndef push():\n    """Push{}."""\n',
+    'from fastapi import FastAPI\napp = FastAPI()\n\n@app.get("/")\nasync def push():\n    """Push{}."""\n',
+    'import pydantic\n\nclass Push(pydantic.BaseModel):\n    """Push{}."""\n\n    force: bool\n    """Whether."""\n',
+    'class Push:\n    force = True\n    """Push{}."""\n',
+    "class Push:\n    force = True  #: Push{}.\n",
+])  # fmt: skip
+def test_a_changed_docstring_is_significant(source):
+    before, after = source.format(" what is committed"), source.format(" what is committed, unless it is pushed")
+    ast.parse(after)
+    assert not is_trivial("a.py", before, after)
+    assert is_trivial("a.py", after, f"# pushes\n\n{after}")
 
 
 @pytest.mark.parametrize(("path", "before", "after"), [
@@ -171,6 +173,8 @@ def test_what_says_the_same_in_another_order_style_or_place_is_significant(path,
     ("a.php", "a // b\n<?php c(); ?>\n// d\n", "a // e\n<?php c(); ?>\n// d\n"),
     ("a.json", '{"a": 1}', '{"a": true}'),
     ("a.json", '{"a": [1, 2]}', '{"a": [2, 1]}'),
+    ("package.json", '{"exports": {"import": 1, "default": 2}}', '{"exports": {"default": 2, "import": 1}}'),
+    ("a.toml", "a = 2026-01-01\n", "a = '2026-01-01'\n"),
     ("a.md", "One two.\n", "One too.\n"),
     ("a.md", "```\na\n  b\n```\n", "```\na\nb\n```\n"),
     ("a.md", "a\n\nb\n", "a\nb\n"),
@@ -223,6 +227,9 @@ def test_it_does_not_say_the_same(path, before, after):
     ("a.yml", "a: b\n\n  c\n", "a: b\n  c\n"),
     ("a.yml", "a: echo b  c\n", "a: echo b c\n"),
     ("a.yml", "# {{- if .a }}\nb: c\n# {{- end }}\n", "b: c\n"),
+    ("a.yml", "#cloud-config\nb: c\n", "b: c\n"),
+    ("a.py", "# {% if a %}\nb()\n# {% endif %}\n", "b()\n"),
+    ("a.txt", "a\0b", "a\0c"),
     (".env", 'A="x  y"\n', 'A="x y"\n'),
     ("Dockerfile", 'RUN echo "a  b"\n', 'RUN echo "a b"\n'),
     ("a.ini", "a = b  c\n", "a = b c\n"),
@@ -296,8 +303,10 @@ def test_a_tool_or_a_reader_would_see_the_difference(path, before, after):
 
 @pytest.mark.parametrize(("path", "content", "trivial"), [
     ("a/__init__.py", b"", True),
-    ("a.py", b'"""Only words."""\n# and more\n', True),
-    ("a.go", b"// nothing yet\n", True),
+    ("a.py", b"# only a remark\n", True),
+    ("a.py", b'"""Only words."""\n', False),
+    ("a.go", b"\n \n", True),
+    ("a.go", b"// nothing yet\n", False),
     ("a.py", b"x = 1\n", False),
     ("poetry.lock", b"a", False),
     ("a.png", b"\x89PNG\0", False),
@@ -316,12 +325,11 @@ def test_a_reason_is_given():
     reasons = {
         ("a.py", "x = 1\n", "x = 1 # y\n"): "only comments or formatting",
         ("a.py", "x = 1\n", "\n\nx = 1\n"): "only white space",
-        ("a.py", "'a'\nx = 1\n", "'b'\nx = 1\n"): "only docstrings",
-        ("a.go", "a() // b\n", "a()\n"): "only comments or formatting",
-        ("a.go", "a\n", "b\n"): "code",
-        ("a.go", "a('\n", "b('\n"): "text",
-        ("a.json", "1", "2"): "values",
-        ("a.json", "[1, 2]", "[1,2]"): "the same values",
+        ("a.py", "'a'\nx = 1\n", "'b'\nx = 1\n"): "content",
+        ("a.go", "a() // b\n", "a()\n"): "content",
+        ("a.json", "1", "2"): "content",
+        ("a.json", "[1, 2]", "[1,2]"): "only comments or formatting",
+        ("a.bin", "a\0", "b\0"): "binary",
     }
     assert {change: compared(*change).why for change in reasons} == reasons
 
@@ -330,13 +338,16 @@ def test_a_reason_is_given():
 def test_every_language_can_be_read(ending):
     source = 'a(1, "b")\n'
     found = compared(f"x.{ending}", source, source.replace("1", "2"))
-    values = {"yml": "values"}
-    expected = "text" if ending in {"md", "rst", "txt", "unknown", "php"} else values.get(ending, "code")
-    assert found == significance.Comparison(False, expected)
+    assert found == significance.Comparison(False, "content")
 
 
 # What would take the square of its length, or more calls than Python allows, were it read carelessly.
 HOSTILE = [
+    ("a.go", " " * 59_999 + "x"),
+    ("a.go", "\\ "),
+    ("a.py", "#"),
+    ("a.py", "# coding"),
+    ("a.py", "# /// a\n"),
     ("a.js", '`${#{~r/--[["'),
     ("a.js", "= /["),
     ("a.ts", '\\"'),
@@ -380,7 +391,7 @@ def test_no_text_is_too_much(path, piece):
 )
 def test_python_that_nests_too_deep_is_compared_by_its_lines(source):
     assert not is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"y = 1\n{source}\nx = 2")
-    assert is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"# one\nx = 1\n{source}\n\ny = 2")
+    assert is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"\nx = 1\n{source}\n\ny = 2")
 
 
 def test_of_enormous_files_only_the_lines_are_compared():
@@ -403,7 +414,6 @@ def test_whatever_the_bytes_there_is_a_comparison(ending, before, after):
     found = compare(f"x.{ending}", before, after)
     assert found.why
     assert found.is_trivial or before != after
-    assert found.why != "not comparable"
 
 
 names = st.sampled_from(["alpha", "beta", "gamma", "delta"])
@@ -465,5 +475,5 @@ def test_a_comparison_that_breaks_is_significant(monkeypatch):
     def broken(*_):
         raise RuntimeError
 
-    monkeypatch.setattr(significance, "read_code", broken)
-    assert compared("a.go", "a", "b") == significance.Comparison(False, "not comparable")
+    monkeypatch.setattr(significance, "_parse", broken)
+    assert compared("a.py", "a", "a # b") == significance.Comparison(False, "content")
