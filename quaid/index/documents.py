@@ -111,12 +111,10 @@ def list_sized_texts(connection: IndexConnection, path: str) -> list[tuple[int, 
     return [(int(size), str(text)) for size, text in rows]
 
 
-def list_paths(connection: IndexConnection, ids: Collection[str]) -> list[str]:
-    """Return the paths of the notes with these ids."""
-    rows = connection.execute(
-        "SELECT path FROM documents WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-    )
-    return [str(path) for (path,) in rows]
+def find_protected(connection: IndexConnection, among: Collection[str]) -> set[str]:
+    """Return those of the paths `among` whose facts their owner has pinned or verified."""
+    where = "kind = 'fact' AND (pinned OR verified) AND path IN (SELECT value FROM json_each(?))"
+    return {each.path for each in find_documents(connection, where, (json.dumps(list(among)),))}
 
 
 def find_paths(connection: IndexConnection, among: Collection[str]) -> set[str]:

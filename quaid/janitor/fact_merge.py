@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from quaid.capture.fact_note import render_statement, supersede
 from quaid.claims import find_lost_words
 from quaid.index import graph
+from quaid.index.documents import find_protected
 from quaid.index.facts import LivingFact, list_replaced_by
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
@@ -122,16 +123,10 @@ def shortened(text: str) -> str:
 
 def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: str) -> tuple[Edit, ...]:
     """Edits after which the winner replaces what one of `losers` had replaced: no link leads from one to the next."""
-    edits = []
     called = [name for loser in losers for name in (note_name(loser.path), loser.path.removesuffix(".md"), loser.id)]
-    for path in list_replaced_by(context.index, called):
-        data = context.read(path)
-        if data is None or path == winner_path:
-            continue
-        note = notes.parse_fact(path, data)
-        if not context.is_protected(note):
-            edits.append(supersede(path, data, winner_path, None))
-    return tuple(edits)
+    replaced = list_replaced_by(context.index, called)
+    others = sorted({*replaced} - find_protected(context.index, replaced) - {winner_path})
+    return tuple(supersede(path, data, winner_path, None) for path in others if (data := context.read(path)))
 
 
 def _rank(fact: LivingFact) -> tuple[object, ...]:

@@ -7,22 +7,24 @@ a fact that Quaid made corrects Quaid: it stays, and nobody is asked.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quaid.history.authorship import JANITOR, Authors
 from quaid.history.branches import made_by, written_by
+from quaid.index.documents import find_protected
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_by_quaid, is_byproduct, read_vetoes
-from quaid.model import Edit, Kind, Note, note_name
+from quaid.model import Edit, Kind, note_name
 from quaid.vault import notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
     from quaid.history.vault_history import History
+    from quaid.index.port import IndexConnection
     from quaid.janitor.decision import Decision
     from quaid.janitor.run_report import RunReport
     from quaid.settings import Settings
@@ -37,8 +39,7 @@ MIN_BUDGET = 20
 
 
 class Policy:
-    """The owner's will in one run: `vetoes`, `questions` that are open by key, `consents` given to keys. `claims` are
-    the ids of facts whose marks are not theirs.
+    """The owner's will in one run: `vetoes`, `questions` that are open by key, `consents` given to keys.
 
     `log` is the owner's history, parents before children, and `base` the commit that the run began at.
     """
@@ -60,7 +61,6 @@ class Policy:
         self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
         self.questions: dict[str, Question] = {}
         self.consents: set[str] = set()
-        self.claims: Collection[str] = ()
 
     def is_vetoed(self, key: str) -> bool:
         """Return whether the owner has undone or refused it; the key tells the task as well as the evidence."""
@@ -75,8 +75,10 @@ class Policy:
         """The names of the facts that the owner says are wrong: no night changes them before that is answered."""
         return {name for question in self.questions.values() if question.kind == DISPUTE for name in question.about}
 
-    def admits(self, decision: Decision) -> bool:
-        """Return whether `decision` is to be carried out; where not, enter in the report what becomes of it."""
+    def admits(self, decision: Decision, index: IndexConnection) -> bool:
+        """Return whether `decision` about notes of `index` is to be carried out; where not, enter in the report what
+        becomes of it.
+        """
         report = self._report
         if self.is_vetoed(decision.key):
             report.vetoed += 1
@@ -88,7 +90,7 @@ class Policy:
         question = "" if has_consent else self._why_ask(decision, policy)
         if decision.kind in _OVERRULED and not has_consent and any(map(self._undoes_correction, decision.edits)):
             report.overruled += 1
-        elif any(map(self._is_protected, decision.edits)) and not (has_consent and decision.kind == CONFLICT):
+        elif not (has_consent and decision.kind == CONFLICT) and find_protected(index, decision.paths):
             report.held_back.append((decision, "it is about a pinned or verified note"))
         elif not self._disputed.isdisjoint(map(note_name, decision.paths)):
             report.held_back.append((decision, "you have said that it is wrong"))
@@ -115,7 +117,8 @@ class Policy:
         """Return whether an edit undoes what a person changed in a fact that Quaid made. Words that Quaid has written
         there before are not the person's: they took a change back.
         """
-        if self._read_fact(edit) is None or edit.rel_path in self._made_by_hand:
+        note = None if edit.before is None else notes.parse_note(edit.rel_path, edit.before, place=self._layout)
+        if note is None or note.kind is not Kind.FACT or edit.rel_path in self._made_by_hand:
             return False
         lines = self._human_lines(edit)
         own = {
@@ -144,13 +147,3 @@ class Policy:
             for place in range(start, end)
         }
         return {before[place] for place in changed & human}
-
-    def _is_protected(self, edit: Edit) -> bool:
-        """Return whether an edit changes a fact that its owner has pinned or verified."""
-        fact = self._read_fact(edit)
-        return fact is not None and (fact.pinned or fact.verified) and fact.id not in self.claims
-
-    def _read_fact(self, edit: Edit) -> Note | None:
-        """The fact that an edit changes or removes; None where that is another note, or a new one."""
-        note = notes.parse_note(edit.rel_path, edit.before, place=self._layout) if edit.before is not None else None
-        return note if note is not None and note.kind is Kind.FACT else None

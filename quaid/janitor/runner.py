@@ -38,7 +38,6 @@ from quaid.janitor.task_context import Judgements, TaskContext, Veto
 from quaid.janitor.task_table import TASKS, Task
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
-from quaid.local import claimed
 from quaid.model import Edit, Message
 from quaid.recall.origins import hosts_of, list_doubts
 from quaid.settings import Settings
@@ -180,7 +179,6 @@ class Runner:
                 "Fetch the rest with: git fetch --unshallow"
             )
         found = questions.list_questions(worktree.root, Layout.of(self._settings.vault))
-        self._policy.claims = claimed.read(worktree.root)
         self._policy.questions |= {question.key: question for question in found}
         facts = list_living(worktree.index())
         for question in list(self._policy.questions.values()):
@@ -196,6 +194,8 @@ class Runner:
                 self._remove_question(question, worktree, "was undone")
             elif question.answer is not None:
                 self._refuse(question, worktree)
+        if self._commits:
+            worktree.sync()
 
     def _carry_out_consent(self, question: Question, worktree: Worktree, facts: Sequence[LivingFact]) -> None:
         self._policy.consents.add(question.key)
@@ -270,7 +270,7 @@ class Runner:
         minor: dict[str, list[Decision]] = {}
         try:
             for decision in task.plan(self._context(task, worktree, models)):
-                if not self._policy.admits(decision):
+                if not self._policy.admits(decision, worktree.index()):
                     continue
                 if decision.is_minor:
                     minor.setdefault(decision.kind, []).append(decision)
@@ -302,7 +302,6 @@ class Runner:
             ledger=lambda: dependencies.books.plan_fold(worktree.read),
             written=self._written,
             doubts=self._doubts,
-            claims=self._policy.claims,
             outranks=self._outranks,
             stale_docs=dependencies.documents.stale,
             grown_docs=lambda: dependencies.documents.grown(self._now),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from quaid.janitor.questions import Question, question_path, read_question
 from quaid.janitor.run_report import RunReport
-from quaid.model import Edit, Note, Use
+from quaid.model import Edit, Use
 from quaid.settings import Settings
 from quaid.vault import markdown, notes
 from quaid.vault.layout import Layout
@@ -55,8 +55,7 @@ class TaskContext:
     nothing else is to be decided.
     `gaps` are the questions asked in vain, newest first. `ledger` plans this device's recall counters. `written` is
     when a commit last changed each file. `stale_docs` and `grown_docs` look at the documents of projects. `report`
-    takes remarks and what was not judged. `doubts` says of facts, by path, why their owner is asked before they count;
-    `claims` are the ids of those whose marks are somebody else's.
+    takes remarks and what was not judged. `doubts` says of facts, by path, why their owner is asked before they count.
     `outranks` tells whether the first of two facts must not give way to the second unless its owner says so.
     """
 
@@ -79,7 +78,6 @@ class TaskContext:
     grown_docs: Callable[[], Sequence[GrownDoc]] = tuple
     report: RunReport = field(default_factory=partial(RunReport, "", datetime.min.replace(tzinfo=UTC)))
     doubts: Mapping[str, str] = field(default_factory=dict)
-    claims: Collection[str] = ()
     outranks: Callable[[str, str], bool] = lambda _, __: False
     progress: Callable[[str, int, int], None] | None = None
 
@@ -87,10 +85,6 @@ class TaskContext:
     def layout(self) -> Layout:
         """The places of Quaid's notes in the vault."""
         return Layout.of(self.settings.vault)
-
-    def is_protected(self, note: Note) -> bool:
-        """Return whether its owner has pinned or verified a note; that somebody else did is their claim."""
-        return (note.pinned or note.verified) and note.id not in self.claims
 
     def read_core(self, core: str) -> tuple[bytes | None, str] | None:
         """The bytes and text of a core note that may be edited; (None, "") where there is none yet.
@@ -105,7 +99,7 @@ class TaskContext:
         except UnicodeDecodeError:
             return None
         note = notes.parse_note(core, data, place=self.layout)
-        may_edit = not (self.is_protected(note) or markdown.has_conflict_markers(text))
+        may_edit = not (note.pinned or note.verified or markdown.has_conflict_markers(text))
         return (data, text) if may_edit else None
 
     def is_asked(self, key: str, kinds: Iterable[str]) -> bool:

@@ -117,10 +117,11 @@ def test_a_strangers_mark_holds_no_decision_of_a_night_back(machine, tmp_path):
     with machine.memory() as memory:
         report = RunReport("", datetime(2026, 11, 26, tzinfo=UTC), notes=4)
         policy = Policy(memory.settings, memory.git, memory.git.branches.log(), machine.head(), report)
-        assert not policy.admits(decision)
-        assert len(report.held_back) == 1
-        policy.claims = claimed.read(machine.root)
-        assert not policy.admits(decision)
+        assert not policy.admits(decision, memory.index())
+        assert (len(report.held_back), len(report.asked)) == (0, 1)
+        claimed.drop(machine.root, ID)
+        memory.sync()
+        assert not policy.admits(decision, memory.index())
     assert (len(report.held_back), len(report.asked)) == (1, 1)
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from quaid.index import backlinks, documents, graph
-from quaid.index.documents import Document
+from quaid.index.documents import Document, find_protected
 from quaid.janitor.decision import Decision
 from quaid.janitor.model_text import quote
 from quaid.janitor.task_context import TaskContext
@@ -105,13 +105,10 @@ def forget(
     None where one of those is pinned or verified, or the note is not what was judged.
     """
     replaced = backlinks.replaces(context.index, faded.document)
-    edits = []
-    for path in (faded.document.path, *(one.path for one in replaced)):
-        data = context.read(path)
-        note = None if data is None else notes.parse_fact(path, data)
-        if note is None or context.is_protected(note):
-            return None
-        edits.append(Edit(path, data, None))
+    edits = [Edit(path, context.read(path), None) for path in (faded.document.path, *(one.path for one in replaced))]
+    is_gone = any(edit.before is None for edit in edits)
+    if is_gone or find_protected(context.index, [edit.rel_path for edit in edits]):
+        return None
     if notes.content_hash(edits[0].before or b"") != faded.document.content_hash:
         return None
     return Decision(

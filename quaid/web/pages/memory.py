@@ -80,14 +80,13 @@ def show_memory(memory: Memory, request: Request) -> Mapping[str, Any] | Shown:
     parsed = notes.parse_note(view.document.path, view.source, place=_layout(memory))
     is_part = view.turn is not None or bool(view.heading)
     is_claim = view.document.source == OTHER_PERSON
+    marks = MARKS if kind in MARKABLE and not is_part else ()
     changes = [*filter(None, (found.created,)), *found.edits][::-1]
     return {
         "note": view,
         "problems": () if is_part else parsed.problems,
         "can_forget": kind in FORGETTABLE and not view.heading,
-        "marks": {mark: getattr(parsed, mark) and not is_claim for mark in MARKS}
-        if kind in MARKABLE and not is_part
-        else {},
+        "marks": {mark: getattr(parsed, mark) and not is_claim for mark in marks},
         "holds": kind == Kind.FACT and not view.document.superseded_by,
         "questions": asked,
         "linked_from": [note for note in found.linked_from if note.path not in {each.rel_path for each in asked}],
