@@ -64,7 +64,10 @@ def list_attention(
     if os.path.lexists(damaged):
         what = f"{LOCAL_FILE} was damaged: counters, queued lines and logs since its last daily copy may be missing"
         found.append(Attention(what, f"see what {damaged} holds, then remove it"))
-    found += _list_refused(memory)
+    if waiting := list_uncommitted(memory.root):
+        refused = dict.fromkeys(edit.rel_path for each in waiting for edit in each.change.edits)
+        what = f"{_count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
+        found.append(Attention(what, WAITING_STEP, tuple(refused), "error"))
     found += _index_attention(index, embedding, watcher)
     found += _repository_attention(repository, is_lock_abandoned=repository.locked and memory.git.is_lock_abandoned)
     misplaced = tuple(path for path, problem in problems if problem == NOT_MADE)
@@ -108,16 +111,6 @@ def _list_unclaimed(memory: Memory) -> Iterator[Attention]:
         paths = tuple(printable(path) for _, path in found)
         what = f"{_count(len(paths), 'note')} stated as private to {owner!r}, and so hidden from {mine!r}"
         yield Attention(what, f"if that is you, write owner: {mine} there", paths)
-
-
-def _list_refused(memory: Memory) -> list[Attention]:
-    """What git would not commit, with the cause and since when."""
-    waiting = list_uncommitted(memory.root)
-    if not waiting:
-        return []
-    paths = dict.fromkeys(edit.rel_path for each in waiting for edit in each.change.edits)
-    what = f"{_count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
-    return [Attention(what, WAITING_STEP, tuple(paths), "error")]
 
 
 def list_long_core_notes(memory: Memory) -> list[tuple[str, int, str]]:

@@ -111,12 +111,7 @@ class PastIndexes:
         """Named after all that decides what is in it."""
         import hashlib
 
-        settings = (
-            SCHEMA_VERSION,
-            self._settings.sync.max_note_bytes,
-            self._layout,
-            self._embedding.fingerprint(),
-        )
+        settings = SCHEMA_VERSION, self._settings.sync.max_note_bytes, self._layout, self._embedding.fingerprint()
         return self._folder / f"{point.tree}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}.db"
 
     def _find(self, point: Point) -> Past | None:

@@ -28,13 +28,6 @@ def start_embedding(root: Path) -> bool:
     return True
 
 
-def resume_embedding(root: Path) -> None:
-    """Start the process again if it was killed."""
-    state = state_folder(root)
-    if (state / MARKER).exists() and not locks.is_held(state / locks.EMBEDDING_LOCK):
-        start_embedding(root)
-
-
 def leave_embedding(root: Path) -> None:
     """See that a process embeds what has no vector yet: one that is at it, or another."""
     if not locks.is_held(state_folder(root) / locks.EMBEDDING_LOCK):

@@ -6,7 +6,6 @@ the repository says, git names the notes in which another commit differs, and on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from quaid.vault import notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.history.revisions import Revisions, TreeFile
+    from quaid.history.revisions import Revisions
     from quaid.index.port import IndexConnection
 
 ATTRIBUTES = ".gitattributes"
@@ -78,7 +77,9 @@ def _write_words(
     if rebuilt:
         index.clear()
         before = None
-    listed, too_long = _split(found.notes)
+    listed = {file.rel_path: file for file in found.notes if len(file.rel_path) <= MAX_PATH}
+    long = (file.rel_path[:MAX_PATH] for file in found.notes if len(file.rel_path) > MAX_PATH)
+    too_long = dict.fromkeys(long, f"has a path of more than {MAX_PATH} characters")
     known = {path for path, _ in documents.list_known(index)}
     changed = {file.rel_path for files in revisions.compare(before, found.point.id) for file in files if file}
     if any(PurePosixPath(path).name == ATTRIBUTES for path in changed):  # which say how git hands out every file
@@ -96,11 +97,3 @@ def _write_words(
     contents.set_meta(index, COMMIT, found.point.id)
     contents.set_meta(index, _MADE_WITH, made_with)
     return CommitReport(found.point.id, tuple(file.rel_path for file in wanted), tuple(gone), rebuilt)
-
-
-def _split(files: Iterable[TreeFile]) -> tuple[dict[str, TreeFile], dict[str, str]]:
-    """Return the notes by their path, and those whose path is too long, with the reason why they are passed over."""
-    listed = {file.rel_path: file for file in files}
-    long = [path for path in listed if len(path) > MAX_PATH]
-    reason = f"has a path of more than {MAX_PATH} characters"
-    return {path: listed[path] for path in listed if path not in long}, {path[:MAX_PATH]: reason for path in long}

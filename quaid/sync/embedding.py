@@ -18,7 +18,7 @@ from quaid.index.port import EmbedderRow
 from quaid.local import recall_trail
 from quaid.place import CACHE_FILE, state_folder
 from quaid.settings import EmbeddingSettings
-from quaid.sync.background import leave_embedding, resume_embedding
+from quaid.sync.background import MARKER, leave_embedding
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -62,7 +62,8 @@ class Embedding:
 
     def resume(self) -> None:
         """Go on in the background with what a process did that was killed."""
-        resume_embedding(self._root)
+        if (state_folder(self._root) / MARKER).exists():
+            leave_embedding(self._root)
 
     def embedder(self) -> Embedder | None:
         """Return the configured embedder; None when it is switched off, or `problem` says what is missing."""
@@ -120,7 +121,7 @@ class Embedding:
         """
         embedder.is_patient = False
         keys = [vectors.text_key(text) for text in texts]
-        found = self._look_up(embedder, dict(zip(keys, texts, strict=True)), _embed)
+        found = self._look_up(embedder, dict(zip(keys, texts, strict=True)))
         return [found.get(key, bytes(4 * embedder.dimension)) for key in keys]
 
     def fill(
@@ -232,7 +233,7 @@ class Embedding:
         self, connection: IndexConnection, embedder: Embedder, row: EmbedderRow, batch: list[tuple[int, str, str]]
     ) -> bool:
         """Embed and store one batch; False when another process rebuilt the index or changed the model meanwhile."""
-        found = self._look_up(embedder, {key: text for _, key, text in batch}, _embed_what_passes)
+        found = self._look_up(embedder, {key: text for _, key, text in batch})
         with connection.transaction():
             known = [(each.embedder_id, each.fingerprint) for each in vectors.list_embedders(connection)]
             if (row.embedder_id, row.fingerprint) not in known:
@@ -243,14 +244,12 @@ class Embedding:
                 return True
         return bool(found)
 
-    def _look_up(
-        self, embedder: Embedder, texts: Mapping[str, str], embed: Callable[[Embedder, Mapping[str, str]], _Vectors]
-    ) -> _Vectors:
-        """Vectors of `texts` (key -> text), from the cache or else by `embed`, and then kept."""
+    def _look_up(self, embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
+        """Vectors of `texts` (key -> text), from the cache or else computed, and then kept."""
         found = _list_units(self._cache.get_many(embedder.fingerprint, list(texts)), embedder)
         missing = {key: text for key, text in texts.items() if key not in found}
         if missing:
-            fresh = _list_units(embed(embedder, missing), embedder)
+            fresh = _list_units(_embed(embedder, missing), embedder)
             self._cache.put_many(embedder.fingerprint, fresh.items())
             found |= fresh
         return found
@@ -262,21 +261,17 @@ def _list_units(found: _Vectors, embedder: Embedder) -> _Vectors:
 
 
 def _embed(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
-    matrix = embedder.embed(list(texts.values()))
-    return {key: row.astype("<f4", copy=False).tobytes() for key, row in zip(texts, matrix, strict=True)}
-
-
-def _embed_what_passes(embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
-    """Like `_embed`, but when a batch is refused, one text may be to blame: then they go one by one."""
+    """Vectors of `texts`. When a batch is refused, one of them may be to blame: then they go one by one."""
     fresh: _Vectors = {}
     try:
-        return _embed(embedder, texts)
+        matrix = embedder.embed(list(texts.values()))
+        return {key: row.astype("<f4", copy=False).tobytes() for key, row in zip(texts, matrix, strict=True)}
     except EmbeddingServiceError:
         raise
     except EmbeddingError:
         if len(texts) > 1:
             for place, text in enumerate(texts.items()):
-                fresh |= _embed_what_passes(embedder, dict([text]))
+                fresh |= _embed(embedder, dict([text]))
                 if not fresh and place + 1 >= min(len(texts), MAX_REFUSED):  # the texts are not to blame
                     raise
     return fresh

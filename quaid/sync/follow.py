@@ -13,18 +13,19 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, QuaidError, VaultNotFoundError
-from quaid.place import folder_identity, process_exists, state_folder
+from quaid.place import folder_identity, process_exists, state_folder, write_private
 from quaid.settings import SyncSettings
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import ChangedNotes, observe, why_incomplete
-from quaid.vault import files, layout
+from quaid.vault import files
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
@@ -230,15 +231,8 @@ class Follower:
         heartbeat = Heartbeat(
             os.getpid(), self._mode, self._started, _now(), self._last_sync, self._problem, self._what
         )
-        path = state_folder(self._indexer.root) / HEARTBEAT_FILE
-        temporary = path.with_name(layout.temporary_name(path.name))
-        try:
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(heartbeat)))
-            temporary.replace(path)
-        except OSError:  # the vault is gone or full; the loop finds out by itself
-            temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the vault is gone or full; the loop finds out by itself
+            write_private(state_folder(self._indexer.root) / HEARTBEAT_FILE, json.dumps(asdict(heartbeat)))
 
 
 def _now() -> str:

@@ -88,7 +88,7 @@ class IndexFreshness:
         """
         if self._listener is not None:
             if self._listener.is_complete():
-                return self._listener.take_changed()
+                return self._listener.changed.take()
             self.close()  # say because the folder was replaced: begin again
             self._asked = 1
         elif self._asked == 2:

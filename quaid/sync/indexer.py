@@ -100,7 +100,8 @@ class Indexer(DerivedIndex):
         changed = self._claimed.symmetric_difference(json.loads(contents.get_meta(connection, _CLAIMED) or "[]"))
         if changed and is_whole:
             contents.set_meta(connection, _CLAIMED, json.dumps(sorted(self._claimed)))
-        return documents.list_paths(connection, changed) if changed else ()
+        where = "id IN (SELECT value FROM json_each(?))"
+        return {each.path for each in documents.find_documents(connection, where, (json.dumps(list(changed)),))}
 
     def is_emptied(self, connection: IndexConnection, key: str, size: int) -> bool:
         known = documents.list_sized_texts(connection, key)

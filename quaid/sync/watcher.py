@@ -153,12 +153,14 @@ class ChangedNotes:
 
 
 class ChangeListener:
-    """The system's change notifications for one vault, with a way to know that they are complete."""
+    """The system's change notifications for one vault, with a way to know that they are complete: before `changed` is
+    taken, ask `is_complete`.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._cookie = root / layout.COOKIE_DIR / f"cookie-{os.getpid()}-{id(self):x}-{os.urandom(4).hex()}"
-        self._changed = ChangedNotes(root)
+        self.changed = ChangedNotes(root)
         self._cookie_seen = threading.Event()
         self._cookie_file: int | None = None
         self._observer: Any = None
@@ -187,12 +189,6 @@ class ChangeListener:
         with suppress(OSError):
             self._cookie.unlink(missing_ok=True)
 
-    def take_changed(self) -> frozenset[str] | None:
-        """Return the notes that may have changed since the last call; None when only a sweep can tell. Ask
-        `is_complete` first.
-        """
-        return self._changed.take()
-
     def is_complete(self) -> bool:
         """Touch the cookie and wait for its notification; return False when it does not come: others may be lost."""
         if self._observer is None or not self._observer.is_alive() or self._cookie_file is None:
@@ -211,7 +207,7 @@ class ChangeListener:
         if path == str(self._cookie):
             self._cookie_seen.set()
         else:
-            self._changed.add(path, is_folder=is_folder)
+            self.changed.add(path, is_folder=is_folder)
 
 
 def concerns_notes(root: Path, path: str, *, is_folder: bool) -> bool:
