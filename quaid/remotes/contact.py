@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from quaid.place import state_folder, write_private
 from quaid.vault import files
@@ -34,52 +35,44 @@ class Contact:
 
 def read_contact(root: Path, name: str) -> Contact:
     """Return what is known of the remote `name` of the vault at `root`."""
-    said = _read(root).get("remotes", {})
-    found = said.get(name) if isinstance(said, dict) else None
-    if not isinstance(found, dict):
-        return Contact()
-    return Contact(**{key: str(found.get(key, "")) for key in asdict(Contact())})
+    return _read(root)[1].get(name, Contact())
 
 
 def list_reminders(root: Path) -> list[str]:
     """Return a sentence for each remote about which its owner should do something; asks nobody."""
-    remotes = _read(root).get("remotes", {})
-    names = sorted(remotes) if isinstance(remotes, dict) else []
-    contacts = {name: read_contact(root, name) for name in names}
-    return [contact.problem or contact.reminder for contact in contacts.values() if contact.problem or contact.reminder]
+    return [said for _, contact in sorted(_read(root)[1].items()) if (said := contact.problem or contact.reminder)]
 
 
 def write_contact(root: Path, name: str, contact: Contact | None) -> None:
     """Remember `contact`, or nothing any more. A disk that takes no writes is no reason to fail."""
-    told = _read(root)
-    remotes = told.get("remotes", {}) if isinstance(told.get("remotes"), dict) else {}
-    remotes.pop(name, None)
-    if contact is not None:
-        remotes[name] = asdict(contact)
-    _write(root, {**told, "remotes": remotes})
+    known, contacts = _read(root)
+    contacts.pop(name, None)
+    _write(root, known, contacts if contact is None else contacts | {name: contact})
 
 
 def device(root: Path) -> tuple[str, str]:
     """Return the id and the name of this clone: two clones on one machine are two devices."""
-    told = _read(root)
-    known = told.get("device")
-    if isinstance(known, str) and known:
-        return known, os.uname().nodename
-    made = os.urandom(8).hex()
-    _write(root, {**told, "device": made})
-    return made, os.uname().nodename
+    known, contacts = _read(root)
+    if not known:
+        known = os.urandom(8).hex()
+        _write(root, known, contacts)
+    return known, os.uname().nodename
 
 
-def _read(root: Path) -> dict[str, Any]:
+def _read(root: Path) -> tuple[str, dict[str, Contact]]:
+    """The id of this clone, empty where it has none yet, and each remote by name."""
     try:
         told = json.loads(files.read_note(state_folder(root), _FILE, _MAX_BYTES) or b"{}")
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
+        remotes = told.get("remotes", {}).items()
+        contacts = {
+            name: Contact(**{key: str(said.get(key, "")) for key in asdict(Contact())}) for name, said in remotes
+        }
+        return str(told.get("device", "")), contacts
+    except (OSError, ValueError, RecursionError, AttributeError):
+        return "", {}
 
 
-def _write(root: Path, told: dict[str, Any]) -> None:
-    try:
+def _write(root: Path, known: str, contacts: Mapping[str, Contact]) -> None:
+    told = {"device": known, "remotes": {name: asdict(contact) for name, contact in contacts.items()}}
+    with suppress(OSError):
         write_private(state_folder(root) / _FILE, json.dumps(told))
-    except OSError:
-        return

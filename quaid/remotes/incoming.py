@@ -6,24 +6,22 @@ A fetched tree is data of somebody else's. It is looked at before anything of it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
 from quaid.errors import QuaidError
 from quaid.history.git_output import SUBMODULE
 from quaid.history.purged import FOLDER
+from quaid.history.staging import EXECUTABLE, NEW_FILE
 from quaid.history.tree_merge import TreeChange
 from quaid.place import CONFIG_FILE
-from quaid.sync.diff import is_emptied, looks_like_accident, pair_renames
+from quaid.sync.diff import is_emptied, pair_renames
 from quaid.vault import files, frontmatter, layout
 
 MAX_FILE_BYTES = 100_000_000
 _LINK = "120000"
-_PLAIN = "100644"
-_FILES = (_PLAIN, "100755")
-_SHOWN = 3
-_SHOWN_OF_STEERING = 20
+_SHOWN = 20
 _ATTACHMENTS = (
     *(".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".heic", ".bmp", ".tif", ".tiff", ".pdf", ".csv"),
     *(".mp3", ".m4a", ".wav", ".ogg", ".opus", ".flac", ".aac", ".mp4", ".mov", ".webm", ".mkv", ".3gp"),
@@ -64,16 +62,13 @@ class Allowance:
 class Surroundings:
     """The vault that the changes come into. `sizes` are bytes by blob. `paths` are those of the tree that it becomes,
     where the file system takes small and capital letters for the same, else none. `hooks` is the folder of git's hooks
-    in the work tree, empty where it is none. `count_notes` counts those that there are; `count` and `share` are the
-    removal guard. `vouched` are the paths that only known owners have touched, None where nobody else writes.
+    in the work tree, empty where it is none. `vouched` are the paths that only known owners have touched, None where
+    nobody else writes.
     """
 
     remote: str
     branch: str
     sizes: Mapping[str, int]
-    count_notes: Callable[[], int]
-    count: int
-    share: float
     paths: Collection[str] = ()
     hooks: str = ""
     vouched: Collection[str] | None = ()
@@ -94,7 +89,7 @@ def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowanc
     steering = [change for change in changes if _steers(change.path, around.hooks) or _is_obeyed(change, around)]
     digest = hashlib.sha256("\n".join(map(repr, steering)).encode()).hexdigest()[:12]
     if steering and allowed.steering != digest:
-        listed = _shown([change.path for change in steering], _SHOWN_OF_STEERING)
+        listed = _shown([change.path for change in steering])
         raise IncomingRefusedError(
             f"{around.remote} changes {listed}, which programs or agents may obey here",
             f"See how: git diff HEAD...{around.remote}/{around.branch}. "
@@ -102,38 +97,20 @@ def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowanc
         )
 
 
-def check_removals(
-    changes: Sequence[TreeChange],
-    olds: Mapping[str, bytes],
-    news: Mapping[str, bytes],
-    around: Surroundings,
-    allowed: Allowance,
-) -> None:
-    """Refuse a pull after which many notes are gone or say next to nothing; `olds` and `news` are files by path.
-
-    Raises:
-        IncomingRefusedError: they are too many.
-    """
-    gone = [*list_removed_notes(changes, olds, news), *(path for path in olds if _empties(olds, news, path, path))]
-    if allowed.removals or len(gone) <= around.count:
-        return
-    notes = around.count_notes()
-    if looks_like_accident(gone, notes, around.count, around.share):
-        raise IncomingRefusedError(
-            f"{around.remote} removes or empties {len(gone):,} of {notes:,} notes",
-            "If that is right: quaid pull --accept-removals",
-        )
-
-
 def list_removed_notes(
     changes: Iterable[TreeChange], olds: Mapping[str, bytes], news: Mapping[str, bytes]
 ) -> list[str]:
-    """Return the notes that go, without those that only move."""
+    """Return the notes that go, without those that only move; `olds` and `news` are files by path."""
     notes = [change for change in changes if layout.is_note_path(change.path)]
     added = {change.path: change.new.blob for change in notes if change.old is None and change.new is not None}
     removed = {change.path: change.old.blob for change in notes if change.new is None and change.old is not None}
     moved = pair_renames(added, removed)
     return [path for path in removed if path not in moved or _empties(olds, news, path, moved[path])]
+
+
+def list_emptied_notes(olds: Mapping[str, bytes], news: Mapping[str, bytes]) -> list[str]:
+    """Return the notes that stay and say next to nothing any more."""
+    return [path for path in olds if _empties(olds, news, path, path)]
 
 
 def _empties(olds: Mapping[str, bytes], news: Mapping[str, bytes], old: str, new: str) -> bool:
@@ -148,26 +125,20 @@ def _empties(olds: Mapping[str, bytes], news: Mapping[str, bytes], old: str, new
 
 def _find_fault(change: TreeChange, sizes: Mapping[str, int]) -> str | None:
     modes = [version.mode for version in (change.old, change.new) if version is not None]
-    if not files.is_unicode(change.path) or not change.path.isprintable() or not _fits(change.path):
+    is_readable = files.is_unicode(change.path) and change.path.isprintable()
+    is_long = is_readable and any(len(part.encode()) > files.MAX_NAME_BYTES for part in change.path.split("/"))
+    if not is_readable or is_long or not layout.is_repository_path(change.path):
         return "is not a path of a file in a vault"
     if _LINK in modes:
         return "is a symbolic link; links are never followed"
     if SUBMODULE in modes:
         return "is another repository; its files are not yours to read"
-    if any(mode not in _FILES for mode in modes):
+    if any(mode not in {NEW_FILE, EXECUTABLE} for mode in modes):
         return "is not a file"
     size = sizes.get(change.new.blob, 0) if change.new else 0
-    return (
-        f"has {size / 1e6:,.0f} MB; files up to {MAX_FILE_BYTES / 1e6:,.0f} MB are taken in"
-        if size > MAX_FILE_BYTES
-        else None
-    )
-
-
-def _fits(path: str) -> bool:
-    return layout.is_repository_path(path) and all(
-        len(part.encode()) <= files.MAX_NAME_BYTES for part in path.split("/")
-    )
+    if size > MAX_FILE_BYTES:
+        return f"has {size / 1e6:,.0f} MB; files up to {MAX_FILE_BYTES / 1e6:,.0f} MB are taken in"
+    return None
 
 
 def _find_clash(changes: Iterable[TreeChange], paths: Collection[str]) -> list[str] | None:
@@ -200,7 +171,7 @@ def _is_obeyed(change: TreeChange, around: Surroundings) -> bool:
         return False
     *folders, name = change.path.casefold().split("/")
     stems = [part.strip() for part in name.split(".")[:-1]]
-    is_plain = change.new is None or change.new.mode == _PLAIN
+    is_plain = change.new is None or change.new.mode == NEW_FILE
     is_list = folders == [FOLDER] and name.endswith(".txt")  # of what was purged
     is_known_format = layout.is_note_name(name) or name.endswith(_ATTACHMENTS) or layout.is_temporary_name(name)
     is_core = not _CORE.isdisjoint(stems[:1]) and (not folders or not _OF_CORE.isdisjoint(folders))
@@ -208,6 +179,6 @@ def _is_obeyed(change: TreeChange, around: Surroundings) -> bool:
     return not is_plain or not (is_known_format or is_list) or is_core or is_of_agents
 
 
-def _shown(paths: Sequence[str], most: int = _SHOWN) -> str:
-    more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
-    return ", ".join(files.printable(path) for path in paths[:most]) + more
+def _shown(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN:,} more" if len(paths) > _SHOWN else ""
+    return ", ".join(files.printable(path) for path in paths[:_SHOWN]) + more

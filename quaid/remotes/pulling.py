@@ -18,8 +18,9 @@ from quaid.history.vault_history import History
 from quaid.local import claimed
 from quaid.model import Edit, Kind, Message
 from quaid.remotes import incoming, settling
-from quaid.remotes.incoming import Allowance, Surroundings
+from quaid.remotes.incoming import Allowance, IncomingRefusedError, Surroundings
 from quaid.settings import Settings
+from quaid.sync.diff import looks_like_accident
 from quaid.vault import files, layout, notes, transaction, uncommitted
 from quaid.vault.layout import Layout
 
@@ -105,11 +106,30 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
             tree, [ours, theirs], Message(subject, "", trailers), (settings.git.name, settings.git.email)
         )
     changes = trees.changes(ours, target)
-    around = _look_around(history, settings, source, changes, ours, target)
+    around = Surroundings(
+        source.remote,
+        source.branch,
+        trees.sizes([change.new.blob for change in changes if change.new is not None]),
+        paths=tuple(history.list_tree(target)) if trees.ignores_case() else (),
+        hooks=trees.hooks_folder(),
+        vouched=None if source.is_own else _list_vouched(history, ours, theirs),
+    )
     incoming.check(changes, around, allowed)
-    olds, news = _read_both(history, changes)
-    incoming.check_removals(changes, olds, news, around, allowed)
-    if _commit_travelling(root, history, changes):
+    olds = trees.read({change.path: change.old for change in changes if change.old is not None})
+    news = trees.read({change.path: change.new for change in changes if change.new is not None})
+    removed = incoming.list_removed_notes(changes, olds, news)
+    gone = [*removed, *incoming.list_emptied_notes(olds, news)]
+    known = sum(map(layout.is_note_path, history.list_tree(ours))) if gone else 0
+    limits = settings.sync.removal_brake_count, settings.sync.removal_brake_share
+    if not allowed.removals and looks_like_accident(gone, known, *limits):
+        raise IncomingRefusedError(
+            f"{source.remote} removes or empties {len(gone):,} of {known:,} notes",
+            "If that is right: quaid pull --accept-removals",
+        )
+    # What Quaid has written and would commit with the next memory: a conversation that two machines heard is merged.
+    travelling = {edit.rel_path for each in uncommitted.list_travelling(root) for edit in each.change.edits}
+    if in_the_way := sorted(travelling.intersection(change.path for change in changes)):
+        uncommitted.commit_travelling(root, history, in_the_way[0])
         raise NotAheadError
     edits = plan_edits(root, changes, olds, news)
     claims = _list_claims(news, around, settings)
@@ -118,19 +138,7 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
     change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {source.remote}"), adopted=target)
     done = transaction.apply(root, change, history)
     changed = tuple(change.path for change in changes if layout.is_note_path(change.path))
-    removed = len(incoming.list_removed_notes(changes, olds, news))
-    return Pulled(done.id, commits, is_merge, changed, removed, conflicts, backup, len(claims))
-
-
-def _commit_travelling(root: Path, history: History, changes: Sequence[TreeChange]) -> bool:
-    """Commit what Quaid has written and would commit with the next memory, if it is in the way; return whether it was:
-    a conversation that two machines heard is to be merged.
-    """
-    written = {edit.rel_path for each in uncommitted.list_travelling(root) for edit in each.change.edits}
-    in_the_way = sorted(written.intersection(change.path for change in changes))
-    if in_the_way:
-        uncommitted.commit_travelling(root, history, in_the_way[0])
-    return bool(in_the_way)
+    return Pulled(done.id, commits, is_merge, changed, len(removed), conflicts, backup, len(claims))
 
 
 def plan_edits(
@@ -171,47 +179,19 @@ def _settle(history: History, merge: TreeMerge, sides: tuple[str, str], place: L
     versions = (one for each in merge.unmerged for one in (each.base, each.ours, each.theirs) if one)
     contents = trees.read_blobs({version.blob for version in versions})
     merged = trees.read_raw(merge.tree, [each.path for each in merge.unmerged])
-    settled = settling.settle(merge.unmerged, contents, merged, _read_added(history, merge, sides), place)
-    return trees.with_files(merge.tree, settled), settling.list_conflicts(merge.unmerged, merged)
-
-
-def _read_added(history: History, merge: TreeMerge, sides: tuple[str, str]) -> dict[str, bytes]:
-    """The notes of a merge that only one of its two commits has; none where no file was removed on one side only."""
-    if all(each.ours and each.theirs for each in merge.unmerged):
-        return {}
-    trees = history.branches.trees
+    both = [each.path for each in merge.unmerged if each.ours and each.theirs]
+    # A file that one side only has removed may have another name there.
     added = {
         change.path: change.new.blob
-        for side in sides
+        for side in (sides if len(both) < len(merge.unmerged) else ())
         for change in trees.changes(side, merge.tree)
         if change.old is None and change.new is not None and layout.is_note_path(change.path)
     }
-    contents = trees.read_blobs(set(added.values()))
-    return {path: contents[blob] for path, blob in added.items() if blob in contents}
-
-
-def _read_both(history: History, changes: Sequence[TreeChange]) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    trees = history.branches.trees
-    olds = {change.path: change.old for change in changes if change.old is not None}
-    news = {change.path: change.new for change in changes if change.new is not None}
-    return trees.read(olds), trees.read(news)
-
-
-def _look_around(
-    history: History, settings: Settings, source: Source, changes: Sequence[TreeChange], ours: str, target: str
-) -> Surroundings:
-    trees, limits = history.branches.trees, settings.sync
-    return Surroundings(
-        source.remote,
-        source.branch,
-        trees.sizes([change.new.blob for change in changes if change.new is not None]),
-        lambda: sum(map(layout.is_note_path, history.list_tree(ours))),
-        limits.removal_brake_count,
-        limits.removal_brake_share,
-        paths=tuple(history.list_tree(target)) if trees.ignores_case() else (),
-        hooks=trees.hooks_folder(),
-        vouched=None if source.is_own else _list_vouched(history, ours, source.commit),
-    )
+    said = trees.read_blobs(set(added.values()))
+    notes_there = {path: said[blob] for path, blob in added.items() if blob in said}
+    settled = settling.settle(merge.unmerged, contents, merged, notes_there, place)
+    conflicts = tuple(path for path in both if settling.has_markers(merged.get(path, b"")))
+    return trees.with_files(merge.tree, settled), conflicts
 
 
 def _list_vouched(history: History, ours: str, theirs: str) -> frozenset[str]:

@@ -18,7 +18,6 @@ from quaid.vault import frontmatter
 from quaid.vault.layout import Layout
 from quaid.vault.merging.texts import merge_note
 
-_COLLECTIONS = (Kind.SNIPPET, Kind.JOURNAL)
 _MARK = b"<<<<<<< "
 
 Contents = Mapping[str, bytes]
@@ -34,24 +33,21 @@ def settle(
     it has of the paths that only one side has.
     """
     by_path = sorted(added.items(), reverse=True)
-    ids = {note_id: path for path, data in by_path if path not in merged and (note_id := read_id(data))}
+    ids = {note_id: path for path, data in by_path if path not in merged and (note_id := _read_id(data))}
     settled: Settled = {}
     for each in unmerged:
+        side = each.ours or each.theirs
         if each.ours and each.theirs:
-            settled |= _keep_both(each, contents, merged)
-        elif each.base and (each.ours or each.theirs):
-            renamed = ids.get(read_id(contents.get(each.base.blob, b"")) or "")
-            if renamed:
-                settled |= _merge_renamed(each, contents, settled.get(renamed) or added[renamed], renamed)
+            settled |= _keep_both(each.path, each.theirs.blob, contents, merged)
+        elif each.base and side:
+            base, said = contents.get(each.base.blob, b""), contents.get(side.blob, b"")
+            if renamed := ids.get(_read_id(base) or ""):
+                # Its other name, with a text that git does not recognise, is on the side that seems to have removed it.
+                both = merge_note(base, settled.get(renamed) or added[renamed], said, renamed)
+                settled |= {} if both is None else {renamed: both, each.path: None}
             else:
-                settled |= _settle_removed(each, contents, place)
+                settled |= _settle_removed(each.path, base, said, place)
     return settled | _settle_renamed_twice(unmerged, merged)
-
-
-def list_conflicts(unmerged: Sequence[Unmerged], merged: Contents) -> tuple[str, ...]:
-    """Return the paths in which conflict markers are left for the owner."""
-    both = (each.path for each in unmerged if each.ours and each.theirs)
-    return tuple(path for path in both if has_markers(merged.get(path, b"")))
 
 
 def has_markers(data: bytes) -> bool:
@@ -59,39 +55,22 @@ def has_markers(data: bytes) -> bool:
     return data.startswith(_MARK) or b"\n" + _MARK in data
 
 
-def _keep_both(each: Unmerged, contents: Contents, merged: Contents) -> Settled:
+def _keep_both(path: str, blob: str, contents: Contents, merged: Contents) -> Settled:
     """Where git cannot mark a conflict, as in a picture, and has kept our version, keep theirs beside it."""
-    if each.theirs is None or has_markers(merged.get(each.path, b"")):
+    now, theirs = merged.get(path, b""), contents.get(blob)
+    if theirs is None or theirs == now or has_markers(now):
         return {}
-    theirs = contents.get(each.theirs.blob)
-    if theirs is None or theirs == merged.get(each.path):
-        return {}
-    path = PurePosixPath(each.path)
-    return {str(path.with_name(f"{path.stem}.conflict-{each.theirs.blob[:7]}{path.suffix}")): theirs}
+    name = PurePosixPath(path)
+    return {str(name.with_name(f"{name.stem}.conflict-{blob[:7]}{name.suffix}")): theirs}
 
 
-def _settle_removed(each: Unmerged, contents: Contents, place: Layout) -> Settled:
+def _settle_removed(path: str, base: bytes, said: bytes, place: Layout) -> Settled:
     """One side removed the file, the other changed it."""
-    side = each.ours or each.theirs
-    base = contents.get(each.base.blob, b"") if each.base else b""
-    kind = place.kind_of(each.path, _read_head(base))
-    if side is None or kind in (Kind.NOTE, Kind.CORE, Kind.DOC):
+    kind = place.kind_of(path, _read_head(base))
+    if kind in (Kind.NOTE, Kind.CORE, Kind.DOC):
         return {}  # the owner's words stay
-    if kind in _COLLECTIONS:
-        added = merge_lines(base, b"", contents.get(side.blob, b""))
-        return {each.path: added if added and added.strip() else None}
-    return {each.path: None}
-
-
-def _merge_renamed(each: Unmerged, contents: Contents, now: bytes, renamed: str) -> Settled:
-    """The note has another name, and a text that git does not recognise, on the side that seems to have removed it.
-    Where its two versions cannot be merged, both stay.
-    """
-    base, side = each.base, each.ours or each.theirs
-    if base is None or side is None:
-        return {}
-    merged = merge_note(contents.get(base.blob, b""), now, contents.get(side.blob, b""), renamed)
-    return {} if merged is None else {renamed: merged, each.path: None}
+    added = merge_lines(base, b"", said) if kind in (Kind.SNIPPET, Kind.JOURNAL) else None
+    return {path: added if added and added.strip() else None}
 
 
 def _settle_renamed_twice(unmerged: Sequence[Unmerged], merged: Contents) -> Settled:
@@ -99,14 +78,13 @@ def _settle_renamed_twice(unmerged: Sequence[Unmerged], merged: Contents) -> Set
     named: dict[str, list[str]] = {}
     for each in unmerged:
         data = merged.get(each.path)
-        if each.base is None and bool(each.ours) != bool(each.theirs) and data and (note_id := read_id(data)):
+        if each.base is None and bool(each.ours) != bool(each.theirs) and data and (note_id := _read_id(data)):
             named.setdefault(note_id, []).append(each.path)
     groups = (sorted(paths) for paths in named.values())
     return {path: None for first, *others in groups for path in others if merged[path] == merged[first]}
 
 
-def read_id(data: bytes) -> str | None:
-    """Return the id that a note has in its head, if there is one."""
+def _read_id(data: bytes) -> str | None:
     found = _read_head(data).get("id")
     return found if isinstance(found, str) else None
 
