@@ -5,6 +5,7 @@ The owner's uncommitted work stays uncommitted. Where it cannot be told apart fr
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from pathlib import Path
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError
 from quaid.history.adoption import NotAheadError
 from quaid.history.merge import merge_lines
+from quaid.history.steering import SteeringChangedError
 from quaid.history.tree_merge import TreeChange, TreeMerge
 from quaid.history.vault_history import History
 from quaid.local import claimed
@@ -136,7 +138,12 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
     claimed.write(root, claimed.read(root) | dict.fromkeys(claims, source.remote))  # before anybody indexes them
     backup = history.remotes.back_up(ours, datetime.now(UTC)) if is_merge else ""
     change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {source.remote}"), adopted=target)
-    done = transaction.apply(root, change, history)
+    try:
+        done = transaction.apply(root, change, history)
+    except SteeringChangedError as error:  # a hook, or what .git/config includes: those are confirmed as a whole
+        branch, place = f"{source.remote}/{source.branch}", shlex.quote(str(root))
+        step = f"See how: git diff HEAD...{branch}. If that is meant: git merge {branch} && quaid trust {place}"
+        raise IncomingRefusedError(f"{source.remote} changes what git runs here", step) from error
     changed = tuple(change.path for change in changes if layout.is_note_path(change.path))
     return Pulled(done.id, commits, is_merge, changed, len(removed), conflicts, backup, len(claims))
 

@@ -196,6 +196,23 @@ def test_exactly_what_was_shown_is_accepted(machine, tmp_path):
     assert accept(machine, said).commit
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "path", "said"),
+    [("core.hooksPath", "tools/hooks", "tools/hooks/pre-commit", b"#!/bin/sh\n"), ("include.path", "../.x", ".x", b"[alias]\nx = !x\n")],
+)  # fmt: skip
+def test_what_git_would_run_here_from_now_on_is_merged_by_hand(machine, tmp_path, key, value, path, said):
+    machine.git("config", key, value)
+    push_tree(tmp_path, [(PROGRAM, path, said), (FILE, "note.md", b"a note comes along\n")])
+    shown, head, notes = assert_refused(machine, path), machine.head(), machine.notes()
+    with pytest.raises(IncomingRefusedError, match="git merge origin/main && quaid trust"):
+        accept(machine, shown)
+    assert (machine.head(), machine.notes(), (machine.root / path).exists()) == (head, notes, False)
+    machine.git("merge", "-q", "origin/main")
+    assert quaid("trust", str(machine.root))[0] == 0
+    assert quaid("--vault", str(machine.root), "pull")[0] == 0
+    assert (machine.root / path).read_bytes() == said
+
+
 def test_a_long_list_is_cut_and_what_is_left_out_is_counted(machine, tmp_path):
     push_tree(tmp_path, [(FILE, f"run{number:02}.sh", b"") for number in range(25)])
     said = assert_refused(machine, "run19.sh and 5 more")
