@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -161,7 +161,9 @@ class MemoryBranches:
             edits = self._plan_merge(head)
             if not edits:
                 return MergedBranch(name, into, None)
-            self._check_saved(edits)
+            unsaved = [edit.rel_path for edit in edits if files.read_note(self._root, edit.rel_path) != edit.before]
+            if unsaved:
+                raise UnsavedWorkError(unsaved)
             change = transaction.VaultChange(f"merge {head.id}", edits, message, self._git.owner(), merged=head.id)
             done = transaction.apply(self._root, change, self._git)
         self._catch_up()
@@ -200,12 +202,6 @@ class MemoryBranches:
             )
         old, new = (dict(git.revisions.read_files(side, filtered=True)) for side in listed or ([], []))
         return tuple(Edit(path, old.get(path), new.get(path)) for path in sorted({*old, *new}))
-
-    def _check_saved(self, edits: Iterable[Edit]) -> None:
-        """Refuse to change what its owner has not committed."""
-        unsaved = [edit.rel_path for edit in edits if files.read_note(self._root, edit.rel_path) != edit.before]
-        if unsaved:
-            raise UnsavedWorkError(unsaved)
 
     def _check_alone(self) -> None:
         """Refuse a vault in a larger repository, all of which a branch would change."""

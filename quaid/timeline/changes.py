@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import count
@@ -155,14 +155,6 @@ def diff_words(before: str, after: str) -> Iterator[tuple[str, str]]:
     old, new = (re.findall(r"\s*\S+", text) for text in (before, after))
     matcher = SequenceMatcher(None, [word.strip() for word in old], [word.strip() for word in new], autojunk=False)
     for tag, *span in matcher.get_opcodes():
-        yield from _marked(tag, old[span[0] : span[1]], new[span[2] : span[3]])
-
-
-def _marked(tag: str, taken: Sequence[str], brought: Sequence[str]) -> Iterator[tuple[str, str]]:
-    if tag == "equal":
-        yield "=", "".join(brought)
-        return
-    if taken:
-        yield "-", "".join(taken)
-    if brought:
-        yield "+", "".join(brought)
+        taken, brought = "".join(old[span[0] : span[1]]), "".join(new[span[2] : span[3]])
+        marked = (("=", brought),) if tag == "equal" else (("-", taken), ("+", brought))
+        yield from ((mark, words) for mark, words in marked if words)

@@ -43,17 +43,13 @@ def list_entries(list_commits: Callable[[int], list[Commit]], limit: int, *, fol
     asked = limit
     while True:
         found = list_commits(asked)
-        entries = _fold(found) if fold else [[commit] for commit in found]
+        entries: dict[str, list[Commit]] = {}
+        for commit in found:
+            runs = commit.trailers.get(RUN, ()) if fold else ()
+            entries.setdefault(next(iter(runs), commit.id), []).append(commit)
         if len(entries) >= limit or len(found) < asked:
-            return entries[:limit]
+            return list(entries.values())[:limit]
         asked *= 4
-
-
-def _fold(commits: Iterable[Commit]) -> list[list[Commit]]:
-    entries: dict[str, list[Commit]] = {}
-    for commit in commits:
-        entries.setdefault(next(iter(commit.trailers.get(RUN, ())), commit.id), []).append(commit)
-    return list(entries.values())
 
 
 def describe(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from quaid.history.authorship import JANITOR, Authors
 from quaid.history.revisions import TreeFile
 from quaid.index import documents
 from quaid.janitor.vetoes import REVIEW, RUN, TASK
-from quaid.model import Commit, Edit, Recall
+from quaid.model import Commit, Recall
 from quaid.recall.options import RecallOptions
 from quaid.timeline import log, states, undo
 from quaid.timeline.bisect import Turn, find_turn, is_found
@@ -131,7 +131,9 @@ class Timeline:
             kept = {path: stays[path] for path in seen}
             if stays and not edits:
                 raise undo.refusal_of(git, kept, versions, found)
-            changes = [asdict(change) for change in self._meaning_of(edits)]
+            before = {edit.rel_path: edit.before for edit in edits if edit.before is not None}
+            after = {edit.rel_path: edit.after for edit in edits if edit.after is not None}
+            changes = [asdict(change) for change in compare(before, after, self._layout, self._may_see)]
             return WritePlan(
                 WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits),
                 {"kept": kept, "changes": changes},
@@ -153,15 +155,13 @@ class Timeline:
         """
         return self._compare(*states.find_span(self._git.revisions, span, now or datetime.now(UTC)))
 
-    def compare_branches(self, one: str, other: str | None = None) -> StateDiff:
-        """Return what the memory on the branch `one` has more, less and otherwise than on `other`, or on the one that
-        is checked out.
+    def compare_branches(self, one: str, other: str) -> StateDiff:
+        """Return what the memory on the branch `one` has more, less and otherwise than on `other`.
 
         Raises:
             BadInputError: there is no such branch.
         """
-        heads = (self.branches.find(other) if other else self.branches.current(), self.branches.find(one))
-        before, after = (self._git.revisions.find(head.id) for head in heads)
+        before, after = (self._git.revisions.find(self.branches.find(name).id) for name in (other, one))
         return self._compare(before, after)
 
     def _compare(self, before: Point | None, after: Point | None) -> StateDiff:
@@ -243,22 +243,13 @@ class Timeline:
             edited = {path for path, said in trailers if RUN not in said and REVIEW not in said.get(TASK, ())}
             return frozenset(edited.union(git.uncommitted()))
 
-        def is_only_tidied(path: str) -> bool:
-            return path not in list_edited()
-
-        return Present(lambda path: files.read_note(self._root, path), self._find_moved, is_only_tidied)
+        return Present(lambda path: files.read_note(self._root, path), self._find_moved, list_edited)
 
     def _find_moved(self, path: str, data: bytes) -> str | None:
         """The path of the note that has the id which `data` has."""
         note_id = notes.parse_note(path, data, place=self._layout).id
         found = documents.find_documents(self._dependencies.fresh_index(), "id = ?", (note_id,))
         return found[0].path if note_id != path and found else None
-
-    def _meaning_of(self, edits: Iterable[Edit]) -> list[MemoryChange]:
-        changed = list(edits)
-        before = {edit.rel_path: edit.before for edit in changed if edit.before is not None}
-        after = {edit.rel_path: edit.after for edit in changed if edit.after is not None}
-        return compare(before, after, self._layout, self._may_see)
 
     def _may_see(self, path: str, data: bytes | None) -> bool:
         return self.views.may_see(path, data or b"")

@@ -56,13 +56,13 @@ class Versions(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The vault as it is: what a file holds, where the note with the id of another lies by now, and whether nobody but
-    the janitor has changed a file since.
+    """The vault as it is: what a file holds, where the note with the id of another lies by now, and the paths that
+    somebody else than the janitor has changed since.
     """
 
     read: Callable[[str], bytes | None]
     find_moved: Callable[[str, bytes], str | None]
-    is_only_tidied: Callable[[str], bool]
+    list_edited: Callable[[], Collection[str]]
 
 
 def find_commits(history: History, reference: str) -> list[VaultCommit]:
@@ -110,16 +110,14 @@ def find_last(history: History, own: Collection[str]) -> str:
                 continue
             if REVERTS in commit.trailers:
                 undone.update(commit.trailers[REVERTS])
-            elif not undone.intersection(_ids_of(history, commit)):
+            # An undo names a night by the ids of its decisions.
+            elif RUN not in commit.trailers or undone.isdisjoint(
+                logged.commit.id for logged in find_commits(history, commit.id)
+            ):
                 return commit.id
         if len(found) < asked:
             raise BadInputError("Quaid has made no change that is not undone. See what there is with: quaid log")
         asked *= 8
-
-
-def _ids_of(history: History, commit: Commit) -> list[str]:
-    """The ids by which an undo names a commit: of a night those of its decisions."""
-    return [logged.commit.id for logged in find_commits(history, commit.id)] if RUN in commit.trailers else []
 
 
 def _is_quaids(commit: Commit, own: Collection[str]) -> bool:
@@ -209,7 +207,7 @@ def _plan_note(path: str, version: Versions, now: Present) -> tuple[Edit, list[s
         return Edit(path, current, current), []
     if before is None:
         # What a review has made of a note is nothing without the note; that it was said again, or edited, is.
-        is_lost = _confirmations(after) == _confirmations(current) and now.is_only_tidied(path)
+        is_lost = _confirmations(after) == _confirmations(current) and path not in now.list_edited()
         return (Edit(path, current, None), None) if is_lost else (Edit(path, current, current), [])
     wanted, lines = revert_change(before, after, current)
     said = [line.decode(errors="replace").strip() for line in lines]

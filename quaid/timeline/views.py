@@ -97,7 +97,14 @@ class CommitViews:
         """Return each of `commits`, with `limit` of its files from number `first` on."""
         hidden = self._find_hidden(commits)
         authors = Authors.of(self._settings, self._history.owner())
-        spans = [_list_shown(logged, hidden) for logged in commits]
+        spans = [
+            {
+                path: span
+                for path, span in sorted(list_spans(logged).items())
+                if not (path in hidden or is_counter(path))
+            }
+            for logged in commits
+        ]
         pages = [dict(islice(each.items(), first, first + limit)) for each in spans]
         blobs = self._history.branches.read_blobs(list_blobs(*pages))
         return [
@@ -232,13 +239,6 @@ def _list_named(path: str, data: bytes) -> Sequence[str]:
     """The names of the notes that a question is about; none for any other note."""
     question = read_question(path, data) if asks(path) else None
     return question.about if question else ()
-
-
-def _list_shown(logged: VaultCommit, hidden: Collection[str]) -> dict[str, Span]:
-    """Path -> span of the files of a commit that are shown: counters are not."""
-    return {
-        path: span for path, span in sorted(list_spans(logged).items()) if path not in hidden and not is_counter(path)
-    }
 
 
 def _narrow(logged: VaultCommit, hidden: Collection[str]) -> Commit | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from quaid.history.authorship import Authors, Who
@@ -32,9 +32,8 @@ def name_author(commit: Commit, authors: Authors) -> Who:
     """Return whose doing a commit is: what Quaid committed at the owner's own word is theirs."""
     task = next(iter(commit.trailers.get(TASK, ())), "")
     who = authors.name(commit.email, commit.subject)
-    if who in {"owner", "other"}:
-        return who
-    if CLIENT in commit.trailers:  # a program that asked a server, whoever it says has decided
+    # A client is a program that asked a server, whoever it says has decided.
+    if who in {"owner", "other"} or CLIENT in commit.trailers:
         return who
     if task in TYPED or commit.subject.startswith("config: "):
         return "owner"
@@ -69,10 +68,15 @@ def tell(commits: Sequence[Commit], changes: Sequence[MemoryChange], who: Who) -
 def _list_meanings(changes: Sequence[MemoryChange], changed: str) -> Iterator[str]:
     """What `changes` come to, sort by sort; `changed` is the word for having changed a note."""
     facts = [change for change in changes if change.kind == Kind.FACT]
-    pairs = list(pair_replaced(facts))
+    learned = {name: fact for fact in facts if fact.how == "learned" for name in (fact.id, note_name(fact.path))}
+    gone = [fact for fact in facts if fact.how == "superseded" and fact.by is not None]
+    pairs = [(fact, new) for fact in gone if (new := learned.get(note_name(fact.by or "")))]
     paired = {id(change) for pair in pairs for change in pair}
     yield from _phrase("replaced", [f"{quote(old.text)} with {quote(new.text)}" for old, new in pairs], "fact")
-    confirmed = [fact for fact in facts if is_confirmed(fact)]
+    # Those that were only said again.
+    confirmed = [
+        fact for fact in facts if fact.was is None and any(each.startswith("confirmations ") for each in fact.details)
+    ]
     yield from _phrase("confirmed", [quote(fact.text) for fact in confirmed], "fact")
     for how, verb in _OF_FACTS.items():
         those = [fact for fact in facts if fact.how == how and id(fact) not in paired and fact not in confirmed]
@@ -86,17 +90,9 @@ def _list_meanings(changes: Sequence[MemoryChange], changed: str) -> Iterator[st
         named = {Kind.FACT, Kind.ENTITY, Kind.EPISODE, Kind.REVIEW}
         those = [change for change in changes if (change.kind == kind if kind else change.kind not in named)]
         for how, verb in verbs.items():
-            yield from _phrase(verb, [_name(change) for change in those if change.how == how], noun)
-
-
-def is_confirmed(fact: MemoryChange) -> bool:
-    """Return whether a fact was only said again."""
-    return fact.was is None and any(detail.startswith("confirmations ") for detail in fact.details)
-
-
-def _name(change: MemoryChange) -> str:
-    """An entity by its name, any other note by its file's."""
-    return change.text if change.kind == Kind.ENTITY else change.path.rsplit("/", 1)[-1]
+            meant = [change for change in those if change.how == how]
+            names = [each.text if each.kind == Kind.ENTITY else each.path.rsplit("/", 1)[-1] for each in meant]
+            yield from _phrase(verb, names, noun)
 
 
 def _phrase(verb: str, named: Sequence[str], noun: str) -> Iterator[str]:
@@ -116,16 +112,6 @@ def _tell_fact(fact: MemoryChange) -> str:
         return f"{quote(fact.was)} to {quote(fact.text)}"
     is_told = fact.how == "changed" and fact.details
     return f"{quote(fact.text)} ({', '.join(fact.details)})" if is_told else quote(fact.text)
-
-
-def pair_replaced(changes: Iterable[MemoryChange]) -> Iterator[tuple[MemoryChange, MemoryChange]]:
-    """Yield each superseded fact with the learned one that replaces it."""
-    learned = {
-        name: change for change in changes if change.how == "learned" for name in (change.id, note_name(change.path))
-    }
-    for change in changes:
-        if change.how == "superseded" and change.by is not None and (new := learned.get(note_name(change.by))):
-            yield change, new
 
 
 def quote(text: str) -> str:
