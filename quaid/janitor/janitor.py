@@ -143,14 +143,13 @@ class Janitor:
             raise BadInputError(f"{name} takes one of: {answers}. Answer with: quaid janitor accept {name} ANSWER")
         subject = f"{answer} to {len(meant)} question{'s' * (len(meant) > 1)}"
         titles = "\n".join(f"- {question.title}" for question in meant)
-        planned = WritePlan(
-            WriteResult(meant[0].rel_path, meant[0].rel_path, "edited", subject),
-            tuple(Edit(each.rel_path, each.data, questions.tick(each, answer)) for each in meant),
-            Message(f"review: {subject}", titles, ((TASK, REVIEW),)),
-        )
 
         def plan() -> WritePlan:
-            return planned
+            return WritePlan(
+                WriteResult(meant[0].rel_path, meant[0].rel_path, "edited", subject),
+                tuple(Edit(each.rel_path, each.data, questions.tick(each, answer)) for each in meant),
+                Message(f"review: {subject}", titles, ((TASK, REVIEW),)),
+            )
 
         written = self._open_writer().write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
         self._sync(None)

@@ -111,7 +111,9 @@ def show_turns(facts: Sequence[PendingFact]) -> tuple[list[dict[str, Any]], dict
     shown = []
     for turn, number in numbers.items():
         text = passage(said[turn].text, words[turn])
-        shown.append(without_empty({"t": number, "speaker": said[turn].speaker, "day": _day(said[turn]), "text": text}))
+        moment = notes.parse_time(said[turn].said_at)
+        day = f"{moment:%a %Y-%m-%d}" if moment else ""
+        shown.append(without_empty({"t": number, "speaker": said[turn].speaker, "day": day, "text": text}))
     return shown, numbers
 
 
@@ -181,8 +183,3 @@ def without_dated_ages(fact: PendingFact, statement: str) -> str:
 
 def _written(day: datetime) -> str:
     return f"{day.day} {day:%B %Y} {day:%Y-%m-%d}"
-
-
-def _day(turn: Candidate) -> str:
-    moment = notes.parse_time(turn.said_at)
-    return f"{moment:%a %Y-%m-%d}" if moment else ""

@@ -70,11 +70,6 @@ class Policy:
         """The questions between two facts that the owner has answered with a choice, not carried out yet."""
         return [q for key, q in self.questions.items() if q.kind == CONFLICT and key in self.consents]
 
-    @property
-    def _disputed(self) -> set[str]:
-        """The names of the facts that the owner says are wrong: no night changes them before that is answered."""
-        return {name for question in self.questions.values() if question.kind == DISPUTE for name in question.about}
-
     def admits(self, decision: Decision, index: IndexConnection) -> bool:
         """Return whether `decision` about notes of `index` is to be carried out; where not, enter in the report what
         becomes of it.
@@ -88,11 +83,13 @@ class Policy:
         if policy == "off" or (decision.key in self.questions and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
+        # What the owner says is wrong, no night changes before that is answered.
+        disputed = {name for asked in self.questions.values() if asked.kind == DISPUTE for name in asked.about}
         if decision.kind in _OVERRULED and not has_consent and any(map(self._undoes_correction, decision.edits)):
             report.overruled += 1
         elif not (has_consent and decision.kind == CONFLICT) and find_protected(index, decision.paths):
             report.held_back.append((decision, "it is about a pinned or verified note"))
-        elif not self._disputed.isdisjoint(map(note_name, decision.paths)):
+        elif not disputed.isdisjoint(map(note_name, decision.paths)):
             report.held_back.append((decision, "you have said that it is wrong"))
         elif question and len(report.asked) >= MAX_QUESTIONS:
             report.held_back.append((decision, "there are enough questions for one night"))

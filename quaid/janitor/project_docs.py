@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
     from quaid.docs.documentation import Documentation
     from quaid.docs.freshness import Freshness
-    from quaid.docs.registry import Project
     from quaid.janitor.decision import Decision
     from quaid.local.runs import Judgements
     from quaid.settings import Settings
@@ -53,9 +52,10 @@ class ProjectDocs:
         """
         self.problems += why_unchecked(freshness for _, freshness in self._checked)
         opened = []
+        updater = Updater(self._root, self._trees, self._judgements, lambda: self._writer)
         for doc, freshness in self._stale_of(self._checked):
             try:
-                found = self._updater.open(doc, freshness)
+                found = updater.open(doc, freshness)
                 if self._is_committed(doc, found.data):
                     opened.append(found)
             except (QuaidError, OSError) as error:
@@ -122,12 +122,8 @@ class ProjectDocs:
     # -- looking -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _projects(self) -> Sequence[Project]:
-        return self._documentation.projects(registry.STATES)
-
-    @cached_property
     def _trees(self) -> SourceTrees:
-        return SourceTrees(self._root, self._projects)
+        return SourceTrees(self._root, self._documentation.projects(registry.STATES))
 
     @cached_property
     def _docs(self) -> Sequence[Doc]:
@@ -147,10 +143,6 @@ class ProjectDocs:
         """The documents that are stale whatever a model has said of their changes, as the filter alone sees them."""
         known = apply_kept([freshness for _, freshness in found], self._judgements)
         return [pair for pair, told in zip(found, known, strict=True) if told.is_stale]
-
-    @cached_property
-    def _updater(self) -> Updater:
-        return Updater(self._root, self._trees, self._judgements, lambda: self._writer)
 
     def _is_committed(self, doc: Doc, data: bytes) -> bool:
         """Return whether a document in a source repository is as HEAD has it: else no branch can have it."""

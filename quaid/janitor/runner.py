@@ -148,9 +148,14 @@ class Runner:
                 self._tell_stuck(tasks)
                 self._write_questions(worktree)
                 if report.changed:
-                    self._ask_gate(worktree)
-                if report.changed and not report.lost:
-                    self._leave_out_moved() if is_dry_run else self._merge(worktree)
+                    worktree.sync()
+                if report.changed and self._gate is not None:
+                    report.lost = self._gate.find_lost({path for decision in report.done for path in decision.paths})
+                if report.changed and not report.lost and is_dry_run:  # tell what a run would not merge
+                    moved = night_merge.moved_paths(root, net_edits(self._commits))
+                    self._drop(without_paths(self._commits, moved)[1])
+                elif report.changed and not report.lost:
+                    self._merge(worktree)
             if not is_dry_run:
                 report.remarks += dependencies.housekeeping([task.name for task in tasks])
         report.took_s = time.monotonic() - started
@@ -327,9 +332,10 @@ class Runner:
 
     def _find_decider(self, question: Question | None) -> tuple[str, str]:
         """Return whose decision is carried out: that of the person who answered the question, else the janitor's."""
-        answered = question is not None and question.answer is not None
-        name, email = self._deciders.get(question.rel_path, JANITOR) if question and answered else JANITOR
-        return (name, email) if Authors(self._settings.git.email).is_by_hand(email) else JANITOR
+        if question is None or question.answer is None:
+            return JANITOR
+        decider = self._deciders.get(question.rel_path, JANITOR)
+        return decider if Authors(self._settings.git.email).is_by_hand(decider[1]) else JANITOR
 
     def _carry_out_batch(self, batch: Sequence[Decision], worktree: Worktree) -> None:
         fresh: list[Decision] = []
@@ -386,17 +392,6 @@ class Runner:
             body = "\n".join(f"- {decision.subject}" for decision in made)
             message = Message(subject, body, trailers_of("questions", report.run))
             self._commit(NightCommit(tuple(made), message), worktree)
-
-    def _ask_gate(self, worktree: Worktree) -> None:
-        worktree.sync()
-        if self._gate is not None:
-            done = self._report.done
-            self._report.lost = self._gate.find_lost({path for decision in done for path in decision.paths})
-
-    def _leave_out_moved(self) -> None:
-        """Tell what a run would not merge: its notes have changes that are not committed."""
-        moved = night_merge.moved_paths(self._dependencies.root, net_edits(self._commits))
-        self._drop(without_paths(self._commits, moved)[1])
 
     def _drop(self, dropped: Sequence[Decision]) -> None:
         keys, report = {decision.key for decision in dropped}, self._report

@@ -127,12 +127,10 @@ class _Reader:
         if is_by_quaid(commit, self._own):  # its body quotes what a memory says, which may be anything
             return _effect_in_trailers(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
         named = {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
-        return (
-            self._find_reverted(entry)
-            | self._reverse(_REVERTED.findall(commit.body))
-            | _effect_in_trailers(commit)
-            | named
-        )
+        actions = (action for path in entry.change for action in self._at.get(path, ()))
+        # What takes back the change of an action takes it back, whatever else it does.
+        reverted = _opposite(action for action in actions if self._lines.reverts(entry.change, action))
+        return reverted | self._reverse(_REVERTED.findall(commit.body)) | _effect_in_trailers(commit) | named
 
     def _remember(self, entry: _LoggedChange, effect: Mapping[Key, bool]) -> None:
         commit = entry.commit
@@ -158,11 +156,6 @@ class _Reader:
         return _opposite(
             action for start in ids for commit_id, action in self._actions.items() if commit_id.startswith(start)
         )
-
-    def _find_reverted(self, entry: _LoggedChange) -> dict[Key, bool]:
-        """The opposite of the actions whose change this one takes back, whatever else it does."""
-        actions = (action for path in entry.change for action in self._at.get(path, ()))
-        return _opposite(action for action in actions if self._lines.reverts(entry.change, action))
 
 
 class _Lines:

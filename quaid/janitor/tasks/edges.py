@@ -92,7 +92,9 @@ def _list_told(context: TaskContext) -> Iterator[_ToldFact]:
     """
     owner = context.settings.owner_name or UNNAMED_OWNER
     for fact in list_living(context.index):
-        data = context.read(fact.path) if _may_have_edges(fact) else None
+        is_told = fact.source in _SPOKEN and fact.status in _REVIEWED
+        may_have_edges = is_told and not fact.is_protected and not is_technical(fact.text)
+        data = context.read(fact.path) if may_have_edges else None
         if data is None:
             continue
         note = notes.parse_fact(fact.path, data)
@@ -103,11 +105,6 @@ def _list_told(context: TaskContext) -> Iterator[_ToldFact]:
         told = _ToldFact(fact, note, data, speaker)
         if told.key not in context.vetoed and not context.is_asked(told.key, ("link",)):
             yield told
-
-
-def _may_have_edges(fact: LivingFact) -> bool:
-    is_told = fact.source in _SPOKEN and fact.status in _REVIEWED
-    return is_told and not fact.is_protected and not is_technical(fact.text)
 
 
 def _shown(told: _ToldFact) -> dict[str, str]:

@@ -168,6 +168,7 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
         "facts": numbered_lines(fact.shown(numbers) for fact in batch),
     }
     answer = ask(context, PROMPT, inputs, check)
+    items = [*answer.value["verdicts"], *({"n": n, "verdict": "approve"} for n in answer.value["approve"])]
     judged = [
         (
             fact,
@@ -180,7 +181,7 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
                 [number for number in item.get("reject_edges") or () if number <= len(fact.note.edges)],
             ),
         )
-        for fact, item in by_number(sorted(_list_items(answer.value), key=itemgetter("n")), batch)
+        for fact, item in by_number(sorted(items, key=itemgetter("n")), batch)
     ]
     raw = json.dumps(answer.value, ensure_ascii=False)
     if not judged:
@@ -188,11 +189,6 @@ def _judge(context: TaskContext, batch: Sequence[PendingFact], owner: str) -> li
     if len(batch) >= SUSPICIOUS and all(judgement.says == "reject" for _, judgement in judged):
         raise model_text.CarelessAnswerError(answer.model, answer.prompt, f"it rejects all of {len(batch)} facts", raw)
     return judged
-
-
-def _list_items(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The judgements in an answer, those that it gives as bare numbers too."""
-    return [*value["verdicts"], *({"n": n, "verdict": "approve"} for n in value["approve"])]
 
 
 def _rewrite_problem(statement: str, fact: PendingFact) -> str:
