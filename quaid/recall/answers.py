@@ -218,7 +218,10 @@ class Answers:
         """Return the index as it is, as the one who asks may see it."""
         if self._in_memory is not None:
             return database.copy_in_memory(self._in_memory, self.owners())
-        return self._open(self._visible)
+        connection = self._visible.open()
+        if connection is None:
+            raise VaultNotFoundError(self._root)
+        return connection
 
     def see(self, commits: Iterable[Commit]) -> list[Commit]:
         """Return those of `commits` that the one who asks may see."""
@@ -243,12 +246,6 @@ class Answers:
             if len(seen) >= limit or len(found) < asked:
                 return seen[:limit]
             asked *= 4
-
-    def _open(self, reader: IndexReader) -> IndexConnection:
-        connection = reader.open()
-        if connection is None:
-            raise VaultNotFoundError(self._root)
-        return connection
 
     def records(self) -> RecallRecords:
         if self._records is None:

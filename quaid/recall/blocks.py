@@ -52,7 +52,7 @@ _MAX_HEADING = 120
 _APART = "\0"
 """Stands between a vault and what is named in it."""
 _MAX_QUOTED = 80
-_SPEAKERS = ("User", "Assistant")
+_SPEAKERS = ("User: ", "Assistant: ")
 """Roles that turns have; any other, such as a heading or a speaker called System, must not look like one."""
 _PICTURE = "(?:photo|picture|image|photograph|photography|screenshot)"
 _NESTED_CAPTION = rf"(?i)\b((?:an? )?{_PICTURE}s? of )(?:an? {_PICTURE} of )+"
@@ -182,7 +182,7 @@ def _in_order_of_need(hits: Sequence[Hit]) -> Iterator[Neighbour]:
     """Yield what stands beside `hits`: first the rest of their own turns, then what they rest on or answer, then the
     others, the nearest first; best hit first.
     """
-    for need in (_is_same_turn, _is_explaining, _is_next):
+    for need in (_is_same_turn, _is_explaining, lambda hit, each: each.cited or abs(hit.ordinal - each.ordinal) == 1):
         for hit in hits:
             yield from (each for each in _nearest_first(hit) if need(hit, each))
     for hit in hits:
@@ -202,10 +202,6 @@ def _is_explaining(hit: Hit, other: Neighbour) -> bool:
     asks = hit.text.rstrip().endswith("?")
     answers = other.text.rstrip().endswith("?")
     return other.cited or (asks and other.ordinal == hit.ordinal + 1) or (answers and other.ordinal == hit.ordinal - 1)
-
-
-def _is_next(hit: Hit, other: Neighbour) -> bool:
-    return other.cited or abs(hit.ordinal - other.ordinal) == 1
 
 
 def _entry_of(hit: Hit) -> _Entry:
@@ -303,12 +299,17 @@ class _Page:
         title, _, _ = first.heading.partition(" > ")
         day = _shared_day(ordered)
         if title or day:
-            heading = f"{on_one_line(title)[:_MAX_HEADING]}{_about_note(ordered)}" if title else ""
+            # A note has its kind and its day there; the lines of a conversation have theirs.
+            hit = next((each.hit for each in ordered if each.hit and each.turn is None and not each.is_fact), None)
+            about = f" ({', '.join(filter(None, (hit.kind, _day(hit.created).strip())))})" if hit else ""
+            heading = f"{on_one_line(title)[:_MAX_HEADING]}{about}" if title else ""
             yield f"## {heading}{f' ({day})' if heading and day else day}"
         said = {entry.ordinal: entry for entry in ordered if not entry.is_fact}
         last: int | None = None
         section = ""
-        for (_, is_fact), group in groupby(ordered, key=_line_key):
+        for (_, is_fact), group in groupby(
+            ordered, key=lambda each: (each.ordinal if each.turn is None or each.is_fact else -each.turn, each.is_fact)
+        ):
             pieces = list(group)
             if last is not None and pieces[0].ordinal > last + 1:
                 yield GAP
@@ -335,7 +336,8 @@ class _Page:
             body = "\n  ".join(line for line in text.splitlines() if line.strip())
         else:
             lead = f"{'' if day else _day(first.created)}{as_name(first.speaker or '')}".strip()
-            lead = f"{lead}: " if lead in _SPEAKERS else neutralise(f"{lead}: ") if lead else ""
+            lead = f"{lead}: " if lead else ""
+            lead = lead if lead in _SPEAKERS else neutralise(lead)
             body = " ".join(text.split())
         return f"{mark}{lead}{body}{self._about(hit)}"
 
@@ -372,10 +374,6 @@ class _Page:
         return f"{word} {_day(other.created)}“{quoted}”"
 
 
-def _line_key(entry: _Entry) -> tuple[object, bool]:
-    return (entry.ordinal if entry.turn is None or entry.is_fact else -entry.turn, entry.is_fact)
-
-
 def _shared_day(entries: Iterable[_Entry]) -> str:
     """Return the day of a conversation of which several turns are shown, empty if they are of several days."""
     turns = {
@@ -383,12 +381,6 @@ def _shared_day(entries: Iterable[_Entry]) -> str:
     }
     days = set(turns.values())
     return days.pop() if len(turns) > 1 and len(days) == 1 else ""
-
-
-def _about_note(entries: Iterable[_Entry]) -> str:
-    """Return the kind and the day of a note; nothing of a conversation, whose lines have theirs."""
-    hit = next((entry.hit for entry in entries if entry.hit and entry.turn is None and not entry.is_fact), None)
-    return f" ({', '.join(filter(None, (hit.kind, _day(hit.created).strip())))})" if hit else ""
 
 
 def _is_repeated(fact: str, turns: Sequence[_Entry]) -> bool:

@@ -116,14 +116,11 @@ def _later_first(chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> l
         rivals = opposed.get(each[0].doc_id, set())
         others = (other for other in waiting.values() if other[0].doc_id in rivals)
         later = [other for other in others if compare_times(other[0], each[0]) == 1]
-        for candidate, score, count in [*sorted(later, key=cmp_to_key(_latest_first)), each]:
+        later.sort(key=cmp_to_key(lambda one, other: compare_times(other[0], one[0])))
+        for candidate, score, count in [*later, each]:
             del waiting[candidate.chunk_id]
             result.append((candidate, max(score, each[1]), count))
     return result
-
-
-def _latest_first(one: Chosen, other: Chosen) -> int:
-    return compare_times(other[0], one[0])
 
 
 def list_opposed(

@@ -108,21 +108,15 @@ def score_pool(pool: Pool, query: Query, shares: Mapping[str, float]) -> tuple[d
     for chunk_id, candidate in pool.candidates.items():
         row = features[chunk_id] = scorer.features_of(candidate)
         if talk := pool.talks.get(candidate.doc_id):
-            _weigh_as_talk(row, talk.among_people, more)
+            # They count as far as the talk is one among people, and their mean is one of all that apply.
+            applying = 1.0 + talk.among_people * more
+            for name, value in row.items():
+                row[name] = value * (talk.among_people if name in AMONG_PEOPLE else 1.0) / applying
         score = max(0.0, sum([shares.get(name, 0.0) * value for name, value in row.items()]))
         if query.owner_keys and tells_of_owner(candidate, query):
             score = max(score, min(1.0, score * (OF_OWNER if query.is_about_owner else OF_OWNERS_OWN)))
         scores[chunk_id] = score
     return scores, features
-
-
-def _weigh_as_talk(features: Features, among_people: float, more: float) -> None:
-    """Let a turn's features count as far as its talk is one among people, and make their mean one of all that apply:
-    `more` is what those of people add to the shares.
-    """
-    applying = 1.0 + among_people * more
-    for name, value in features.items():
-        features[name] = value * (among_people if name in AMONG_PEOPLE else 1.0) / applying
 
 
 def contributions(features: Features, shares: Mapping[str, float]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -83,9 +83,11 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
     spoken_words = {token.lower() for token in tokens} if knows_owner else set()
     says_my = not _OWNER.isdisjoint(spoken_words)
     phrases = find_phrases(text) if "phrases" in stages else ()
+    # The words of a phrase say more together: those of English do for themselves, pairs of letters do not.
+    together = [fulltext.as_phrase(phrase) for phrase in phrases if not phrase.isascii()]
     return Query(
         text.strip(),
-        tuple(dict.fromkeys([*fulltext.terms(text, spoken_in), *_as_terms(phrases)])),
+        tuple(dict.fromkeys([*fulltext.terms(text, spoken_in), *together])),
         _name_keys(text, [_POSSESSIVE.sub("", token) for token in tokens], spoken_in),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
         not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),
@@ -119,11 +121,6 @@ def find_phrases(text: str) -> tuple[str, ...]:
     found = (match[match.lastgroup or 0] for match in re.finditer(_QUOTED, text))
     phrases = dict.fromkeys(" ".join(phrase.split()).strip(" ,.;:!?") for phrase in found)
     return tuple(p for p in phrases if len(p) <= MAX_PHRASE and sum(map(str.isalnum, p)) > 1)[:MAX_PHRASES]
-
-
-def _as_terms(phrases: Sequence[str]) -> Iterator[str]:
-    """Return the phrases whose words say more together: those of English do for themselves, pairs of letters do not."""
-    return (fulltext.as_phrase(phrase) for phrase in phrases if not phrase.isascii())
 
 
 def find_names(text: str) -> tuple[str, ...]:

@@ -210,8 +210,10 @@ class RecallRecords:
 
     def close(self) -> None:
         """Release local.db. The next call opens it again."""
+        from quaid.local.database import close_relaxed
+
         if self._tables is not None:
-            self._tables.close()
+            close_relaxed(self._tables.connection, self._path)
             self._tables = None
 
     def __enter__(self) -> Self:
@@ -225,17 +227,19 @@ class RecallRecords:
     @contextmanager
     def _open(self, wait_ms: int | None = None) -> Iterator[_Tables]:
         """Open the tables, updated from the ledgers of all devices; close them again on an error."""
+        from quaid.local.database import translated
         from quaid.sqlite import BUSY_MS
 
         wait_ms = BUSY_MS if wait_ms is None else wait_ms
         try:
-            if self._tables is not None and not self._tables.is_current():
+            # Is the file that is open still local.db? What could not be opened is tried again.
+            if self._tables is not None and not self._tables.connection.is_current():
                 self.close()
             tables = self._tables = self._tables or self._open_tables(wait_ms)
-            with tables.translated():
-                tables.wait(wait_ms)
+            with translated(tables.connection):
+                tables.connection.set_busy_timeout(wait_ms)
             self._mirror(tables)
-            with tables.translated():
+            with translated(tables.connection):
                 yield tables
         except QuaidError:
             self.close()
@@ -258,19 +262,21 @@ class RecallRecords:
             machine = ""
         # The machine and folder that a local.db belongs to, the same however the folder is reached.
         place = f"{machine or os.uname().nodename} {os.path.realpath(self._root)}"
-        return _Tables(connection, self._path, self._settings, place, refused)
+        return _Tables(connection, self._settings, place, refused)
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
 
     def _mirror(self, tables: _Tables) -> None:
+        from quaid.local.database import translated
+
         try:
             stamps = ledger.list_ledgers(self._root, self._layout)
         except OSError as error:
             self._say(f"{ledger.USAGE_DIR}/ cannot be read ({error.strerror}): its counters wait")
             return
         # While local.db takes no writes, what it knew of the other devices will do.
-        with suppress(LockedError, *UNWRITABLE), tables.translated():
+        with suppress(LockedError, *UNWRITABLE), translated(tables.connection):
             tables.usage.mirror(stamps, self._read_ledger)
 
     def _read_ledger(self, device: str) -> Mapping[str, Use]:
@@ -288,21 +294,15 @@ class RecallRecords:
 class _Tables:
     """Usage, log and gaps behind one connection, so that one recall is one transaction."""
 
-    def __init__(
-        self, connection: Database, path: Path, settings: RecallSettings, place: str, refused: QuaidError | None
-    ) -> None:
+    def __init__(self, connection: Database, settings: RecallSettings, place: str, refused: QuaidError | None) -> None:
         from quaid.local.recall_log import Gaps, RecallLog
         from quaid.local.usage import Usage
 
-        self._connection = connection
-        self._path = path
+        self.connection = connection
         self.usage = Usage(connection, place)
         self.log = RecallLog(connection, settings.log)
         self.gaps = Gaps(connection, settings.gaps)
         self._refused = refused
-
-    def wait(self, wait_ms: int) -> None:
-        self._connection.set_busy_timeout(wait_ms)
 
     def transaction(self) -> AbstractContextManager[object]:
         """Begin a transaction.
@@ -314,21 +314,7 @@ class _Tables:
 
         if self._refused is not None:
             raise self._refused
-        return transaction(self._connection)
-
-    def is_current(self) -> bool:
-        """Return whether the file that is open is still local.db; what could not be opened is tried again."""
-        return self._connection.is_current()
-
-    def translated(self) -> AbstractContextManager[None]:
-        from quaid.local.database import translated
-
-        return translated(self._connection)
-
-    def close(self) -> None:
-        from quaid.local.database import close_relaxed
-
-        close_relaxed(self._connection, self._path)
+        return transaction(self.connection)
 
 
 def difficulty(hit: Hit) -> float:
