@@ -135,7 +135,14 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
         entry = clean_text((value.get("journal") or {}).get(file) or "").strip()
         if entry and not _is_order(entry):
             journal[file] = (entry,)
-    return Extraction(tuple(kept), _read_names(value.get("names") or ()), snippets, journal, tuple(left_out))
+    things = [
+        NamedThing(
+            clean_line(one["name"]), one.get("kind"), _unique(filter(None, map(clean_line, one.get("aliases") or ())))
+        )
+        for one in value.get("names") or ()
+    ]
+    names = _merge_names(thing for thing in things if thing.name)
+    return Extraction(tuple(kept), names, snippets, journal, tuple(left_out))
 
 
 def merge(parts: Sequence[Extraction]) -> Extraction:
@@ -256,16 +263,6 @@ def _end_of(raw: Mapping[str, Any]) -> str | None:
     since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
     has_happened = raw["category"] in _HAPPENED or raw["durability"] == "immutable"
     return None if has_happened or (since and until and until <= since) else until
-
-
-def _read_names(given: Iterable[Mapping[str, Any]]) -> tuple[NamedThing, ...]:
-    things = (
-        NamedThing(
-            clean_line(one["name"]), one.get("kind"), _unique(filter(None, map(clean_line, one.get("aliases") or ())))
-        )
-        for one in given
-    )
-    return _merge_names(thing for thing in things if thing.name)
 
 
 def _merge_names(things: Iterable[NamedThing]) -> tuple[NamedThing, ...]:

@@ -146,7 +146,11 @@ class Documentation:
     def find(self, path: Path) -> FileOwner | None:
         """Return the active project that owns a file, also in another worktree of its repository; None if none does."""
         projects = self.projects()
-        found = find_project(self._root, projects, path) or self._find_in_worktree(projects, path)
+        found = find_project(self._root, projects, path)
+        for project in projects if found is None else ():
+            twin = find_twin(path, [root for root in project.roots(self._root) if root.is_dir()])
+            if found is None and twin is not None:
+                found = find_project(self._root, [project], twin)
         if found is None:
             return None
         project, rel_path = found
@@ -159,13 +163,6 @@ class Documentation:
         ]
         shown = {doc.id for doc in self.catalogue(project.name).docs} if about else set()
         return FileOwner(project, rel_path, tuple(sorted(shown.intersection(about))))
-
-    def _find_in_worktree(self, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
-        for project in projects:
-            twin = find_twin(path, [root for root in project.roots(self._root) if root.is_dir()])
-            if twin is not None:
-                return find_project(self._root, [project], twin)
-        return None
 
     def discover(self, folder: Path | None, *, dry_run: bool = False) -> ProjectDiscovery:
         """Look for projects, in the vault and below `folder`, and for documents that are new.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from quaid.index import documents, vectors
 from quaid.index.sqlite import database
 from quaid.index.sqlite.reader import IndexReader
 from quaid.local import locks, quarantine
+from quaid.local.empty_readings import EmptyReadings
+from quaid.local.session_notes import SessionNotes
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import may_see, visible_paths
 from quaid.remotes.exchange import RemoteState
@@ -146,7 +149,9 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         watcher = Watcher(
             heartbeat.pid, heartbeat.mode, is_alive, heartbeat.started, heartbeat.last_sync, heartbeat.problem
         )
-    remotes = _list_remotes(memory)
+    remotes: tuple[RemoteState, ...] = ()
+    with suppress(QuaidError):  # as they were last known, without network; that git cannot be asked shows elsewhere
+        remotes = tuple(memory.remotes.list_states())
     attention = list_attention(memory, index, embedding, watcher, repository, problems)
     attention = (*attention, *list_remote_attention(remotes))
     return Status(
@@ -162,7 +167,7 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         offline=memory.settings.offline,
         problems=problems,
         waiting_episodes=waiting,
-        queued_notes=_count_queued(memory),
+        queued_notes=SessionNotes(state_folder(memory.root) / LOCAL_FILE).count(),
         taught_nothing=_count_taught_nothing(memory),
         quarantined=quarantine.count(state_folder(memory.root)),
         sync=memory.settings.git.sync,
@@ -181,20 +186,16 @@ def _may_name(memory: Memory, path: str) -> bool:
     return may_see(path, data or b"", memory.answers.owners(), layout.Layout.of(memory.settings.vault))
 
 
-def _list_remotes(memory: Memory) -> tuple[RemoteState, ...]:
-    """Return the remotes as they were last known; no network. None where git cannot be asked, which shows elsewhere."""
-    try:
-        return tuple(memory.remotes.list_states())
-    except QuaidError:
-        return ()
-
-
 def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
     """Return how the index is, and readers of all of it and of what its owner sees."""
     reader, seen = IndexReader(memory.indexer.path), IndexReader(memory.indexer.path, memory.answers.owners)
     state, changed, problem = "fresh", 0, None
     try:
-        if not _is_fresh(memory, reader):
+        is_fresh = False
+        with suppress(database.DatabaseError):
+            connection = reader.open()
+            is_fresh = connection is not None and memory.indexer.is_fresh(connection)
+        if not is_fresh:
             budget_s = memory.settings.recall.embed_budget_s
             report = memory.sync(SyncOptions(embed_budget_s=budget_s, fetch_weights=False))
             # A note as young as the clock's tick is read again to be sure: that alone is not a change.
@@ -212,14 +213,6 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
     return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding, serving), reader, seen
 
 
-def _is_fresh(memory: Memory, reader: IndexReader) -> bool:
-    try:
-        connection = reader.open()
-        return connection is not None and memory.indexer.is_fresh(connection)
-    except database.DatabaseError:
-        return False
-
-
 def _repository_state(memory: Memory) -> RepositoryStatus:
     try:
         state = memory.git.state()
@@ -234,15 +227,7 @@ def _repository_state(memory: Memory) -> RepositoryStatus:
     return RepositoryStatus(state.branch, state.head, state.operation, state.locked, state.detached, uncommitted)
 
 
-def _count_queued(memory: Memory) -> int:
-    from quaid.local.session_notes import SessionNotes
-
-    return SessionNotes(state_folder(memory.root) / LOCAL_FILE).count()
-
-
 def _count_taught_nothing(memory: Memory) -> int:
-    from quaid.local.empty_readings import EmptyReadings
-
     since = (datetime.now(UTC) - timedelta(days=TAUGHT_DAYS)).date().isoformat()
     return len({found.session for found in EmptyReadings(state_folder(memory.root) / LOCAL_FILE).since(since)})
 
