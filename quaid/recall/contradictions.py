@@ -108,6 +108,7 @@ def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Ma
 
 def _later_first(chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> list[Chosen]:
     """Return `chosen` with the latest of facts about one state before the earlier ones, in the place of the first."""
+    by_time = cmp_to_key(compare_times)
     waiting = {each[0].chunk_id: each for each in chosen}
     result: list[Chosen] = []
     for each in chosen:
@@ -116,7 +117,7 @@ def _later_first(chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> l
         rivals = opposed.get(each[0].doc_id, set())
         others = (other for other in waiting.values() if other[0].doc_id in rivals)
         later = [other for other in others if compare_times(other[0], each[0]) == 1]
-        later.sort(key=cmp_to_key(lambda one, other: compare_times(other[0], one[0])))
+        later.sort(key=lambda other: by_time(other[0]), reverse=True)
         for candidate, score, count in [*later, each]:
             del waiting[candidate.chunk_id]
             result.append((candidate, max(score, each[1]), count))
