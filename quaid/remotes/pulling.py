@@ -135,12 +135,17 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
         raise NotAheadError
     edits = plan_edits(root, changes, olds, news)
     claims = _list_claims(news, around, settings)
-    claimed.write(root, claimed.read(root) | dict.fromkeys(claims, source.remote))  # before anybody indexes them
+    claimed_before = claimed.read(root)
+    claimed.write(root, claimed_before | dict.fromkeys(claims, source.remote))  # before anybody indexes them
     backup = history.remotes.back_up(ours, datetime.now(UTC)) if is_merge else ""
     change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {source.remote}"), adopted=target)
     try:
         done = transaction.apply(root, change, history)
-    except SteeringChangedError as error:  # a hook, or what .git/config includes: those are confirmed as a whole
+    except QuaidError as error:
+        claimed.write(root, claimed_before)
+        if not isinstance(error, SteeringChangedError):
+            raise
+        # A hook, or what .git/config includes: with all else that git runs it is confirmed as a whole.
         branch, place = f"{source.remote}/{source.branch}", shlex.quote(str(root))
         step = f"See how: git diff HEAD...{branch}. If that is meant: git merge {branch} && quaid trust {place}"
         raise IncomingRefusedError(f"{source.remote} changes what git runs here", step) from error

@@ -12,6 +12,7 @@ from command_line import quaid
 from machines import make_machines, push_tree, run_git, trust_remotes
 from vaults import Vault, assert_verified
 
+from quaid.history.adoption import StagedWorkError
 from quaid.index.facts import list_living, list_preferences
 from quaid.index.scope import EVERYTHING
 from quaid.janitor.decision import Decision
@@ -84,6 +85,19 @@ def test_a_fact_of_the_owners_that_a_stranger_has_changed_is_the_strangers_word(
     push_tree(tmp_path, [("100644", PATH, LOUD.replace("rum", "rum and gin").encode())])
     pull(machine)
     assert weight(machine) == CLAIM
+
+
+def test_a_pull_that_changes_nothing_takes_no_word_of_the_owners(machine, tmp_path):
+    machine.write(PATH, LOUD)
+    machine.save()
+    machine.git("push", "-q", "origin", "main")
+    push_tree(tmp_path, [("100644", PATH, LOUD.replace("rum", "rum and gin").encode())])
+    machine.write(PATH, LOUD.replace("rum", "rum and tea"))
+    machine.git("add", PATH)
+    machine.write(PATH, LOUD)
+    with pytest.raises(StagedWorkError):
+        pull(machine)
+    assert weight(machine) == WORD
 
 
 def test_a_strangers_preference_is_not_the_first(machine, tmp_path):
