@@ -6,6 +6,7 @@ Begin with `admit`; what secrets look like is in detector.py, which takes 50 ms 
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,14 +30,14 @@ _LONG_RUN = re.compile(
 _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
-_PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
+PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 _MAX_BEFORE = 300
 """Characters of what was said before that can be the question whose answer is a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A text as it may be written, and the kind of each secret that was taken out, in order of appearance."""
+    """A text as it may be written, and the kind of each secret that was taken out, in the order in which kinds appear."""
 
     text: str
     redacted: tuple[str, ...]
@@ -78,9 +79,9 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
     for number, (held, left) in enumerate(zip(text.split("\n"), safe.split("\n"), strict=True), 1):
         if held == left:
             continue
-        start = _count_same(held, left)
-        end = len(held) - _count_same(held[start:][::-1], left[start:][::-1])
-        kinds = Counter(_PLACEHOLDER.findall(left)) - Counter(_PLACEHOLDER.findall(held))
+        start = len(os.path.commonprefix([held, left]))  # noqa: RUF071 - characters are meant
+        end = len(held) - len(os.path.commonprefix([held[start:][::-1], left[start:][::-1]]))  # noqa: RUF071
+        kinds = Counter(PLACEHOLDER.findall(left)) - Counter(PLACEHOLDER.findall(held))
         found += [LocatedSecret(kind, number, held[start:end]) for kind in kinds]
         if not kinds and found:  # a key goes on in this line
             found[-1] = replace(found[-1], text=f"{found[-1].text}\n{held}")
@@ -89,7 +90,7 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
 
 def admit_name(name: str) -> str:
     """The name of a file without secrets: what stands for one has no sign that names may not have."""
-    return _PLACEHOLDER.sub(r"redacted-\1", admit(name).text)
+    return PLACEHOLDER.sub(r"redacted-\1", admit(name).text)
 
 
 def admit_all(value: Any, *, keep_lines: bool = False) -> tuple[Any, tuple[str, ...]]:
@@ -137,13 +138,6 @@ def admit_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     said = {name: list(admit_each(payload[name], keep_lines=True)) for name in ("messages",) if name in payload}
     rest = {name: value for name, value in payload.items() if name not in ("model", "messages")}
     return {**model, **said, **admit_all(rest, keep_lines=True)[0]}
-
-
-def _count_same(one: str, other: str) -> int:
-    """The number of characters with which both begin."""
-    return next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
-    )
 
 
 def _may_tell(text: str) -> bool:

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from quaid.redaction import PLACEHOLDER
 from quaid.redaction.secret_forms import find_forms
 from quaid.redaction.secret_values import Span
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
 
-_PLACEHOLDER = re.compile(r"\[redacted: [a-z0-9-]+\]")
 _DRESSING = re.compile(r"(?P<space>\\[nrt](?![a-z]))|[*\\\u200b-\u200d\u2060\ufeff\u00ad]")
 """The signs that markdown and JSON put into a secret, and those that cannot be seen in one."""
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{16,}|[A-Za-z]{24,}")
@@ -32,18 +32,11 @@ def redact(text: str, *, after: str = "", keep_lines: bool = False) -> tuple[str
     """`text`, said after `after`, with a placeholder for each secret, and the kinds of what it replaced; with
     `keep_lines` the newlines of a secret stay behind it.
     """
-    known = Counter(_PLACEHOLDER.findall(text))
+    known = Counter(PLACEHOLDER.findall(text))
     while spans := _find_secrets(text, after):
         # What a secret has hidden, such as a quote, can show another one.
         text = _replace(text, spans, keep_lines=keep_lines)
-    new = [found for found in _PLACEHOLDER.findall(text) if not _is_taken(known, found)]
-    return text, tuple(placeholder.removeprefix("[redacted: ").removesuffix("]") for placeholder in new)
-
-
-def _is_taken(left: Counter[str], item: str) -> bool:
-    """Return True if `item` is in `left`, and take it from there."""
-    left[item] -= 1
-    return left[item] >= 0
+    return text, tuple((Counter(PLACEHOLDER.findall(text)) - known).elements())
 
 
 def _find_secrets(text: str, after: str) -> list[Span]:
@@ -75,13 +68,9 @@ class _Plain:
     """A text without markdown's emphasis and what escapes it, and where each of its places is in the original."""
 
     def __init__(self, original: str) -> None:
-        self.placeholders = [placeholder.span() for placeholder in _PLACEHOLDER.finditer(original)]
+        self.placeholders = [placeholder.span() for placeholder in PLACEHOLDER.finditer(original)]
         # What was taken out before says `password` and is followed by a bracket: it must not be read again.
-        original = (
-            _PLACEHOLDER.sub(lambda found: "\N{WHITE SQUARE}" * len(found[0]), original)
-            if self.placeholders
-            else original
-        )
+        original = PLACEHOLDER.sub(lambda found: "\N{WHITE SQUARE}" * len(found[0]), original)
         self._starts, self._origins = [0], [0]
         parts: list[str] = []
         position = length = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 
 from quaid.redaction.secret_names import ASKS, NAME
 from quaid.redaction.secret_values import CODE, PIN, PLAIN_WORD, SAYS_HOW, Span, is_opaque, is_stand_in, is_strong
@@ -42,12 +42,6 @@ _MANIFEST_DATA = re.compile(
 _MANIFEST_VALUE = re.compile(r"^[ \t]+[\w.-]+:[ \t]*[\"']?(?P<value>[^\s\"'|>{][^\n\"']{2,4000})", re.MULTILINE)
 
 
-def find_below(names: Sequence[re.Match[str]], text: str) -> Iterator[Span]:
-    """Secrets that stand below these names of `text`."""
-    yield from _find_in_tables(names, text)
-    yield from _find_answers(names, text)
-
-
 def find_codes(text: str) -> Iterator[Span]:
     """Recovery codes for a second factor, which are given out as lists."""
     for name in _CODES.finditer(text):
@@ -69,7 +63,8 @@ def find_manifests(text: str) -> Iterator[Span]:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _find_in_tables(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
+def find_in_tables(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
+    """Yield the secrets in the columns below these names of `text`."""
     done = 0
     for name in names:
         start = text.rfind("\n", 0, name.start()) + 1
@@ -84,7 +79,7 @@ def _find_in_tables(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]
 def _columns(header: str) -> dict[int, str]:
     """Return the columns of a table that hold secrets, with the kind: `password` or `key`. Empty if it is not a header."""
     mark = _mark(header)
-    cells = _cells(header, mark) if mark else []
+    cells = [cell.strip(_CELL_QUOTES) for cell in header.split(mark)] if mark else []
     if len([cell for cell in cells if cell]) < 2 or any(len(cell.split()) > _MAX_COLUMN_WORDS for cell in cells):
         return {}
     has_user = any(_WHO.search(cell) for cell in cells)
@@ -133,10 +128,6 @@ def _mark(line: str) -> str:
     return next((mark for mark in "|\t;," if mark in line), "")
 
 
-def _cells(line: str, mark: str) -> list[str]:
-    return [cell.strip(_CELL_QUOTES) for cell in line.split(mark)]
-
-
 def _line_end(text: str, start: int) -> int:
     end = text.find("\n", start)
     return len(text) if end < 0 else end
@@ -145,16 +136,16 @@ def _line_end(text: str, start: int) -> int:
 # -- questions and the lines below -------------------------------------------------------------------------------------
 
 
-def _find_answers(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
+def find_answers(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
+    """Yield the secrets in the lines below these names, asked for or under a heading."""
     for name in names:
         end = _QUESTION_END.match(text, name.end())
         if end is None:
             continue
-        sentence = _sentence_before(text, name.start()) + text[name.start() : end.end()]
+        before = re.split(r"[.!?\n]", text[max(0, name.start() - _SHORT_QUESTION) : name.start()])[-1]
+        sentence = before + text[name.start() : end.end()]
         is_asked = ASKS.search(sentence) is not None and (end["end"] in "?？" or len(sentence) < _SHORT_QUESTION)
-        is_heading = not _SPEAKER.sub("", sentence[: -len(text[name.start() : end.end()])]).strip(" \t>*_#-") and (
-            not text[name.end() : end.start("end")].strip()
-        )
+        is_heading = not (_SPEAKER.sub("", before).strip(" \t>*_#-") or text[name.end() : end.start("end")].strip())
         if is_asked or is_heading:
             yield from _answer(name, text, end.end(), is_asked=is_asked)
 
@@ -195,9 +186,3 @@ def _answers(name: re.Match[str], value: str, *, is_alone: bool, is_asked: bool)
 
 def _kind(name: re.Match[str]) -> str:
     return next(kind for kind in ("password", "pin", "code", "key") if name[kind])
-
-
-def _sentence_before(text: str, end: int) -> str:
-    start = max(0, end - _SHORT_QUESTION)
-    before = text[start:end]
-    return before[max(map(before.rfind, ".!?\n")) + 1 :]

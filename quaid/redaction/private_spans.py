@@ -51,13 +51,9 @@ def hidden_spans(text: str, names: Collection[str]) -> Iterator[tuple[int, int]]
             yield open_tags[name].pop().start(), tag.end()
     for name in _HIDDEN_WHEN_LEFT_OPEN:
         if name in names:
-            yield from _open_spans(text, open_tags.get(name, []))
-
-
-def _open_spans(text: str, openings: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    end = 0
-    for tag in openings:
-        if tag.start() >= end:
-            paragraph_end = _PARAGRAPH_END.search(text, tag.end())
-            end = paragraph_end.start() if paragraph_end else len(text)
-            yield tag.start(), end
+            end = 0
+            for tag in open_tags.get(name, []):
+                if tag.start() >= end:
+                    paragraph_end = _PARAGRAPH_END.search(text, tag.end())
+                    end = paragraph_end.start() if paragraph_end else len(text)
+                    yield tag.start(), end

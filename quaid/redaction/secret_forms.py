@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 
 from quaid.redaction.keys import find_blocks, find_bodies, find_broken, find_encoded, find_keys
-from quaid.redaction.layouts import find_below, find_codes, find_manifests
+from quaid.redaction.layouts import find_answers, find_codes, find_in_tables, find_manifests
 from quaid.redaction.name_hints import may_have_number
 from quaid.redaction.numbers import find_numbers
 from quaid.redaction.secret_names import find_names
-from quaid.redaction.secret_values import STAND_IN, Span, is_made, is_stand_in, is_strong, span_of, value_of
+from quaid.redaction.secret_values import Span, is_made, is_stand_in, is_strong, span_of, value_of
 from quaid.redaction.sentences import PAIR, find_named, is_password
 from quaid.redaction.wallets import find_phrases
 
@@ -28,7 +28,9 @@ _AUTHORIZED = re.compile(
     r"|(?<![a-z])bearer\s{1,3}(?P<alone>[\w.~+/=-]{16,4096})",
     re.IGNORECASE,
 )
-_GIVEN = (  # a word without which a form is not there, and the form
+# What is given to commands, and what files of a form of their own hold: a word without which a form is not there, and
+# the form.
+_GIVEN = (
     ("-u", r"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{1,3}[\"']?(?!\d+:)[^\s:\"']{1,100}:(?P<value>[^\s\"']{2,256})"),
     (
         "--",
@@ -68,10 +70,7 @@ _GIVEN = (  # a word without which a form is not there, and the form
         r"(?P<value>[^\s=]\S{3,4096})",
     ),
     ("otpauth", r"otpauth://[^\s\"'<>]{1,300}?[?&]secret=(?P<value>[A-Z2-7]{8,128})"),
-    (
-        "private-lines",
-        r"Private-Lines:\s\d{1,3}\s(?P<value>[A-Za-z0-9+/=\s]{16,8000})(?=\sPrivate-MAC)",
-    ),
+    ("private-lines", r"Private-Lines:\s\d{1,3}\s(?P<value>[A-Za-z0-9+/=\s]{16,8000})(?=\sPrivate-MAC)"),
     ("fernet", r"Fernet\(\s{0,3}b?[\"'](?P<value>[\w=-]{40,48})[\"']"),
     ('"d"', r"\"d\"\s{0,3}:\s{0,3}\"(?P<value>[\w-]{40,1024})\""),
 )
@@ -89,14 +88,12 @@ _LOGGED_IN = re.compile(
     re.IGNORECASE,
 )
 _SECOND_FACTOR = re.compile(
-    r"(?<![a-z])(?:2fa|totp|otp|mfa|two-factor|authenticator)[ _-]?(?:\w{1,12}[ _-]){0,2}(?:secret|seed|key|code)?\s{0,3}(?:is|:|=|to)?"
-    r"[\"'\s]{0,3}(?P<bare>[A-Z2-7]{16,64}=*|(?:[A-Za-z2-7]{4}[ -]){3,15}[A-Za-z2-7]{4})(?![A-Za-z0-9])",
+    r"(?<![A-Za-z])(?i:2fa|totp|otp|mfa|two-factor|authenticator)[ _-]?(?:\w{1,12}[ _-]){0,2}(?:secret|seed|key|code)?\s{0,3}(?:is|:|=|to)?"
+    r"[\"'\s]{0,3}(?P<bare>[A-Z2-7]{16,64}=*|(?:[A-Z2-7]{4}[ -]){3,15}[A-Z2-7]{4}"
+    r"|(?=[a-z -]{0,80}[2-7])(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?![A-Za-z0-9])",
 )
 _BYTES = re.compile(r"\[\s{0,4}(?:\d{1,3}\s{0,2},\s{0,4}){63}\d{1,3}\s{0,4}\]")
-_IN_SECOND_FACTOR = re.compile(r"2fa|totp|otp|mfa|two-factor|authenticator", re.IGNORECASE)
 _MIN_COOKIE = 16
-_PAIR_HINTS = ("cred", "login", "log-in", "user", "zugangsdaten")
-_LOGIN_HINTS = ("log", "sign in", "sign-in", "signed in", "zugangsdaten")
 
 
 def find_forms(text: str) -> Iterator[Span]:
@@ -109,46 +106,30 @@ def find_forms(text: str) -> Iterator[Span]:
     lowered = text.lower()
     if may_have_number(lowered):
         yield from find_numbers(text)
-    if "codes" in lowered:
-        yield from find_codes(text)
+    yield from find_codes(text)
     if "-----begin" in lowered:
         yield from find_blocks(text)
-    if "kind" in lowered and "secret" in lowered:
-        yield from find_manifests(text)
+    yield from find_manifests(text)
     names = find_names(text)
     yield from find_named(names, text)
-    yield from find_below(names, text)
+    yield from find_in_tables(names, text)
+    yield from find_answers(names, text)
     yield from (Span(*found.span(), "wallet-key") for found in _BYTES.finditer(text))
-    yield from _find_logins(text, lowered)
+    yield from (span_of(pair, "password") for pair in PAIR.finditer(text) if is_password(pair, may_be_word=False))
+    yield from (span_of(found, "password") for found in _LOGGED_IN.finditer(text) if is_made(value_of(found)))
+    if "@" in text:
+        yield from (span_of(found, "password") for found in _MAILED.finditer(text) if is_made(value_of(found)))
     if "://" in text:
-        yield from (
-            span_of(found, "password") for found in _ADDRESS.finditer(text) if not STAND_IN.fullmatch(found["bare"])
-        )
+        yield from (span_of(found, "password") for found in _ADDRESS.finditer(text) if not is_stand_in(found["bare"]))
     if any(hint in lowered for hint in ("authorization", "bearer", "x-", "-token", "-key")):
         yield from (span_of(found, "authorization") for found in _AUTHORIZED.finditer(text) if _is_authorization(found))
     if "cookie" in lowered or " -b" in text:
         yield from _find_cookies(text)
-    if _IN_SECOND_FACTOR.search(text):
-        yield from (span_of(found, "totp-secret") for found in _SECOND_FACTOR.finditer(text))
-    yield from _find_given(text, lowered)
-
-
-def _find_given(text: str, lowered: str) -> Iterator[Span]:
-    """Yield the secrets that are given to commands, and those in files of a form of their own."""
+    yield from (span_of(found, "totp-secret") for found in _SECOND_FACTOR.finditer(text))
     for hint, form in _GIVEN:
         if hint in lowered:
             found = re.compile(form, re.IGNORECASE | re.MULTILINE).finditer(text)
             yield from (span_of(given, "password") for given in found if not is_stand_in(value_of(given)))
-
-
-def _find_logins(text: str, lowered: str) -> Iterator[Span]:
-    """Yield the passwords that stand with a user's name or address."""
-    if any(hint in lowered for hint in _PAIR_HINTS):
-        yield from (span_of(pair, "password") for pair in PAIR.finditer(text) if is_password(pair, may_be_word=False))
-    if "@" in text:
-        yield from (span_of(found, "password") for found in _MAILED.finditer(text) if is_made(value_of(found)))
-    if any(hint in lowered for hint in _LOGIN_HINTS):
-        yield from (span_of(found, "password") for found in _LOGGED_IN.finditer(text) if is_made(value_of(found)))
 
 
 def _find_cookies(text: str) -> Iterator[Span]:

@@ -94,7 +94,8 @@ def _said_with(name: re.Match[str], text: str) -> re.Match[str] | None:
     """Return the value that is said to be that of `name`, if it can be a secret."""
     is_abroad = bool(name["password"]) and not IS_ENGLISH.match(name[0])
     found = _ASSIGNED.match(text, name.end())
-    if found and _is_assigned(name, found) and _can_be(name, found, may_be_word=True):
+    # A comma assigns where a name stands alone in quotes: `getenv("DB_PASSWORD", "hunter2")`.
+    if found and (found["sign"] != "," or _stands_behind(_QUOTED, name)) and _can_be(name, found, may_be_word=True):
         return found
     found = (_TOLD_ABROAD if is_abroad else _TOLD).match(text, name.end())
     if found and _can_be(name, found, may_be_word=not is_abroad):
@@ -102,16 +103,12 @@ def _said_with(name: re.Match[str], text: str) -> re.Match[str] | None:
     found = _SOON.match(text, name.end())
     if found and _tells(name, found) and _can_be(name, found, may_be_word=False):
         return found
-    near = max(0, name.start() - _NEAR)
-    found = _BEFORE.search(text, near, name.start())
+    found = _stands_behind(_BEFORE, name)
     return found if found and _can_be(name, found, may_be_word=False) else None
 
 
-def _is_assigned(name: re.Match[str], found: re.Match[str]) -> bool:
-    """A comma assigns where a name stands alone in quotes: `getenv("DB_PASSWORD", "hunter2")`."""
-    if found["sign"] != ",":
-        return True
-    return _QUOTED.search(name.string, max(0, name.start() - _NEAR), name.start()) is not None
+def _stands_behind(form: re.Pattern[str], name: re.Match[str]) -> re.Match[str] | None:
+    return form.search(name.string, max(0, name.start() - _NEAR), name.start())
 
 
 def _tells(name: re.Match[str], found: re.Match[str]) -> bool:
@@ -126,7 +123,7 @@ def _tells(name: re.Match[str], found: re.Match[str]) -> bool:
     if not name["password"]:
         return (tells or not (between or found["point"])) and len(value_of(found)) >= _LONG_KEY
     if name[0].lower() == "pass":
-        return _LOGIN.search(name.string, max(0, name.start() - _NEAR), name.start()) is not None
+        return _stands_behind(_LOGIN, name) is not None
     return tells or not between or bool(found["point"])
 
 
@@ -138,8 +135,7 @@ def _can_be(name: re.Match[str], found: re.Match[str], *, may_be_word: bool) -> 
     if UNSPACED.match(name[0]) and not is_strong(_ASCII.match(value_of(found))[0]):  # type: ignore[index]
         return False
     if name["password"]:
-        is_long_name = len(name[0]) > len("pass")
-        return is_password(found, may_be_word=may_be_word, is_long_name=is_long_name)
+        return is_password(found, may_be_word=may_be_word, is_long_name=len(name[0]) > len("pass"))
     sign = found.groupdict().get("sign")
     if sign == "=" and name[0].isupper() and len(value_of(found)) >= _MIN_IN_ENVIRONMENT:
         return not is_stand_in(value_of(found)) and not IN_CODE.fullmatch(value_of(found))
@@ -162,11 +158,8 @@ def is_password(found: re.Match[str], *, may_be_word: bool, is_long_name: bool =
             and found.groupdict().get("sign") != ","
             and not (SAYS_HOW.fullmatch(value) or NAME.search(value))
         )
-    says_how = SAYS_HOW.fullmatch(value) or ENDS_LIKE_HOW.fullmatch(value) or NAME.search(value)
-    return may_be_word and not says_how and _ends_there(found)
-
-
-def _ends_there(found: re.Match[str]) -> bool:
-    """Return True if the sentence or line ends with the value; an assignment must be the shell's kind, not a program's."""
+    if not may_be_word or SAYS_HOW.fullmatch(value) or ENDS_LIKE_HOW.fullmatch(value) or NAME.search(value):
+        return False
+    # The sentence or line ends with the value; an assignment must be the shell's kind, not a program's.
     sign = found.groupdict().get("sign") or ":"
     return sign == "=" or (sign.strip() != "=" and _END.match(found.string, end_of(found)) is not None)

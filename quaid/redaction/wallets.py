@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 from quaid.redaction.secret_values import Span
@@ -30,24 +31,15 @@ _IN_SENTENCES = re.compile(
 def find_phrases(text: str) -> Iterator[Span]:
     """Phrases that open a wallet or a key: by their words, or said of their name."""
     for row in _ROW.finditer(text):
-        yield from _find_in_row(row)
+        for is_known, run in groupby(_WORD.finditer(row[0]), lambda word: word[0].lower() in _words()):
+            words = list(run)
+            if is_known and len(words) >= MIN_WORDS and len({word[0].lower() for word in words}) >= MIN_DISTINCT:
+                yield Span(row.start() + words[0].start(), row.start() + words[-1].end(), "seed-phrase")
     lowered = text.lower()
     if "phrase" in lowered or "mnemonic" in lowered:
         for named in _NAMED.finditer(text):
             if not _IN_SENTENCES.search(named["words"]):
                 yield Span(*named.span("words"), "passphrase")
-
-
-def _find_in_row(row: re.Match[str]) -> Iterator[Span]:
-    known = _words()
-    begun: list[re.Match[str]] = []
-    for word in (*_WORD.finditer(row[0]), None):
-        if word is not None and word[0].lower() in known:
-            begun.append(word)
-            continue
-        if len(begun) >= MIN_WORDS and len({word[0].lower() for word in begun}) >= MIN_DISTINCT:
-            yield Span(row.start() + begun[0].start(), row.start() + begun[-1].end(), "seed-phrase")
-        begun = []
 
 
 @lru_cache(maxsize=1)
