@@ -127,11 +127,11 @@ def _with_database(config: ServerConfig, use: Callable[[Database], None]) -> Non
 
 
 def _show_status(invocation: Invocation, database: Database) -> None:
-    from quaid.server.catalogue import Catalogue, shown_address
+    from quaid.server.catalogue import Catalogue
 
     catalogue = Catalogue(database)
     counted, vaults = catalogue.count(), catalogue.list_all()
-    shape = [{**asdict(vault), "address": shown_address(vault)} for vault in vaults]
+    shape = [{**asdict(vault), "address": vault.shown_address} for vault in vaults]
     invocation.tell(lambda: _render_status(counted, vaults), **counted, list=shape)
 
 
@@ -142,14 +142,14 @@ def _render_status(counted: Row, vaults: Sequence[ServedVault]) -> str:
 
 
 def _vault(invocation: Invocation, database: Database, config: ServerConfig, words: Sequence[str], branch: str) -> None:
-    from quaid.server.catalogue import Catalogue, shown_address
+    from quaid.server.catalogue import Catalogue
     from quaid.server.indexes import Indexes
 
     catalogue = Catalogue(database, config.plain_hosts)
     match words:
         case ["add", name, address]:
             vault = catalogue.add(name, address, branch)
-            shown = shown_address(vault)
+            shown = vault.shown_address
             invocation.tell(
                 lambda: f"{styled('Added', 'green')}: {name}, {shown}", name=name, address=shown, outcome="added"
             )

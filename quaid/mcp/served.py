@@ -97,11 +97,11 @@ class ServedTools(Server):
             raise ToolError(str(error)) from None
         finally:
             current.reset(token)
-            self._server.time_tool(known, started, outcome)
-            ms = round((time.perf_counter() - started) * 1000)
+            took_s = time.perf_counter() - started
+            self._server.metrics.observe("quaid_tool_seconds", took_s, tool=known, outcome=outcome)
             log.write_line(
                 "tool", request=call.request, client=call.caller.client, vault=call.vault or None, tool=known,
-                outcome=outcome, ms=ms,
+                outcome=outcome, ms=round(took_s * 1000),
             )  # fmt: skip
         return result
 

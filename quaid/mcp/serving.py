@@ -14,12 +14,13 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -70,13 +71,20 @@ def make_app(server: VaultServer) -> ASGIApp:
             await asyncio.to_thread(server.close)
 
     operations = _Operations(server)
+    # Who issues tokens for this resource (RFC 9728).
+    metadata = JSONResponse({
+        "resource": server.config.address,
+        "authorization_servers": [each.issuer for each in server.config.issuers],
+        "bearer_methods_supported": ["header"],
+        "resource_name": "Quaid",
+    })  # fmt: skip
     routes = [
-        Route("/healthz", operations.show_health),
+        Route("/healthz", PlainTextResponse("ok\n"), methods=["GET"]),
         Route("/readyz", operations.show_readiness),
         Route("/metrics", operations.show_metrics),
         Route("/hooks/push", operations.hear_push, methods=["POST"]),
-        Route(METADATA, operations.show_metadata),
-        Route(METADATA + "/{rest:path}", operations.show_metadata),
+        Route(METADATA, metadata, methods=["GET"]),
+        Route(METADATA + "/{rest:path}", metadata, methods=["GET"]),
         # No streams (GET): a server without sessions has nothing to tell, and they would outlive their token.
         Route("/v/{vault}/mcp", _Door(server, of_one), methods=["POST"]),
         Route("/mcp", _Door(server, of_all), methods=["POST"]),
@@ -91,24 +99,10 @@ class _Operations:
     def __init__(self, server: VaultServer) -> None:
         self._server = server
 
-    async def show_health(self, _request: Request) -> Response:
-        """Say that the process answers."""
-        return PlainTextResponse("ok\n")
-
     async def show_readiness(self, _request: Request) -> Response:
         """Say if a request would be answered."""
         is_ready = await asyncio.to_thread(self._server.is_ready)
         return PlainTextResponse("ready\n" if is_ready else "not ready\n", 200 if is_ready else 503)
-
-    async def show_metadata(self, _request: Request) -> Response:
-        """Say who issues tokens for this resource (RFC 9728)."""
-        config = self._server.config
-        return JSONResponse({
-            "resource": config.address,
-            "authorization_servers": [each.issuer for each in config.issuers],
-            "bearer_methods_supported": ["header"],
-            "resource_name": "Quaid",
-        })  # fmt: skip
 
     async def show_metrics(self, request: Request) -> Response:
         """Show the figures to who has a token for them."""
@@ -160,14 +154,17 @@ class _Door:
         said = _read_json(body) if body else None
         if vault:
             self._server.check_scope(caller, vault, _scope_of(said))
-        key = (_header(scope, b"idempotency-key") or "")[:MAX_KEY]
-        call = ServedCall(caller, vault, key, scope["state"].get("request", ""))
-        await self._pass_on(call, scope, _replay(body, receive), send)
+        key = Headers(scope=scope).get("idempotency-key", "")[:MAX_KEY]
+        token = current.set(ServedCall(caller, vault, key, scope["state"].get("request", "")))
+        try:
+            await self._inner({**scope, "path": "/mcp", "raw_path": b"/mcp"}, _replay(body, receive), send)
+        finally:
+            current.reset(token)
 
     async def _admit(self, scope: Scope) -> Caller:
         """Return who asks. Raises _RefusedError: nobody who may."""
         server = self._server
-        origin = _header(scope, b"origin")
+        origin = Headers(scope=scope).get("origin")
         if origin and origin.rstrip("/") != _origin_of(server.config.address):
             raise _RefusedError(_refusal(403, "foreign_origin", "Pages of other addresses are not answered."))
         caller = await _identify(server, scope)
@@ -176,13 +173,6 @@ class _Door:
         scope["state"]["client"] = caller.client
         server.limit.take(f"{caller.client}\0{caller.owner}")
         return caller
-
-    async def _pass_on(self, call: ServedCall, scope: Scope, receive: Receive, send: Send) -> None:
-        token = current.set(call)
-        try:
-            await self._inner({**scope, "path": "/mcp", "raw_path": b"/mcp"}, receive, send)
-        finally:
-            current.reset(token)
 
 
 class _RefusedError(Exception):
@@ -204,7 +194,7 @@ class _Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = _header(scope, b"x-request-id") or ""
+        given = Headers(scope=scope).get("x-request-id", "")
         request = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         state = scope["state"] = {**scope.get("state", {}), "request": request}
         started, status = time.perf_counter(), 500
@@ -231,7 +221,7 @@ class _Watched:
 
 
 async def _identify(server: VaultServer, scope: Scope) -> Caller | None:
-    scheme, _, token = (_header(scope, b"authorization") or "").partition(" ")
+    scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
     address = scope["client"][0] if scope.get("client") else ""
     return await server.identify(token.strip() if scheme.lower() == "bearer" else "", address)
 
@@ -304,11 +294,6 @@ def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
-
-
-def _header(scope: Scope, name: bytes) -> str | None:
-    values: Iterable[bytes] = (value for key, value in scope["headers"] if key == name)
-    return next((value.decode("latin-1") for value in values), None)
 
 
 def _origin_of(address: str) -> str:

@@ -50,6 +50,11 @@ class ServedVault:
     problem: str = ""
 
     @property
+    def shown_address(self) -> str:
+        """The address of its remote for people, without a password."""
+        return hide_password(self.address)
+
+    @property
     def key(self) -> str:
         """What tells its index from that of any other vault, one of the same name before it too."""
         return f"{self.vault}-{self.name}"
@@ -162,17 +167,16 @@ class Catalogue:
             return None
         return Job(ServedVault.of(rows[0]), rows[0]["asked"], rows[0]["queued_at"], holder)
 
-    def finish(self, job: Job, commit: str | None, config: str) -> None:
-        """Say that the index holds `commit`. What was asked for meanwhile stays in the queue."""
-        with self._database.transaction() as connection:
-            connection.execute(
-                "DELETE FROM quaid_server.jobs WHERE vault = %s AND asked = %s", (job.vault.vault, job.asked)
-            )
-            connection.execute(_INDEXED, {"vault": job.vault.vault, "commit": commit, "config": config})
-
-    def keep_indexed(self, vault: int, commit: str, config: str) -> None:
-        """Say that the remote is at `commit` and the index holds it, without a job."""
-        self._database.change(_INDEXED, {"vault": vault, "commit": commit, "config": config})
+    def note_indexed(self, vault: int, commit: str, config: str, asked: int | None = None) -> None:
+        """Note that the remote is at `commit` and the index holds it. With `asked` that was a job, which is done; what
+        was asked for meanwhile stays in the queue.
+        """
+        self._database.change(
+            "WITH done AS (DELETE FROM quaid_server.jobs WHERE vault = %(vault)s AND asked = %(asked)s::bigint) "
+            "UPDATE quaid_server.vaults SET head = %(commit)s, indexed = %(commit)s, indexed_at = now(), "
+            "config = %(config)s, failures = 0, problem = '' WHERE vault = %(vault)s",
+            {"vault": vault, "commit": commit, "config": config, "asked": asked},
+        )
 
     def fail(self, job: Job, problem: str) -> None:
         """Put a job off: the more often it has failed, the longer."""
@@ -201,14 +205,3 @@ class Catalogue:
             "WHERE due <= now()) AS oldest_s FROM quaid_server.vaults"
         )
         return row
-
-
-_INDEXED = (
-    "UPDATE quaid_server.vaults SET head = %(commit)s, indexed = %(commit)s, indexed_at = now(), config = %(config)s, "
-    "failures = 0, problem = '' WHERE vault = %(vault)s"
-)
-
-
-def shown_address(vault: ServedVault) -> str:
-    """The address of a vault's remote for people, without a password."""
-    return hide_password(vault.address)

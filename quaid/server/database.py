@@ -125,11 +125,3 @@ class Database:
         """Run one statement and return the number of rows that it changed. Raises DatabaseUnreachableError."""
         with self.transaction() as connection:
             return connection.execute(statement, values).rowcount
-
-    def is_reachable(self) -> bool:
-        """Return whether the database answers."""
-        try:
-            self.ask("SELECT 1")
-        except DatabaseUnreachableError:
-            return False
-        return True

@@ -142,22 +142,17 @@ class Tokens:
         digest, now = digest_of(token), time.monotonic()
         known = self._known.get(digest)
         if known is None or known[0] < now:
-            caller = self._look_up(digest)
-            if caller is None:  # not cached: a stranger can make up any number of tokens
-                self._known.pop(digest, None)
+            rows = self._database.ask(
+                "SELECT name, owner, grants, expires FROM quaid_server.tokens WHERE hash = %s", (digest,)
+            )
+            if not rows or (rows[0]["expires"] is not None and rows[0]["expires"] <= datetime.now(UTC)):
+                self._known.pop(digest, None)  # not cached: a stranger can make up any number of tokens
                 return None
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
+            caller = Caller(rows[0]["name"], rows[0]["owner"], _grants_of(rows[0]["grants"]))
             known = self._known[digest] = (now + KNOWN_S, caller)
         return known[1]
-
-    def _look_up(self, digest: bytes) -> Caller | None:
-        rows = self._database.ask(
-            "SELECT name, owner, grants, expires FROM quaid_server.tokens WHERE hash = %s", (digest,)
-        )
-        if not rows or (rows[0]["expires"] is not None and rows[0]["expires"] <= datetime.now(UTC)):
-            return None
-        return Caller(rows[0]["name"], rows[0]["owner"], _grants_of(rows[0]["grants"]))
 
 
 def digest_of(token: str) -> bytes:

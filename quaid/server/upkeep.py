@@ -88,7 +88,7 @@ class Upkeep:
                 if head is None:
                     raise BranchMissingError(job.vault.branch)  # noqa: TRY301 - told like any other failure
                 config = self._indexes.bring_to(folder, job.vault, head)
-                self._catalogue.finish(job, head, config)
+                self._catalogue.note_indexed(job.vault.vault, head, config, job.asked)
                 folder.mirror.maintain()
         except DatabaseUnreachableError:
             raise  # the job stays as it is, and the lease runs out
@@ -97,17 +97,13 @@ class Upkeep:
             said = str(error) if isinstance(error, QuaidError) else type(error).__name__
             self._catalogue.fail(job, said)
             code = getattr(error, "code", type(error).__name__)
-            log.write_line(
-                "index_failed", vault=job.vault.name, problem=code, failures=job.vault.failures + 1,
-                ms=_ms(started),
-            )  # fmt: skip
+            fields = {"problem": code, "failures": job.vault.failures + 1}
+            log.write_line("index_failed", vault=job.vault.name, ms=_ms(started), **fields)
             return
         lag_s = (datetime.now(UTC) - job.queued_at).total_seconds()
         self._metrics.count("quaid_jobs_total", outcome="done")
         self._metrics.observe("quaid_index_lag_seconds", lag_s)
-        log.write_line(
-            "indexed", vault=job.vault.name, commit=head, ms=_ms(started), lag_ms=round(lag_s * 1000)
-        )  # fmt: skip
+        log.write_line("indexed", vault=job.vault.name, commit=head, ms=_ms(started), lag_ms=round(lag_s * 1000))
 
     def _poll(self) -> None:
         with ThreadPoolExecutor(4, thread_name_prefix="quaid-poll") as pool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -14,7 +13,7 @@ from quaid.history.mirrors import MirrorLimits
 from quaid.server import writing
 from quaid.server.catalogue import Catalogue, ServedVault, VaultUnknownError
 from quaid.server.configuration import ServerConfig
-from quaid.server.database import Database
+from quaid.server.database import Database, DatabaseUnreachableError
 from quaid.server.folders import VaultFolders
 from quaid.server.indexes import Indexes
 from quaid.server.leases import Leases
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
 
 T = TypeVar("T")
-
-
 CONNECTIONS = 6
 """To the tables of this room, for short statements; those to the index come on top."""
 LOOKUPS = 2
@@ -68,8 +65,7 @@ class VaultServer:
         self._folders = VaultFolders(config.place, config.mirrors_place, limits)
         # A question reads through two connections.
         self._indexes = Indexes(config.database, 2 * config.readers + config.workers + config.writers)
-        parts = (self.catalogue, self._leases, self._folders, self._indexes, self.metrics)
-        self._upkeep = Upkeep(config, *parts)
+        self._upkeep = Upkeep(config, self.catalogue, self._leases, self._folders, self._indexes, self.metrics)
         self._reading = ThreadPoolExecutor(config.readers, thread_name_prefix="quaid-reading")
         self._writing = ThreadPoolExecutor(config.writers, thread_name_prefix="quaid-writing")
         self.is_stopping = False
@@ -94,13 +90,17 @@ class VaultServer:
 
     def is_ready(self) -> bool:
         """Return whether a request would be answered."""
-        return not self.is_stopping and self.database.is_reachable()
+        try:
+            self.database.ask("SELECT 1")
+        except DatabaseUnreachableError:
+            return False
+        return not self.is_stopping
 
     # -- who asks ------------------------------------------------------------------------------------------------
 
     async def identify(self, token: str, address: str) -> Caller | None:
-        """Return the caller with this token, None if it is not valid here. Before a token is checked that was not
-        accepted before, the request counts against the rate of the address that it comes from.
+        """Return the caller with this token, None if it is not valid here. With a token that was not accepted before,
+        the request counts against the rate of the address that it comes from.
 
         Raises:
             TooManyRequestsError
@@ -192,7 +192,7 @@ class VaultServer:
             head = folder.mirror.fetch()
             if head is not None:
                 config = self._indexes.bring_to(folder, vault, head)
-                self.catalogue.keep_indexed(vault.vault, head, config)
+                self.catalogue.note_indexed(vault.vault, head, config)
         except Exception:  # noqa: BLE001 - whatever it is, the remote has the commit
             with suppress(QuaidError):
                 self._upkeep.queue(vault, "written")
@@ -216,7 +216,3 @@ class VaultServer:
         figures["quaid_jobs_waiting", ()] = float(counted["jobs"])
         figures["quaid_oldest_job_seconds", ()] = float(counted["oldest_s"])
         return figures
-
-    def time_tool(self, tool: str, started: float, outcome: str) -> None:
-        """Count a call of a tool."""
-        self.metrics.observe("quaid_tool_seconds", time.perf_counter() - started, tool=tool, outcome=outcome)

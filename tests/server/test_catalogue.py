@@ -55,11 +55,11 @@ def test_a_push_during_the_job_is_not_lost(catalogue: Catalogue, database: Datab
     add(catalogue, 1)
     job = catalogue.take("one", 30)
     catalogue.queue(job.vault.vault, "push")
-    catalogue.finish(job, "c0ffee", "")
+    catalogue.note_indexed(job.vault.vault, "c0ffee", "", job.asked)
     database.change("DELETE FROM quaid_server.leases")
     again = catalogue.take("two", 30)
     assert again is not None
-    catalogue.finish(again, "c0ffee", "")
+    catalogue.note_indexed(again.vault.vault, "c0ffee", "", again.asked)
     database.change("DELETE FROM quaid_server.leases")
     assert catalogue.take("three", 30) is None
     assert catalogue.find("v0").indexed == "c0ffee"
