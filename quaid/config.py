@@ -65,13 +65,22 @@ def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, li
     """Return the settings, and a sentence with its place for each that cannot be used and stands at its default."""
     from quaid.settings import Settings
 
-    of_vault = _without_users_own(read_vault_config(root))
+    of_vault = {
+        name: {key: part for key, part in value.items() if not is_users_own(f"{name}.{key}")}
+        if isinstance(value, dict)
+        else value
+        for name, value in read_vault_config(root).items()
+        if not is_users_own(name)
+    }
     of_user = {key: value for key, value in read_user_config().items() if key not in _NOT_SETTINGS}
-    problems = _Problems(root / CONFIG_FILE, CONFIG_FILE)
-    settings: Settings = _set(Settings(), of_vault, "", problems)
-    of_users = _Problems(user_config_path(), str(user_config_path()))
+    of_vaults: dict[str, str] = {}
+    of_users: dict[str, str] = {}
+    settings: Settings = _set(Settings(), of_vault, "", of_vaults)
     settings = _set(settings, of_user, "", of_users)
-    found = [*problems.found, *of_users.found]
+    found = [
+        *_with_lines(of_vaults, root / CONFIG_FILE, CONFIG_FILE),
+        *_with_lines(of_users, user_config_path(), str(user_config_path())),
+    ]
     settings = _override(settings, "", environ, found)
     for key in ("models", "embedding"):
         part = getattr(settings, key)
@@ -79,31 +88,16 @@ def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, li
             found.append(f"{key}.api_key_env: {_NOT_A_KEY.format(part.api_key_env)}")
             settings = replace(settings, **{key: replace(part, api_key_env="")})
     look_for_numbers(wanted=settings.capture.redact_numbers)
-    return (_offline(settings) if settings.offline else settings), found
-
-
-def _offline(settings: Settings) -> Settings:
-    return replace(
-        settings,
-        models=replace(settings.models, offline=True),
-        embedding=replace(settings.embedding, offline=True),
-        notifications=replace(settings.notifications, webhook=""),
-    )
+    if settings.offline:
+        models, embedding = replace(settings.models, offline=True), replace(settings.embedding, offline=True)
+        notifications = replace(settings.notifications, webhook="")
+        settings = replace(settings, models=models, embedding=embedding, notifications=notifications)
+    return settings, found
 
 
 def is_users_own(key: str) -> bool:
     """Return whether a setting belongs to the user and the machine, so that a vault cannot set it."""
     return key in _USERS_KEYS or key.partition(".")[0] in _USERS_TABLES
-
-
-def _without_users_own(table: Mapping[str, Any]) -> dict[str, Any]:
-    own = {name: value for name, value in table.items() if not is_users_own(name)}
-    return {
-        name: {key: part for key, part in value.items() if not is_users_own(f"{name}.{key}")}
-        if isinstance(value, dict)
-        else value
-        for name, value in own.items()
-    }
 
 
 def ignored_settings(root: Path) -> list[str]:
@@ -152,7 +146,7 @@ def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
         return settings, SettingError(problems) if problems else None
     except ConfigError as error:
         # Which notes are Quaid's does not change with a slip elsewhere in the file.
-        vault = _set(VaultSettings(), _salvage_vault_table(root), "vault.", _Problems(root / CONFIG_FILE, CONFIG_FILE))
+        vault = _set(VaultSettings(), _salvage_vault_table(root), "vault.", {})
         vault = _override(vault, "vault.", os.environ, [])
         embedding, models = EmbeddingSettings(provider="none"), ModelSettings(provider="none")
         return Settings(vault=vault, embedding=embedding, models=models), error
@@ -185,9 +179,14 @@ def person_of(root: Path, settings: Settings) -> str:
     return name or ("" if settings.owner == "default" else settings.owner)
 
 
-def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
-    """Return every setting as (dotted key, value), in the order they are declared."""
-    yield from _walk(settings, "")
+def list_settings(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every setting of `settings`, or of a table of them, as (dotted key, value), in the order of declaration."""
+    for item in fields(settings):
+        value = getattr(settings, item.name)
+        if is_dataclass(value):
+            yield from list_settings(value, f"{prefix}{item.name}.")
+        else:
+            yield f"{prefix}{item.name}", value
 
 
 def parse_value(key: str, raw: str) -> Any:
@@ -299,30 +298,13 @@ def _put(document: Any, key: str, value: object) -> None:
     table[name] = value
 
 
-def _walk(node: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    for item in fields(node):
-        value = getattr(node, item.name)
-        if is_dataclass(value):
-            yield from _walk(value, f"{prefix}{item.name}.")
-        else:
-            yield f"{prefix}{item.name}", value
-
-
-class _Problems:
-    """What cannot be used of one file, each with the line where it stands."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.found: list[str] = []
-        self._path = path
-        self._name = name
-
-    def add(self, key: str, problem: str) -> None:
-        try:
-            line = _find_line(self._path.read_text(encoding="utf-8-sig"), key)
-        except (OSError, UnicodeDecodeError):
-            line = None
-        where = f"{self._name}, line {line}" if line else self._name
-        self.found.append(f"{where}: {problem}")
+def _with_lines(problems: Mapping[str, str], path: Path, name: str) -> list[str]:
+    """Return what cannot be used of the file at `path`, by key, each with the line where it stands."""
+    text = ""
+    with suppress(OSError, UnicodeDecodeError):
+        text = path.read_text(encoding="utf-8-sig") if problems else ""
+    lines = {key: f"{name}, line {line}" if (line := _find_line(text, key)) else name for key in problems}
+    return [f"{lines[key]}: {problem}" for key, problem in problems.items()]
 
 
 def _find_line(text: str, key: str) -> int | None:
@@ -342,8 +324,8 @@ def _plain_key(written: str) -> str:
     return ".".join(part.strip(" \t\"'") for part in written.split("."))
 
 
-def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: _Problems) -> Any:
-    """`node`, a dataclass of settings, with what `table` of a TOML file sets. What cannot be used is a problem."""
+def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: dict[str, str]) -> Any:
+    """`node`, a dataclass of settings, as `table` of a TOML file sets it; what cannot be used goes to `problems`."""
     from quaid.settings.types import hints_of, stand_in, typed
 
     hints = hints_of(type(node))
@@ -351,17 +333,17 @@ def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: _Problems) 
     for name, value in table.items():
         key = f"{prefix}{name}"
         if name not in hints:
-            problems.add(key, f"{key} is not a setting{_suggest(key)}")
+            problems[key] = f"{key} is not a setting{_suggest(key)}"
         elif not is_dataclass(hints[name]):
             try:
                 changed[name] = typed(value, hints[name])
             except ValueError as error:
-                problems.add(key, f"{key} is {error}")
+                problems[key] = f"{key} is {error}"
                 changed[name] = stand_in(hints[name], getattr(node, name))
         elif isinstance(value, dict):
             changed[name] = _set(getattr(node, name), value, f"{key}.", problems)
         else:
-            problems.add(key, f"{key} must be a table: [{key}]")
+            problems[key] = f"{key} must be a table: [{key}]"
     return replace(node, **changed)
 
 

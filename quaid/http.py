@@ -186,7 +186,10 @@ class Wire:
         except (httpx.RequestError, httpx.InvalidURL) as error:
             if time.monotonic() >= deadline:
                 raise TimeoutError from error
-            kind = _PassingError if self._may_pass(error) else UnreachableError
+            # Nobody starts a server on this machine within a second.
+            is_final = self.is_local and isinstance(error, httpx.ConnectError)
+            is_final |= isinstance(error, httpx.UnsupportedProtocol) or not isinstance(error, httpx.TransportError)
+            kind = UnreachableError if is_final else _PassingError
             proxies = _list_set(_PROXIES) if isinstance(error, httpx.ConnectError | httpx.ProxyError) else []
             through = f", through the proxy in {' or '.join(proxies)}" if proxies and not self.is_local else ""
             raise kind(f"{str(error) or type(error).__name__}{through}") from error
@@ -209,7 +212,12 @@ class Wire:
                 try:
                     self._client = httpx.Client(trust_env=not self.is_local, verify=not is_plain)
                 except Exception as error:  # its dependencies raise ImportError, OSError, ValueError and errors of ssl
-                    raise ClientError(_name_variable(error)) from error
+                    # Which variable keeps httpx from making a client; its value may be secret.
+                    is_file = isinstance(error, OSError)
+                    found = _list_set(("SSL_CERT_FILE", "SSL_CERT_DIR") if is_file else _PROXIES)
+                    reason = (error.strerror if isinstance(error, OSError) else "") or type(error).__name__
+                    named = " or ".join(found) or "the environment"
+                    raise ClientError(f"{named} cannot be used: {reason}") from error
             return self._client
 
     def _note_stream(self, event: str, info: Mapping[str, Any]) -> None:
@@ -225,17 +233,9 @@ class Wire:
             with suppress(OSError):
                 stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
-    def _may_pass(self, error: Exception) -> bool:
-        """Return whether another attempt may succeed. Nobody starts a server on this machine within a second."""
-        import httpx
-
-        if isinstance(error, httpx.UnsupportedProtocol) or not isinstance(error, httpx.TransportError):
-            return False
-        return not (self.is_local and isinstance(error, httpx.ConnectError))
-
 
 class _PassingError(UnreachableError):
-    """A failure that may pass in a moment."""
+    """A failure that may pass in a moment: another attempt may succeed."""
 
 
 class Service(Wire):
@@ -380,13 +380,6 @@ def _as_it_says(response: Response) -> Response:
     usual = 400 if re.search("invalid|filter|policy", code) else 500
     status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else usual
     return replace(response, status=status, body=json.dumps({"error": error}).encode()) if error else response
-
-
-def _name_variable(error: Exception) -> str:
-    """Return which variable of the environment keeps httpx from making a client. Its value may be secret."""
-    found = _list_set(("SSL_CERT_FILE", "SSL_CERT_DIR") if isinstance(error, OSError) else _PROXIES)
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-    return f"{' or '.join(found) or 'the environment'} cannot be used: {reason}"
 
 
 def _list_set(names: Sequence[str]) -> list[str]:

@@ -38,19 +38,15 @@ def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], Non
     Raises:
         EmbeddingError: the hub could not be reached, answered with an error, or broke off.
     """
-    wire = Wire(hub_url())
     deadline, done = time.monotonic() + _LIMIT_S, 0
     try:
         for name in known.sha256:
-            path = f"/{known.hub_id}/resolve/main/{name}"
-            with wire.stream(path, deadline, silence_s=_SILENCE_S, follows=True) as response:
-                if response.status_code != 200:
-                    raise EmbeddingError(f"the model hub answered {response.status_code}")
-                with (folder / name).open("wb") as file:
-                    for piece in pieces(response, known.total_bytes - done):
-                        file.write(piece)
-                        done += len(piece)
-                        progress(done, known.total_bytes)
+            url = f"{hub_url()}/{known.hub_id}/resolve/main/{name}"
+            with (folder / name).open("wb") as file:
+                for piece in _stream(url, deadline, known.total_bytes - done, {}):
+                    file.write(piece)
+                    done += len(piece)
+                    progress(done, known.total_bytes)
     except (TimeoutError, UnreachableError) as error:
         raise EmbeddingError(f"the model hub could not be reached: {error or 'it took too long'}") from error
 
@@ -144,7 +140,7 @@ def _stream(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -
     stream = Wire(url).stream("", deadline, headers=headers, silence_s=_SILENCE_S, follows=True)
     with stream as response:
         if response.status_code != 200:
-            raise UnreachableError(f"{host_of(url)} answered {response.status_code}")
+            raise EmbeddingError(f"{host_of(url)} answered {response.status_code}")
         yield from pieces(response, limit)
 
 

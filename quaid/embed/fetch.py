@@ -68,18 +68,16 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _why_unusable(known: KnownModel, source: Path, *, check: bool) -> str:
     """Return why the files in `source` cannot be used, empty where they can; such files are removed."""
-    if all((source / name).exists() for name in known.sha256):
-        if not check:
-            return ""
+    problem = ""
+    if not all((source / name).exists() for name in known.sha256):
+        problem = "they are not there"
+    elif check:
         try:
             _check_digests(known, source)
         except (EmbeddingError, OSError) as error:
             problem = str(error)
-        else:
-            return ""
-    else:
-        problem = "they are not there"
-    shutil.rmtree(source, ignore_errors=True)  # a download replaces it whole
+    if problem:
+        shutil.rmtree(source, ignore_errors=True)  # a download replaces it whole
     return problem
 
 

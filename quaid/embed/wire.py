@@ -65,8 +65,11 @@ class RemoteEmbedder(Service, ABC):
         Raises:
             EmbeddingError: the service had to be asked and did not answer as it should.
         """
-        if not self._known_dimension:
-            self._known_dimension = self._read_dimension() or self._ask_dimension()
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            self._known_dimension = self._known_dimension or int(
+                json.loads(self._dimension_path().read_text(encoding="utf-8"))["dimension"]
+            )
+        self._known_dimension = self._known_dimension or self._ask_dimension()
         return self._known_dimension
 
     def warm(self) -> None:
@@ -179,12 +182,6 @@ class RemoteEmbedder(Service, ABC):
     def _dimension_path(self) -> Path:
         named = json.dumps([self.name, self.base_url, self.model, self._settings.dimensions])
         return cache_folder() / "dimensions" / f"{hashlib.sha256(named.encode()).hexdigest()[:24]}.json"
-
-    def _read_dimension(self) -> int:
-        try:
-            return int(json.loads(self._dimension_path().read_text(encoding="utf-8"))["dimension"])
-        except (OSError, ValueError, TypeError, KeyError):
-            return 0
 
     def _ask_dimension(self) -> int:
         """Return the length of a vector that is asked for, and keep it for later processes."""
