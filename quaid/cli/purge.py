@@ -88,24 +88,21 @@ def _what_is_asked(memory: Memory, ref: str | None, text: str | None, *, is_rege
     interrupted = purging.find_interrupted(memory)
     if ref is not None and text is not None:
         raise UsageError("REF and --text are two purges. Give one of them.")
-    if ref is None and text is None:
-        if interrupted is None:
-            raise UsageError("Nothing to purge was named. Give the reference of a note, or --text TEXT.")
-        if not interrupted.contents:
-            raise UsageError("The purge that was interrupted was told a text, which is not kept. Give --text again.")
-        return interrupted
     if text is not None:
         text = sys.stdin.read().strip("\r\n") if text == "-" else text
         return purging.join(purging.find_text(memory, text, is_regex=is_regex), interrupted)
-    assert ref is not None
-    return purging.join(purging.find_note(memory, ref), interrupted)
+    if ref is not None:
+        return purging.join(purging.find_note(memory, ref), interrupted)
+    if interrupted is None:
+        raise UsageError("Nothing to purge was named. Give the reference of a note, or --text TEXT.")
+    if not interrupted.contents:
+        raise UsageError("The purge that was interrupted was told a text, which is not kept. Give --text again.")
+    return interrupted
 
 
 def _agrees(invocation: Invocation, plan: Plan, asked: Asked) -> bool:
     if not can_answer(invocation):
-        raise UsageError(
-            "A purge cannot be undone, so it asks. See what would go with --dry-run, and agree with --yes."
-        )
+        raise UsageError("A purge cannot be undone, so it asks. See what goes with --dry-run, and agree with --yes.")
     for line in _render_plan(plan, asked):
         invocation.say(line)
     return bool(not plan.obstacles and typer.confirm("Purge it? This cannot be undone", default=False, err=True))

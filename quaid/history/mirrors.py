@@ -7,16 +7,15 @@ the number of its files before any of them is looked at. No configuration, hook 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, protocol_of
-from quaid.history.git_process import QUIET, execute, explain, quiet_environment, streaming
+from quaid.history.git_process import ask, execute, explain, run, streaming
 from quaid.history.maintenance import maintain
 from quaid.history.network import Line, Pushed
-from quaid.history.purged import PurgedError, find_returned
+from quaid.history.purged import FOLDER, PurgedError, find_returned
 from quaid.history.repository import Repository
 from quaid.history.vault_history import History
 from quaid.http import host_of, is_local
@@ -27,6 +26,7 @@ FETCHED = "refs/quaid/fetched"
 """What the remote has, also where the mirror does not take it over."""
 _BLOCK = 1 << 16
 _ASK_OWNER = "On the machine that purged it, quaid pull says what to do"
+_WAY_OUT = f"delete the list in {FOLDER}/ that names it"
 
 
 class TooLargeError(QuaidError):
@@ -111,10 +111,10 @@ class Mirror:
             # Who removes a list from the vault says so in a commit; a history that goes back on it says nothing.
             listing = head if old and self.includes(head, old) else old
             if old and listing and (found := find_returned(self.repository, head, old, listing)):
-                raise PurgedError(self.branch, found, _ASK_OWNER)
-            _run(self.folder, ["update-ref", MIRRORED, head])
-            # What git calls HEAD here. It is not fetched to: git would take it for a branch that is being worked on.
-            _run(self.folder, ["update-ref", f"refs/heads/{self.branch}", head])
+                raise PurgedError(self.branch, found, _ASK_OWNER, _WAY_OUT)
+            # The second one is HEAD here, and not fetched to: git would take it for a branch that is worked on.
+            for ref in (MIRRORED, f"refs/heads/{self.branch}"):
+                ask(self.repository, ["update-ref", ref, head])
         return head
 
     def head(self) -> str | None:
@@ -123,10 +123,7 @@ class Mirror:
 
     def resolve(self, revision: str) -> str | None:
         """Return the commit that `revision` means here, None where it is not here."""
-        if not self.exists():
-            return None
-        code, out, _ = _run(self.folder, ["rev-parse", "-q", "--verify", "--end-of-options", f"{revision}^{{commit}}"])
-        return out.decode("ascii", "replace").strip() if code == 0 else None
+        return _resolve(self.repository, revision) if self.exists() else None
 
     def exists(self) -> bool:
         """Return whether anything was fetched."""
@@ -134,7 +131,7 @@ class Mirror:
 
     def read(self, commit: str, path: str) -> bytes | None:
         """Return a file as `commit` has it, None where it has none."""
-        code, out, _ = _run(self.folder, ["cat-file", "blob", f"{commit}:{path}"])
+        code, out, _ = ask(self.repository, ["cat-file", "blob", f"{commit}:{path}"])
         return out if code == 0 else None
 
     def open_history(self, settings: GitSettings) -> History:
@@ -143,7 +140,7 @@ class Mirror:
 
     def includes(self, commit: str, older: str) -> bool:
         """Return whether `commit` has `older` among what it was made from, or is it."""
-        return _run(self.folder, ["merge-base", "--is-ancestor", older, commit])[0] == 0
+        return ask(self.repository, ["merge-base", "--is-ancestor", older, commit])[0] == 0
 
     def maintain(self) -> None:
         """Have git pack what came in many pieces, where that is due."""
@@ -186,24 +183,22 @@ class WorkingCopy:
             borrowed.parent.mkdir(exist_ok=True)
             borrowed.write_text(f"{self.mirror.folder / 'objects'}\n", encoding="utf-8")
             # A link in the repository becomes a file that holds its target: nothing leads out of the folder.
-            self._must("configure a repository", "config", "core.symlinks", "false")
-        self._must("have the files of a commit", "reset", "-q", "--hard", commit, "--")
-        self._must("remove other files", "clean", "-ffdxq")
+            run(self._repository, "configure a repository", "config", "core.symlinks", "false")
+        run(self._repository, "have the files of a commit", "reset", "-q", "--hard", commit, "--")
+        run(self._repository, "remove other files", "clean", "-ffdxq")
 
     def head(self) -> str | None:
         """Return the commit that the branch is at."""
-        code, out, _ = _run(self.root, ["rev-parse", "-q", "--verify", "HEAD^{commit}"])
-        return out.decode("ascii", "replace").strip() if code == 0 else None
+        return _resolve(self._repository, "HEAD")
 
     def push(self, commit: str) -> Pushed:
         """Move the remote's branch on to `commit`. Raises as `Line.push`."""
         line = Line(self.root, self.mirror.address, self.mirror.limits.timeout_s)
         return line.push(commit, f"refs/heads/{self.mirror.branch}")
 
-    def _must(self, doing: str, *args: str) -> None:
-        code, _, said = _run(self.root, args)
-        if code:
-            raise explain(doing, said, self.root)
+    @property
+    def _repository(self) -> Repository:
+        return Repository(self.root, self.root / ".git", self.root / ".git", "")
 
 
 def _init(folder: Path, *options: str) -> None:
@@ -216,5 +211,6 @@ def _init(folder: Path, *options: str) -> None:
         raise explain("make a repository", said, folder)
 
 
-def _run(folder: Path, args: Sequence[str]) -> tuple[int, bytes, str]:
-    return execute(["-C", str(folder), *QUIET, *args], b"", quiet_environment(folder))
+def _resolve(repository: Repository, revision: str) -> str | None:
+    code, out, _ = ask(repository, ["rev-parse", "-q", "--verify", "--end-of-options", f"{revision}^{{commit}}"])
+    return None if code else out.decode("ascii", "replace").strip()

@@ -10,12 +10,10 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
-from quaid.history.git_output import split_items
+from quaid.history.git_output import parse_raw, split_items
 from quaid.history.git_process import ask, run
-from quaid.history.objects import reading
 from quaid.history.repository import REFTABLE_BRANCH, Repository, find_repository, read_boundary, read_state, read_text
 from quaid.history.rewriting import Rewritten, Rules, translate_ids
 
@@ -156,28 +154,11 @@ def prune(repository: Repository) -> None:
     run(repository, "list the packs", "update-server-info")
 
 
-def keep_blob(repository: Repository, data: bytes) -> str:
-    """Store a file as an object that nothing reaches, and return its id."""
-    return run(repository, "keep a note", "hash-object", "-w", "--stdin", stdin=data).decode().strip()
-
-
-def read_blobs(repository: Repository, ids: list[str]) -> dict[str, bytes]:
-    """Id -> content, of those that are there."""
-    found = {}
-    with reading(repository) as reader:
-        for blob in ids:
-            with suppress(KeyError):
-                found[blob] = reader.read(blob).data
-    return found
-
-
 def list_versions(repository: Repository, path: str) -> list[str]:
     """The ids of all that the file at `path`, as git knows it, has ever held."""
     args = ("log", "--all", "--reflog", "-m", "--format=", "--raw", "--no-abbrev", "--no-renames", "-z")
-    items = split_items(run(repository, "read the history of a note", *args, "--", path))
-    return sorted(
-        {part for item in items if item.startswith(":") for part in item.split(" ")[2:4] if set(part) != {"0"}}
-    )
+    changes = parse_raw(run(repository, "read the history of a note", *args, "--", path))
+    return sorted({version.blob for _, *versions in changes for version in versions if version})
 
 
 def overwrite(path: Path, data: bytes) -> None:

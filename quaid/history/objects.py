@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import IO, NamedTuple
 
 from quaid.errors import GitError
-from quaid.history.git_process import streaming
+from quaid.history.git_output import parse_objects
+from quaid.history.git_process import run, streaming
 from quaid.history.repository import Repository
 
 
@@ -44,6 +45,12 @@ def iterate_objects(repository: Repository, folder: Path | None = None) -> Itera
         if damage := [line for line in said if not line.startswith((b"warning:", b"hint:"))]:
             step = "Repair it, or delete its file if nothing needs it: git fsck --full says what does"
             raise GitError(f"read all objects of {store}", f"{damage[0].decode('utf-8', 'replace').strip()}. {step}")
+
+
+def read_blobs(repository: Repository, ids: Collection[str]) -> dict[str, bytes]:
+    """Return the bytes of each object that is there, by id."""
+    asked = "".join(f"{each}\n" for each in ids).encode()
+    return parse_objects(run(repository, "read objects", "cat-file", "--batch", stdin=asked)) if ids else {}
 
 
 class ObjectReader:

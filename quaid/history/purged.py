@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.git_output import hash_blob, split_items
 from quaid.history.git_process import run
-from quaid.history.objects import reading
+from quaid.history.objects import read_blobs
 from quaid.history.repository import Repository, read_ref
 from quaid.model import Edit
 from quaid.place import state_folder, write_private
@@ -31,11 +32,8 @@ _STATE_FILE = "purged.json"
 _HEADER = (
     "# Ids of git objects that `quaid purge` removed. No history that has one is pulled or pushed: docs/purge.md\n"
 )
-_ID = re.compile(rb"(?m)^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
+_ID = re.compile(r"(?m)^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
 _SEARCH = "look for purged objects"
-
-Lists = Mapping[str, Sequence[str]]
-"""The blob of each list -> the ids in it."""
 
 
 class PurgedError(QuaidError):
@@ -43,10 +41,11 @@ class PurgedError(QuaidError):
 
     code = "purged"
 
-    def __init__(self, whose: str, object_id: str, next_step: str) -> None:
+    def __init__(self, whose: str, object_id: str, next_step: str, way_out: str = "") -> None:
+        short = object_id[:12]
         super().__init__(
-            f"{whose} has what was purged (object {object_id[:12]}): nothing was pulled or pushed, as that would bring "
-            f"it back. {next_step}. If nobody purged that: quaid purge --disown {object_id[:12]}"
+            f"{whose} has what was purged (object {short}): nothing was pulled or pushed. {next_step}. "
+            f"If nobody purged it: {way_out or f'quaid purge --disown {short}'}"
         )
 
 
@@ -60,7 +59,7 @@ class Purges:
             told = json.loads(files.read_note(state_folder(root), _STATE_FILE) or b"{}")
         except (OSError, ValueError):  # the lists are in the vault too
             told = {}
-        self._lists: dict[str, list[str]] = told.get("lists", {})
+        self._lists: dict[str, list[str]] = told.get("lists", {})  # by the blob of each
         self._disowned: list[str] = told.get("disowned", [])
         self.replaced: list[str] = told.get("replaced", [])
         """The commits that remotes had when a purge here made them again."""
@@ -90,17 +89,15 @@ class Purges:
         """Return whether the commit `head` has a list that this machine does not know yet."""
         return bool(_list_blobs(self._repository, head) - self._lists.keys())
 
-    def find_here(self, head: str, theirs: str | None) -> str | None:
-        """Return an object in the new commits of `head` that was purged. The lists of the commit `theirs` count too,
+    def find(self, tip: str, theirs: str | None = None) -> str | None:
+        """Return an object in the new commits of `tip` that was purged. The lists of the commit `theirs` count too,
         for objects that its own history lacks.
         """
         new = self._ids_of(_read_lists(self._repository, theirs, self._lists)) if theirs else set()
-        found = _find(self._repository, new, head, theirs)
-        return found or _find(self._repository, self._ids_of(self._lists), head, self._clean)
-
-    def find_there(self, theirs: str) -> str | None:
-        """Return an object in the new commits of `theirs` that was purged."""
-        return _find(self._repository, self._ids_of(self._lists), theirs, self._clean)
+        clean = read_ref(self._repository.common_dir, CLEAN)
+        return _find(self._repository, new, tip, theirs) or _find(
+            self._repository, self._ids_of(self._lists), tip, clean
+        )
 
     def has_own_version(self, theirs: str, since: str) -> bool:
         """Return whether the owner has changed a file that held what was purged, after the commit `since`.
@@ -123,17 +120,12 @@ class Purges:
             self.replaced = [] if theirs else self.replaced
             with suppress(OSError):  # the lists are in the vault too
                 self._write()
-        if self._lists and self._clean != head:
+        if self._lists:
             run(self._repository, "remember a commit", "update-ref", CLEAN, head)
 
-    @property
-    def _clean(self) -> str | None:
-        return read_ref(self._repository.common_dir, CLEAN)
-
-    def _ids_of(self, lists: Lists) -> set[str]:
+    def _ids_of(self, lists: dict[str, list[str]]) -> set[str]:
         disowned = tuple(self._disowned)
-        good = (ids for ids in lists.values() if not any(each.startswith(disowned) for each in ids))
-        return {each for ids in good for each in ids}
+        return set(chain(*(ids for ids in lists.values() if not any(each.startswith(disowned) for each in ids))))
 
     def _write(self) -> None:
         told = json.dumps({"lists": self._lists, "disowned": self._disowned, "replaced": self.replaced})
@@ -142,8 +134,7 @@ class Purges:
 
 def find_returned(repository: Repository, new: str, old: str, listing: str) -> str | None:
     """Return an object that the history of `new` has and that of `old` lacks, if the commit `listing` lists it."""
-    ids = {each for ids in _read_lists(repository, listing, {}).values() for each in ids}
-    return _find(repository, ids, new, old)
+    return _find(repository, set(chain(*_read_lists(repository, listing).values())), new, old)
 
 
 def _find(repository: Repository, ids: set[str], tip: str, accepted: str | None) -> str | None:
@@ -167,13 +158,10 @@ def _list_blobs(repository: Repository, commit: str) -> set[str]:
     return {blob for _, kind, blob, size in words if kind == "blob" and size.isdigit() and int(size) <= MAX_LIST_BYTES}
 
 
-def _read_lists(repository: Repository, commit: str, known: Lists) -> dict[str, list[str]]:
+def _read_lists(repository: Repository, commit: str, known: Collection[str] = ()) -> dict[str, list[str]]:
     """Return the lists of a commit that are not `known`."""
-    blobs = _list_blobs(repository, commit) - known.keys()
-    if not blobs:
-        return {}
-    with reading(repository) as reader:
-        return {blob: [found.decode() for found in _ID.findall(reader.read(blob).data)] for blob in sorted(blobs)}
+    found = read_blobs(repository, _list_blobs(repository, commit).difference(known))
+    return {blob: _ID.findall(data.decode("ascii", "replace")) for blob, data in found.items()}
 
 
 def _render(ids: Iterable[str]) -> bytes:

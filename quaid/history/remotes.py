@@ -150,11 +150,10 @@ class Remotes:
 
     def keep_cloned(self, name: str) -> None:
         """Remember what each branch has of a remote: git's own record of it moves with the next `git fetch`."""
-        heads = {ref.removeprefix("refs/heads/") for ref in self._list_refs("refs/heads")}
-        for branch in sorted(heads):
+        for head in self._list_refs("refs/heads"):
+            branch = head.removeprefix("refs/heads/")
             cloned = self._find(f"refs/remotes/{name}/{branch}")
-            is_known = self._find(f"{MERGED}/{name}/heads/{branch}") is not None
-            if cloned and not is_known and self.is_ancestor(cloned, f"refs/heads/{branch}"):
+            if cloned and not self._find(f"{MERGED}/{name}/heads/{branch}") and self.is_ancestor(cloned, head):
                 self.keep_merged(name, branch, cloned)
 
     def keep_merged(self, name: str, branch: str, commit: str) -> None:
@@ -198,8 +197,7 @@ class Remotes:
         commit = self._find(f"{FETCHED}/{name}/lease/{what}" if name else f"{LEASES}/{what}")
         if commit is None:
             return None
-        size = self._run("read a lease", "cat-file", "-s", commit)[1]
-        if int(size) > MAX_LEASE_BYTES:
+        if int(self._run("read a lease", "cat-file", "-s", commit)[1]) > MAX_LEASE_BYTES:
             return commit, ""
         said = self._run("read a lease", "cat-file", "commit", commit)[1].decode("utf-8", "replace")
         return commit, said.partition("\n\n")[2].strip()

@@ -97,11 +97,11 @@ def _list_clashes(tree: GitObject, rules: Rules) -> list[tuple[bytes, list[str]]
     return [(name, ids) for name, ids in named.items() if len(ids) > 1]
 
 
-def iterate_changed(repository: Repository, reader: ObjectReader, found: Survey, paths: BadPaths) -> Iterator[Commit]:
+def iterate_changed(repository: Repository, reader: ObjectReader, rules: Rules, found: Survey) -> Iterator[Commit]:
     """Yield the commits that a ref, a reflog or a worktree reaches and that have to be made again, parents first."""
+    paths, changed = _BadPaths(reader, rules, found), set[str]()
     args = ("rev-list", "--topo-order", "--reverse", "--all", "--reflog", "--ignore-missing")
-    changed: set[str] = set()
-    for commit_id in run(repository, "list commits", *args).decode().split():
+    for commit_id in run(repository, "list commits", *args).decode().split() if found else ():
         head, _, message = reader.read(commit_id).data.partition(b"\n\n")
         parents = [line[7:].decode() for line in head.split(b"\n") if line.startswith(b"parent ")]
         commit = Commit(commit_id, head, message, parents, paths.list_moves(head[5 : head.index(b"\n")].decode()))
@@ -118,19 +118,17 @@ def rewrite(
     Raises:
         GitError: git refused.
     """
-    with reading(repository) as reader, streaming(repository, ("fast-import", *_IMPORT)) as process:
+    args = ("fast-import", "--quiet", "--force", "--done", "--date-format=raw-permissive")
+    with reading(repository) as reader, streaming(repository, args) as process:
         importer = _Importer(process, rules, repository.top)
         importer.import_files(found)
-        for done, commit in enumerate(iterate_changed(repository, reader, found, BadPaths(reader, rules, found)), 1):
+        for done, commit in enumerate(iterate_changed(repository, reader, rules, found), 1):
             importer.import_commit(commit)
             tick(done)
         importer.say(b"done\n")
     ask(repository, ["update-ref", "-d", WORKING_REF])
     _rewrite_tags(repository, rules, importer.rewritten)
     return importer.rewritten
-
-
-_IMPORT = ("--quiet", "--force", "--done", "--date-format=raw-permissive")
 
 
 class _Importer:
@@ -200,7 +198,7 @@ class Commit(NamedTuple):
     moves: tuple[_Move, ...]
 
 
-class BadPaths:
+class _BadPaths:
     """The files of trees that hold the text, or have it in their path; each tree is read once."""
 
     def __init__(self, reader: ObjectReader, rules: Rules, found: Survey) -> None:

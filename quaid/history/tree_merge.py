@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
 from quaid.history.authorship import choose_identity
-from quaid.history.git_output import Version, join_items, parse_raw, parse_tree
+from quaid.history.git_output import Version, join_items, parse_raw, parse_tree, split_items
 from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
 from quaid.history.messages import render
 from quaid.history.note_history import read_blobs
@@ -81,7 +81,10 @@ class TreeMerges:
         """
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
             # git puts the files of merge drivers into its working folder, and reads attributes there.
-            self._write_attributes(Path(folder), ours)
+            read = ("read .gitattributes", "cat-file", "blob", f"{ours}:.gitattributes")
+            code, attributes = self._run(*read, accept=(0, 128))
+            if code == 0:
+                (Path(folder) / ".gitattributes").write_bytes(attributes)
             args = (*QUIET, "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs)
             env = quiet_environment(Path(folder)) | {"GIT_DIR": str(self._repository.git_dir)}
             env["GIT_INDEX_FILE"] = str(Path(folder) / "index")
@@ -89,14 +92,18 @@ class TreeMerges:
             try:
                 _, out = run_once(call, Path(folder))
             except GitError as error:
-                is_too_old = "usage: git merge-tree" in error.said or "unknown rev --write-tree" in error.said
-                if is_too_old:
+                if "usage: git merge-tree" in error.said or "unknown rev --write-tree" in error.said:
                     raise GitError("merge", _TOO_OLD) from error
                 if "refusing to merge unrelated histories" in error.said:
                     raise UnrelatedError from error
                 raise
-        tree, _, listed = out.partition(b"\0")
-        return TreeMerge(tree.decode(), _parse_unmerged(listed))
+        tree, *listed = split_items(out)
+        sides: dict[str, dict[str, Version]] = {}
+        for item in listed:
+            head, _, path = item.partition("\t")
+            mode, blob, stage = head.split(" ")
+            sides.setdefault(path, {})[{"1": "base", "2": "ours", "3": "theirs"}[stage]] = Version(mode, blob)
+        return TreeMerge(tree, tuple(Unmerged(path, **versions) for path, versions in sides.items()))
 
     def changes(self, old: str, new: str) -> list[TreeChange]:
         """Return what makes the tree `new` of the tree `old`, by path. Renames are a removal and an addition."""
@@ -111,8 +118,11 @@ class TreeMerges:
         modes = {path: version.mode for path, version in parse_tree(out)}
         lines = []
         for path, data in contents.items():
-            blob = "0" * len(tree) if data is None else self._store(data)
-            lines.append(f"{'0' if data is None else modes.get(path, NEW_FILE)} {blob}\t{path}")
+            mode, blob = "0", "0" * len(tree)
+            if data is not None:
+                store = ("store a note", "hash-object", "-w", "--stdin", "--no-filters")
+                mode, blob = modes.get(path, NEW_FILE), self._run(*store, stdin=data)[1].decode().strip()
+            lines.append(f"{mode} {blob}\t{path}")
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
             index = Path(folder) / "index"
             self._run("read a tree", "read-tree", tree, index=index)
@@ -166,24 +176,3 @@ class TreeMerges:
         out = self._run("look at objects", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)[1]
         rows = (line.split(" ") for line in out.decode().splitlines())
         return {row[0]: int(row[1]) for row in rows if row[1].isdigit()}
-
-    def _store(self, data: bytes) -> str:
-        args = ("hash-object", "-w", "--stdin", "--no-filters")
-        return self._run("store a note", *args, stdin=data)[1].decode().strip()
-
-    def _write_attributes(self, folder: Path, commit: str) -> None:
-        code, out = self._run("read .gitattributes", "cat-file", "blob", f"{commit}:.gitattributes", accept=(0, 128))
-        if code == 0:
-            (folder / ".gitattributes").write_bytes(out)
-
-
-def _parse_unmerged(listed: bytes) -> tuple[Unmerged, ...]:
-    """Parse "mode blob stage TAB path" of each version, up to an empty item."""
-    sides: dict[str, dict[str, Version]] = {}
-    for item in listed.split(b"\0"):
-        if not item:
-            break
-        head, _, path = item.decode("utf-8", "surrogateescape").partition("\t")
-        mode, blob, stage = head.split(" ")
-        sides.setdefault(path, {})[{"1": "base", "2": "ours", "3": "theirs"}[stage]] = Version(mode, blob)
-    return tuple(Unmerged(path, **versions) for path, versions in sides.items())

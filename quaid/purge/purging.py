@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
 from quaid.history import moving, rewriting, vault_guard
-from quaid.history.objects import iterate_objects, reading
+from quaid.history.git_process import run
+from quaid.history.objects import iterate_objects, read_blobs, reading
 from quaid.history.remotes import FETCHED, MERGED
 from quaid.history.repository import Repository, find_repository
 from quaid.history.rewriting import Survey
@@ -109,8 +111,10 @@ def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
         pattern = re.compile(text)
     except re.error as error:
         raise UsageError(f"{text!r} is no regular expression ({error}). Correct it.") from error
-    contents = (data.decode("utf-8", "replace") for data in _iterate_contents(memory.root))
-    found = dict.fromkeys(match[0] for content in contents for match in pattern.finditer(content))
+    repository = _repository_of(memory.root)
+    stored = (item.data for item in iterate_objects(repository) if item.kind != "tree")
+    contents = chain(stored, map(read_file, iterate_files(repository.top)))
+    found = dict.fromkeys(match[0] for data in contents for match in pattern.finditer(data.decode("utf-8", "replace")))
     texts = tuple(text for text in found if text.strip())
     Wording(texts)
     return Asked(texts)
@@ -130,12 +134,9 @@ def find_interrupted(memory: Memory) -> Asked | None:
 
 def join(first: Asked, second: Asked | None) -> Asked:
     """Return what purges both."""
-    if second is None:
-        return first
-    return Asked(
-        tuple(dict.fromkeys((*first.texts, *second.texts))),
-        tuple(dict.fromkeys((*first.contents, *second.contents))),
-    )
+    second = second or Asked()
+    contents = tuple(dict.fromkeys((*first.contents, *second.contents)))
+    return Asked(tuple(dict.fromkeys((*first.texts, *second.texts))), contents)
 
 
 def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Plan, Survey]:
@@ -153,15 +154,18 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
         elif after != data or rules.change_path(os.fsencode(name)) != os.fsencode(name):
             changed.append(name)
     held = {*notes, *changed}
-    commits, signed = _count_commits(repository, rules, found)
+    with reading(repository) as reader:
+        signed = [
+            rewriting.is_signed(commit.head) for commit in rewriting.iterate_changed(repository, reader, rules, found)
+        ]
     plan = Plan(
         tuple(notes),
         tuple(changed),
         tuple(path for path in moving.list_uncommitted(repository) if path in held),
         len(found.files),
-        commits,
+        len(signed),
         len(found.messages),
-        signed,
+        sum(signed),
         tuple(moving.list_remotes(repository)),
         tuple(_list_clones(repository)),
         tuple(_list_obstacles(root, repository, rules)),
@@ -191,7 +195,8 @@ def purge(
             raise PurgeRefusedError(
                 [f"{plan.signed:,} signed commits would lose their signatures. Say that they may: --drop-signatures"]
             )
-        kept = [moving.keep_blob(repository, data) for data in asked.contents]  # gone with the old objects
+        store = ("keep a note", "hash-object", "-w", "--stdin")  # until the old objects are taken away
+        kept = [run(repository, *store, stdin=data).decode().strip() for data in asked.contents]
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
         _rewrite_repository(memory, repository, rules, found, tick)
@@ -226,9 +231,9 @@ def _commit_lists(memory: Memory) -> None:
     purges, head = memory.git.purges, memory.git.state().head
     if head and (edits := purges.plan_lists(head)):
         message = Message("purge: list the objects that were removed")
-        done = transaction.apply(memory.root, transaction.VaultChange("purge", edits, message, stays=True), memory.git)
-        purges.accept(done.id or head)
-    elif head:
+        change = transaction.VaultChange("purge", edits, message, stays=True)
+        head = transaction.apply(memory.root, change, memory.git).id or head
+    if head:
         purges.accept(head)
 
 
@@ -275,16 +280,6 @@ def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> It
             yield f"the worktree {tree.top} holds work that is not committed: commit it there"
 
 
-def _count_commits(repository: Repository, rules: PurgeRules, found: Survey) -> tuple[int, int]:
-    """Count the commits that are made again, and the signed ones of them."""
-    if not found:
-        return 0, 0
-    with reading(repository) as reader:
-        changed = rewriting.iterate_changed(repository, reader, found, rewriting.BadPaths(reader, rules, found))
-        signed = [rewriting.is_signed(commit.head) for commit in changed]
-    return len(signed), sum(signed)
-
-
 def _list_clones(repository: Repository) -> Iterator[str]:
     """Vaults of this user that were cloned from this one or share a remote with it, as far as this machine knows."""
     here = {str(repository.top), *(url for _, url in moving.list_remotes(repository))}
@@ -298,14 +293,8 @@ def _list_clones(repository: Repository) -> Iterator[str]:
                 yield str(there.top)
 
 
-def _iterate_contents(root: Path) -> Iterator[bytes]:
-    repository = _repository_of(root)
-    yield from (item.data for item in iterate_objects(repository) if item.kind != "tree")
-    yield from map(read_file, iterate_files(repository.top))
-
-
 def _with_versions(repository: Repository, versions: list[str], *present: bytes) -> Asked:
-    contents = tuple(dict.fromkeys((*moving.read_blobs(repository, versions).values(), *present)))
+    contents = tuple(dict.fromkeys((*read_blobs(repository, versions).values(), *present)))
     return Asked(tuple(text for text in list_texts(contents) if len(text) >= MIN_CHARS), contents)
 
 

@@ -136,8 +136,8 @@ class Exchange:
         """Trust a remote of .git/config as it is now, at the owner's word. What came from there is theirs if it is
         their `own`. Raises BadInputError: there is none.
         """
-        self._history().remotes.check_whole()
         history = self._history()
+        history.remotes.check_whole()
         remote, state = history.remotes.read(name), history.state()
         if state.branch and state.head and (theirs := history.remotes.fetched(name, state.branch)):
             self._check_purged(Source(name, state.branch, theirs), history.remotes.merged(name, state.branch))
@@ -193,14 +193,11 @@ class Exchange:
         with self._recording(name):
             if self._settings.git.sync == "auto":
                 self._pull(remote, Allowance())
-                if self._has_more(remote):
+                state = self._history().state()
+                if state.branch and state.head != self._history().remotes.fetched(name, state.branch):
                     self._push(remote)
             elif self._settings.git.sync == "ask":
                 self._fetch(remote)
-
-    def _has_more(self, remote: Remote) -> bool:
-        state, remotes = self._history().state(), self._history().remotes
-        return state.branch is not None and state.head != remotes.fetched(remote.name, state.branch)
 
     def _fetch(self, remote: Remote) -> tuple[str, str | None]:
         """The branch, and the commit that the remote has of it, None where it has none."""
@@ -210,8 +207,7 @@ class Exchange:
         replaced = history.purges.replaced
         if replaced and (tip := line.look(f"refs/heads/{branch}")) in replaced:
             # The history from before a purge here is not even fetched.
-            step = f"Put your history in its place: {_replace(remote.name, branch, tip)}"
-            raise PurgedError(remote.name, tip, step)
+            raise PurgedError(remote.name, tip, f"Put yours in its place: {_replace(remote.name, branch, tip)}")
         theirs = history.remotes.fetch(line, remote.name, branch)
         if theirs is None:
             self._check_purged()
@@ -226,26 +222,22 @@ class Exchange:
         return branch, theirs
 
     def _check_purged(self, source: Source | None = None, known: str | None = None) -> None:
-        """Refuse histories that would bring back what was purged: ours, and a remote's, of which we have `known`.
-
-        Raises:
-            PurgedError
-        """
+        """Refuse histories with what was purged: ours, and a remote's, of which we have `known`. Raises PurgedError."""
         history, purges = self._history(), self._history().purges
         head, theirs = history.state().head, source.commit if source else None
         if head is None:
             return
-        if found := purges.find_here(head, theirs):
-            step = "clone the vault anew (quaid clone) and copy files there that you alone have written"
-            is_old = not (theirs and history.has_adopted(theirs))
+        if found := purges.find(head, theirs):
+            step = "clone the vault anew (quaid clone) and copy the files that only you have"
+            is_old = theirs and not history.has_adopted(theirs)
             if known and theirs and is_old and history.has_adopted(known) and not purges.has_own_version(theirs, known):
-                step = f"move your own commits to the new history: git rebase --autostash --onto {theirs} {known}"
-            same = "Purge it here too, with the same command as on the other machine, then: quaid pull"
+                step = f"move your own commits: git rebase --autostash --onto {theirs} {known}"
+            same = "Purge it here too, with the same command, then: quaid pull"
             raise PurgedError("Your history here", found, f"{same}. If you do not know the text, {step}")
-        if source and (found := purges.find_there(source.commit)):
+        if source and (found := purges.find(source.commit)):
             merge = f"git merge {FETCHED}/{source.remote}/heads/{source.branch}"
             step = f"{merge} && {_replace(source.remote, source.branch, source.commit)}"
-            raise PurgedError(source.remote, found, f"Purge it here again, with the same command, then: {step}")
+            raise PurgedError(source.remote, found, f"Purge it here again, then: {step}")
         purges.accept(head, theirs)
 
     def _pull(self, remote: Remote, allowed: Allowance) -> Pulled:
@@ -293,11 +285,10 @@ class Exchange:
         Raises:
             LeaseHeldError: another machine is, and it is not to be taken over.
         """
-        names = list(trusted.list_trusted(self._root))
         is_auto = self._settings.git.sync == "auto"
-        if names and is_auto:
+        if is_auto:
             self.exchange()
-        for name in names:
+        for name in trusted.list_trusted(self._root):
             try:
                 self._hold_lease_at(self._find(name), now, take_over=take_over, asks=is_auto)
             except leases.LeaseHeldError:
@@ -312,10 +303,8 @@ class Exchange:
             theirs = leases.parse_lease(known[1]) if known else None
             if theirs and not take_over and leases.stands_in_the_way(theirs, mine, now):
                 raise leases.LeaseHeldError(theirs)
-            own = remotes.read_lease(leases.JANITOR)
-            after = known or own
-            said = leases.render_lease(mine, now)
-            made = remotes.write_lease(said, after[0] if after else None)
+            after = known or remotes.read_lease(leases.JANITOR)
+            made = remotes.write_lease(leases.render_lease(mine, now), after[0] if after else None)
             remotes.keep_lease(leases.JANITOR, made)
             if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made) is Pushed.DONE:
                 return
@@ -409,5 +398,4 @@ class Exchange:
 
 def _replace(remote: str, branch: str, commit: str) -> str:
     """Return the command of git that puts our history in the place of a remote's, which is at `commit`."""
-    lease = f"--force-with-lease={branch}:{commit}"
-    return f"git push {lease} {remote} {branch}"
+    return f"git push --force-with-lease={branch}:{commit} {remote} {branch}"

@@ -84,7 +84,7 @@ def refuse(vault, whose):
         patch.setenv("QUAID_GIT_SYNC", "auto")
         with vault.memory() as memory:
             memory.remotes.exchange()
-            assert "would bring" in memory.remotes.list_states()[0].problem
+            assert "what was purged" in memory.remotes.list_states()[0].problem
     assert (vault.head(), vault.notes(), vault.status()) == before
     return str(refusal.value)
 
