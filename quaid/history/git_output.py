@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import IO, NamedTuple
 
 SUBMODULE = "160000"
 """The mode of an entry that is another repository."""
@@ -16,6 +18,14 @@ class Version:
 
     mode: str
     blob: str
+
+
+class GitObject(NamedTuple):
+    """An object: its id, `blob`, `tree`, `commit` or `tag`, and what it holds."""
+
+    id: str
+    kind: str
+    data: bytes
 
 
 def split_items(out: bytes) -> list[str]:
@@ -62,17 +72,18 @@ def parse_raw(out: bytes) -> Iterator[tuple[str, Version | None, Version | None]
 
 def parse_objects(out: bytes) -> dict[str, bytes]:
     """Id -> content of each object that `git cat-file --batch` prints; those that are not there are left out."""
-    objects: dict[str, bytes] = {}
-    place = 0
-    while place < len(out):
-        end = out.index(b"\n", place)
-        words = out[place:end].split(b" ")
-        place = end + 1
-        if len(words) == 3:  # id, type, size
-            size = int(words[2])
-            objects[words[0].decode()] = out[place : place + size]
-            place += size + 1
-    return objects
+    return {found.id: found.data for found in read_objects(io.BytesIO(out)) if found.kind}
+
+
+def read_objects(stream: IO[bytes]) -> Iterator[GitObject]:
+    """Yield each object that `git cat-file --batch` prints; the kind is empty of one that is not there."""
+    while words := (line := stream.readline()).split():
+        if line.endswith(b" missing\n") or len(words) != 3:
+            yield GitObject(words[0].decode("utf-8", "replace"), "", b"")
+            continue
+        data = stream.read(int(words[2]))
+        stream.read(1)
+        yield GitObject(words[0].decode(), words[1].decode(), data)
 
 
 def hash_blob(data: bytes, like: str) -> str:

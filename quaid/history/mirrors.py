@@ -172,10 +172,8 @@ class WorkingCopy:
     mirror: Mirror
 
     def bring_to(self, commit: str) -> None:
-        """Have the files, the branch and the index be exactly those of `commit`, whatever they were.
-
-        Raises:
-            GitError: the mirror has no such commit.
+        """Have the files, the branch and the index be exactly those of `commit`, whatever they were. Raises GitError:
+        the mirror has no such commit.
         """
         if not (self.root / ".git" / "HEAD").is_file():
             _init(self.root, "-b", self.mirror.branch)

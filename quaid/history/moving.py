@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from quaid.history.git_output import parse_raw, split_items
@@ -124,7 +124,7 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
         ask(repository, [*_WHOLE_INDEX, "-q", "--refresh", "--force-write-index"])
 
 
-def clean_git_dir(repository: Repository, change: Callable[[bytes], bytes], rewritten: Rewritten) -> None:
+def clean_git_dir(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
     """Take the text out of the files that git keeps beside its objects: reflogs, messages, notes to itself. They name
     the new commits afterwards.
     """
@@ -134,7 +134,7 @@ def clean_git_dir(repository: Repository, change: Callable[[bytes], bytes], rewr
             continue
         if _DELETED.fullmatch(path.name) or "logs/refs/remotes" in path.as_posix():
             path.unlink()
-        elif (new := translate_ids(change(data := path.read_bytes()), rewritten)) != data:
+        elif (new := translate_ids(rules.change_text(data := path.read_bytes()), rewritten)) != data:
             overwrite(path, _STANDSTILL.sub(b"", new) if "logs" in path.parts else new)
 
 

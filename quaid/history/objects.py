@@ -6,20 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import IO, NamedTuple
+from typing import IO
 
 from quaid.errors import GitError
-from quaid.history.git_output import parse_objects
+from quaid.history.git_output import GitObject, parse_objects, read_objects
 from quaid.history.git_process import run, streaming
 from quaid.history.repository import Repository
-
-
-class GitObject(NamedTuple):
-    """An object: its id, `blob`, `tree`, `commit` or `tag`, and what it holds."""
-
-    id: str
-    kind: str
-    data: bytes
 
 
 def iterate_objects(repository: Repository, folder: Path | None = None) -> Iterator[GitObject]:
@@ -35,7 +27,7 @@ def iterate_objects(repository: Repository, folder: Path | None = None) -> Itera
         # Read meanwhile: git, which may have an error for each object, would wait until somebody does.
         listener = Thread(target=said.extend, args=(process.stderr,), daemon=True)
         listener.start()
-        while (found := _read_one(process.stdout)) is not None:
+        for found in read_objects(process.stdout):
             if found.kind:
                 yield found
             else:
@@ -60,14 +52,10 @@ class ObjectReader:
         self._asked, self._answers = asked, answers
 
     def read(self, object_id: str) -> GitObject:
-        """Return the object with this id.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return the object with this id. Raises KeyError: there is none."""
         self._asked.write(object_id.encode() + b"\n")
         self._asked.flush()
-        found = _read_one(self._answers)
+        found = next(read_objects(self._answers), None)
         if found is None or not found.kind:
             raise KeyError(object_id)
         return found
@@ -78,14 +66,3 @@ def reading(repository: Repository, env: Mapping[str, str] | None = None) -> Ite
     """Yield a reader of the objects of `repository`; `env` is added to git's environment."""
     with streaming(repository, ("cat-file", "--batch"), env) as process:
         yield ObjectReader(process.stdin, process.stdout)
-
-
-def _read_one(stream: IO[bytes]) -> GitObject | None:
-    words = stream.readline().split()
-    if not words:
-        return None
-    if len(words) != 3:  # "<id> missing"
-        return GitObject(words[0].decode(), "", b"")
-    data = stream.read(int(words[2]))
-    stream.read(1)
-    return GitObject(words[0].decode(), words[1].decode(), data)

@@ -95,9 +95,8 @@ class Purges:
         """
         new = self._ids_of(_read_lists(self._repository, theirs, self._lists)) if theirs else set()
         clean = read_ref(self._repository.common_dir, CLEAN)
-        return _find(self._repository, new, tip, theirs) or _find(
-            self._repository, self._ids_of(self._lists), tip, clean
-        )
+        found = _find(self._repository, new, tip, theirs)
+        return found or _find(self._repository, self._ids_of(self._lists), tip, clean)
 
     def has_own_version(self, theirs: str, since: str) -> bool:
         """Return whether the owner has changed a file that held what was purged, after the commit `since`.

@@ -60,11 +60,7 @@ class Remotes:
         self._repository = repository
 
     def check_whole(self) -> None:
-        """Refuse a vault that is a part of a larger repository: all of that would be exchanged.
-
-        Raises:
-            BadInputError: it is.
-        """
+        """Refuse a vault that is a part of a larger repository, all of which would be exchanged, by a BadInputError."""
         if self._repository.prefix:
             raise BadInputError(
                 f"The vault is only a part of the repository {self._repository.top}, all of which would be sent. "
@@ -76,11 +72,7 @@ class Remotes:
         return [self.read(name) for name in self._run("list the remotes", "remote")[1].decode().split()]
 
     def read(self, name: str) -> Remote:
-        """Return a remote by its name.
-
-        Raises:
-            BadInputError: there is none, or Quaid does not speak its protocol.
-        """
+        """Return a remote. Raises BadInputError: there is none, or Quaid does not speak its protocol."""
         code, out = self._run("read a remote", "remote", "get-url", "--", name, accept=(0, 2, 128))
         if code:
             raise BadInputError(f"There is no remote {name!r}. Add one with: quaid remote add URL")
@@ -91,11 +83,7 @@ class Remotes:
         return Remote(name, address, pushed.strip())
 
     def add(self, name: str, address: str) -> Remote:
-        """Enter a remote in .git/config, with git's own remote branches; nothing is fetched.
-
-        Raises:
-            BadInputError: there is one of that name, or the address is none.
-        """
+        """Enter a remote in .git/config; nothing is fetched. Raises BadInputError: the name is taken, or is none."""
         protocol_of(address)
         if not _NAME.fullmatch(name):
             raise BadInputError(f"{name!r} is not a name for a remote. Give letters, digits and hyphens.")
@@ -105,11 +93,7 @@ class Remotes:
         return self.read(name)
 
     def remove(self, name: str) -> None:
-        """Take a remote out of .git/config, and all refs that say what it had.
-
-        Raises:
-            BadInputError: there is none.
-        """
+        """Take a remote out of .git/config with all refs that say what it had. Raises BadInputError: there is none."""
         if self._run("remove a remote", "remote", "remove", "--", name, accept=(0, 2, 128))[0]:
             raise BadInputError(f"There is no remote {name!r}. See them with: quaid remote list")
         for ref in (*self._list_refs(f"{FETCHED}/{name}"), *self._list_refs(f"{MERGED}/{name}")):
@@ -117,9 +101,7 @@ class Remotes:
 
     def fetch(self, line: Line, name: str, branch: str) -> str | None:
         """Ask a remote for `branch` and the leases; return the commit it is at, None where there is no such branch.
-
-        Raises:
-            RemoteUnreachableError, RemoteRefusedError, GitError
+        Raises as `Line.fetch`.
         """
         place = f"{FETCHED}/{name}"
         leases = f"+{LEASES}/*:{place}/lease/*"
@@ -202,21 +184,20 @@ class Remotes:
         said = self._run("read a lease", "cat-file", "commit", commit)[1].decode("utf-8", "replace")
         return commit, said.partition("\n\n")[2].strip()
 
-    def write_lease(self, said: str, after: str | None) -> str:
-        """Make a lease that follows `after`, which nobody else sees before it is pushed; return its commit."""
+    def write_lease(self, what: str, said: str, after: str | None) -> str:
+        """Make ours of a lease that follows `after`, seen by nobody else before it is pushed; return its commit."""
         tree = self._run("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")[1].decode().strip()
         identity = [*("-c", "user.name=Quaid"), *("-c", "user.email=quaid@localhost"), "-c", "commit.gpgSign=false"]
         parent = ["-p", after] if after else []
-        made = self._run("make a lease", *identity, "commit-tree", tree, *parent, stdin=said.encode())[1]
-        return made.decode().strip()
+        made = (
+            self._run("make a lease", *identity, "commit-tree", tree, *parent, stdin=said.encode())[1].decode().strip()
+        )
+        self._set(f"{LEASES}/{what}", made)
+        return made
 
     def push_lease(self, line: Line, what: str, commit: str) -> Pushed:
         """Have the remote take a lease, unless another was there first. Raises as `Line.push`."""
         return line.push(commit, f"{LEASES}/{what}")
-
-    def keep_lease(self, what: str, commit: str) -> None:
-        """Remember a lease as ours."""
-        self._set(f"{LEASES}/{what}", commit)
 
     def _list_refs(self, prefix: str) -> list[str]:
         args = ("for-each-ref", "--format=%(refname)", f"{prefix}/")
@@ -231,11 +212,7 @@ class Remotes:
 
 
 def check_branch(branch: str | None) -> str:
-    """Return `branch`, if there is one.
-
-    Raises:
-        GitError: HEAD is detached.
-    """
+    """Return `branch`, if there is one. Raises GitError: HEAD is detached."""
     if branch is None:
         raise GitError("exchange commits", "HEAD is on no branch. Keep its commits on one with: git switch -c NAME")
     return branch

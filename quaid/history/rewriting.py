@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import BadInputError
-from quaid.history.git_output import hash_blob
+from quaid.history.git_output import GitObject, hash_blob
 from quaid.history.git_process import ask, explain, run, streaming
-from quaid.history.objects import GitObject, ObjectReader, iterate_objects, reading
+from quaid.history.objects import ObjectReader, iterate_objects, reading
 from quaid.history.repository import Repository
 
 WORKING_REF = "refs/quaid/purging"
 """What fast-import moves along while it works; deleted afterwards."""
-_ENTRY = re.compile(rb"(\d+) ([^\0]+)\0")
 _ID = re.compile(rb"\b[0-9a-f]{7,64}\b")
 _SIGNATURE = re.compile(rb"(?m)^(?:gpgsig|gpgsig-sha256|mergetag) .*\n(?: .*\n)*")
 _TAG_SIGNATURE = re.compile(rb"(?ms)^-----BEGIN (?:PGP|SSH|SIGNED).*\Z")
@@ -47,9 +46,6 @@ class Survey:
     files: dict[str, bytes | None] = field(default_factory=dict)
     trees: set[str] = field(default_factory=set)
     messages: set[str] = field(default_factory=set)
-
-    def __bool__(self) -> bool:
-        return bool(self.files or self.trees or self.messages)
 
 
 Rewritten = dict[str, str | None]
@@ -101,7 +97,7 @@ def iterate_changed(repository: Repository, reader: ObjectReader, rules: Rules, 
     """Yield the commits that a ref, a reflog or a worktree reaches and that have to be made again, parents first."""
     paths, changed = _BadPaths(reader, rules, found), set[str]()
     args = ("rev-list", "--topo-order", "--reverse", "--all", "--reflog", "--ignore-missing")
-    for commit_id in run(repository, "list commits", *args).decode().split() if found else ():
+    for commit_id in run(repository, "list commits", *args).decode().split() if found != Survey() else ():
         head, _, message = reader.read(commit_id).data.partition(b"\n\n")
         parents = [line[7:].decode() for line in head.split(b"\n") if line.startswith(b"parent ")]
         commit = Commit(commit_id, head, message, parents, paths.list_moves(head[5 : head.index(b"\n")].decode()))
@@ -113,11 +109,7 @@ def iterate_changed(repository: Repository, reader: ObjectReader, rules: Rules, 
 def rewrite(
     repository: Repository, rules: Rules, found: Survey, tick: Callable[[int], None] = lambda _: None
 ) -> Rewritten:
-    """Make all commits again that hold what was `found` or come after one, and return the new ids.
-
-    Raises:
-        GitError: git refused.
-    """
+    """Make all commits again that hold what was `found` or come after one, and return the new ids."""
     args = ("fast-import", "--quiet", "--force", "--done", "--date-format=raw-permissive")
     with reading(repository) as reader, streaming(repository, args) as process:
         importer = _Importer(process, rules, repository.top)
@@ -224,10 +216,8 @@ class _BadPaths:
 
 def _parse_tree(tree: GitObject) -> Iterator[tuple[bytes, bytes, str]]:
     """Yield (mode, name, id) of each entry."""
-    place, width = 0, len(tree.id) // 2
-    while (entry := _ENTRY.match(tree.data, place)) is not None:
-        place = entry.end() + width
-        yield entry[1], entry[2], tree.data[entry.end() : place].hex()
+    entries = re.findall(rb"(\d+) ([^\0]+)\0(.{%d})" % (len(tree.id) // 2), tree.data, re.DOTALL)
+    return ((mode, name, object_id.hex()) for mode, name, object_id in entries)
 
 
 def _rewrite_tags(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:

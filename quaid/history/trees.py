@@ -5,6 +5,7 @@ An index lists every file; git reads all of it for each question and writes all 
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from quaid.errors import GitError
-from quaid.history.git_output import Version, hash_object
+from quaid.history.git_output import Version, hash_object, read_objects
 from quaid.history.staging import RunGit
 
 Entries = dict[bytes, tuple[bytes, bytes]]
@@ -65,18 +66,11 @@ def read(run: RunGit, commit: str, paths: Iterable[str]) -> Folders:
     """Read the folders of a commit around `paths`, of which none has a line break in its name."""
     folders = list_folders(paths)
     asked = [f"{commit}:{'' if folder == '.' else folder}".encode("utf-8", "surrogateescape") for folder in folders]
-    out = run("read a commit", "cat-file", "--batch", stdin=b"".join(line + b"\n" for line in asked))[1]
-    found: dict[str, Entries] = {}
-    place = 0
-    for folder, line in zip(folders, asked, strict=True):
-        end = out.index(b"\n", place)
-        head, place = out[place:end], end + 1
-        if head == line + b" missing":
-            found[folder] = {}
-            continue
-        _, kind, size = head.split(b" ")
-        found[folder] = _parse(out[place : place + int(size)], len(commit) // 2) if kind == b"tree" else {}
-        place += int(size) + 1
+    out = io.BytesIO(run("read a commit", "cat-file", "--batch", stdin=b"".join(line + b"\n" for line in asked))[1])
+    found = {
+        folder: _parse(each.data, len(commit) // 2) if each.kind == "tree" else {}
+        for folder, each in zip(folders, read_objects(out), strict=True)
+    }
     return Folders(commit, found)
 
 

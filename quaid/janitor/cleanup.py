@@ -64,21 +64,25 @@ def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
         yield state / HEARTBEAT_FILE
 
 
-def _prune_cache(state: Path) -> list[str]:
-    """Remove vectors of texts that no note has any more, the oldest first, beyond as many as are in use."""
+def prune_cache(state: Path, *, keeps_spare: bool = True) -> int:
+    """Remove vectors of texts that no note has any more, except the newest if `keeps_spare`; return their number."""
     from quaid.embed.cache import EmbeddingCache
 
     if not (state / CACHE_FILE).exists():
-        return []
+        return 0
+    keys: set[str] = set()
+    fingerprints: list[str] = []
+    for index in [state / INDEX_FILE, *filter(Path.exists, [state / DOCS_FILE])]:
+        with closing(database.connect_reader(index)) as reader:
+            keys |= vectors.list_text_keys(reader)
+            fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
+    with EmbeddingCache(state / CACHE_FILE) as cache:
+        return cache.prune(fingerprints, keys, max(MIN_SPARE, len(keys)) if keeps_spare else 0)
+
+
+def _prune_cache(state: Path) -> list[str]:
     try:
-        keys: set[str] = set()
-        fingerprints: list[str] = []
-        for index in [state / INDEX_FILE, *filter(Path.exists, [state / DOCS_FILE])]:
-            with closing(database.connect_reader(index)) as reader:
-                keys |= vectors.list_text_keys(reader)
-                fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
-        with EmbeddingCache(state / CACHE_FILE) as cache:
-            gone = cache.prune(fingerprints, keys, max(MIN_SPARE, len(keys)))
+        gone = prune_cache(state)
     except (database.DatabaseError, QuaidError) as error:
         return [f"The cache of embeddings was left as it is: {error}"]
     return [f"Removed vectors of texts that are gone: {gone:,}."] if gone else []

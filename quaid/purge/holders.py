@@ -22,17 +22,15 @@ from quaid.resident.listener import lock_path
 from quaid.sync.follow import find_watcher
 
 WAIT_S = 8.0
-_AGAIN = "Stop it, then try again."
+_STOP = "Stop it, then try again."
+_WAIT = "Try again when it has ended."
 _PROCESSES = Path("/proc")
 
 
 @contextmanager
 def hold_alone(repository: Repository, root: Path, state: Path) -> Iterator[None]:
     """Let no other process of Quaid use the vault at `root`, and no git be at work in its repository. The resident
-    process ends and none is started meanwhile.
-
-    Raises:
-        LockedError: another one uses it; the sentence names it.
+    process ends and none is started meanwhile. Raises LockedError: another one uses it; the sentence names it.
     """
     with ExitStack() as stack:
         _stop_resident(root, stack)
@@ -43,22 +41,17 @@ def hold_alone(repository: Repository, root: Path, state: Path) -> Iterator[None
             (EXCHANGE_LOCK, "An exchange with a remote"),  # it would fetch the old history again
         ):
             if not stack.enter_context(try_lock(state / name)):
-                raise LockedError(f"{what} is at work in {root}", "Try again when it has ended.")
-        if (
-            (watcher := find_watcher(state, datetime.now(UTC)))
-            and watcher.is_alive(datetime.now(UTC))
-            and watcher.pid != os.getpid()
-        ):
-            raise LockedError(f"Process {watcher.pid} ({watcher.what}) follows {root}", _AGAIN)
+                raise LockedError(f"{what} is at work in {root}", _WAIT)
+        watcher = find_watcher(state, now := datetime.now(UTC))
+        if watcher and watcher.is_alive(now) and watcher.pid != os.getpid():
+            raise LockedError(f"Process {watcher.pid} ({watcher.what}) follows {root}", _STOP)
         tops = (tree.top for tree in list_worktrees(repository))
         prefixes = tuple(f"{path}{os.sep}" for path in (state.resolve(), repository.common_dir, *tops))
         for pid, name, opened in _list_processes(prefixes):
             if any(path.startswith(prefixes[0]) and ".db" in path and ".lock" not in path for path in opened):
-                raise LockedError(f"Process {pid} has the index or local.db of {root} open", _AGAIN)
+                raise LockedError(f"Process {pid} has the index or local.db of {root} open", _STOP)
             if name == "git" or name.startswith("git-"):
-                raise LockedError(
-                    f"Process {pid} ({name}) is at work in {repository.top}", "Try again when it has ended."
-                )
+                raise LockedError(f"Process {pid} ({name}) is at work in {repository.top}", _WAIT)
         if not _PROCESSES.is_dir() and (drafts := list_leftovers(repository)):
             raise LockedError(f"{drafts[0]} may belong to a git that is at work", "Delete it if no git is running.")
         yield

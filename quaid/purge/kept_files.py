@@ -25,10 +25,8 @@ def iterate_files(folder: Path) -> Iterator[Path]:
 
 
 def iterate_entries(folder: Path, skipped: str = "") -> Iterator[Path]:
-    """Yield all that is below `folder`, folders too, and not in what is called `skipped`; no link is followed.
-
-    Raises:
-        OSError: a folder cannot be read.
+    """Yield all that is below `folder`, folders too, and not in what is called `skipped`; no link is followed. Raises
+    OSError: a folder cannot be read.
     """
     for place, folders, names in os.walk(folder, onerror=_refuse):
         yield from (Path(place, name) for name in sorted([*folders, *names]) if name != skipped)

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -27,7 +27,7 @@ from quaid.janitor.worktree import WORKTREES, clear_worktrees
 from quaid.local.rows import compact
 from quaid.memory import Memory
 from quaid.model import Message
-from quaid.place import CACHE_FILE, DOCS_FILE, INDEX_FILE, state_folder, write_private
+from quaid.place import CACHE_FILE, state_folder, write_private
 from quaid.purge.holders import hold_alone
 from quaid.purge.kept_files import clean_state, clean_tree, iterate_entries, iterate_files, read_file
 from quaid.purge.proof import Proof, prove
@@ -79,11 +79,7 @@ class Plan:
 
 
 def find_note(memory: Memory, reference: str) -> Asked:
-    """Return what purging the note called `reference`, one that was forgotten too, means.
-
-    Raises:
-        NoteNotFoundError, AmbiguousReferenceError
-    """
+    """Return what purging the note `reference`, also a forgotten one, means. Raises as `Memory.get`."""
     repository = _repository_of(memory.root)
     try:
         view = memory.get(reference)
@@ -100,9 +96,7 @@ def find_note(memory: Memory, reference: str) -> Asked:
 
 def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
     """Return what purging `text` means; a regular expression is purged as all that it finds in the history and files.
-
-    Raises:
-        UsageError: the text is too short, or no regular expression.
+    Raises UsageError: the text is too short, or no regular expression.
     """
     if not is_regex:
         Wording([text])
@@ -155,9 +149,8 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
             changed.append(name)
     held = {*notes, *changed}
     with reading(repository) as reader:
-        signed = [
-            rewriting.is_signed(commit.head) for commit in rewriting.iterate_changed(repository, reader, rules, found)
-        ]
+        commits = rewriting.iterate_changed(repository, reader, rules, found)
+        signed = [rewriting.is_signed(commit.head) for commit in commits]
     plan = Plan(
         tuple(notes),
         tuple(changed),
@@ -220,7 +213,7 @@ def _rewrite_repository(memory: Memory, repository: Repository, rules: PurgeRule
     for tree in moving.list_worktrees(repository):
         clean_tree(tree.top, rules)
         moving.move_index(tree, rules, rewritten)
-    moving.clean_git_dir(repository, rules.change_text, rewritten)
+    moving.clean_git_dir(repository, rules, rewritten)
     vault_guard.accept(memory.root)  # the first commits are others, and the text may have been in .git/config
     tick("packs", 0, 0)
     moving.prune(repository)
@@ -239,24 +232,14 @@ def _commit_lists(memory: Memory) -> None:
 
 def _make_index_again(memory: Memory) -> None:
     """Index the notes as they are now, and keep only the vectors of what they say."""
-    from quaid.embed.cache import EmbeddingCache
-    from quaid.index import vectors
-    from quaid.index.sqlite import database
+    from quaid.janitor.cleanup import prune_cache
 
-    state = state_folder(memory.root)
     with Memory(memory.root, memory.settings) as again:
         again.reindex()
-    if not (state / CACHE_FILE).exists():
-        return
-    keys: set[str] = set()
-    fingerprints: list[str] = []
-    for index in filter(Path.exists, (state / INDEX_FILE, state / DOCS_FILE)):
-        with closing(database.connect_reader(index)) as reader:
-            keys |= vectors.list_text_keys(reader)
-            fingerprints += [row.fingerprint for row in vectors.list_embedders(reader)]
-    with EmbeddingCache(state / CACHE_FILE) as cache:
-        cache.prune(fingerprints, keys, 0)
-    compact(state / CACHE_FILE)
+    cache = state_folder(memory.root) / CACHE_FILE
+    prune_cache(cache.parent, keeps_spare=False)
+    if cache.exists():
+        compact(cache)
 
 
 def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> Iterator[str]:

@@ -41,9 +41,8 @@ class RewrittenError(QuaidError):
 
     def __init__(self, remote: str, old: str, new: str) -> None:
         super().__init__(
-            f"The history of {remote} was rewritten since you last had it (it may have been purged of something): "
-            "nothing was pulled, as a merge would bring the old one back. If that is right, put your own commits on "
-            f"the new one: git rebase --autostash --onto {new[:12]} {old[:12]}"
+            f"The history of {remote} was rewritten since you last had it: nothing was pulled. If that is right, put "
+            f"your own commits on the new one: git rebase --autostash --onto {new[:12]} {old[:12]}"
         )
 
 
@@ -54,9 +53,8 @@ class RewrittenHereError(QuaidError):
 
     def __init__(self, remote: str, branch: str) -> None:
         super().__init__(
-            f"Your branch no longer has what {remote} was given (it was purged, reset or rebased): nothing was pulled "
-            f"or pushed, as a merge would bring that back. If it is to come back: git merge {remote}/{branch}. "
-            "If not, put your history in the place of the old one there with git."
+            f"Your branch no longer has what {remote} was given: nothing was pulled or pushed. If that is to come "
+            f"back: git merge {remote}/{branch}. If not, put your history in its place there with git."
         )
 
 
@@ -121,10 +119,8 @@ class Exchange:
         return [self._state_of(remote) for remote in self._history().remotes.list_all()]
 
     def add(self, address: str, name: str = ORIGIN, *, own: bool | None = None) -> Remote:
-        """Add a remote, at the owner's word: what goes there from now on is all of the vault's history.
-
-        Raises:
-            BadInputError: the address is none, the name is taken, or the vault is a part of a larger repository.
+        """Add a remote, at the owner's word: all of the vault's history goes there from now on. Raises BadInputError:
+        the address is none, the name is taken, or the vault is a part of a larger repository.
         """
         remotes = self._history().remotes
         remotes.check_whole()
@@ -209,16 +205,14 @@ class Exchange:
             # The history from before a purge here is not even fetched.
             raise PurgedError(remote.name, tip, f"Put yours in its place: {_replace(remote.name, branch, tip)}")
         theirs = history.remotes.fetch(line, remote.name, branch)
-        if theirs is None:
-            self._check_purged()
-            return branch, None
-        self._check_purged(Source(remote.name, branch, theirs), known)
-        if known and not history.has_adopted(theirs):
+        self._check_purged(Source(remote.name, branch, theirs) if theirs else None, known)
+        if theirs and known and not history.has_adopted(theirs):
             if not history.has_adopted(known):
                 raise RewrittenHereError(remote.name, branch)
             if not history.remotes.is_ancestor(known, theirs):
                 raise RewrittenError(remote.name, known, theirs)
-        history.remotes.show(remote.name, branch, theirs)
+        if theirs:
+            history.remotes.show(remote.name, branch, theirs)
         return branch, theirs
 
     def _check_purged(self, source: Source | None = None, known: str | None = None) -> None:
@@ -304,8 +298,8 @@ class Exchange:
             if theirs and not take_over and leases.stands_in_the_way(theirs, mine, now):
                 raise leases.LeaseHeldError(theirs)
             after = known or remotes.read_lease(leases.JANITOR)
-            made = remotes.write_lease(leases.render_lease(mine, now), after[0] if after else None)
-            remotes.keep_lease(leases.JANITOR, made)
+            said = leases.render_lease(mine, now)
+            made = remotes.write_lease(leases.JANITOR, said, after[0] if after else None)
             if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made) is Pushed.DONE:
                 return
             self._fetch(remote)
