@@ -141,7 +141,7 @@ class Stage:
     def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
         """Make an index have these files as on disk, or not at all where there is no file."""
         if paths:
-            args = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+            args = ("update-index", "-z", "--add", "--remove", "--stdin")
             self.run("update the index", *args, stdin=join_items(paths), index=index)
 
     def put_versions(self, versions: Mapping[str, Version | None], index: Path) -> None:
@@ -149,7 +149,7 @@ class Stage:
         null = "0" * len(self.base or "")
         lines = [f"{v.mode} {v.blob}\t{path}" if v else f"0 {null}\t{path}" for path, v in versions.items()]
         if lines:
-            args = ("update-index", "-z", "--add", "--replace", "--index-info")
+            args = ("update-index", "-z", "--add", "--index-info")
             self.run("update the index", *args, stdin=join_items(lines), index=index)
 
     def is_on_disk(self, part: CommitPart) -> bool:
@@ -411,12 +411,14 @@ def update_users_index(stage: Stage, changes: Changes | None, parts: Sequence[Co
         if current != old:
             if current and old and new and (blob := stage.apply(current, old.blob, new.blob)):
                 targets[path] = Version(current.mode, blob)
-        elif part and not (entry and entry.hidden) and _makes(part, new) and stage.is_on_disk(part):
+        elif new and part and not (entry and entry.hidden) and _makes(part, new) and stage.is_on_disk(part):
             from_disk.append(part)
         else:
             targets[path] = new
     # Read from disk rather than set by name where possible: only so git remembers size and time of the file, and
     # need not read it again for every later status and commit.
+    gone = {path: None for path, version in targets.items() if version is None}
+    stage.put_versions(gone, copy)  # first: the commit may have a file in the place of a folder, or the other way
     stage.put_from_disk([part.path for part in from_disk], copy)
     targets |= {part.path: changes[part.path][1] for part in from_disk if not stage.is_on_disk(part)}
     stage.put_versions(targets, copy)

@@ -798,3 +798,15 @@ def test_what_is_remembered_of_a_remote_may_be_lost_or_damaged(pair):
             assert memory.remotes.list_states()[0].offline_since == ""
             memory.remotes.pull()
     assert json.loads((state_folder(one.root) / "remotes.json").read_text())["remotes"]["origin"]["reached"]
+
+
+def test_a_folder_in_the_place_of_a_file_is_pulled(pair):
+    one, other = pair
+    for path, gone in (("box.md", ""), ("box.md/inner.md", "box.md")):
+        if gone:
+            one.git("rm", "-q", gone)
+        one.write(path, f"instead of {gone}\n")
+        one.save()
+        push(one)
+        pull(other)
+        assert (other.head(), other.notes(), other.status()) == (one.head(), one.notes(), "")
