@@ -12,6 +12,7 @@ import re
 import shlex
 import stat
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -41,14 +42,16 @@ _HARMLESS = {
     "core": "repositoryformatversion filemode bare ignorecase symlinks precomposeunicode logallrefupdates autocrlf eol"
     " safecrlf quotepath compression loosecompression bigfilethreshold abbrev untrackedcache preloadindex fscache"
     " longpaths splitindex sparsecheckout sparsecheckoutcone multipackindex commitgraph hidedotfiles trustctime"
-    " checkstat whitespace commentchar fsync fsyncmethod",
-    "extensions": "worktreeconfig objectformat compatobjectformat noop",
+    " checkstat whitespace commentchar fsync fsyncmethod fsmonitor=true|false|",
+    "extensions": "worktreeconfig objectformat compatobjectformat noop refstorage=files|reftable",
     "user": "name email signingkey useconfigonly",
     "commit": "gpgsign",
     "tag": "gpgsign",
     "init": "defaultbranch",
     "branch": "autosetupmerge autosetuprebase sort",
-    "branch.*": "merge rebase description base vscode-merge-base gh-merge-base github-pr-owner-number",
+    "branch.*": r"remote=\.|\w[\w.-]* pushremote=\w[\w.-]* merge rebase description base vscode-merge-base"
+    " gh-merge-base github-pr-owner-number",
+    "remote": r"pushdefault=\w[\w.-]*",
     "remote.*": "fetch tagopt prune prunetags gh-resolved skipfetchall skipdefaultupdate followremotehead",
     "push": "default autosetupremote followtags",
     "pull": "rebase ff",
@@ -70,18 +73,12 @@ _HARMLESS = {
     "submodule": "active",
     "submodule.*": "active url",
 }
-"""The keys that neither run anything nor say where data goes, by their section; `*` is any subsection."""
-_HARMLESS_VALUES = {
-    "core.fsmonitor": r"true|false|",
-    "extensions.refstorage": r"files|reftable",
-    "branch.*.remote": r"\.|\w[\w.-]*",
-    "branch.*.pushremote": r"\w[\w.-]*",
-    "remote.pushdefault": r"\w[\w.-]*",
-}
-"""The keys that are harmless with a value of this form."""
+"""The keys that neither run anything nor say where data goes, by their section; `*` is any subsection. After `=` is the
+form of the values that do not.
+"""
 _ADDRESS = re.compile(r"remote\..*\.(url|pushurl)", re.DOTALL | re.IGNORECASE)
 """Shown with the rest; a change of one is asked about by remotes/trusted.py, before anything goes there."""
-_DRIVER = "merge.quaid.driver"
+DRIVER = "merge.quaid.driver"
 """Quaid sets it itself. That of another installation, which the owner had before, was recorded with the rest."""
 _SECRET = re.compile(r"extraheader|password|token|secret", re.IGNORECASE)
 _MAX_SHOWN = 200
@@ -109,20 +106,25 @@ def list_steering(repository: Repository | None) -> dict[str, str]:
     """Return what can run a program or say where data goes, as name -> values, with a NUL between them."""
     if repository is None:
         return {}
+    found: defaultdict[str, set[str]] = defaultdict(set)
     common = str(repository.common_dir)
-    linked = [f"{common}/worktrees/{name}/config.worktree" for name, _ in _scan(f"{common}/worktrees")]
-    files = (f"{common}/config", f"{common}/config.worktree", *linked)
-    settings = [setting for path in files for setting in _read_config(path, set())]
-    chosen = [_resolve(str(repository.top), value) for _, plain, value in settings if plain == "core.hookspath"]
-    items = [(name, value) for name, _, value in settings]
-    items += [(name, _read(f"{common}/{name}").decode("utf-8", "surrogateescape").strip()) for name in _BESIDE_CONFIG]
-    items += [hook for folder in (f"{common}/hooks", *chosen) for hook in _list_hooks(folder)]
     if {repository.git_dir, repository.common_dir} != {repository.top / ".git"}:
-        items += [("git directory", str(repository.git_dir)), ("git directory", common)]
-    found: dict[str, set[str]] = {}
-    for name, value in items:
-        if value or name not in _BESIDE_CONFIG:
-            found.setdefault(name, set()).add(value)
+        found["git directory"] |= {str(repository.git_dir), common}
+    linked = map(str, repository.common_dir.glob("worktrees/*/config.worktree"))
+    files, hooks = [f"{common}/config", f"{common}/config.worktree", *linked], [f"{common}/hooks"]
+    for path in files:  # which grow by all that one may include, under whatever condition
+        for name, value in _parse(_read(path)):
+            found[name].add(value)
+            key, target = name.lower(), _resolve(path.rpartition("/")[0], value)
+            if key == "core.hookspath":
+                hooks.append(_resolve(str(repository.top), value))
+            elif key.startswith("include") and key.endswith(".path") and target not in files:
+                files.append(target)
+    for name in _BESIDE_CONFIG:
+        if text := _read(f"{common}/{name}").decode("utf-8", "surrogateescape").strip():
+            found[name].add(text)
+    for name, value in (hook for folder in hooks for hook in _list_hooks(folder)):
+        found[f"hook {name}"].add(value)
     return {name: "\0".join(sorted(values)) for name, values in found.items()}
 
 
@@ -140,7 +142,7 @@ def describe(steering: Mapping[str, str]) -> list[str]:
     return [
         _shown(hide_passwords(f"{name} = {'…' if _SECRET.search(name) else hide_password(value)}"))
         for name, value in sorted(steering.items())
-        if name != _DRIVER or value not in own_drivers()
+        if name != DRIVER or value not in own_drivers()
     ]
 
 
@@ -148,7 +150,7 @@ def find_changes(steering: dict[str, str], known: dict[str, str]) -> list[str]:
     """Return what differs from the digests `known`, a clause for each. A hook that is gone runs nothing."""
     now = digest(steering)
     changed = {name: value for name, value in steering.items() if name in now and now[name] != known.get(name)}
-    gone = [name for name in sorted(known.keys() - now.keys()) if name != _DRIVER and not name.startswith("hook ")]
+    gone = [name for name in sorted(known.keys() - now.keys()) if name != DRIVER and not name.startswith("hook ")]
     return [*describe(changed), *(_shown(f"{name} is gone") for name in gone)]
 
 
@@ -189,51 +191,46 @@ def own_drivers() -> tuple[str, str, str]:
     return f"{named} {files}", f"{called} {files}", f"{run} {files}"
 
 
-def _is_harmless(section: str, subsection: str | None, key: str, value: str) -> bool:
-    section = section if subsection is None else f"{section}.*"
-    form = _HARMLESS_VALUES.get(f"{section}.{key}")
-    return key in _HARMLESS.get(section, "").split() if form is None else re.fullmatch(form, value) is not None
-
-
-def _read_config(path: str, seen: set[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield (name, name to compare by, value) of a file and of all that it may include, under whatever condition."""
-    seen.add(path)
-    for name, plain, value in _parse(_read(path)):
-        yield name, plain, value
-        target = _resolve(path.rpartition("/")[0], value)
-        if plain.startswith("include") and plain.endswith(".path") and target not in seen:
-            yield from _read_config(target, seen)
-
-
 @lru_cache(maxsize=32)
-def _parse(data: bytes) -> tuple[tuple[str, str, str], ...]:
+def _parse(data: bytes) -> tuple[tuple[str, str], ...]:
     """Parse a file in git's format; the settings that are not harmless. From where git would refuse it, the rest is one
     value.
     """
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n")
-    settings: list[tuple[str, str, str]] = []
+    settings: list[tuple[str, str]] = []
     position, section, subsection = 0, "", None
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            return (*settings, ("text that is not configuration", "", text[position:]))
+            return (*settings, ("text that is not configuration", text[position:]))
         position = found.end()
         if found["section"]:
             section, inner = found["section"], found["subsection"]
             subsection = None if inner is None else re.sub(r"\\(.)", r"\1", inner)
         elif key := found["key"]:
             value = _QUOTING.sub(lambda each: _ESCAPES.get(each[1], each[1]), (found["value"] or "").strip(" \t\r\n"))
-            if not _is_harmless(section.lower(), subsection, key.lower(), value):
-                name = ".".join(part for part in (section, subsection, key) if part is not None)
-                settings.append((name, name.lower(), value))
+            harmless = _HARMLESS.get(section.lower() if subsection is None else f"{section.lower()}.*", "").split()
+            forms = dict(each.partition("=")[::2] for each in harmless)
+            form = forms.get(key.lower())
+            if form is None or (form and not re.fullmatch(form, value)):
+                settings.append((".".join(part for part in (section, subsection, key) if part is not None), value))
     return tuple(settings)
 
 
 def _list_hooks(folder: str) -> Iterator[tuple[str, str]]:
-    for name, mode in _scan(folder):
-        if mode & 0o111 and stat.S_ISREG(mode):
-            data = _read(f"{folder}/{name}")
-            yield f"hook {name}", f"{len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()[:40]}"
+    """Yield the name and digest of each hook in a folder, without git's samples."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - before every call of git
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return
+    except OSError:  # git needs no right to list a folder in order to run what is in it
+        yield "that nobody can list", folder
+        return
+    for name in names:
+        path = f"{folder}/{name}"
+        if not name.endswith(".sample") and os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113
+            data = _read(path)
+            yield name, f"{len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()[:40]}"
 
 
 def _resolve(folder: str, path: str) -> str:
@@ -249,23 +246,6 @@ def _read(path: str) -> bytes:
     return b""
 
 
-def _scan(folder: str) -> list[tuple[str, int]]:
-    """Return the name and mode of what a folder holds, without git's samples of hooks."""
-    found = []
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - before every call of git
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return []
-    except OSError:  # git needs no right to list a folder in order to run what is in it
-        return [("that nobody can list", stat.S_IFREG | 0o111)]
-    for name in names:
-        if name.endswith(".sample"):
-            continue
-        with suppress(OSError):  # a link that leads nowhere
-            found.append((name, os.stat(f"{folder}/{name}").st_mode))  # noqa: PTH116
-    return found
-
-
 def _shown(text: str) -> str:
-    text = escaped(text.encode("utf-8", "backslashreplace").decode().replace("\0", "; ")).replace("\n", "\\n")
+    text = escaped(text.replace("\0", "; ")).replace("\n", "\\n")
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import grp
 import os
 import pwd
-import re
 import secrets
 import shlex
 import stat
@@ -26,7 +25,6 @@ from quaid.history.repository import Repository, find_repository, read_text
 from quaid.place import CONFIG_FILE, folder_identity, write_private
 
 _ID_FILE = "quaid.id"
-_ID = re.compile(r"[0-9a-f]{32}")
 _NOBODY = 65534
 """The owner that a container shows for the folders of users it does not know, root among them."""
 
@@ -66,17 +64,14 @@ def check(root: Path) -> None:
     known = record.get("steering", {})
     if changes := steering.find_changes(steering.list_steering(repository), known):
         raise steering.SteeringChangedError(root, changes)
-    has_id = _has_id(repository, record)
-    is_in_place = folder_identity(root) == (record.get("device"), record.get("inode"))
-    if repository is None and is_in_place:
-        return
-    if repository is not None and has_id and is_in_place:
+    if repository is not None:
         steering.keep_watch(root, repository, known)
-    elif has_id or _is_same(root, repository, record):
-        with suppress(OSError, QuaidError):  # a disk that takes no writes
-            accept(root)
-    else:
+    if _is_in_place(root, record) and (repository is None or _has_id(repository, record)):
+        return
+    if not _is_same(root, repository, record):
         raise AnotherVaultError(root)
+    with suppress(OSError, QuaidError):  # a disk that takes no writes
+        _remember(root, repository, known)
 
 
 def accept(root: Path) -> dict[str, str]:
@@ -90,25 +85,36 @@ def accept(root: Path) -> dict[str, str]:
     repository, record = find_repository(root), trust.read_about(root)
     _check_private(root, repository)
     listed = steering.list_steering(repository)
-    digests = steering.digest(listed)
     if repository is not None:
-        steering.keep_watch(root, repository, digests)
-    if record.get("roots") and not (_has_id(repository, record) or _is_same(root, repository, record)):
+        steering.keep_watch(root, repository, steering.digest(listed))
+    if record.get("roots") and not _is_same(root, repository, record):
         trust.begin_state(root)
-    trust.make_state_folder(root)
-    trust.write_about(root, id=_make_id(repository), roots=sorted(_list_roots(repository)), steering=digests)
+    _remember(root, repository, steering.digest(listed))
     return listed
+
+
+def _remember(root: Path, repository: Repository | None, digests: Mapping[str, str]) -> None:
+    trust.make_state_folder(root)
+    if repository is not None and not _read_id(repository):
+        with suppress(OSError):  # the first commits have to do
+            write_private(repository.common_dir / _ID_FILE, f"{secrets.token_hex(16)}\n")
+    roots = sorted(_list_roots(repository))
+    trust.write_about(root, id=_read_id(repository), roots=roots, steering=digests)
+
+
+def _is_same(root: Path, repository: Repository | None, record: Mapping[str, Any]) -> bool:
+    """Return whether the vault at `root` is the recorded one."""
+    if roots := record.get("roots"):
+        return _has_id(repository, record) or not _list_roots(repository).isdisjoint(roots)
+    return _has_id(repository, record) or "inode" not in record or _is_in_place(root, record)
+
+
+def _is_in_place(root: Path, record: Mapping[str, Any]) -> bool:
+    return folder_identity(root) == (record.get("device"), record.get("inode"))
 
 
 def _has_id(repository: Repository | None, record: Mapping[str, Any]) -> bool:
     return bool(record.get("id")) and _read_id(repository) == record["id"]
-
-
-def _is_same(root: Path, repository: Repository | None, record: Mapping[str, Any]) -> bool:
-    """Return whether the vault at `root`, which has not the id that is recorded, is the recorded one."""
-    if roots := record.get("roots"):
-        return not _list_roots(repository).isdisjoint(roots)
-    return "inode" not in record or folder_identity(root) == (record.get("device"), record["inode"])
 
 
 def _list_roots(repository: Repository | None) -> set[str]:
@@ -121,16 +127,8 @@ def _list_roots(repository: Repository | None) -> set[str]:
 
 def _read_id(repository: Repository | None) -> str:
     with suppress(OSError):
-        found = read_text(repository.common_dir / _ID_FILE) if repository else ""
-        return found if _ID.fullmatch(found) else ""
+        return read_text(repository.common_dir / _ID_FILE) if repository else ""
     return ""
-
-
-def _make_id(repository: Repository | None) -> str:
-    if repository is not None and not _read_id(repository):
-        with suppress(OSError):  # the first commits have to do
-            write_private(repository.common_dir / _ID_FILE, f"{secrets.token_hex(16)}\n")
-    return _read_id(repository)
 
 
 def _check_private(root: Path, repository: Repository | None) -> None:
