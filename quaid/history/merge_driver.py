@@ -6,20 +6,21 @@ In a clone where Quaid is not installed, or fails, git merges the text, as it do
 from __future__ import annotations
 
 import os
-import re
+import shlex
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 from quaid.errors import QuaidError
-from quaid.history.steering import own_drivers
+from quaid.history.repository import find_repository
+from quaid.history.steering import DRIVER, list_steering, own_drivers
 from quaid.vault.merging.texts import MAX_BYTES, merge_note
 
 COMMAND = "merge-driver"
-KEY = "merge.quaid.driver"
+KEY = DRIVER
 ATTRIBUTE = "merge=quaid"
 """What .gitattributes says of the files that the driver is called for."""
-_DRIVER = re.compile(rf"^\s*driver = \"?(?P<program>.+?) (?:-P -m quaid )?{COMMAND} ", re.MULTILINE)
 
 
 def merge_files(base: str, ours: str, theirs: str, marker_size: str, path: str) -> int:
@@ -43,8 +44,6 @@ def command_line() -> str:
     """Return the command that git is to run: `quaid`, or the one of this installation where PATH has none. Where it is
     gone or fails, git's own merge of the text takes its place.
     """
-    import shutil
-
     named, script, module = own_drivers()
     if shutil.which("quaid"):
         return named
@@ -53,20 +52,9 @@ def command_line() -> str:
 
 def is_set_up(root: Path) -> bool:
     """Return whether git calls the driver in the repository of the vault at `root`, and finds it. Starts no process."""
-    import shlex
-    import shutil
-
-    from quaid.history.repository import find_repository
-
-    repository = find_repository(root)
-    if repository is None:
-        return False
-    with suppress(OSError):
-        config = (repository.common_dir / "config").read_text("utf-8", "replace")
-        found = _DRIVER.search(config[config.find('[merge "quaid"]') :]) if '[merge "quaid"]' in config else None
-        if found:
-            with suppress(ValueError):
-                return shutil.which(shlex.split(found["program"].replace('\\"', '"'))[0]) is not None
+    program = list_steering(find_repository(root)).get(KEY, "").rpartition(f" {COMMAND} ")[0]
+    with suppress(ValueError, IndexError):  # none of Quaid's, or none that a shell reads
+        return shutil.which(shlex.split(program)[0].replace("%%", "%")) is not None
     return False
 
 
@@ -77,7 +65,6 @@ def set_up(root: Path) -> bool:
     """
     from quaid.history import vault_guard
     from quaid.history.git_process import ask
-    from quaid.history.repository import find_repository
 
     repository = find_repository(root)
     if repository is None or is_set_up(root):
