@@ -116,7 +116,7 @@ def name_vaults(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
     """
     roots: dict[str, Path] = {}
     for path in paths:
-        root = trust.locate_vault(path).root
+        root = trust.locate_vault(path)[0]
         roots.setdefault(os.path.realpath(root), root)
     counts = Counter(root.name for root in roots.values())
     return {root.name if counts[root.name] == 1 else str(root): root for root in roots.values()}

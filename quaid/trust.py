@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from quaid.config import change_user_config, read_user_config
 from quaid.errors import ForeignVaultError, StateFolderError, UntrustedVaultError, VaultNotFoundError
@@ -21,35 +20,27 @@ _ABOUT_FILE = "vault.json"
 """In a vault's state folder: whose state it is."""
 
 
-class Located(NamedTuple):
-    """The vault that is meant, and what its user should know about the choice."""
-
-    root: Path
-    remark: str = ""
-
-
-def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Located:
-    """The vault that is meant: `path`, `$QUAID_HOME`, the trusted one around `start` (the working folder), `~/quaid`.
-
-    Whether there is one, and whether it is trusted, is left to `vault_guard.check`.
+def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> tuple[Path, str]:
+    """The vault that is meant, and what its user should know about the choice: `path`, `$QUAID_HOME`, the trusted one
+    around `start` (the working folder), `~/quaid`. Whether it is there and trusted is left to `vault_guard.check`.
 
     Raises:
         UntrustedVaultError, ForeignVaultError: only a vault that is not trusted is there.
     """
     named = path if path is not None else os.environ.get("QUAID_HOME")
     if named:
-        return Located(Path(named).expanduser().absolute())
+        return Path(named).expanduser().absolute(), ""
     home = Path.home() / "quaid"
     around = find_vault(start or Path.cwd())
     if around is None or around == home:
-        return Located(home)
+        return home, ""
     try:
         check_listed(around)
     except (UntrustedVaultError, ForeignVaultError) as error:
         if not (home / CONFIG_FILE).is_file():
             raise
-        return Located(home, f"{home} is used. {error}")
-    return Located(around)
+        return home, f"{home} is used. {error}"
+    return around, ""
 
 
 def check_listed(root: Path) -> None:
@@ -86,7 +77,7 @@ def trust(root: Path) -> bool:
         make_state_folder(root)
         return False
     _adopt_state(root)
-    _change_list(lambda vaults: [*vaults, real])
+    _change_list({real}, real)
     make_state_folder(root)
     return True
 
@@ -94,9 +85,9 @@ def trust(root: Path) -> bool:
 def distrust(root: Path) -> bool:
     """Take the vault at `root` off the list; whether it was there."""
     names = {os.path.realpath(root), str(root)}
-    if not names & set(trusted_vaults()):
+    if names.isdisjoint(trusted_vaults()):
         return False
-    _change_list(lambda vaults: [vault for vault in vaults if vault not in names])
+    _change_list(names)
     return True
 
 
@@ -177,11 +168,11 @@ def _check_own(root: Path) -> None:
         raise ForeignVaultError(root)
 
 
-def _change_list(edit: Callable[[list[str]], list[str]]) -> None:
+def _change_list(taken: set[str], *added: str) -> None:
     def change(document: Any) -> None:
         table = document.setdefault("trust", {})
         known = [vault for vault in table.get("vaults", []) if isinstance(vault, str) and Path(vault).exists()]
-        table["vaults"] = edit(known)
+        table["vaults"] = [*(vault for vault in known if vault not in taken), *added]
 
     change_user_config(change)
 

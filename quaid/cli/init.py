@@ -245,7 +245,7 @@ def _tell_next(invocation: Invocation, root: Path) -> None:
     """Name the next step that matters: to connect the programs in which agents live."""
     from quaid.agents.installation import list_hosts, this_machine
 
-    named = "" if locate_vault().root == root else f" --vault {shlex.quote(str(root))}"
+    named = "" if locate_vault()[0] == root else f" --vault {shlex.quote(str(root))}"
     hosts = [one.host for one in list_hosts(this_machine()) if one.found and not one.installed]
     commands = [f"  quaid install {host.name}{named}" for host in hosts]
     if commands:
@@ -254,5 +254,5 @@ def _tell_next(invocation: Invocation, root: Path) -> None:
     else:
         invocation.say(f'Next: quaid remember{named} "…", then quaid recall{named} "…"')
         invocation.say(f"To give it to an agent: quaid install{named}")
-    if root != locate_vault(start=Path("/")).root:
+    if root != locate_vault(start=Path("/"))[0]:
         invocation.say(f"Other folders do not know of it unless you set: export QUAID_HOME={shlex.quote(str(root))}")

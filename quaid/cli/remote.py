@@ -15,16 +15,12 @@ from quaid.history.repository import find_repository
 from quaid.history.steering import list_steering
 
 if TYPE_CHECKING:
-    from quaid.remotes.exchange import PushDone, RemoteState
+    from quaid.remotes.exchange import RemoteState
     from quaid.remotes.pulling import Pulled
 
 ACTIONS = ("list", "add", "trust", "remove")
-_NO_REMOTE = "No remote. Add one with: quaid remote add URL"
 _Name = Annotated[
     str | None, typer.Argument(metavar="NAME", help="The remote; the default is origin, or the only one.")
-]
-_AcceptRemovals = Annotated[
-    bool, typer.Option("--accept-removals", help="Go on although the remote removes many notes.")
 ]
 
 
@@ -62,10 +58,9 @@ def run_remote(
         remotes = memory.remotes
         if action == "list":
             states = remotes.list_states()
-            invocation.tell(
-                lambda: paragraphs(*(columns(list_rows(state)) for state in states)) or _NO_REMOTE,
-                remotes=[asdict(state) for state in states],
-            )
+            shown = paragraphs(*(columns(list_rows(state)) for state in states))
+            nothing = "No remote. Add one with: quaid remote add URL"
+            invocation.tell(lambda: shown or nothing, remotes=[asdict(state) for state in states])
         elif action == "remove":
             remotes.remove(target or "")
             invocation.tell(lambda: f"{styled('Removed', 'green')}: {target}", name=target, outcome="removed")
@@ -92,7 +87,9 @@ def run_push(ctx: typer.Context, name: _Name = None) -> None:
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
         done = memory.remotes.push(name)
-    invocation.tell(lambda: render_push(done), **asdict(done))
+    before = [render_pull(pulled) for pulled in done.pulled if pulled.commit]
+    sent = f"Pushed {count(done.commits, 'commit')} to {done.remote}" if done.commits else "Nothing to push"
+    invocation.tell(lambda: "\n".join([*before, styled(sent, "green")]), **asdict(done))
     for pulled in done.pulled:
         _tell_conflicts(invocation, pulled)
 
@@ -101,7 +98,9 @@ def run_pull(
     ctx: typer.Context,
     name: _Name = None,
     *,
-    accept_removals: _AcceptRemovals = False,
+    accept_removals: Annotated[
+        bool, typer.Option("--accept-removals", help="Go on although the remote removes many notes.")
+    ] = False,
     accept: Annotated[
         str, typer.Option(metavar="DIGEST", help="Take files that programs or agents obey, as a pull has shown them.")
     ] = "",
@@ -117,13 +116,6 @@ def run_pull(
         pulled = memory.remotes.pull(name, accept_removals=accept_removals, accept=accept)
     invocation.tell(lambda: render_pull(pulled), **asdict(pulled))
     _tell_conflicts(invocation, pulled)
-
-
-def render_push(done: PushDone) -> str:
-    """Return what became of a push in a line."""
-    before = [render_pull(pulled) for pulled in done.pulled if pulled.commit]
-    sent = f"Pushed {count(done.commits, 'commit')} to {done.remote}" if done.commits else "Nothing to push"
-    return "\n".join([*before, styled(sent, "green")])
 
 
 def render_pull(pulled: Pulled) -> str:

@@ -37,7 +37,7 @@ def run_status(ctx: typer.Context) -> None:
     try:
         opened = invocation.open()
     except QuaidError:
-        for failure in hook_failures.read(locate_vault(invocation.vault).root):
+        for failure in hook_failures.read(locate_vault(invocation.vault)[0]):
             invocation.say(str(failure))
         raise
     with opened as memory:

@@ -41,11 +41,10 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
         trust.begin_state(root)
         made_repository = history.find_repository(root) is None
         history.create_repository()
-    merge_driver.set_up(root)
-    with _shut_to_others(), transaction.begin(root, history, wait_s, say):
-        committed = transaction.apply(
-            root, transaction.VaultChange("init", plan.edits, Message("init: a vault for Quaid")), history
-        )
+        merge_driver.set_up(root)
+        change = transaction.VaultChange("init", plan.edits, Message("init: a vault for Quaid"))
+        with transaction.begin(root, history, wait_s, say):
+            committed = transaction.apply(root, change, history)
     trust.trust(root)
     vault_guard.accept(root)
     added = tuple(edit.rel_path for edit in plan.edits)

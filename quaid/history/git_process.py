@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
-from quaid.history import repository as repositories
 from quaid.history import steering
-from quaid.history.repository import Repository
+from quaid.history.repository import Repository, is_stripped
 
 QUIET = (
     "--literal-pathspecs",
@@ -111,8 +110,12 @@ def execute(
     """
     process = _start(args, env, handles, own_session=limit is not None)
     if limit is not None and limit.max_file_bytes is not None:
-        _bound_files(process.pid, limit.max_file_bytes)
-    out, err = process.communicate(stdin) if limit is None else _communicate_in_time(process, limit)
+        import resource
+
+        if prlimit := getattr(resource, "prlimit", None):
+            with suppress(ProcessLookupError, PermissionError):  # of the process, and of all that it will start
+                prlimit(process.pid, resource.RLIMIT_FSIZE, (limit.max_file_bytes, limit.max_file_bytes))
+    out, err = process.communicate(stdin) if limit is None else _communicate_in_time(process.proc, limit)
     stderr = err.decode("utf-8", "replace")
     if process.returncode == 127 and stderr.startswith("env:"):
         raise GitMissingError
@@ -160,11 +163,11 @@ def _start(args: Sequence[str], env: Mapping[str, str], handles: Sequence[int], 
             raise error.__cause__ from None
         raise GitMissingError from error
     # GitPython adds to the inherited environment but cannot take away from it.
-    inherited = [name for name in os.environ.keys() - env.keys() if repositories.is_stripped(name)]
+    inherited = [name for name in os.environ.keys() - env.keys() if is_stripped(name)]
     clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
     command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
     try:
-        started = Git().execute(
+        return Git().execute(
             command,
             istream=subprocess.PIPE,
             as_process=True,
@@ -174,7 +177,6 @@ def _start(args: Sequence[str], env: Mapping[str, str], handles: Sequence[int], 
         )
     except GitCommandNotFound as error:
         raise GitMissingError from error
-    return started
 
 
 def _communicate_in_time(process: Any, limit: TimeLimit) -> tuple[bytes, bytes]:
@@ -182,47 +184,27 @@ def _communicate_in_time(process: Any, limit: TimeLimit) -> tuple[bytes, bytes]:
     ended with all that it has started.
     """
     said: list[bytes] = []
-    is_late = threading.Event()
+    stderr, process.stderr = process.stderr, None  # which `communicate` would read as well
 
     def listen() -> None:
-        while part := process.stderr.read1(4096):
+        while part := stderr.read1(4096):
             said.append(part)
             limit.hear(part.decode("utf-8", "replace"))
 
-    def end() -> None:
-        is_late.set()
-        _kill_session(process.pid)
-
-    listener, clock = threading.Thread(target=listen, daemon=True), threading.Timer(limit.seconds, end)
-    clock.daemon = True
-    process.stdin.close()
+    listener = threading.Thread(target=listen, daemon=True)
     listener.start()
-    clock.start()
+    out = None
     try:
-        out: bytes = process.stdout.read()
-        process.proc.wait()  # GitPython's own raises where git fails
+        out, _ = process.communicate(timeout=limit.seconds)
         listener.join(1.0)
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
     finally:
-        clock.cancel()
-        if process.poll() is None:
-            _kill_session(process.pid)
-    if is_late.is_set():
-        raise TimeoutError
+        if out is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     return out, b"".join(said)
-
-
-def _bound_files(pid: int, max_bytes: int) -> None:
-    """Bound the files of a process that has just begun, and of all that it will start."""
-    import resource
-
-    if prlimit := getattr(resource, "prlimit", None):
-        with suppress(ProcessLookupError, PermissionError):
-            prlimit(pid, resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
-
-
-def _kill_session(leader: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def ask(repository: Repository, args: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:

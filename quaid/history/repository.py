@@ -126,15 +126,14 @@ def wait_until_ready(
     Raises:
         LockedError: it did not end in time.
     """
-    reason = _find_obstacle(repository, is_abandoned)
-    if reason is not None and say is not None:
-        say(f"Waiting up to {wait_s:g} s: {reason[0]}")
     until = time.monotonic() + wait_s
-    while reason is not None:
+    while reason := _find_obstacle(repository, is_abandoned):
+        if say is not None:
+            say(f"Waiting up to {wait_s:g} s: {reason[0]}")
+            say = None
         if time.monotonic() >= until:
             raise LockedError(*reason)
         time.sleep(POLL_S)
-        reason = _find_obstacle(repository, is_abandoned)
 
 
 def describe_lock(path: object) -> tuple[str, str]:

@@ -16,7 +16,6 @@ from quaid.errors import QuaidError
 from quaid.history.remotes import Remote
 
 _TABLE = "remotes"
-_OWN = {"True": True, "False": False}
 
 
 class RemoteNotTrustedError(QuaidError):
@@ -55,7 +54,7 @@ def list_trusted(root: Path) -> dict[str, Trusted]:
     """Return the trusted remotes of the vault at `root`, by name."""
     table = _dig(read_user_config(), "trust", _TABLE, os.path.realpath(root))
     return {
-        name: Trusted(str(said["address"]), _OWN.get(str(said.get("own"))))
+        name: Trusted(str(said["address"]), own if isinstance(own := said.get("own"), bool) else None)
         for name, said in table.items()
         if isinstance(said, dict) and "address" in said
     }
