@@ -73,13 +73,12 @@ def trust(root: Path) -> bool:
     """
     _check_own(root)
     real = os.path.realpath(root)
-    if real in trusted_vaults():
-        make_state_folder(root)
-        return False
-    _adopt_state(root)
-    _change_list({real}, real)
+    is_new = real not in trusted_vaults()
+    if is_new:
+        _adopt_state(root)
+        _change_list({real}, real)
     make_state_folder(root)
-    return True
+    return is_new
 
 
 def distrust(root: Path) -> bool:

@@ -19,8 +19,6 @@ from quaid.cli.trust import say_steering
 from quaid.cli.vault_choice import choose_folder
 from quaid.config import load_settings
 from quaid.errors import QuaidError
-from quaid.history.repository import find_repository
-from quaid.history.steering import list_steering
 from quaid.memory import Memory
 from quaid.sync.background import start_embedding
 from quaid.sync.derived_index import SyncOptions, SyncReport
@@ -74,7 +72,7 @@ def run_init(
     if remark:
         invocation.say(remark)
     # Of a repository that was there before: its hooks run at the first commit.
-    say_steering(invocation, root, list_steering(find_repository(root)))
+    say_steering(invocation, root)
     owner = _owner_name(root, name, asks=asks)
     made, created = Memory.create(root, (owner, *_login()), folder)
     made.close()

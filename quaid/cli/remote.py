@@ -11,8 +11,6 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, styled
 from quaid.cli.trust import Own, say_steering
 from quaid.errors import UsageError
-from quaid.history.repository import find_repository
-from quaid.history.steering import list_steering
 
 if TYPE_CHECKING:
     from quaid.remotes.exchange import RemoteState
@@ -61,20 +59,18 @@ def run_remote(
             shown = paragraphs(*(columns(list_rows(state)) for state in states))
             nothing = "No remote. Add one with: quaid remote add URL"
             invocation.tell(lambda: shown or nothing, remotes=[asdict(state) for state in states])
-        elif action == "remove":
+            return
+        if action == "remove":
             remotes.remove(target or "")
             invocation.tell(lambda: f"{styled('Removed', 'green')}: {target}", name=target, outcome="removed")
-        else:
-            if action == "add":
-                remote = remotes.add(target or "", name, own=own)
-            else:
-                remote = remotes.trust(target or "", own=own)
-            said = styled("Added" if action == "add" else "Trusted", "green")
-            shape = {"name": remote.name, "address": remote.shown, "outcome": said.lower()}
-            invocation.tell(lambda: f"{said}: {remote.name}, {remote.shown}", **shape)
-            say_steering(invocation, memory.root, list_steering(find_repository(memory.root)))
-            if memory.settings.git.sync == "off":
-                invocation.say("Send your notes there with: quaid push. To have it done: quaid config git.sync auto")
+            return
+        remote = remotes.add(target or "", name, own=own) if action == "add" else remotes.trust(target or "", own=own)
+        said = styled("Added" if action == "add" else "Trusted", "green")
+        shape = {"name": remote.name, "address": remote.shown, "outcome": said.lower()}
+        invocation.tell(lambda: f"{said}: {remote.name}, {remote.shown}", **shape)
+        say_steering(invocation, memory.root)
+        if memory.settings.git.sync == "off":
+            invocation.say("Send your notes there with: quaid push. To have it done: quaid config git.sync auto")
 
 
 def run_push(ctx: typer.Context, name: _Name = None) -> None:

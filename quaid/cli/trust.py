@@ -16,6 +16,7 @@ from quaid.config import ignored_settings
 from quaid.errors import BadInputError, UsageError
 from quaid.history import merge_driver, steering, vault_guard
 from quaid.history.creation import clone_vault
+from quaid.history.repository import find_repository
 from quaid.place import CONFIG_FILE
 from quaid.remotes.exchange import ORIGIN
 
@@ -97,9 +98,9 @@ def _trust(invocation: Invocation, root: Path, said: str) -> None:
     say_steering(invocation, root, listed)
 
 
-def say_steering(invocation: Invocation, root: Path, listed: Mapping[str, str]) -> None:
+def say_steering(invocation: Invocation, root: Path, listed: Mapping[str, str] | None = None) -> None:
     """Show what git may run in the repository of the vault at `root`, and where it may send data."""
-    if lines := steering.describe(listed):
+    if lines := steering.describe(steering.list_steering(find_repository(root)) if listed is None else listed):
         invocation.say("\n  ".join((f"What git may run in {root}, and where it may send data:", *lines)))
 
 

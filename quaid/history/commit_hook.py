@@ -64,24 +64,31 @@ def find(root: Path) -> CommitHook:
         raise GitError(
             "find its hooks", f"{root} is in no repository. Make one with: git init {shlex.quote(str(root))}"
         )
-    # Not by `ask`, which takes the owner's hooks away.
-    args = ("-C", str(repository.top), "config", "--type=path", "--get", "core.hooksPath")
-    code, out, said = execute(args, b"", quiet_environment(repository.top))
-    if code not in {0, 1}:
-        raise GitError("find its hooks", said)
-    chosen = os.fsdecode(out).rstrip("\n")
-    folder = repository.top / chosen if chosen else repository.common_dir / "hooks"
+    folder = find_folder(repository.top)
     path = folder / "pre-commit"
     text = path.read_text("utf-8", "replace") if path.exists() else ""
     if (ours := _form().fullmatch(text)) and not path.is_symlink():
         return CommitHook(path, "quaid", ours["command"])
     if text:
-        called = (f"quaid {COMMAND}", f"quaid' {COMMAND}")
-        lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-        calls = any(call in line for line in lines for call in called)
+        calls = re.search(rf"^(?!\s*#).*quaid'? {COMMAND}", text, re.MULTILINE)
         return CommitHook(path, "owner calling quaid" if calls else "owner")
     # A folder that the owner has chosen may serve other repositories too.
-    return CommitHook(path, "owner" if chosen or folder.is_symlink() or path.is_symlink() else "nobody")
+    is_chosen = folder.resolve() != repository.common_dir / "hooks"
+    return CommitHook(path, "owner" if is_chosen or folder.is_symlink() or path.is_symlink() else "nobody")
+
+
+def find_folder(top: Path) -> Path:
+    """Return the folder that git takes its hooks from in the work tree `top`, which need not be there.
+
+    Raises:
+        GitError: the configuration cannot be read.
+    """
+    # Not by `ask`, which takes the owner's hooks away.
+    command = ("-C", str(top), "rev-parse", "--git-path", "hooks")
+    code, out, said = execute(command, b"", quiet_environment(top))
+    if code:
+        raise GitError("find its hooks", said)
+    return top / os.fsdecode(out).rstrip("\n")
 
 
 def install(root: Path, command: Sequence[str], *, dry_run: bool = False) -> tuple[Path, bool]:

@@ -19,12 +19,13 @@ from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.history import steering
 from quaid.history.repository import Repository, is_stripped
 
-QUIET = (
+WITH_HOOKS = (
     "--literal-pathspecs",
-    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false"),
+    *("-c", "core.fsmonitor=false", "-c", "core.quotePath=false"),
     *("-c", "log.showSignature=false", "-c", "log.mailmap=false", "-c", "log.follow=false"),
     *("-c", "diff.submodule=short", "-c", f"diff.orderFile={os.devnull}", "-c", "submodule.recurse=false"),
 )
+QUIET = (*WITH_HOOKS, "-c", f"core.hooksPath={os.devnull}")
 """With these, and in a `quiet_environment`, git runs nothing that the repository configures: what it may run besides
 are the filters of files that it reads or writes (filters.py), and programs that turn files into text (`--no-textconv`).
 """

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
 from quaid.history.addresses import hide_password, hide_passwords, protocol_of
-from quaid.history.git_process import QUIET, TimeLimit, execute, explain, quiet_environment
+from quaid.history.git_process import QUIET, WITH_HOOKS, TimeLimit, execute, explain, quiet_environment
 
 Progress = Callable[[str, int, int], None]
 
@@ -131,9 +131,8 @@ class Line:
         """
         local = [f"--receive-pack={_UNCONFIGURED} receive-pack"] if self._is_folder else []
         args = ("push", "--porcelain", "--progress", "--no-follow-tags", "--recurse-submodules=no", "--no-signed")
-        code, out, said = self._run(
-            [*_with_hooks(QUIET), *_NO_PROMPT, *args, *local, "--", self.address, f"{commit}:{ref}"]
-        )
+        command = [*WITH_HOOKS, *_NO_PROMPT, *args, *local, "--", self.address, f"{commit}:{ref}"]
+        code, out, said = self._run(command)
         if code == 0:
             return Pushed.DONE
         rejected = _BEHIND.search(out.decode("utf-8", "replace"))
@@ -175,12 +174,6 @@ class Line:
             return RemoteUnreachableError(self.address, said)
         error = explain(doing, _one_line(said), self.top)
         return error if not isinstance(error, GitError) else GitError(doing, hide_passwords(_one_line(said)))
-
-
-def _with_hooks(config: Sequence[str]) -> list[str]:
-    """Return options of git without the one that takes the owner's hooks away."""
-    place = next(i for i, word in enumerate(config) if word.startswith("core.hooksPath="))
-    return [*config[: place - 1], *config[place + 1 :]]
 
 
 def _one_line(said: str) -> str:

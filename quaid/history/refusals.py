@@ -9,8 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from quaid.errors import CommitRefusedError, GitError
-from quaid.history.commit_hook import is_ours
-from quaid.history.git_process import GitCall, run_once
+from quaid.history.commit_hook import find_folder, is_ours
 
 HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
 """The hooks of `git commit` that can refuse it."""
@@ -66,6 +65,5 @@ def explain_ignored(rules: Collection[str]) -> str:
 
 def _list_hooks(top: Path) -> list[Path]:
     """Return the hooks that a commit runs and that can refuse it, wherever the owner keeps them."""
-    args = ("rev-parse", "--git-path", "hooks")
-    folder = run_once(GitCall("find the hooks", args, b"", {}), top)[1].decode().strip()
-    return [hook for name in HOOKS if os.access(hook := top / folder / name, os.X_OK) and not is_ours(hook)]
+    folder = find_folder(top)
+    return [hook for name in HOOKS if os.access(hook := folder / name, os.X_OK) and not is_ours(hook)]

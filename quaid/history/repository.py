@@ -194,12 +194,9 @@ def read_ref(common_dir: Path, ref: str) -> str | None:
 
 
 def _read_operation(git_dir: Path) -> str | None:
-    if (git_dir / "rebase-merge").is_dir():
-        return "rebase"
-    if (git_dir / "rebase-apply").is_dir():
-        return "am" if (git_dir / "rebase-apply" / "applying").exists() else "rebase"
-    marks = (("MERGE_HEAD", "merge"), ("CHERRY_PICK_HEAD", "cherry-pick"), ("REVERT_HEAD", "revert"))
-    for mark, operation in marks:
+    marks = {"rebase-merge": "rebase", "rebase-apply/applying": "am", "rebase-apply": "rebase"}
+    marks |= {"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}
+    for mark, operation in marks.items():
         if (git_dir / mark).exists():
             return operation
     # Between two picks of a series only the list of what is still to do is there.

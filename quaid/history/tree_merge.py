@@ -13,6 +13,7 @@ from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
 from quaid.history.authorship import choose_identity
+from quaid.history.commit_hook import find_folder
 from quaid.history.git_output import Version, join_items, parse_raw, parse_tree, split_items
 from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
 from quaid.history.messages import render
@@ -158,12 +159,8 @@ class TreeMerges:
 
     def hooks_folder(self) -> str:
         """Return the folder of the owner's hooks, if it is one of the work tree; else nothing."""
-        args = ("config", "--type=path", "--get", "core.hooksPath")
-        call = GitCall("read the configuration", args, b"", quiet_environment(self._repository.top), accept=(0, 1))
-        said = run_once(call, self._repository.top)[1].decode("utf-8", "surrogateescape").strip()
-        if not said:
-            return ""
-        top, folder = self._repository.top.resolve(), (self._repository.top / said).resolve()
+        top = self._repository.top.resolve()
+        folder = find_folder(top).resolve()
         return folder.relative_to(top).as_posix() if folder.is_relative_to(top) else ""
 
     def read_blobs(self, blobs: Iterable[str]) -> dict[str, bytes]:

@@ -66,7 +66,8 @@ def check(root: Path) -> None:
         raise steering.SteeringChangedError(root, changes)
     if repository is not None:
         steering.keep_watch(root, repository, known)
-    if _is_in_place(root, record) and (repository is None or _has_id(repository, record)):
+    is_in_place = folder_identity(root) == (record.get("device"), record.get("inode"))
+    if is_in_place and (repository is None or _has_id(repository, record)):
         return
     if not _is_same(root, repository, record):
         raise AnotherVaultError(root)
@@ -106,11 +107,7 @@ def _is_same(root: Path, repository: Repository | None, record: Mapping[str, Any
     """Return whether the vault at `root` is the recorded one."""
     if roots := record.get("roots"):
         return _has_id(repository, record) or not _list_roots(repository).isdisjoint(roots)
-    return _has_id(repository, record) or "inode" not in record or _is_in_place(root, record)
-
-
-def _is_in_place(root: Path, record: Mapping[str, Any]) -> bool:
-    return folder_identity(root) == (record.get("device"), record.get("inode"))
+    return "inode" not in record or folder_identity(root) == (record.get("device"), record["inode"])
 
 
 def _has_id(repository: Repository | None, record: Mapping[str, Any]) -> bool:
