@@ -115,11 +115,8 @@ def install(root: Path, command: Sequence[str], *, dry_run: bool = False) -> tup
 
 
 def uninstall(root: Path, *, dry_run: bool = False) -> tuple[Path, bool]:
-    """Remove the hook that Quaid set up in the repository of `root`; where it was, and whether it was.
-
-    Raises:
-        GitError: there is no repository.
-        HookTakenError: the owner's own hook calls Quaid.
+    """Remove the hook that Quaid set up in the repository of `root`; where it was, and whether it was. Raises
+    as `install`.
     """
     hook = find(root)
     if hook.holder == "owner calling quaid":

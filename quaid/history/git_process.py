@@ -17,7 +17,7 @@ from typing import Any
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, QuaidError
 from quaid.history import steering
-from quaid.history.repository import Repository, is_stripped
+from quaid.history.repository import Repository
 
 WITH_HOOKS = (
     "--literal-pathspecs",
@@ -32,6 +32,13 @@ are the filters of files that it reads or writes (filters.py), and programs that
 _DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
 _LEFT_OUT = re.compile(r"lazy fetching disabled|from promisor remote")
 _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
+# Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: kept,
+# they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
+# Only what says how to reach, trust or trace, never what says where, is let through.
+_KEPT_VARIABLES = re.compile(
+    r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
+    r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
+)
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,8 @@ def _start(args: Sequence[str], env: Mapping[str, str], handles: Sequence[int], 
             raise error.__cause__ from None
         raise GitMissingError from error
     # GitPython adds to the inherited environment but cannot take away from it.
-    inherited = [name for name in os.environ.keys() - env.keys() if is_stripped(name)]
+    given = (name for name in os.environ.keys() - env.keys() if name.startswith("GIT_"))
+    inherited = [name for name in given if not _KEPT_VARIABLES.fullmatch(name)]
     clean = ["env", *(f"-u{name}" for name in inherited)] if inherited else []
     command = [*clean, str(Git.GIT_PYTHON_GIT_EXECUTABLE or "git"), *args]
     try:

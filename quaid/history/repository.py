@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -23,14 +22,6 @@ NEXT_STEPS = {
 } | {"bisect": "git bisect reset"}
 """How each operation ends. Not with --abort, which takes changes along that nobody has committed."""
 KEEP_DETACHED = "keep its commits on a branch: git switch -c NAME"
-
-# Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: kept,
-# they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
-# Only what says how to reach, trust or trace, never what says where, is let through.
-_KEPT_VARIABLES = re.compile(
-    r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"
-    r"|CONFIG_GLOBAL|CONFIG_SYSTEM|CONFIG_NOSYSTEM|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|PYTHON_.*)"
-)
 
 
 @dataclass(frozen=True)
@@ -204,8 +195,3 @@ def _read_operation(git_dir: Path) -> str | None:
     if todo.is_file():
         return "revert" if todo.read_bytes().startswith(b"revert") else "cherry-pick"
     return "bisect" if (git_dir / "BISECT_LOG").exists() else None
-
-
-def is_stripped(variable: str) -> bool:
-    """Return True if an inherited environment variable would turn git away from the vault."""
-    return variable.startswith("GIT_") and not _KEPT_VARIABLES.fullmatch(variable)

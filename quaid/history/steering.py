@@ -84,8 +84,8 @@ _SECRET = re.compile(r"extraheader|password|token|secret", re.IGNORECASE)
 _MAX_SHOWN = 200
 _MAX_NAMED = 3
 _trusted: dict[Path, tuple[Path, dict[str, str]]] = {}
-"""The repositories of the vaults that this process has open, by their common directory, with the digests that their
-owner has accepted. A process that runs for days asks git in them again and again.
+"""The vaults that this process has open, perhaps for days, by the common directory of their repository, with the
+digests that their owner has accepted.
 """
 
 
@@ -176,7 +176,7 @@ def check(repository: Repository) -> None:
             raise GitError("read the repository", f"{path} is not a file. Remove it")
     if repository.common_dir in _trusted:
         vault, known = _trusted[repository.common_dir]
-        # Where .git leads to may have changed too.
+        # Found anew: where .git leads to may have changed too.
         if changes := find_changes(list_steering(find_repository(vault)), known):
             raise SteeringChangedError(vault, changes)
 
