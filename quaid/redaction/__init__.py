@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from quaid.redaction.name_hints import HINTS, may_have_number, may_name
+from quaid.redaction.name_hints import HINTS, PLACEHOLDER, may_have_number, may_name
 from quaid.redaction.private_spans import without_private
 
 VERSION = 2
@@ -30,7 +30,6 @@ _LONG_RUN = re.compile(
 _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
-PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 _MAX_BEFORE = 300
 """Characters of what was said before that can be the question whose answer is a secret."""
 

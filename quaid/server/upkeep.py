@@ -97,8 +97,8 @@ class Upkeep:
             said = str(error) if isinstance(error, QuaidError) else type(error).__name__
             self._catalogue.fail(job, said)
             code = getattr(error, "code", type(error).__name__)
-            fields = {"problem": code, "failures": job.vault.failures + 1}
-            log.write_line("index_failed", vault=job.vault.name, ms=_ms(started), **fields)
+            failures = job.vault.failures + 1
+            log.write_line("index_failed", vault=job.vault.name, ms=_ms(started), problem=code, failures=failures)
             return
         lag_s = (datetime.now(UTC) - job.queued_at).total_seconds()
         self._metrics.count("quaid_jobs_total", outcome="done")
