@@ -56,9 +56,7 @@ class Proof:
 
 def prove(repository: Repository, state: Path, rules: PurgeRules, tick: Callable[[int], None]) -> Proof:
     """Read all objects of git, all files of its folders, of every worktree and of `state`, and the rows of databases.
-
-    Raises:
-        GitError, DiskFailedError, OSError: an object, a database, a file or a folder cannot be read.
+    Raises GitError, DiskFailedError, OSError: one of them cannot be read.
     """
     search = _Search(repository, rules, tick)
     search.proof.places = tuple(dict.fromkeys(search.find_places(state)))

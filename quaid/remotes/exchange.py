@@ -388,4 +388,5 @@ class Exchange:
 
 def _replace(remote: str, branch: str, commit: str) -> str:
     """Return the command of git that puts our history in the place of a remote's, which is at `commit`."""
-    return f"git push --force-with-lease={branch}:{commit} {remote} {branch}"
+    lease = f"--force-with-lease={branch}:{commit}"
+    return f"git push {lease} {remote} {branch}"
