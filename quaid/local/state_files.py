@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from contextlib import suppress
@@ -42,4 +41,6 @@ def rotate(path: Path, max_bytes: int) -> None:
 
 def file_stem(session: str) -> str:
     """Return a file name, without ending, for any session id, however it was chosen."""
+    import hashlib  # not above: every recall loads this module
+
     return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:16]
