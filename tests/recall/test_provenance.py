@@ -325,6 +325,8 @@ def test_a_shallow_clone_says_that_more_is_elsewhere(vault: Vault, tmp_path: Pat
 
 def test_without_a_repository_the_rest_is_told(vault: Vault, capsys: pytest.CaptureFixture[str]) -> None:
     vault.write("facts/a.md", fact("Maya has a bicycle."))
+    with vault.memory() as memory:  # which notes where the vault is: without its history that has to tell it
+        memory.sync()
     shutil.rmtree(vault.root / ".git")
     assert main(["--vault", str(vault.root), "why", ID]) == 0
     shown = capsys.readouterr().out
