@@ -10,6 +10,7 @@ from janitor_pages import CAT, CAT_TOLD, LEARNED, fill, model, night, reading
 from vaults import be_calm, copy_of, copy_vault
 from web.browsing import NARROW, find_violations, start_browser, visit
 
+from quaid.cli.main import main as quaid
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import SEVERAL_OWNERS
 from quaid.web.pages import change, nights
@@ -232,6 +233,7 @@ def test_without_a_night_it_says_so(calm, tmp_path):
         assert "has made the vault itself" in reader.get(f"/change/{vault.head()}")
     shutil.rmtree(vault.root / ".git")
     vault.run("init", "-q")
+    assert quaid(["trust", str(vault.root)]) == 0  # it is another one now
     with reading(vault) as reader:
         assert "The janitor has not run yet." in reader.get("/nights")
         reader.get("/review")
