@@ -47,7 +47,11 @@ def make_ready(settings: EmbeddingSettings, progress: Progress, *, force: bool) 
                 if settings.offline:
                     raise WeightsMissingError(settings.model, f"{problem}, and offline is set", place.folder)
                 _fetch(settings.model, place.known, place, progress, force=force)
-            _write_configs(place.known, place.source)
+            # Whoever brought the weights by hand has none of the small files that belong to them.
+            for path, content in place.known.configs.items():
+                if not (place.source / path).exists():
+                    (place.source / path).parent.mkdir(exist_ok=True)
+                    (place.source / path).write_text(json.dumps(content, indent=2), encoding="utf-8")
         convert(place.source, place.build, settings.precision)
 
 
@@ -116,14 +120,6 @@ def _download(known: KnownModel, source: Path, progress: Progress) -> None:
             draft.replace(source)
             return
     raise EmbeddingError("; ".join(reasons) if reachable else out_of_reach)
-
-
-def _write_configs(known: KnownModel, source: Path) -> None:
-    """Write the small files that belong to the weights; whoever brought these by hand has none of them."""
-    for path, content in known.configs.items():
-        if not (source / path).exists():
-            (source / path).parent.mkdir(exist_ok=True)
-            (source / path).write_text(json.dumps(content, indent=2), encoding="utf-8")
 
 
 def _check_digests(known: KnownModel, folder: Path) -> None:

@@ -17,6 +17,7 @@ from quaid.embed.cache import is_unit
 from quaid.embed.weights import DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY, cache_folder
 from quaid.errors import EmbeddingError, EmbeddingServiceError
 from quaid.http import Service, ServiceError
+from quaid.place import write_private
 from quaid.redaction.private_spans import without_private
 from quaid.settings import EmbeddingSettings
 
@@ -188,13 +189,9 @@ class RemoteEmbedder(Service, ABC):
         dimension = len(_read_numbers(self._ask(["dimension"], is_patient=self.is_patient)[0]))
         if not dimension:
             raise self._garbled()
-        path = self._dimension_path()
-        draft = path.with_suffix(f".{os.getpid()}")
         content = {"dimension": dimension, "model": self.model, "url": self.base_url}
         with suppress(OSError):  # not kept: it is asked for again
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps(content), encoding="utf-8")
-            draft.replace(path)
+            write_private(self._dimension_path(), json.dumps(content))
         return dimension
 
 

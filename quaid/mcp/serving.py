@@ -146,24 +146,7 @@ class _Door:
         self._inner = inner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        vault = str(scope["path_params"].get("vault", ""))  # none stands for all that one may read
-        caller = await self._admit(scope)
-        if vault or not caller.list_readable():
-            self._server.check_scope(caller, vault, "read")
-        body = await _read_body(receive, self._server.config.max_body_bytes)
-        said = _read_json(body) if body else None
-        if vault:
-            self._server.check_scope(caller, vault, _scope_of(said))
-        key = Headers(scope=scope).get("idempotency-key", "")[:MAX_KEY]
-        token = current.set(ServedCall(caller, vault, key, scope["state"].get("request", "")))
-        try:
-            await self._inner({**scope, "path": "/mcp", "raw_path": b"/mcp"}, _replay(body, receive), send)
-        finally:
-            current.reset(token)
-
-    async def _admit(self, scope: Scope) -> Caller:
-        """Return who asks. Raises _RefusedError: nobody who may."""
-        server = self._server
+        server, vault = self._server, str(scope["path_params"].get("vault", ""))  # none stands for all one may read
         origin = Headers(scope=scope).get("origin")
         if origin and origin.rstrip("/") != _origin_of(server.config.address):
             raise _RefusedError(_refusal(403, "foreign_origin", "Pages of other addresses are not answered."))
@@ -172,7 +155,18 @@ class _Door:
             raise _RefusedError(_unauthorised(server))
         scope["state"]["client"] = caller.client
         server.limit.take(f"{caller.client}\0{caller.owner}")
-        return caller
+        if vault or not caller.list_readable():
+            server.check_scope(caller, vault, "read")
+        body = await _read_body(receive, server.config.max_body_bytes)
+        said = _read_json(body) if body else None
+        if vault:
+            server.check_scope(caller, vault, _scope_of(said))
+        key = Headers(scope=scope).get("idempotency-key", "")[:MAX_KEY]
+        token = current.set(ServedCall(caller, vault, key, scope["state"].get("request", "")))
+        try:
+            await self._inner({**scope, "path": "/mcp", "raw_path": b"/mcp"}, _replay(body, receive), send)
+        finally:
+            current.reset(token)
 
 
 class _RefusedError(Exception):

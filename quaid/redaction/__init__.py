@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from quaid.redaction.name_hints import HINTS, PLACEHOLDER, may_have_number, may_name
-from quaid.redaction.private_spans import without_private
+from quaid.redaction.name_hints import HINTS, may_have_number, may_name
+from quaid.redaction.private_spans import PLACEHOLDER, without_private
 
 VERSION = 2
 """Grows when the gate finds what it did not find before: what was kept until then is looked at again."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from quaid.redaction.name_hints import PLACEHOLDER
+from quaid.redaction.private_spans import PLACEHOLDER
 from quaid.redaction.secret_forms import find_forms
 from quaid.redaction.secret_values import Span
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
 HINTS = (
     *"""pass pw kennwort contrase pin psk sig secret token key phrase mnemonic pk auth sessid sessionid session_id
     combination schlüssel schluessel clé geheimzahl palavra senha clave parol parool wachtwoord hasl hasł heslo senord adgangskode kodeord

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
+"""What stands in the place of a secret that was taken out."""
 _TAG = re.compile(r"<(?P<closes>/?)(?P<name>private|quaid-memory|system-reminder)\b[^<>]*>", re.IGNORECASE)
 _PARAGRAPH_END = re.compile(r"\n[ \t]*(?=\n)")
 

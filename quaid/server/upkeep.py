@@ -96,9 +96,8 @@ class Upkeep:
             self._metrics.count("quaid_jobs_total", outcome="failed")
             said = str(error) if isinstance(error, QuaidError) else type(error).__name__
             self._catalogue.fail(job, said)
-            code = getattr(error, "code", type(error).__name__)
-            failures = job.vault.failures + 1
-            log.write_line("index_failed", vault=job.vault.name, ms=_ms(started), problem=code, failures=failures)
+            code, failures = getattr(error, "code", type(error).__name__), job.vault.failures + 1
+            log.write_line("index_failed", vault=job.vault.name, problem=code, failures=failures, ms=_ms(started))
             return
         lag_s = (datetime.now(UTC) - job.queued_at).total_seconds()
         self._metrics.count("quaid_jobs_total", outcome="done")
