@@ -65,9 +65,9 @@ def run_remote(
             invocation.tell(lambda: f"{styled('Removed', 'green')}: {target}", name=target, outcome="removed")
             return
         remote = remotes.add(target or "", name, own=own) if action == "add" else remotes.trust(target or "", own=own)
-        said = styled("Added" if action == "add" else "Trusted", "green")
-        shape = {"name": remote.name, "address": remote.shown, "outcome": said.lower()}
-        invocation.tell(lambda: f"{said}: {remote.name}, {remote.shown}", **shape)
+        outcome = "Added" if action == "add" else "Trusted"
+        shape = {"name": remote.name, "address": remote.shown, "outcome": outcome.lower()}
+        invocation.tell(lambda: f"{styled(outcome, 'green')}: {remote.name}, {remote.shown}", **shape)
         say_steering(invocation, memory.root)
         if memory.settings.git.sync == "off":
             invocation.say("Send your notes there with: quaid push. To have it done: quaid config git.sync auto")
@@ -122,8 +122,8 @@ def render_pull(pulled: Pulled) -> str:
     notes += [f"{pulled.removed:,} removed"] if pulled.removed else []
     notes += [f"{count(pulled.claims, 'fact')} as the word of others"] if pulled.claims else []
     how = f" and merged (before that: {pulled.backup})" if pulled.merged else ""
-    said = styled(f"Pulled {count(pulled.commits, 'commit')}", "green")
-    return f"{said}{how}, {', '.join(notes)}"
+    outcome = styled(f"Pulled {count(pulled.commits, 'commit')}", "green")
+    return f"{outcome}{how}, {', '.join(notes)}"
 
 
 def list_rows(state: RemoteState) -> list[tuple[str, str]]:

@@ -22,19 +22,19 @@ def iterate_objects(repository: Repository, folder: Path | None = None) -> Itera
     """
     store = folder or repository.common_dir / "objects"
     args = ("cat-file", "--batch-all-objects", "--batch", "--buffer", "--unordered")
-    said: list[bytes] = []
+    errors: list[bytes] = []
     with streaming(repository, args, {"GIT_OBJECT_DIRECTORY": str(store)}) as process:
         # Read meanwhile: git, which may have an error for each object, would wait until somebody does.
-        listener = Thread(target=said.extend, args=(process.stderr,), daemon=True)
+        listener = Thread(target=errors.extend, args=(process.stderr,), daemon=True)
         listener.start()
         for found in read_objects(process.stdout):
             if found.kind:
                 yield found
             else:
-                said.append(f"{found.id} is damaged".encode())
+                errors.append(f"{found.id} is damaged".encode())
         process.stdin.close()
         listener.join()
-        if damage := [line for line in said if not line.startswith((b"warning:", b"hint:"))]:
+        if damage := [line for line in errors if not line.startswith((b"warning:", b"hint:"))]:
             step = "Repair it, or delete its file if nothing needs it: git fsck --full says what does"
             raise GitError(f"read all objects of {store}", f"{damage[0].decode('utf-8', 'replace').strip()}. {step}")
 

@@ -56,12 +56,12 @@ class Purges:
         self._root = root
         self._repository = repository
         try:
-            told = json.loads(files.read_note(state_folder(root), _STATE_FILE) or b"{}")
+            stored = json.loads(files.read_note(state_folder(root), _STATE_FILE) or b"{}")
         except (OSError, ValueError):  # the lists are in the vault too
-            told = {}
-        self._lists: dict[str, list[str]] = told.get("lists", {})  # by the blob of each
-        self._disowned: list[str] = told.get("disowned", [])
-        self.replaced: list[str] = told.get("replaced", [])
+            stored = {}
+        self._lists: dict[str, list[str]] = stored.get("lists", {})  # by the blob of each
+        self._disowned: list[str] = stored.get("disowned", [])
+        self.replaced: list[str] = stored.get("replaced", [])
         """The commits that remotes had when a purge here made them again."""
 
     def record(self, ids: Iterable[str], replaced: Iterable[str]) -> None:
@@ -127,8 +127,8 @@ class Purges:
         return set(chain(*(ids for ids in lists.values() if not any(each.startswith(disowned) for each in ids))))
 
     def _write(self) -> None:
-        told = json.dumps({"lists": self._lists, "disowned": self._disowned, "replaced": self.replaced})
-        write_private(state_folder(self._root) / _STATE_FILE, told, sync=True)
+        stored = json.dumps({"lists": self._lists, "disowned": self._disowned, "replaced": self.replaced})
+        write_private(state_folder(self._root) / _STATE_FILE, stored, sync=True)
 
 
 def find_returned(repository: Repository, new: str, old: str, listing: str) -> str | None:

@@ -21,10 +21,10 @@ OTHER_PERSON = "other"
 def read(root: Path) -> dict[str, str]:
     """Return the id of each such fact of the vault at `root`, with the remote that it came from."""
     try:
-        told = json.loads(state_files.read(state_folder(root) / FILE))
+        stored = json.loads(state_files.read(state_folder(root) / FILE))
     except (OSError, ValueError, RecursionError):
         return {}
-    return {str(note_id): str(remote) for note_id, remote in told.items()} if isinstance(told, dict) else {}
+    return {str(note_id): str(remote) for note_id, remote in stored.items()} if isinstance(stored, dict) else {}
 
 
 def drop(root: Path, note_id: str) -> bool:

@@ -119,8 +119,8 @@ class _Operations:
         body = await _read_body(request.receive, MAX_PUSH_BYTES)
         if not secret or not _is_signed(request, body, secret):
             return _refusal(401, "invalid_signature", "The message is not signed with the secret of this server.")
-        said = _read_json(body)
-        await asyncio.to_thread(self._server.hear_of_push, sorted(_list_addresses(said)))
+        message = _read_json(body)
+        await asyncio.to_thread(self._server.hear_of_push, sorted(_list_addresses(message)))
         return JSONResponse({"outcome": "heard"}, 202)
 
     async def explain(self, _request: Request, error: Exception) -> Response:
@@ -158,9 +158,9 @@ class _Door:
         if vault or not caller.list_readable():
             server.check_scope(caller, vault, "read")
         body = await _read_body(receive, server.config.max_body_bytes)
-        said = _read_json(body) if body else None
+        message = _read_json(body) if body else None
         if vault:
-            server.check_scope(caller, vault, _scope_of(said))
+            server.check_scope(caller, vault, _scope_of(message))
         key = Headers(scope=scope).get("idempotency-key", "")[:MAX_KEY]
         token = current.set(ServedCall(caller, vault, key, scope["state"].get("request", "")))
         try:
@@ -224,19 +224,19 @@ def _read_json(body: bytes) -> Any:
     """Parse a body. Raises BadInputError: it is not JSON, or has a text that no database and no file takes."""
     try:
         text = body.decode()
-        said = json.loads(text)
-        json.dumps(said, ensure_ascii=False).encode()  # raises for half of a surrogate pair
+        message = json.loads(text)
+        json.dumps(message, ensure_ascii=False).encode()  # raises for half of a surrogate pair
         is_sound = not _NUL.search(text)
     except (ValueError, RecursionError):
         is_sound = False
     if not is_sound:
         raise BadInputError("The message is not JSON of UTF-8 text without NUL characters.")
-    return said
+    return message
 
 
-def _scope_of(said: Any) -> str:
+def _scope_of(message: Any) -> str:
     """Return the scope that a request takes; the tool checks its own again."""
-    named = said.get("params") if isinstance(said, dict) else None
+    named = message.get("params") if isinstance(message, dict) else None
     tool = named.get("name") if isinstance(named, dict) else None
     return SCOPES.get(tool, "read") if isinstance(tool, str) else "read"
 
@@ -251,9 +251,9 @@ def _is_signed(request: Request, body: bytes, secret: str) -> bool:
     return hmac.compare_digest(headers.get("x-gitlab-token", "").encode(), secret.encode())
 
 
-def _list_addresses(said: Any) -> set[str]:
+def _list_addresses(message: Any) -> set[str]:
     """The addresses of the repository that a message is about, in all forms that it gives."""
-    parts = [said.get(key) for key in ("repository", "project")] if isinstance(said, dict) else []
+    parts = [message.get(key) for key in ("repository", "project")] if isinstance(message, dict) else []
     keys = ("clone_url", "ssh_url", "git_url", "html_url", "git_ssh_url", "git_http_url", "ssh_url_to_repo", "url")
     named = [part.get(key) for part in parts if isinstance(part, dict) for key in keys]
     found = {each for each in named if isinstance(each, str) and each}

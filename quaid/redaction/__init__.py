@@ -119,11 +119,11 @@ def admit_each(messages: Iterable[Mapping[str, object]], *, keep_lines: bool = F
     """Messages as `admit_all` gives them, each text as said after that of the one before."""
     before = ""
     for message in messages:
-        said = {key: text for key in ("content", "text") if isinstance(text := message.get(key), str)}
+        texts = {key: text for key in ("content", "text") if isinstance(text := message.get(key), str)}
         safe, _ = admit_all(
-            {key: "" if key in said else value for key, value in message.items()}, keep_lines=keep_lines
+            {key: "" if key in texts else value for key, value in message.items()}, keep_lines=keep_lines
         )
-        for key, text in said.items():
+        for key, text in texts.items():
             safe[key] = admit(text, after=before, keep_lines=keep_lines).text
             before = text
         yield safe
@@ -134,9 +134,9 @@ def admit_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     a text must not depend on its neighbours. The name of a model is a setting and stays as it is.
     """
     model = {name: payload[name] for name in ("model",) if name in payload}
-    said = {name: list(admit_each(payload[name], keep_lines=True)) for name in ("messages",) if name in payload}
+    messages = {name: list(admit_each(payload[name], keep_lines=True)) for name in ("messages",) if name in payload}
     rest = {name: value for name, value in payload.items() if name not in ("model", "messages")}
-    return {**model, **said, **admit_all(rest, keep_lines=True)[0]}
+    return {**model, **messages, **admit_all(rest, keep_lines=True)[0]}
 
 
 def _may_tell(text: str) -> bool:

@@ -40,7 +40,7 @@ def read_contact(root: Path, name: str) -> Contact:
 
 def list_reminders(root: Path) -> list[str]:
     """Return a sentence for each remote about which its owner should do something; asks nobody."""
-    return [said for _, contact in sorted(_read(root)[1].items()) if (said := contact.problem or contact.reminder)]
+    return [notice for _, contact in sorted(_read(root)[1].items()) if (notice := contact.problem or contact.reminder)]
 
 
 def write_contact(root: Path, name: str, contact: Contact | None) -> None:
@@ -62,17 +62,17 @@ def device(root: Path) -> tuple[str, str]:
 def _read(root: Path) -> tuple[str, dict[str, Contact]]:
     """The id of this clone, empty where it has none yet, and each remote by name."""
     try:
-        told = json.loads(files.read_note(state_folder(root), _FILE, _MAX_BYTES) or b"{}")
-        remotes = told.get("remotes", {}).items()
+        stored = json.loads(files.read_note(state_folder(root), _FILE, _MAX_BYTES) or b"{}")
+        remotes = stored.get("remotes", {}).items()
         contacts = {
-            name: Contact(**{key: str(said.get(key, "")) for key in asdict(Contact())}) for name, said in remotes
+            name: Contact(**{key: str(entry.get(key, "")) for key in asdict(Contact())}) for name, entry in remotes
         }
-        return str(told.get("device", "")), contacts
+        return str(stored.get("device", "")), contacts
     except (OSError, ValueError, RecursionError, AttributeError):
         return "", {}
 
 
 def _write(root: Path, known: str, contacts: Mapping[str, Contact]) -> None:
-    told = {"device": known, "remotes": {name: asdict(contact) for name, contact in contacts.items()}}
+    stored = {"device": known, "remotes": {name: asdict(contact) for name, contact in contacts.items()}}
     with suppress(OSError):
-        write_private(state_folder(root) / _FILE, json.dumps(told))
+        write_private(state_folder(root) / _FILE, json.dumps(stored))

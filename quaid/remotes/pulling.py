@@ -199,8 +199,8 @@ def _settle(history: History, merge: TreeMerge, sides: tuple[str, str], place: L
         for change in trees.changes(side, merge.tree)
         if change.old is None and change.new is not None and layout.is_note_path(change.path)
     }
-    said = trees.read_blobs(set(added.values()))
-    notes_there = {path: said[blob] for path, blob in added.items() if blob in said}
+    texts = trees.read_blobs(set(added.values()))
+    notes_there = {path: texts[blob] for path, blob in added.items() if blob in texts}
     settled = settling.settle(merge.unmerged, contents, merged, notes_there, place)
     conflicts = tuple(path for path in both if settling.has_markers(merged.get(path, b"")))
     return trees.with_files(merge.tree, settled), conflicts

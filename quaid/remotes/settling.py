@@ -40,13 +40,13 @@ def settle(
         if each.ours and each.theirs:
             settled |= _keep_both(each.path, each.theirs.blob, contents, merged)
         elif each.base and side:
-            base, said = contents.get(each.base.blob, b""), contents.get(side.blob, b"")
+            base, theirs = contents.get(each.base.blob, b""), contents.get(side.blob, b"")
             if renamed := ids.get(_read_id(base) or ""):
                 # Its other name, with a text that git does not recognise, is on the side that seems to have removed it.
-                both = merge_note(base, settled.get(renamed) or added[renamed], said, renamed)
+                both = merge_note(base, settled.get(renamed) or added[renamed], theirs, renamed)
                 settled |= {} if both is None else {renamed: both, each.path: None}
             else:
-                settled |= _settle_removed(each.path, base, said, place)
+                settled |= _settle_removed(each.path, base, theirs, place)
     return settled | _settle_renamed_twice(unmerged, merged)
 
 
@@ -64,12 +64,12 @@ def _keep_both(path: str, blob: str, contents: Contents, merged: Contents) -> Se
     return {str(name.with_name(f"{name.stem}.conflict-{blob[:7]}{name.suffix}")): theirs}
 
 
-def _settle_removed(path: str, base: bytes, said: bytes, place: Layout) -> Settled:
+def _settle_removed(path: str, base: bytes, theirs: bytes, place: Layout) -> Settled:
     """One side removed the file, the other changed it."""
     kind = place.kind_of(path, _read_head(base))
     if kind in (Kind.NOTE, Kind.CORE, Kind.DOC):
         return {}  # the owner's words stay
-    added = merge_lines(base, b"", said) if kind in (Kind.SNIPPET, Kind.JOURNAL) else None
+    added = merge_lines(base, b"", theirs) if kind in (Kind.SNIPPET, Kind.JOURNAL) else None
     return {path: added if added and added.strip() else None}
 
 

@@ -1,4 +1,4 @@
-"""The remotes that the user has said yes to, in their own config: a vault, its .git/config and a pull cannot add one.
+"""The remotes that the user has trusted, in their own config: a vault, its .git/config and a pull cannot add one.
 
 What is trusted is an address. When it has changed, the user is asked again before anything is sent there; what else
 the repository says of how it is reached belongs to the trust in the vault (history/vault_guard.py).
@@ -44,7 +44,7 @@ class RemoteChangedError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """What the user said yes to. `own`: whether only their own machines write there, None where they have not said."""
+    """A remote that the user trusts. `own`: whether only their machines write there, None if they have not said so."""
 
     address: str
     own: bool | None = None
@@ -54,9 +54,9 @@ def list_trusted(root: Path) -> dict[str, Trusted]:
     """Return the trusted remotes of the vault at `root`, by name."""
     table = _dig(read_user_config(), "trust", _TABLE, os.path.realpath(root))
     return {
-        name: Trusted(str(said["address"]), own if isinstance(own := said.get("own"), bool) else None)
-        for name, said in table.items()
-        if isinstance(said, dict) and "address" in said
+        name: Trusted(str(entry["address"]), own if isinstance(own := entry.get("own"), bool) else None)
+        for name, entry in table.items()
+        if isinstance(entry, dict) and "address" in entry
     }
 
 
@@ -81,9 +81,9 @@ def trust(root: Path, remote: Remote, *, own: bool | None) -> None:
         own = known.own
 
     def change(document: Any) -> None:
-        said = {"address": remote.shown} | ({} if own is None else {"own": own})
+        entry = {"address": remote.shown} | ({} if own is None else {"own": own})
         remotes = document.setdefault("trust", {}).setdefault(_TABLE, {})
-        remotes.setdefault(os.path.realpath(root), {})[remote.name] = said
+        remotes.setdefault(os.path.realpath(root), {})[remote.name] = entry
 
     change_user_config(change)
 
