@@ -164,8 +164,8 @@ def find_pulled(payloads: Sequence[Payload]) -> set[int]:
         mallory = ("-c", "user.name=Mallory", "-c", "user.email=mallory@example.org")
         git(theirs, *mallory, "commit", "-q", "-m", "facts")
         git(theirs, "push", "-q")
-        quaid(["--vault", str(root), "remote", "trust", "origin"])
-        quaid(["--vault", str(root), "pull"])
+        quaid(["--quiet", "--vault", str(root), "remote", "trust", "origin"])
+        quaid(["--quiet", "--vault", str(root), "pull"])
         with Memory.open(root) as memory:
             assert memory.recall(payloads[0]["claim"], keep=False).hits
         return {each["number"] for each in payloads if is_owners_word(root, each)}
