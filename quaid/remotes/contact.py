@@ -39,8 +39,12 @@ def read_contact(root: Path, name: str) -> Contact:
 
 
 def list_reminders(root: Path) -> list[str]:
-    """Return a sentence for each remote about which its owner should do something; asks nobody."""
-    return [notice for _, contact in sorted(_read(root)[1].items()) if (notice := contact.problem or contact.reminder)]
+    """Return a sentence for each remote about which its owner should do something; asks nobody.
+
+    Agents read them, so how to accept what agents obey is left out: that is for the owner, whom `quaid status` tells.
+    """
+    notices = [contact.problem or contact.reminder for _, contact in sorted(_read(root)[1].items())]
+    return [notice.partition(" To take exactly that:")[0] for notice in notices if notice]
 
 
 def write_contact(root: Path, name: str, contact: Contact | None) -> None:

@@ -87,7 +87,8 @@ def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowanc
     if clash := _find_clash(changes, around.paths):
         raise IncomingRefusedError(f"{around.remote} brings {_shown(clash)}, which are one file on this disk", by_hand)
     steering = [change for change in changes if _steers(change.path, around.hooks) or _is_obeyed(change, around)]
-    digest = hashlib.sha256("\n".join(map(repr, steering)).encode()).hexdigest()[:12]
+    # Long enough that nobody finds two sets of changes with one digest, to show the one and bring the other.
+    digest = hashlib.sha256("\n".join(map(repr, steering)).encode()).hexdigest()[:40]
     if steering and allowed.steering != digest:
         listed = _shown([change.path for change in steering])
         raise IncomingRefusedError(

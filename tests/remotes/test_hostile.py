@@ -13,6 +13,7 @@ from quaid.errors import GitError
 from quaid.history.git_output import Version
 from quaid.history.tree_merge import TreeChange
 from quaid.remotes import incoming
+from quaid.remotes.contact import list_reminders
 from quaid.remotes.incoming import IncomingRefusedError
 from quaid.sync.diff import looks_like_accident
 from quaid.vault.layout import is_repository_path
@@ -183,6 +184,9 @@ def test_exactly_what_was_shown_is_accepted(machine, tmp_path):
     for path in STEERING:
         push_tree(tmp_path, [(FILE if path.startswith("tools/hooks") else PROGRAM, path, b"# fair\n")])
     said = assert_refused(machine, *STEERING, "git diff HEAD...origin/main")
+    (notice,) = list_reminders(machine.root)
+    assert "which programs or agents may obey here" in notice
+    assert "--accept" not in notice, "an agent is told how to accept what it would obey"
     push_tree(tmp_path, [(PROGRAM, "quaid.toml", b"# evil\n")])
     with pytest.raises(IncomingRefusedError):
         accept(machine, said)
