@@ -47,7 +47,7 @@ def make_ready(settings: EmbeddingSettings, progress: Progress, *, force: bool) 
                 if settings.offline:
                     raise WeightsMissingError(settings.model, f"{problem}, and offline is set", place.folder)
                 _fetch(settings.model, place.known, place, progress, force=force)
-            # Whoever brought the weights by hand has none of the small files that belong to them.
+            # Weights that were copied by hand come without the small files that belong to them.
             for path, content in place.known.configs.items():
                 if not (place.source / path).exists():
                     (place.source / path).parent.mkdir(exist_ok=True)
@@ -151,7 +151,7 @@ def _list_reachable(urls: Sequence[str], within_s: float) -> frozenset[str]:
 
 
 def _first_stop(url: str) -> tuple[str, int]:
-    """Return host and port of the proxy that a request to `url` goes through, else of its own host."""
+    """Return host and port of the proxy that a request to `url` uses, or else of the host of `url`."""
     from urllib.parse import urlsplit
     from urllib.request import getproxies, proxy_bypass
 

@@ -1,8 +1,8 @@
 """What was purged and must not come back: lists of the objects that held it, and the histories that have one of them.
 
-A purge commits a list of ids, a file of its own in `FOLDER`, so the lists of two machines never collide. This machine
+Each purge commits its ids as a separate file in `FOLDER`, so the lists of two machines never collide. This machine
 also remembers each list that its branch had in its state folder, whatever becomes of the file. A list is data of
-whoever wrote it: its ids count against new commits only, never against a history that was accepted before.
+its author: its ids count against new commits only, never against a history that was accepted before.
 """
 
 from __future__ import annotations

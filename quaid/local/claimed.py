@@ -1,5 +1,5 @@
-"""The facts that others have brought by a pull. What such a fact says of its own weight is their claim until its owner
-marks it.
+"""The facts that a pull brought from other people. Their marks (verified, pinned) are only claims until the owner of
+the vault marks the fact.
 
 A file of the vault's state folder. Without it the marks count as they are written.
 """

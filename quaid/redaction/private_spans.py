@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 PLACEHOLDER = re.compile(r"\[redacted: ([a-z0-9-]+)\]")
-"""What stands in the place of a secret that was taken out."""
+"""The replacement for a redacted secret; the group is its kind."""
 _TAG = re.compile(r"<(?P<closes>/?)(?P<name>private|quaid-memory|system-reminder)\b[^<>]*>", re.IGNORECASE)
 _PARAGRAPH_END = re.compile(r"\n[ \t]*(?=\n)")
 

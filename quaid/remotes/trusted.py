@@ -75,7 +75,7 @@ def check(root: Path, remote: Remote) -> Trusted:
 
 
 def trust(root: Path, remote: Remote, *, own: bool | None) -> None:
-    """Remember that notes may be sent to `remote` as it is now. With `own` None, what was said of it holds on."""
+    """Remember that notes may be sent to `remote` as it is now. If `own` is None, the earlier statement still holds."""
     known = list_trusted(root).get(remote.name)
     if own is None and known is not None and known.address == remote.shown:
         own = known.own
