@@ -20,7 +20,7 @@ def run_version(ctx: typer.Context) -> None:
     """
     invocation: Invocation = ctx.obj
     python, system = platform.python_version(), platform.platform()
-    invocation.tell(lambda: f"quaid {__version__}", version=__version__, python=python, system=system)
+    invocation.respond(f"quaid {__version__}", version=__version__, python=python, system=system)
 
 
 def run_help(

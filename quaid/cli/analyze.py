@@ -64,12 +64,12 @@ def run_analyze(
             if not invocation.as_json:
                 invocation.print(render_analyzed(done))
             for remark in done.file.remarks:
-                invocation.say(remark)
+                invocation.notify(remark)
             remark_on_learned(invocation, done, done.file.redacted if done.outcome != "unchanged" else ())
             if done.missing:
-                invocation.say("What the file no longer says is kept. Forget it with: quaid forget REF")
+                invocation.notify("What the file no longer says is kept. Forget it with: quaid forget REF")
     if invocation.as_json:
-        invocation.answer(files=shapes)
+        invocation.print_json(files=shapes)
     return max((error.exit_code for error in failed), default=0)
 
 

@@ -62,9 +62,9 @@ def run_audit(
         "not_looked_at": found.left,
         "cut_off": found.is_cut_off,
     }
-    invocation.tell(lambda: render_audit(found), **shape)
+    invocation.respond(render_audit(found), **shape)
     if found.is_cut_off:
-        invocation.say(
+        invocation.notify(
             "This is a shallow clone: who wrote what is older is not known. Get it with: git fetch --unshallow"
         )
 

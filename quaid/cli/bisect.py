@@ -44,11 +44,11 @@ def run_bisect(
         verb = styled("gained", "green") if turn.is_there else styled("lost", "red")
         when = f"{styled(short(entry.commit.id), 'yellow')}  {moment(entry.commit.when)}  {entry.who}  {entry.what}"
         head = lines(f"The answer {verb} {expect!r} with", f"  {when}")
-    invocation.tell(
-        lambda: paragraphs(head, render_changes(turn.changes)),
+    invocation.respond(
+        paragraphs(head, render_changes(turn.changes)),
         query=query, expect=expect, is_there=turn.is_there, asked=turn.asked, commits=turn.commits,
         commit={**asdict(entry.commit), "who": entry.who, "what": entry.what} if entry else None,
         changes=[asdict(change) for change in turn.changes],
     )  # fmt: skip
-    invocation.say(f"({asked})")
+    invocation.notify(f"({asked})")
     return 0 if entry else 1

@@ -94,8 +94,8 @@ def list_branches(invocation: Invocation, memory: Memory) -> None:
         )
         for head, (more, less), entry in zip(heads, apart, newest, strict=True)
     ]
-    invocation.tell(
-        lambda: section("Branches", rows) or "No branch yet: nothing is committed.",
+    invocation.respond(
+        section("Branches", rows) or "No branch yet: nothing is committed.",
         branches=[
             {**fields(head, "name", "id", "is_current", "place"), "when": head.when.isoformat(), "ahead": more,
              "behind": less, "what": entry.what}
@@ -109,8 +109,8 @@ def create(invocation: Invocation, memory: Memory, name: str, start: str) -> Non
     head = memory.timeline.branches.create(name, start)
     what = memory.timeline.tell(head.id)[0].what
     told = titled(f"{styled('Made', 'green')}: the branch {name}", [("at", f"{short(head.id)}  {what}")])
-    invocation.tell(lambda: told, **fields(head, "name", "id"))
-    invocation.say(f"Use that memory with: quaid branch switch {name}")
+    invocation.respond(told, **fields(head, "name", "id"))
+    invocation.notify(f"Use that memory with: quaid branch switch {name}")
 
 
 def switch(invocation: Invocation, memory: Memory, name: str) -> None:
@@ -119,9 +119,9 @@ def switch(invocation: Invocation, memory: Memory, name: str) -> None:
     head = memory.timeline.branches.switch(name)
     what = memory.timeline.tell(head.id)[0].what
     told = titled(f"{styled('In use', 'green')}: the branch {name}", [("at", f"{short(head.id)}  {what}")])
-    invocation.tell(lambda: told, **fields(head, "name", "id"), before=before)
+    invocation.respond(told, **fields(head, "name", "id"), before=before)
     if before not in {None, name}:
-        invocation.say(f"Go back with: quaid branch switch {before}")
+        invocation.notify(f"Go back with: quaid branch switch {before}")
 
 
 def compare(
@@ -136,8 +136,8 @@ def compare(
         f"{name} {{+…+}}", "superseded": f"No longer true in {name}", "restored": f"No longer true in {other}",
     }  # fmt: skip
     told = paragraphs(render_changes(diff.changes, titles), render_answers(answers))
-    invocation.tell(
-        lambda: told or f"{name} and {other} hold the same memory.", name=name, other=other,
+    invocation.respond(
+        told or f"{name} and {other} hold the same memory.", name=name, other=other,
         **shape_of_diff(diff, answers),
     )  # fmt: skip
 
@@ -149,10 +149,10 @@ def merge(invocation: Invocation, memory: Memory, name: str) -> None:
     told = f"Nothing to merge: {merged.into} has all that {name} has"
     if merged.commit:
         told = titled(head, [("commit", short(merged.commit))])
-    invocation.tell(lambda: told, **asdict(merged))
+    invocation.respond(told, **asdict(merged))
     warn_left(invocation, merged.left)
     if merged.commit:
-        invocation.say(
+        invocation.notify(
             f"See what it brought with: quaid diff HEAD^..HEAD; undo it with: quaid undo {short(merged.commit)}"
         )
 
@@ -160,5 +160,5 @@ def merge(invocation: Invocation, memory: Memory, name: str) -> None:
 def delete(invocation: Invocation, memory: Memory, name: str, *, force: bool) -> None:
     """Delete a branch, and say where what it held is kept."""
     backup = memory.timeline.branches.delete(name, force=force)
-    invocation.tell(lambda: f"{styled('Deleted', 'green')}: the branch {name}", name=name, backup=backup)
-    invocation.say(f"Bring it back with: quaid branch create {name} --from {backup}")
+    invocation.respond(f"{styled('Deleted', 'green')}: the branch {name}", name=name, backup=backup)
+    invocation.notify(f"Bring it back with: quaid branch create {name} --from {backup}")

@@ -43,11 +43,11 @@ def tell_written(invocation: Invocation, written: WriteResult) -> None:
     )
     text = shorten(one_line(written.text), MAX_SHOWN, placeholder=" …")
     head = f"{styled(_OUTCOMES[written.outcome], 'green')}: {text}"
-    invocation.tell(lambda: titled(head, rows), **shape_of_written(written))
+    invocation.respond(titled(head, rows), **shape_of_written(written))
     refusal = warn_left(invocation, written.left)
     warn_redacted(invocation, written.redacted)
     if written.hint and written.hint != refusal:
-        invocation.say(written.hint)
+        invocation.notify(written.hint)
 
 
 def shape_of_written(written: WriteResult) -> dict[str, object]:
@@ -64,9 +64,9 @@ def warn_left(invocation: Invocation, left: Sequence[str]) -> str:
     reasons = {edit.rel_path: each.reason for each in waiting for edit in each.change.edits}
     refusal = next((reasons[path] for path in left if path in reasons), "")
     if refusal:
-        invocation.say(f"On disk, but not committed yet: {refusal} The next write of Quaid commits it.")
+        invocation.notify(f"On disk, but not committed yet: {refusal} The next write of Quaid commits it.")
     if own := [path for path in left if path not in reasons]:
-        invocation.say(
+        invocation.notify(
             f"On disk but not committed, because your own uncommitted changes are in it: {', '.join(own)}. "
             "Commit it yourself: git add -p && git commit"
         )
@@ -77,4 +77,4 @@ def warn_redacted(invocation: Invocation, kinds: Sequence[str]) -> None:
     """Name the secrets that were not written."""
     if kinds:
         found = ", ".join(f"{number} {kind}" for kind, number in Counter(kinds).items())
-        invocation.say(f"Secrets were replaced before anything was written: {found}.")
+        invocation.notify(f"Secrets were replaced before anything was written: {found}.")

@@ -58,21 +58,21 @@ def run_config(
         settings = list(_list_settings(memory.root, memory.settings, os.environ))
         if key is None:
             rows = [(setting.key, render_value(setting.value), setting.origin) for setting in settings]
-            invocation.tell(lambda: columns(rows), settings=[setting._asdict() for setting in settings])
+            invocation.respond(columns(rows), settings=[setting._asdict() for setting in settings])
             return
         found = next((setting for setting in settings if setting.key == key), None)
         if found is None:
             raise unknown_setting(key)
         if value is None:
             text = found.value if isinstance(found.value, str) else render_value(found.value)
-            invocation.tell(lambda: text, **found._asdict())
+            invocation.respond(text, **found._asdict())
             return
         written = memory.configure(key, value)
     tell_written(invocation, written)
     if key in _OF_THE_MODEL:
         change_model(invocation)
     if variable_of(key) in os.environ:
-        invocation.say(f"{variable_of(key)} is set and goes before what the file says.")
+        invocation.notify(f"{variable_of(key)} is set and goes before what the file says.")
 
 
 def variable_of(key: str) -> str:

@@ -68,11 +68,11 @@ def run_conflicts(
     lines = [f"Settled: {path}" for path in settled]
     if left:
         lines += [count(len(left), "conflict"), columns([(one.path, _describe(one)) for one in left])]
-    invocation.tell(lambda: "\n".join(lines) or "No note is in conflict.", **shape)
+    invocation.respond("\n".join(lines) or "No note is in conflict.", **shape)
     if left and not settled:
-        invocation.say(f"Settle one with: quaid conflicts --settle both {shlex.quote(left[0].path)}")
+        invocation.notify(f"Settle one with: quaid conflicts --settle both {shlex.quote(left[0].path)}")
     elif operation in {"merge", "rebase", "cherry-pick", "revert"} and all(conflict.is_committed for conflict in left):
-        invocation.say(f"All is settled. End the {operation} with: git {operation} --continue")
+        invocation.notify(f"All is settled. End the {operation} with: git {operation} --continue")
     return 1 if left else 0
 
 

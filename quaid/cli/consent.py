@@ -26,7 +26,7 @@ def tell_about_models(invocation: Invocation, settings: ModelSettings) -> None:
     if found is None:
         ask_about_models(invocation, settings)
     elif found.provider is not None:
-        invocation.say(describe_cost(found, settings))
+        invocation.notify(describe_cost(found, settings))
 
 
 def describe_cost(found: Description, settings: ModelSettings) -> str:
@@ -48,10 +48,10 @@ def ask_about_models(invocation: Invocation, settings: ModelSettings, *, asks: b
     found = None if settings.provider else Models(replace(settings, provider="auto")).describe()
     if found is None or found.provider is None:
         return
-    invocation.say(describe_cost(found, settings))
+    invocation.notify(describe_cost(found, settings))
     where = f"sends them to {found.goes_to}" if found.goes_to else "stays on this machine"
     if not asks or not can_answer(invocation):
-        invocation.say(
+        invocation.notify(
             f"{found.provider} could draw facts from your conversations ({where}). Nothing is sent before you agree: "
             f"quaid config models.provider {found.provider}"
         )
@@ -59,4 +59,4 @@ def ask_about_models(invocation: Invocation, settings: ModelSettings, *, asks: b
     question = f"May {found.provider} read your conversations and notes, to draw facts from them? That {where}"
     agreed = typer.confirm(question, default=False, err=True)
     path = set_users_own("models.provider", found.provider if agreed else "none")
-    invocation.say(f"Noted in {path}. Change it with: quaid config models.provider {'none' if agreed else 'auto'}")
+    invocation.notify(f"Noted in {path}. Change it with: quaid config models.provider {'none' if agreed else 'auto'}")

@@ -26,5 +26,5 @@ def run_context(
     with invocation.open() as memory:
         text = memory.context(tokens, cwd=invocation.cwd or str(Path.cwd()))
     if not text:
-        invocation.say("There is nothing to tell yet. Write something into USER.md, or: quaid remember 'a fact'")
-    invocation.tell(lambda: text, text=text, tokens=-(-len(text) // 4))
+        invocation.notify("There is nothing to tell yet. Write something into USER.md, or: quaid remember 'a fact'")
+    invocation.respond(text, text=text, tokens=-(-len(text) // 4))

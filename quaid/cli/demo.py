@@ -56,7 +56,7 @@ def run_demo(
     with _working_in(root):
         demo.run()
     if invocation.as_json:
-        invocation.answer(vault=root, steps=[asdict(step) for step in demo.steps])
+        invocation.print_json(vault=root, steps=[asdict(step) for step in demo.steps])
     else:
         invocation.print(
             f"{styled('The vault is yours to play with:', 'bold')} {root}\n"

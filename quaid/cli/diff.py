@@ -48,8 +48,8 @@ def run_diff(
         diff = memory.timeline.diff(span)
         answers = list_answers(memory, diff, recall, limit)
     names = [name_state(diff.before, "the beginning"), name_state(diff.after, "now")]
-    invocation.tell(
-        lambda: paragraphs(render_changes(diff.changes), render_answers(answers), *_summarise(diff, names)),
+    invocation.respond(
+        paragraphs(render_changes(diff.changes), render_answers(answers), *_summarise(diff, names)),
         **shape_of_diff(diff, answers),
     )
 

@@ -122,8 +122,8 @@ def list_docs(invocation: Invocation, documentation: Documentation, request: Doc
     """Show the documents, with what each is about."""
     catalogue = documentation.catalogue(request.project)
     found = documentation.check(request.given, request.project, catalogue)
-    invocation.tell(
-        lambda: render_docs(found) or "No document yet. Make a project with: quaid project create NAME --root PATH",
+    invocation.respond(
+        render_docs(found) or "No document yet. Make a project with: quaid project create NAME --root PATH",
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
         missing=catalogue.missing,
         absent_roots=catalogue.absent,
@@ -138,16 +138,16 @@ def search_docs(invocation: Invocation, documentation: Documentation, request: D
     found, fresh = documentation.search(query, request.project, request.limit)
     hits = [shape_of_hit(hit, fresh.get(hit.doc)) for hit in found.hits]
     names = [sentence.partition(":")[0] for sentence in found.degraded]
-    invocation.tell(
-        lambda: paragraphs(*(render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
+    invocation.respond(
+        paragraphs(*(render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
         query=query, degraded=names, took_ms=round(found.took_ms, 1), doubt=found.doubt, hits=hits,
     )  # fmt: skip
     if degraded := list_degraded(found.degraded, found.trace):
-        invocation.say(f"quaid: {' · '.join(degraded)}")
+        invocation.notify(f"quaid: {' · '.join(degraded)}")
     if found.doubt and found.hits:
-        invocation.say(f"quaid: in doubt: {found.doubt}")
+        invocation.notify(f"quaid: in doubt: {found.doubt}")
     if not found.hits:
-        invocation.say("Nothing found. See what there is with: quaid docs list")
+        invocation.notify("Nothing found. See what there is with: quaid docs list")
 
 
 def read_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
@@ -163,9 +163,9 @@ def read_docs(invocation: Invocation, documentation: Documentation, request: Doc
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         warn_hidden(invocation, redacted)
         if freshness.is_stale:
-            invocation.say(f"{doc.id} is {describe(freshness)}")
+            invocation.notify(f"{doc.id} is {describe(freshness)}")
     if invocation.as_json:
-        invocation.answer(docs=shapes)
+        invocation.print_json(docs=shapes)
 
 
 def check_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
@@ -181,11 +181,11 @@ def check_docs(invocation: Invocation, documentation: Documentation, request: Do
         {**shape_of_freshness(doc, freshness), **({"diffs": changes[doc.id]} if doc.id in changes else {})}
         for doc, freshness in found
     ]
-    invocation.tell(lambda: render_checked(found, changes), docs=shapes)
+    invocation.respond(render_checked(found, changes), docs=shapes)
     if not request.given:
         say_missing(invocation, catalogue)
     if problem:
-        invocation.say(f"No model was asked what matters: {problem}")
+        invocation.notify(f"No model was asked what matters: {problem}")
 
 
 def update_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> int:
@@ -218,7 +218,7 @@ def show_history(invocation: Invocation, documentation: Documentation, request: 
         (styled(short(commit.id), "yellow"), moment(commit.when), commit.author, clipped(commit.subject, width))
         for commit in commits
     ]
-    invocation.tell(lambda: section(doc.id, rows) or f"{doc.id}: it was never committed.", id=doc.id, commits=commits)
+    invocation.respond(section(doc.id, rows) or f"{doc.id}: it was never committed.", id=doc.id, commits=commits)
 
 
 def sync_docs(invocation: Invocation, documentation: Documentation, _: DocsRequest) -> None:
@@ -228,16 +228,16 @@ def sync_docs(invocation: Invocation, documentation: Documentation, _: DocsReque
     told = ", ".join(f"{number} {word}" for word, number in changed if number) or "nothing new"
     names = ("added", "modified", "removed", "total", "embedded", "pending", "passed_over", "problems", "redacted")
     shape = {**fields(report, *names, "degraded"), "took_s": round(report.took_s, 3)}
-    invocation.tell(lambda: f"{count(report.total, 'document')} searchable, {told}", **shape)
+    invocation.respond(f"{count(report.total, 'document')} searchable, {told}", **shape)
     for sentence in report.degraded:
-        invocation.say(sentence)
+        invocation.notify(sentence)
     for doc, reason in report.passed_over.items():
-        invocation.say(f"{one_line(doc)} is not read: {reason}.")
+        invocation.notify(f"{one_line(doc)} is not read: {reason}.")
     for doc, sentences in report.problems.items():
-        invocation.say(f"{one_line(doc)}: {'; '.join(sentences)}.")
+        invocation.notify(f"{one_line(doc)}: {'; '.join(sentences)}.")
     for doc, kinds in report.redacted.items():
         secrets = ", ".join(dict.fromkeys(kinds))
-        invocation.say(f"{doc} holds secrets, which are not searched: {secrets}. Keep them out of it.")
+        invocation.notify(f"{doc} holds secrets, which are not searched: {secrets}. Keep them out of it.")
 
 
 _ACTIONS: dict[str, Callable[[Invocation, Documentation, DocsRequest], int | None]] = {

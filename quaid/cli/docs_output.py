@@ -68,13 +68,15 @@ def day(iso: str | None) -> str:
 def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
     """Remark on registered documents and source roots that are missing, moved or refused."""
     for remark in catalogue.remarks:
-        invocation.say(remark)
+        invocation.notify(remark)
 
 
 def warn_hidden(invocation: Invocation, kinds: Sequence[str]) -> None:
     """Name the secrets in a document that are not shown."""
     if kinds:
-        invocation.say(f"Secrets in it are not shown: {', '.join(dict.fromkeys(kinds))}. Keep them out of documents.")
+        invocation.notify(
+            f"Secrets in it are not shown: {', '.join(dict.fromkeys(kinds))}. Keep them out of documents."
+        )
 
 
 def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:

@@ -47,11 +47,13 @@ def update(
                 _tell_done(invocation, found, done)
         shapes.append(shape)
     if invocation.as_json:
-        invocation.answer(docs=shapes)
+        invocation.print_json(docs=shapes)
     elif not shapes and not failed:
         invocation.print("Nothing to do: no document is stale.")
     if any(not shape["still_true"] for shape in shapes) and not yes and not patch:
-        invocation.say("Nothing was changed. Carry it out with: quaid docs update --yes (the model is not asked again)")
+        invocation.notify(
+            "Nothing was changed. Carry it out with: quaid docs update --yes (the model is not asked again)"
+        )
     return failed
 
 
@@ -90,5 +92,5 @@ def _tell_done(invocation: Invocation, proposal: ProposedUpdate, done: AppliedUp
     if not invocation.as_json:
         invocation.print(titled(head, known(("commit", short(done.commit)), ("branch", branch))))
         if branch:
-            invocation.say(f"Look at it and merge it: git -C {shlex.quote(str(done.doc.folder))} merge {branch}")
+            invocation.notify(f"Look at it and merge it: git -C {shlex.quote(str(done.doc.folder))} merge {branch}")
     warn_left(invocation, done.left)

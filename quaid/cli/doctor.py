@@ -57,7 +57,7 @@ def run_doctor(
     invocation: Invocation = ctx.obj
     root, remark = locate_vault(invocation.vault)
     if remark:
-        invocation.say(remark)
+        invocation.notify(remark)
     if secrets:
         return _tell_secrets(invocation)
     if repo:
@@ -68,7 +68,7 @@ def run_doctor(
                 embed(invocation, memory)
     with suppress(QuaidError, OSError), Memory.open(root) as memory:  # why it cannot be is a finding
         for done in set_up_merging(memory):
-            invocation.say(done)
+            invocation.notify(done)
     findings = examine(root)
     if hooks:
         from quaid.agents.canary import check_hosts
@@ -78,10 +78,12 @@ def run_doctor(
             with Memory.open(root) as memory:
                 return memory.recall(query)
 
-        findings += check_hosts(this_machine(), invocation.say, lambda folder: Memory.create(folder)[0].close(), recall)
+        findings += check_hosts(
+            this_machine(), invocation.notify, lambda folder: Memory.create(folder)[0].close(), recall
+        )
     ok = all(finding.level != "error" for finding in findings)
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
-    invocation.tell(lambda: render_findings(findings), **shape)
+    invocation.respond(render_findings(findings), **shape)
     return 0 if ok else 1
 
 
@@ -99,7 +101,7 @@ def _tell_secrets(invocation: Invocation) -> int:
     looked = f"Looked at {found.objects:,} files and messages, {found.bytes / 1e6:.1f} MB; secrets: {len(lines):,}"
     left_out = f"Too large to be looked at: {found.left_out:,}" if found.left_out else ""
     shape = asdict(found) | {"ok": not lines}
-    invocation.tell(lambda: "\n".join(filter(None, [*lines, looked, left_out, step])), **shape)
+    invocation.respond("\n".join(filter(None, [*lines, looked, left_out, step])), **shape)
     return 1 if lines else 0
 
 
@@ -117,7 +119,7 @@ def _tell_repository(invocation: Invocation) -> int:
         found = measure(repository, is_off=memory.settings.git.maintenance == "off", tick=bar.update)
     findings = examine_size(repository, found)
     shape = asdict(found) | {"files": found.files._asdict(), "findings": [asdict(finding) for finding in findings]}
-    invocation.tell(lambda: paragraphs(render_size(found), render_findings(findings)), ok=True, **shape)
+    invocation.respond(paragraphs(render_size(found), render_findings(findings)), ok=True, **shape)
     return 0
 
 

@@ -73,12 +73,12 @@ def run_open(ctx: typer.Context, ref: Reference) -> None:
         path = memory.root / document.path
         has_obsidian = any((folder / ".obsidian").is_dir() for folder in (memory.root, *memory.root.parents))
     if invocation.as_json or not has_terminal():
-        invocation.tell(lambda: str(path), path=path)
+        invocation.respond(str(path), path=path)
         return
     opener = _find_opener()
     if opener is None:
         invocation.print(str(path))
-        invocation.say("No program could be found to open it with.")
+        invocation.notify("No program could be found to open it with.")
         return
     target = f"obsidian://open?path={quote(str(path), safe='')}" if has_obsidian and _has_obsidian() else str(path)
     _start([*opener, target])

@@ -90,8 +90,8 @@ def run_eval(
         new = replayed.run(points[1], lambda done: bar.update("Asking", begun + done, total))
     changes = compare(old.outcomes, new.outcomes) if old else []
     pairs = [*zip(old.outcomes if old else [None] * len(new.outcomes), new.outcomes, strict=True)]
-    invocation.tell(
-        lambda: paragraphs(
+    invocation.respond(
+        paragraphs(
             _render_questions(pairs),
             section("Gained", [(name, change.question.text) for change in changes for name in change.gained]),
             section("Lost", [(name, change.question.text) for change in changes for name in change.lost]),
@@ -160,13 +160,13 @@ def _read(path: Path) -> str:
 def _exit_code(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[OutcomeChange]) -> int:
     sides = [("before", old), ("now" if old is None else "after", new)]
     if degraded := [f"{name} ({label})" for label, side in sides if side for name in side.degraded]:
-        invocation.say(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")
+        invocation.notify(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")
     lost = sum(len(change.lost) for change in changes)
     if lost:
-        invocation.say(f"quaid: Found before and lost now: {count(lost, 'expected answer')}.")
+        invocation.notify(f"quaid: Found before and lost now: {count(lost, 'expected answer')}.")
         return 1
     if old is None and new.score.expected and not new.score.found:
-        invocation.say("quaid: Nothing of what is expected was found. Is this the right vault? See: quaid status")
+        invocation.notify("quaid: Nothing of what is expected was found. Is this the right vault? See: quaid status")
         return 1
     return 0
 

@@ -37,7 +37,7 @@ def run_export(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         if documents.count(memory.whole_index()) > documents.count(memory.answers.visible()):
-            invocation.say("Notes that others keep private are left out. Who asks is $QUAID_OWNER.")
+            invocation.notify("Notes that others keep private are left out. Who asks is $QUAID_OWNER.")
         # ASCII alone: whatever reads the file line by line finds the lines that were written.
         rows = (json.dumps(row) for row in memory.export(kind or ()))
         if file is None or file == "-":
@@ -46,6 +46,4 @@ def run_export(
             return
         path = Path(file).expanduser().absolute()
         number = write_export(rows, path)
-    invocation.tell(
-        lambda: f"{styled('Exported', 'green')}: {count(number, 'note')} to {path}", path=path, notes=number
-    )
+    invocation.respond(f"{styled('Exported', 'green')}: {count(number, 'note')} to {path}", path=path, notes=number)

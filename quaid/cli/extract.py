@@ -75,11 +75,11 @@ def run_extract(
                 invocation.print(render_extracted(done))
             _remark(invocation, done)
         if any(done.new_turns and done.waiting for done in found) and not memory.settings.models.provider:
-            invocation.say(f"No model is asked before you have agreed to it. {AGREE}")
+            invocation.notify(f"No model is asked before you have agreed to it. {AGREE}")
     if invocation.as_json:
         shapes = [shape_of_extracted(done) for done in found]
         several = {"sessions": shapes, "refused": {name: _as_error(error) for name, error in refused.items()}}
-        invocation.answer(**shapes[0] if len(shapes) == 1 and not refused else several)
+        invocation.print_json(**shapes[0] if len(shapes) == 1 and not refused else several)
     return 1 if refused or any(done.problem for done in found) else 0
 
 
@@ -132,14 +132,14 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
     with invocation.open() as memory, invocation.progress(memory):
         waiting = memory.list_waiting()
         if not waiting:
-            invocation.tell(lambda: "", waiting=[], sessions=[])
-            invocation.say("No conversation is waiting.")
+            invocation.respond("", waiting=[], sessions=[])
+            invocation.notify("No conversation is waiting.")
             return 0
         if not how["facts"] or not memory.extractor.reader.is_able():
             shape: dict[str, object] = {
                 "waiting": list(waiting), "sessions": [], "error": {"code": "no_model", "message": NO_MODEL},
             }  # fmt: skip
-            invocation.tell(lambda: "\n".join(waiting), **shape)
+            invocation.respond("\n".join(waiting), **shape)
             print_error(f"{NO_MODEL} See: quaid doctor")
             return 1
         found: list[ExtractResult] = []
@@ -153,7 +153,7 @@ def _work_off(invocation: Invocation, how: dict[str, Any]) -> int:
         memory.sync()
         left = memory.list_waiting()
     if invocation.as_json:
-        invocation.answer(waiting=list(left), sessions=[shape_of_extracted(done) for done in found])
+        invocation.print_json(waiting=list(left), sessions=[shape_of_extracted(done) for done in found])
     return 1 if any(done.problem for done in found) else 0
 
 
@@ -163,9 +163,9 @@ def _remark(invocation: Invocation, done: ExtractResult) -> None:
         kept = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
         print_error(f"{done.problem} ({kept}; later: quaid extract --pending)")
     elif done.new_turns and done.waiting:
-        invocation.say("It can be recalled now. No model was asked, so no facts were drawn from it.")
+        invocation.notify("It can be recalled now. No model was asked, so no facts were drawn from it.")
     if done.quarantined:
-        invocation.say(f"What could not be used is kept in {done.quarantined}")
+        invocation.notify(f"What could not be used is kept in {done.quarantined}")
 
 
 def shape_of_extracted(done: ExtractResult) -> dict[str, object]:

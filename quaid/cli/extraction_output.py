@@ -61,5 +61,5 @@ def remark_on_learned(invocation: Invocation, done: ExtractResult | AnalyzeResul
     """Say what the owner should know besides the answer."""
     warn_redacted(invocation, redacted)
     if "relations" in done.degraded:
-        invocation.say("New relations were stored as they were said: the fast model did not answer.")
+        invocation.notify("New relations were stored as they were said: the fast model did not answer.")
     warn_left(invocation, done.left)

@@ -67,8 +67,8 @@ def run_import(
 
             hint = hint_for(Path(path).expanduser(), "import") if path != "-" and not (format_ or into) else ""
             raise BadInputError(f"{error}{hint}") from error
-    invocation.tell(
-        lambda: render_imported(imported),
+    invocation.respond(
+        render_imported(imported),
         **fields(imported, "source", "format", "dry_run"),
         counts={kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
         **fields(imported, "known", "left_out", "redacted", "clashes"),
@@ -100,13 +100,13 @@ def remark_on_imported(invocation: Invocation, imported: ImportResult) -> None:
     """Say what was redacted, kept as it was or left uncommitted."""
     if imported.redacted:
         places = [f"{place} ({', '.join(secrets)})" for place, secrets in imported.redacted.items()]
-        invocation.say(f"Secrets were taken out of {_first(places)}.")
+        invocation.notify(f"Secrets were taken out of {_first(places)}.")
     if imported.clashes:
         many = count(len(imported.clashes), "path holds", "paths hold")
-        invocation.say(f"{many} something else already and stayed as it was: {_first(imported.clashes)}.")
+        invocation.notify(f"{many} something else already and stayed as it was: {_first(imported.clashes)}.")
     if imported.namesakes:
         pairs = [f"{path} and {other}" for path, other in imported.namesakes]
-        invocation.say(f"Of one name, so that a link to it may mean either: {_first(pairs)}.")
+        invocation.notify(f"Of one name, so that a link to it may mean either: {_first(pairs)}.")
     warn_left(invocation, imported.left)
 
 

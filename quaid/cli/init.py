@@ -70,7 +70,7 @@ def run_init(
     asks = not yes and can_answer(invocation)
     root, remark = choose_folder(path or invocation.vault)
     if remark:
-        invocation.say(remark)
+        invocation.notify(remark)
     # Of a repository that was there before: its hooks run at the first commit.
     say_steering(invocation, root)
     owner = _owner_name(root, name, asks=asks)
@@ -82,7 +82,7 @@ def run_init(
         remarks = list(_describe_repository(memory))
     _tell_created(invocation, created, owner, report, problem, uncommitted)
     for remark in remarks:
-        invocation.say(remark)
+        invocation.notify(remark)
     ask_about_models(invocation, load_settings(created.root).models, asks=asks)
     _offer_memories(invocation, created.root, asks=asks)
     _tell_next(invocation, created.root)
@@ -97,7 +97,7 @@ def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) 
     problem = memory.embedding.problem
     if problem is None:
         return None
-    invocation.say(str(problem))
+    invocation.notify(str(problem))
     return str(problem)
 
 
@@ -156,7 +156,7 @@ def embed(invocation: Invocation, memory: Memory) -> SyncReport:
         meanwhile = (
             "questions are answered meanwhile" if memory.embedding.is_changing else "all words are found already"
         )
-        invocation.say(
+        invocation.notify(
             f"{report.pending:,} passages get their vectors in the background; {meanwhile}. "
             "See how far it is with: quaid status"
         )
@@ -179,17 +179,19 @@ def _tell_created(
         ("owner", f'{owner}: "I" and "my" in a question mean you' if owner else None),
     )
     head = f"{styled('Adopted' if created.adopted else 'Made a vault in', 'green')} {created.root}"
-    invocation.tell(lambda: titled(head, rows), **shape)
+    invocation.respond(titled(head, rows), **shape)
     if not owner:
-        invocation.say('Quaid does not know your name, so it writes "User". Say it with: quaid config owner_name NAME')
+        invocation.notify(
+            'Quaid does not know your name, so it writes "User". Say it with: quaid config owner_name NAME'
+        )
     if created.adopted:
-        invocation.say("Your own notes are untouched: Quaid reads them and never edits them.")
+        invocation.notify("Your own notes are untouched: Quaid reads them and never edits them.")
         if created.clashes and created.folder:
             named = ", ".join(f"{name}/" for name in created.clashes)
-            invocation.say(f"You have {named} already, so Quaid keeps its own folders in {created.folder}/.")
+            invocation.notify(f"You have {named} already, so Quaid keeps its own folders in {created.folder}/.")
         if created.made_repository and own:
             folder = shlex.quote(str(created.root))
-            invocation.say(
+            invocation.notify(
                 f"{count(len(own), 'note')} of yours not committed yet: "
                 f'git -C {folder} add -A && git -C {folder} commit -m "My notes"'
             )
@@ -214,11 +216,11 @@ def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
     found = [one for one in found if not one.path.is_relative_to(root)]
     for one in found[:MAX_OFFERED]:
         if not asks:
-            invocation.say(f"Found {one.what}: quaid {one.command} {shlex.quote(str(one.path))}")
+            invocation.notify(f"Found {one.what}: quaid {one.command} {shlex.quote(str(one.path))}")
         elif typer.confirm(f"Found {one.what}: {one.path}. Take it in?", default=one.command == "import", err=True):
             _take_in(invocation, root, one)
     if len(found) > MAX_OFFERED:
-        invocation.say(f"… and {len(found) - MAX_OFFERED:,} more like the last one.")
+        invocation.notify(f"… and {len(found) - MAX_OFFERED:,} more like the last one.")
 
 
 def _take_in(invocation: Invocation, root: Path, found: NearbyMemory) -> None:
@@ -236,7 +238,7 @@ def _take_in(invocation: Invocation, root: Path, found: NearbyMemory) -> None:
                 said = f"Kept {count(len(kept), 'conversation')} with {count(sum(kept), 'turn')}"
                 invocation.print(f"{said}. To draw facts from them: quaid extract --pending")
     except QuaidError as error:
-        invocation.say(f"{error}")
+        invocation.notify(f"{error}")
 
 
 def _tell_next(invocation: Invocation, root: Path) -> None:
@@ -247,10 +249,10 @@ def _tell_next(invocation: Invocation, root: Path) -> None:
     hosts = [one.host for one in list_hosts(this_machine()) if one.found and not one.installed]
     commands = [f"  quaid install {host.name}{named}" for host in hosts]
     if commands:
-        invocation.say("\n".join(("Next, connect the programs that your agents run in:", *commands)))
-        invocation.say(f'Or try it here: quaid remember{named} "…", then quaid recall{named} "…"')
+        invocation.notify("\n".join(("Next, connect the programs that your agents run in:", *commands)))
+        invocation.notify(f'Or try it here: quaid remember{named} "…", then quaid recall{named} "…"')
     else:
-        invocation.say(f'Next: quaid remember{named} "…", then quaid recall{named} "…"')
-        invocation.say(f"To give it to an agent: quaid install{named}")
+        invocation.notify(f'Next: quaid remember{named} "…", then quaid recall{named} "…"')
+        invocation.notify(f"To give it to an agent: quaid install{named}")
     if root != locate_vault(start=Path("/"))[0]:
-        invocation.say(f"Other folders do not know of it unless you set: export QUAID_HOME={shlex.quote(str(root))}")
+        invocation.notify(f"Other folders do not know of it unless you set: export QUAID_HOME={shlex.quote(str(root))}")

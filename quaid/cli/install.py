@@ -62,19 +62,19 @@ def run_install(
     machine = installation.this_machine()
     if host is None:
         standings = installation.list_hosts(machine)
-        invocation.tell(lambda: render_survey(standings), hosts=[shape_of_standing(one) for one in standings])
+        invocation.respond(render_survey(standings), hosts=[shape_of_standing(one) for one in standings])
         return
     # The vault is written into the host's config: no folder that an agent works in can choose another.
     vault, remark = locate_vault(invocation.vault)
     if remark:
-        invocation.say(remark)
+        invocation.notify(remark)
     if invocation.vault:
         vault_guard.check(vault)
     wanted = InstallOptions(installation.our_command(), vault, project, plugin)
     done = installation.install(machine, installation.find_host(host), wanted, dry_run=dry_run)
-    invocation.tell(lambda: render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
+    invocation.respond(render_installed(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
     if not (vault / CONFIG_FILE).is_file():
-        invocation.say(f"There is no vault at {vault} yet. Make one with: quaid init {shlex.quote(str(vault))}")
+        invocation.notify(f"There is no vault at {vault} yet. Make one with: quaid init {shlex.quote(str(vault))}")
     elif not dry_run:
         tell_about_models(invocation, load_settings(vault).models)
 
@@ -103,7 +103,7 @@ def run_uninstall(
     done = installation.uninstall(
         installation.this_machine(), installation.find_host(host), project=project, dry_run=dry_run
     )
-    invocation.tell(lambda: render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
+    invocation.respond(render_uninstalled(done, dry_run=dry_run), **shape_of_done(done, dry_run=dry_run))
 
 
 def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool, others: bool) -> None:
@@ -122,9 +122,7 @@ def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool, 
     sentence = f"git {does} for new secrets before each commit of yours"
     if not changed:
         sentence = "Nothing to do: git looks for secrets" if installed else "Nothing to do: there is no hook of Quaid's"
-    invocation.tell(
-        lambda: f"{sentence}: {path}", host=_GIT_HOOK, dry_run=dry_run, changed=changed, files=[{"path": path}]
-    )
+    invocation.respond(f"{sentence}: {path}", host=_GIT_HOOK, dry_run=dry_run, changed=changed, files=[{"path": path}])
 
 
 def shape_of_done(done: InstallResult, *, dry_run: bool) -> dict[str, object]:

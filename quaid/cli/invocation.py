@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ JSON_VERSION = 1
 
 @dataclass(slots=True)
 class Invocation:
-    """The shared options. Answers go to stdout (`print`, `answer`, `tell`), remarks to stderr (`say`)."""
+    """The shared options. Answers go to stdout (`respond`, `print`, `print_json`), remarks to stderr (`notify`)."""
 
     as_json: bool = False
     quiet: bool = False
@@ -68,7 +68,7 @@ class Invocation:
             memory.embedding.resume()
         self.adopt(memory)
         for remark in memory.remarks:
-            self.say(remark)
+            self.notify(remark)
         return memory if self.lent is None else nullcontext(memory)
 
     def _borrow(self, memory: Memory, owner: str | None) -> Memory:
@@ -87,7 +87,7 @@ class Invocation:
     def adopt(self, memory: Memory) -> Memory:
         """Let `memory` report its waits to this call."""
         self.root = memory.root
-        memory.report_to(None, self.say)
+        memory.report_to(None, self.notify)
         return memory
 
     def progress(self, memory: Memory) -> ProgressBar:
@@ -99,10 +99,10 @@ class Invocation:
         from quaid.cli.progress import ProgressBar
 
         bar = ProgressBar(shown=sys.stderr.isatty() and not self.quiet)
-        memory.report_to(bar.update, self.say)
+        memory.report_to(bar.update, self.notify)
         return bar
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Print a remark for the person at the terminal; never part of the answer."""
         if not self.quiet:
             print(_safe(text), file=sys.stderr)
@@ -111,18 +111,18 @@ class Invocation:
         """Print a line of the answer, without secrets: only `get` and `export` give the notes as they are."""
         print(_safe(text))
 
-    def answer(self, **shape: object) -> None:
+    def print_json(self, **shape: object) -> None:
         """Print one JSON object in one line, version first, without secrets."""
         from quaid.redaction import admit_all
 
         safe, _ = admit_all(json.loads(json.dumps(shape, default=to_plain)))
         print(render_json(safe))
 
-    def tell(self, render: Callable[[], str], **shape: object) -> None:
-        """Print the answer: `shape` for programs, what `render` makes of it for people."""
+    def respond(self, text: str, /, **shape: object) -> None:
+        """Print the answer: `shape` as JSON for programs, `text` for people."""
         if self.as_json:
-            self.answer(**shape)
-        elif text := render():
+            self.print_json(**shape)
+        elif text:
             self.print(text)
 
 

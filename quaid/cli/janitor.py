@@ -115,13 +115,13 @@ def run_janitor(
 def run_night(invocation: Invocation, janitor: Janitor, options: RunOptions) -> int:
     """Decide and merge; return the exit code."""
     report = janitor.run(options)
-    invocation.tell(lambda: render_report(report), **shape_of_report(report))
+    invocation.respond(render_report(report), **shape_of_report(report))
     for task, why in report.failed.items():
         print_error(f"{task} could not be done: {why}")
     for sentence in report.lost:
         print_error(f"nothing {'would be' if options.dry_run else 'was'} merged: {sentence}")
     for remark in report.remarks:
-        invocation.say(remark)
+        invocation.notify(remark)
     return 1 if report.failed or report.lost else 0
 
 
@@ -185,8 +185,8 @@ def list_runs(invocation: Invocation, janitor: Janitor, limit: int) -> None:
         (one.rel_path.removeprefix("review/").removesuffix(".md"), clipped(one.title, line_width() - 24))
         for one in waiting
     ]
-    invocation.tell(
-        lambda: lines(section("Runs", rows), section("Waiting for you", questions)) or "No run yet.",
+    invocation.respond(
+        lines(section("Runs", rows), section("Waiting for you", questions)) or "No run yet.",
         runs=[run._asdict() for run in runs],
         questions=[{"path": one.rel_path, **fields(one, "key", "task", "title")} for one in waiting],
     )
@@ -196,8 +196,8 @@ def show_commits(invocation: Invocation, memory: Memory, reference: str) -> None
     """Show what a run or a commit did, with its changes."""
     commits = memory.timeline.commits_of(reference)
     diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
-    invocation.tell(
-        lambda: paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
+    invocation.respond(
+        paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
         commits=[{**asdict(commit), "diff": diffs[commit.id]} for commit in commits],
     )
 
@@ -220,8 +220,8 @@ def answer_questions(invocation: Invocation, janitor: Janitor, reference: str, a
     verb = {"yes": "Accepted", "no": "Rejected"}.get(answer, "Answered")
     head = f"{styled(verb, 'green')}: {count(len(meant), 'question')}"
     rows = [(clipped(question.title, line_width()),) for question in meant]
-    invocation.tell(lambda: titled(head, rows), answer=answer, questions=[question.rel_path for question in meant])
-    invocation.say("The next run carries it out: quaid janitor run")
+    invocation.respond(titled(head, rows), answer=answer, questions=[question.rel_path for question in meant])
+    invocation.notify("The next run carries it out: quaid janitor run")
 
 
 def change_schedule(invocation: Invocation, memory: Memory, at: str | None, *, dry_run: bool) -> None:
@@ -232,4 +232,4 @@ def change_schedule(invocation: Invocation, memory: Memory, at: str | None, *, d
         told = schedule.install(memory.root, at, dry_run=dry_run)
     else:
         told = schedule.uninstall(memory.root, dry_run=dry_run)
-    invocation.tell(lambda: "\n".join(told), told=told)
+    invocation.respond("\n".join(told), told=told)

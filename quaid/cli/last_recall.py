@@ -29,14 +29,14 @@ def show_last(invocation: Invocation, session: str | None) -> None:
             is_off = memory.settings.recall.log == "off"
             whose = f" of session {session}" if session else ""
             why = "recall.log is off. Keep some with: quaid config recall.log hashes"
-            invocation.say(why if is_off else f"No recall{whose} is known yet. Ask something: quaid recall QUERY")
+            invocation.notify(why if is_off else f"No recall{whose} is known yet. Ask something: quaid recall QUERY")
             return
         hits = [_hit_of(memory, *given) for given in told.given]
     given = [{"id": hit.id, "text": hit.text, "score": hit.score, "evidence": hit.evidence} for hit in hits]
     left_out = [{"id": each, "score": score, "why": why} for each, score, why in told.left_out]
     shape = {**told._asdict(), "given": given, "left_out": left_out}
     del shape["asker"]
-    invocation.tell(lambda: _render(told, hits, left_out), **shape)
+    invocation.respond(_render(told, hits, left_out), **shape)
 
 
 def _hit_of(memory: Memory, hit_id: str, score: float, evidence: Mapping[str, float]) -> Hit:

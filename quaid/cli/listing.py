@@ -79,15 +79,15 @@ def run_list(
     is_for_people = has_terminal() and not paths and not invocation.as_json
     shown = found[: limit or (MAX_SHOWN if is_for_people else len(found))]
     notes = [{**document_shape(note.document), "date": note.date, "text": note.text} for note in shown]
-    invocation.tell(
-        lambda: "\n".join(note.document.path for note in shown) if paths else _render_notes(shown),
+    invocation.respond(
+        "\n".join(note.document.path for note in shown) if paths else _render_notes(shown),
         notes=notes,
         total=len(found),
     )
     if not found:
-        invocation.say("No note fits. See what there is: quaid stats")
+        invocation.notify("No note fits. See what there is: quaid stats")
     elif len(shown) < len(found):
-        invocation.say(f"{len(shown):,} of {count(len(found), 'note')}. Show more with: --limit {len(found)}")
+        invocation.notify(f"{len(shown):,} of {count(len(found), 'note')}. Show more with: --limit {len(found)}")
 
 
 def _render_notes(notes: Sequence[ListedNote]) -> str:

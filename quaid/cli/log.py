@@ -54,12 +54,12 @@ def run_log(
         )
         if fact and session:
             entries = [entry for entry in entries if session in entry.commit.trailers.get("Quaid-Session", ())]
-    invocation.tell(
-        lambda: render_entries(entries, stat=stat),
+    invocation.respond(
+        render_entries(entries, stat=stat),
         commits=[{**asdict(entry.commit), "who": entry.who, "what": entry.what} for entry in entries],
     )
     if not entries:
-        invocation.say("No commit fits.")
+        invocation.notify("No commit fits.")
 
 
 def render_entries(entries: Sequence[LogEntry], *, stat: bool) -> str:

@@ -97,7 +97,7 @@ def _name_vault(invocation: Invocation) -> None:
     with suppress(FileNotFoundError):  # the working folder is gone
         around, root = find_vault(Path.cwd()), invocation.root and invocation.root.resolve()
         if root and root != (around and around.resolve()):
-            invocation.say(f"The vault is {root}")
+            invocation.notify(f"The vault is {root}")
 
 
 def _explain(error: Exception, arguments: Sequence[str]) -> str | None:
@@ -157,7 +157,7 @@ def _fail(invocation: Invocation, code: str, message: str, exit_code: int, **mor
         print_error(message)
     with suppress(OSError):
         if invocation.as_json:
-            invocation.answer(error={"code": code, "message": message, **more})
+            invocation.print_json(error={"code": code, "message": message, **more})
     return exit_code
 
 

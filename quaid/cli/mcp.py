@@ -53,7 +53,7 @@ def run_mcp(
     vaults = _find_vaults(invocation) if len(invocation.vaults) > 1 else {}
     root, remark = trust.locate_vault(next(iter(vaults.values())) if vaults else invocation.vault)
     if remark:
-        invocation.say(remark)
+        invocation.notify(remark)
     vault_guard.check(root)
     invocation.root = root
     if not http:
@@ -76,5 +76,5 @@ def _find_vaults(invocation: Invocation) -> dict[str, Path]:
         try:
             vault_guard.check(root)
         except QuaidError as error:
-            invocation.say(f"quaid: vault {name}: {error}")
+            invocation.notify(f"quaid: vault {name}: {error}")
     return vaults

@@ -110,7 +110,7 @@ def run_note(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         waiting = memory.note(" ".join(text), session)
-    invocation.tell(lambda: f"Noted. {count(waiting, 'line')} waiting for the next quaid extract.", waiting=waiting)
+    invocation.respond(f"Noted. {count(waiting, 'line')} waiting for the next quaid extract.", waiting=waiting)
 
 
 def document_shape(document: Document) -> dict[str, object]:

@@ -88,7 +88,7 @@ def run_project(
             new = NewProject(name or "", label, about, tuple(root or ()), tuple(pattern or ()), tuple(exclude or ()))
             written = documentation.create(new)
             tell_written(invocation, written)
-            invocation.say(f"See its documents with: quaid project show {written.id}")
+            invocation.notify(f"See its documents with: quaid project show {written.id}")
         elif action in _STATES:
             project = documentation.project(name or "")
             tell_written(invocation, documentation.registrar.set_state(project.name, _STATES[action]))  # type: ignore[arg-type]
@@ -116,9 +116,9 @@ def list_projects(invocation: Invocation, documentation: Documentation, *, every
         )
         for project in projects
     ]
-    invocation.tell(lambda: columns(rows) or "No project yet.", projects=shape)
+    invocation.respond(columns(rows) or "No project yet.", projects=shape)
     if not projects:
-        invocation.say("Make one with: quaid project create NAME --root PATH")
+        invocation.notify("Make one with: quaid project create NAME --root PATH")
 
 
 def shape_of_project(project: Project) -> dict[str, object]:
@@ -133,8 +133,8 @@ def show_project(invocation: Invocation, documentation: Documentation, name: str
     project = documentation.project(name)
     catalogue = documentation.catalogue(project.name)
     found = documentation.check_docs(catalogue.docs)
-    invocation.tell(
-        lambda: render_project(project, found),
+    invocation.respond(
+        render_project(project, found),
         project=shape_of_project(project),
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
         missing=[path for _, path in catalogue.missing],
@@ -142,7 +142,7 @@ def show_project(invocation: Invocation, documentation: Documentation, name: str
     )
     say_missing(invocation, catalogue)
     for problem in project.problems:
-        invocation.say(f"{project.path}: {problem}")
+        invocation.notify(f"{project.path}: {problem}")
 
 
 def render_project(project: Project, found: Sequence[tuple[Doc, Freshness]]) -> str:
@@ -187,13 +187,13 @@ def allow_roots(invocation: Invocation, documentation: Documentation, name: str)
     readable = [str(root.folder) for root in roots if not root.problem]
     refused = [root for root in roots if root.problem]
     told = lines(*(f"Documents are read from {folder}" for folder in readable))
-    invocation.tell(
-        lambda: told or f"{name} has no source root to read.",
+    invocation.respond(
+        told or f"{name} has no source root to read.",
         roots=readable,
         refused=[[root.written, root.problem] for root in refused],
     )
     for root in refused:
-        invocation.say(f"{root.written} {root.problem}. {next_step(project.name, root)}")
+        invocation.notify(f"{root.written} {root.problem}. {next_step(project.name, root)}")
 
 
 def find_project(invocation: Invocation, documentation: Documentation, path: str) -> None:
@@ -203,8 +203,8 @@ def find_project(invocation: Invocation, documentation: Documentation, path: str
     if owner is None:
         raise BadInputError(f"{path} belongs to no project. Make one with: quaid project create NAME --root PATH")
     rows = [("path", owner.path), *(("document", doc) for doc in owner.docs)]
-    invocation.tell(
-        lambda: titled(styled(owner.project.name, "bold"), rows),
+    invocation.respond(
+        titled(styled(owner.project.name, "bold"), rows),
         project=shape_of_project(owner.project), path=owner.path, docs=owner.docs,
     )  # fmt: skip
 
@@ -214,8 +214,8 @@ def discover_projects(
 ) -> None:
     """Look for projects below a folder, and for new documents."""
     found = documentation.discover(Path(folder).expanduser() if folder else None, dry_run=dry_run)
-    invocation.tell(
-        lambda: render_discovered(found, dry_run=dry_run),
+    invocation.respond(
+        render_discovered(found, dry_run=dry_run),
         dry_run=dry_run,
         projects=[fields(new, "name", "label", "source_roots") for new in found.projects],
         homes=found.homes,
@@ -226,7 +226,7 @@ def discover_projects(
     )
     say_missing(invocation, found.catalogue)
     if found.new and not dry_run:
-        invocation.say("See how fresh they are with: quaid docs check")
+        invocation.notify("See how fresh they are with: quaid docs check")
 
 
 def render_discovered(found: ProjectDiscovery, *, dry_run: bool) -> str:

@@ -65,18 +65,18 @@ def run_purge(
     if disown is not None:
         with invocation.open() as memory:
             memory.git.purges.disown(disown)
-        return invocation.tell(lambda: f"Ignored here from now on: lists in purged/ that name {disown}", purged=False)
+        return invocation.respond(f"Ignored here from now on: lists in purged/ that name {disown}", purged=False)
     with invocation.open() as memory, invocation.progress(memory) as bar:
         asked = _what_is_asked(memory, ref, text, is_regex=regex)
         plan, _ = purging.look(memory, asked, bar.update)
         if dry_run or not (yes or _agrees(invocation, plan, asked)):
             shape = {"purged": False, **_shape_of_plan(plan, asked)}
-            return invocation.tell(lambda: "\n".join(_render_plan(plan, asked)) if dry_run else "", **shape)
+            return invocation.respond("\n".join(_render_plan(plan, asked)) if dry_run else "", **shape)
         plan, proof = purging.purge(memory, asked, may_drop_signatures=drop_signatures, tick=bar.update)
     if not proof.holds:
         raise NotProvedError(proof.places)
-    invocation.tell(
-        lambda: "\n".join(_render_done(plan, proof)),
+    invocation.respond(
+        "\n".join(_render_done(plan, proof)),
         purged=True,
         **_shape_of_plan(plan, asked),
         proof={"objects": proof.objects, "files": proof.files, "rows": proof.rows, "similar": sorted(proof.similar)},
@@ -104,7 +104,7 @@ def _agrees(invocation: Invocation, plan: Plan, asked: Asked) -> bool:
     if not can_answer(invocation):
         raise UsageError("A purge cannot be undone, so it asks. See what goes with --dry-run, and agree with --yes.")
     for line in _render_plan(plan, asked):
-        invocation.say(line)
+        invocation.notify(line)
     return bool(not plan.obstacles and typer.confirm("Purge it? This cannot be undone", default=False, err=True))
 
 

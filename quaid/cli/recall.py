@@ -88,16 +88,16 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
             rank = find_expected(found.hits, query.expect, list_meant(memory.index(), query.expect))
         expected = _Expected(query.expect, rank)
     _remark(invocation, query, found)
-    invocation.tell(lambda: render_answer(found, explain=query.explain), **shape_of_recall(query, found, expected))
+    invocation.respond(render_answer(found, explain=query.explain), **shape_of_recall(query, found, expected))
     if not found.hits and not invocation.as_json:
         _suggest(invocation, query, keyword_only=keyword_only)
     if expected is None:
         return None
     hits = count(len(found.hits), "hit")
     if expected.rank is None:
-        invocation.say(f"quaid: {expected.ref} is not in the answer of {hits}. See why with: --explain")
+        invocation.notify(f"quaid: {expected.ref} is not in the answer of {hits}. See why with: --explain")
         return 1
-    invocation.say(f"quaid: {expected.ref} has rank {expected.rank} of {hits}.")
+    invocation.notify(f"quaid: {expected.ref} has rank {expected.rank} of {hits}.")
     return 0
 
 
@@ -122,7 +122,7 @@ def _recall_from_all(invocation: Invocation, query: QueryOptions, options: dict[
         question = Question(query.text, asked, query.as_of, query.session, "cli")
         found = federation.recall(question)
         for remark in federation.remarks:
-            invocation.say(remark)
+            invocation.notify(remark)
     return found
 
 
@@ -130,11 +130,11 @@ def _remark(invocation: Invocation, query: QueryOptions, found: Recall) -> None:
     then: Any = found.trace.get("as_of", {})
     for vault, known in {"": then}.items() if "commit" in then else then.items():
         at = f"{moment(known['when'])}, at {short(known['commit'])}"
-        invocation.say(f"quaid: {f'vault {vault} ' if vault else ''}as it was known {at}")
+        invocation.notify(f"quaid: {f'vault {vault} ' if vault else ''}as it was known {at}")
     if degraded := list_degraded(found.degraded, found.trace):
-        invocation.say(f"quaid: {' · '.join(degraded)}")
+        invocation.notify(f"quaid: {' · '.join(degraded)}")
     if found.doubt and found.hits and not query.explain:
-        invocation.say(f"quaid: in doubt: {found.doubt}")
+        invocation.notify(f"quaid: in doubt: {found.doubt}")
 
 
 def _suggest(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) -> None:
@@ -142,7 +142,7 @@ def _suggest(invocation: Invocation, query: QueryOptions, *, keyword_only: bool)
     steps += [] if query.superseded else ["also look at the past: --superseded"]
     step = ", or ".join(steps or ["see what there is: quaid stats"])
     what = "Nothing found." if keyword_only else "Nothing relevant found."
-    invocation.say(f"{what} {step[0].upper()}{step[1:]}")
+    invocation.notify(f"{what} {step[0].upper()}{step[1:]}")
 
 
 def shape_of_recall(query: QueryOptions, found: Recall, expected: _Expected | None) -> dict[str, object]:

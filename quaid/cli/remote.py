@@ -58,19 +58,19 @@ def run_remote(
             states = remotes.list_states()
             shown = paragraphs(*(columns(list_rows(state)) for state in states))
             nothing = "No remote. Add one with: quaid remote add URL"
-            invocation.tell(lambda: shown or nothing, remotes=[asdict(state) for state in states])
+            invocation.respond(shown or nothing, remotes=[asdict(state) for state in states])
             return
         if action == "remove":
             remotes.remove(target or "")
-            invocation.tell(lambda: f"{styled('Removed', 'green')}: {target}", name=target, outcome="removed")
+            invocation.respond(f"{styled('Removed', 'green')}: {target}", name=target, outcome="removed")
             return
         remote = remotes.add(target or "", name, own=own) if action == "add" else remotes.trust(target or "", own=own)
         outcome = "Added" if action == "add" else "Trusted"
         shape = {"name": remote.name, "address": remote.shown, "outcome": outcome.lower()}
-        invocation.tell(lambda: f"{styled(outcome, 'green')}: {remote.name}, {remote.shown}", **shape)
+        invocation.respond(f"{styled(outcome, 'green')}: {remote.name}, {remote.shown}", **shape)
         say_steering(invocation, memory.root)
         if memory.settings.git.sync == "off":
-            invocation.say("Send your notes there with: quaid push. To have it done: quaid config git.sync auto")
+            invocation.notify("Send your notes there with: quaid push. To have it done: quaid config git.sync auto")
 
 
 def run_push(ctx: typer.Context, name: _Name = None) -> None:
@@ -85,7 +85,7 @@ def run_push(ctx: typer.Context, name: _Name = None) -> None:
         done = memory.remotes.push(name)
     before = [render_pull(pulled) for pulled in done.pulled if pulled.commit]
     sent = f"Pushed {count(done.commits, 'commit')} to {done.remote}" if done.commits else "Nothing to push"
-    invocation.tell(lambda: "\n".join([*before, styled(sent, "green")]), **asdict(done))
+    invocation.respond("\n".join([*before, styled(sent, "green")]), **asdict(done))
     for pulled in done.pulled:
         _tell_conflicts(invocation, pulled)
 
@@ -110,7 +110,7 @@ def run_pull(
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
         pulled = memory.remotes.pull(name, accept_removals=accept_removals, accept=accept)
-    invocation.tell(lambda: render_pull(pulled), **asdict(pulled))
+    invocation.respond(render_pull(pulled), **asdict(pulled))
     _tell_conflicts(invocation, pulled)
 
 
@@ -150,4 +150,6 @@ def describe_distance(state: RemoteState) -> str:
 
 def _tell_conflicts(invocation: Invocation, pulled: Pulled) -> None:
     for path in pulled.conflicts:
-        invocation.say(f"{path} holds both sides, marked, as they could not be merged. Settle it with: quaid conflicts")
+        invocation.notify(
+            f"{path} holds both sides, marked, as they could not be merged. Settle it with: quaid conflicts"
+        )

@@ -102,7 +102,7 @@ def _set_up(invocation: Invocation, config: ServerConfig, words: Sequence[str]) 
     from quaid.server.database import install
 
     install(words[0], config.database)
-    invocation.tell(lambda: f"{styled('Ready', 'green')}: quaid serve", outcome="ready")
+    invocation.respond(f"{styled('Ready', 'green')}: quaid serve", outcome="ready")
 
 
 def _need_driver() -> None:
@@ -132,7 +132,7 @@ def _show_status(invocation: Invocation, database: Database) -> None:
     catalogue = Catalogue(database)
     counted, vaults = catalogue.count(), catalogue.list_all()
     shape = [{**asdict(vault), "address": vault.shown_address} for vault in vaults]
-    invocation.tell(lambda: _render_status(counted, vaults), **counted, list=shape)
+    invocation.respond(_render_status(counted, vaults), **counted, list=shape)
 
 
 def _render_status(counted: Row, vaults: Sequence[ServedVault]) -> str:
@@ -150,15 +150,15 @@ def _vault(invocation: Invocation, database: Database, config: ServerConfig, wor
         case ["add", name, address]:
             vault = catalogue.add(name, address, branch)
             shown = vault.shown_address
-            invocation.tell(
-                lambda: f"{styled('Added', 'green')}: {name}, {shown}", name=name, address=shown, outcome="added"
+            invocation.respond(
+                f"{styled('Added', 'green')}: {name}, {shown}", name=name, address=shown, outcome="added"
             )
         case ["remove", name]:
             indexes = Indexes(config.database, 1)
             indexes.open()
             indexes.forget(catalogue.remove(name))
             indexes.close()
-            invocation.tell(lambda: f"{styled('Removed', 'green')}: {name}", name=name, outcome="removed")
+            invocation.respond(f"{styled('Removed', 'green')}: {name}", name=name, outcome="removed")
         case _:
             raise UsageError("Give: quaid serve vault add NAME ADDRESS, or: quaid serve vault remove NAME")
 
@@ -177,7 +177,7 @@ def _token(
             token = tokens.add(name, granted, owner)
             # The one place that shows it: it is not redacted, as it is what was asked for.
             print(token)
-            invocation.say("Keep it now: it is not shown again.")
+            invocation.notify("Keep it now: it is not shown again.")
         case ["list"]:
             listed = tokens.list_all()
             rows = [
@@ -185,9 +185,9 @@ def _token(
                 for name, own, granted in listed
             ]
             shape = [{"name": name, "owner": own, "grants": granted} for name, own, granted in listed]
-            invocation.tell(lambda: columns(rows) if rows else "There are no tokens.", tokens=shape)
+            invocation.respond(columns(rows) if rows else "There are no tokens.", tokens=shape)
         case ["remove", name]:
             tokens.remove(name)
-            invocation.tell(lambda: f"{styled('Removed', 'green')}: {name}", name=name, outcome="removed")
+            invocation.respond(f"{styled('Removed', 'green')}: {name}", name=name, outcome="removed")
         case _:
             raise UsageError("Give: quaid serve token add NAME, token list, or: token remove NAME")

@@ -72,20 +72,20 @@ def run_stats(
             recalls = stats.recall_stats_of(memory)
             most = [{"id": one.id, "title": one.title, **asdict(one.use)} for one in recalls.most_recalled]
             shape = {**fields(recalls, "vault", "log"), **asdict(recalls.numbers), "most_recalled": most}
-            invocation.tell(lambda: render_recall_stats(recalls), **shape)
+            invocation.respond(render_recall_stats(recalls), **shape)
         elif gaps:
             found = stats.gap_stats_of(memory)
             shape = {**fields(found, "vault", "kept", "total"), "gaps": [gap._asdict() for gap in found.gaps]}
-            invocation.tell(lambda: render_gap_stats(found, memory.settings.recall.log), **shape)
+            invocation.respond(render_gap_stats(found, memory.settings.recall.log), **shape)
         elif models:
             taken = stats.model_stats_of(memory)
-            invocation.tell(lambda: render_model_stats(taken), **shape_of_model_stats(taken))
+            invocation.respond(render_model_stats(taken), **shape_of_model_stats(taken))
         elif health:
             seen = stats.health_stats_of(memory)
-            invocation.tell(lambda: render_health_stats(seen), **asdict(seen))
+            invocation.respond(render_health_stats(seen), **asdict(seen))
         else:
             contents = stats.stats_of(memory)
-            invocation.tell(lambda: render_stats(contents), **asdict(contents))
+            invocation.respond(render_stats(contents), **asdict(contents))
 
 
 def render_stats(numbers: stats.Stats) -> str:

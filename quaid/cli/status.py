@@ -38,11 +38,11 @@ def run_status(ctx: typer.Context) -> None:
         opened = invocation.open()
     except QuaidError:
         for failure in hook_failures.read(locate_vault(invocation.vault)[0]):
-            invocation.say(str(failure))
+            invocation.notify(str(failure))
         raise
     with opened as memory:
         status = status_of(memory)
-    invocation.tell(lambda: render_status(status), **asdict(status))
+    invocation.respond(render_status(status), **asdict(status))
 
 
 def render_status(status: Status) -> str:

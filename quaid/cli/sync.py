@@ -41,13 +41,13 @@ def run_sync(
                 settled = settle_merges(memory.dependencies, memory.writer)
             else:
                 for path in unmerged.keep_forgotten(memory.root, Layout.of(memory.settings.vault)):
-                    invocation.say(f"{path} stays forgotten, though another machine has changed it.")
+                    invocation.notify(f"{path} stays forgotten, though another machine has changed it.")
         except QuaidError as error:
-            invocation.say(f"What a merge has left could not be settled: {error}")
+            invocation.notify(f"What a merge has left could not be settled: {error}")
         for kept, gone in settled.joined:
-            invocation.say(f"Two machines had made a note of one thing: {gone} is in {kept} now.")
+            invocation.notify(f"Two machines had made a note of one thing: {gone} is in {kept} now.")
         for question in settled.questions:
-            invocation.say(f"What two machines have stated cannot both be true: see {question}")
+            invocation.notify(f"What two machines have stated cannot both be true: see {question}")
         report = memory.sync(SyncOptions(trust_times=not full, accept_removals=accept_removals))
     tell_report(invocation, report)
 
@@ -85,9 +85,9 @@ def run_verify(ctx: typer.Context) -> int:
         ("pending", f"{found.pending:,} chunks without a vector" if found.pending else None),
     )
     text = lines(columns(rows), *(f"  {difference}" for difference in found.differences))
-    invocation.tell(lambda: text, **fields(found, "ok", "manifest", "notes", "pending", "differences"))
+    invocation.respond(text, **fields(found, "ok", "manifest", "notes", "pending", "differences"))
     if not found.ok:
-        invocation.say("Rebuild the index with: quaid reindex")
+        invocation.notify("Rebuild the index with: quaid reindex")
     return 0 if found.ok else 1
 
 
@@ -104,9 +104,9 @@ def tell_report(invocation: Invocation, report: SyncReport) -> None:
         *(f"  {sign} {number:>{width},} {what}" for sign, number, what in changes(report)),
         f"{count(report.total, 'note')}, {', '.join(filter(None, details))}",
     )
-    invocation.tell(lambda: text, **shape_of_sync(report))
+    invocation.respond(text, **shape_of_sync(report))
     for sentence in report.degraded:
-        invocation.say(f"quaid: {sentence}")
+        invocation.notify(f"quaid: {sentence}")
 
 
 def shape_of_sync(report: SyncReport) -> dict[str, object]:

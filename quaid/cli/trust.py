@@ -77,7 +77,7 @@ def run_trust(
         if path is not None or remove:
             raise UsageError("--list shows all vaults. Leave PATH and --remove out.")
         vaults = trust.trusted_vaults()
-        invocation.tell(lambda: "\n".join(vaults) or "No vault is trusted yet.", vaults=list(vaults))
+        invocation.respond("\n".join(vaults) or "No vault is trusted yet.", vaults=list(vaults))
         return
     root = (path or invocation.vault or Path.cwd()).expanduser().absolute()
     if not remove:
@@ -93,7 +93,7 @@ def _trust(invocation: Invocation, root: Path, said: str) -> None:
     listed = vault_guard.accept(root)
     merge_driver.set_up(root)
     for remark in ignored_settings(root):
-        invocation.say(remark)
+        invocation.notify(remark)
     _tell(invocation, root, *(("trusted", said) if is_new else ("known", "Trusted already")))
     say_steering(invocation, root, listed)
 
@@ -101,8 +101,8 @@ def _trust(invocation: Invocation, root: Path, said: str) -> None:
 def say_steering(invocation: Invocation, root: Path, listed: Mapping[str, str] | None = None) -> None:
     """Show what git may run in the repository of the vault at `root`, and where it may send data."""
     if lines := steering.describe(steering.list_steering(find_repository(root)) if listed is None else listed):
-        invocation.say("\n  ".join((f"What git may run in {root}, and where it may send data:", *lines)))
+        invocation.notify("\n  ".join((f"What git may run in {root}, and where it may send data:", *lines)))
 
 
 def _tell(invocation: Invocation, root: Path, outcome: str, said: str) -> None:
-    invocation.tell(lambda: f"{styled(said, 'green')}: {root}", vaults=(root,), outcome=outcome)
+    invocation.respond(f"{styled(said, 'green')}: {root}", vaults=(root,), outcome=outcome)

@@ -55,11 +55,11 @@ def tell_undone(invocation: Invocation, undone: Undone, *, dry_run: bool = False
     if undone.changes or undone.commit:
         told = lines(head, *subjects, f"  commit  {short(undone.commit)}" if undone.commit else None)
     kept = [(path, line) for path, changed in undone.kept.items() for line in changed or ("the whole note",)]
-    invocation.tell(
-        lambda: paragraphs(told, render_changes(undone.changes), section("Changed since, so it stays", kept)),
+    invocation.respond(
+        paragraphs(told, render_changes(undone.changes), section("Changed since, so it stays", kept)),
         dry_run=dry_run, commits=[commit.id for commit in undone.commits], commit=undone.commit,
         changes=[asdict(change) for change in undone.changes], kept=undone.kept, left=undone.left,
     )  # fmt: skip
     warn_left(invocation, undone.left)
     if undone.commit:
-        invocation.say(f"Take that back with: quaid undo {short(undone.commit)}")
+        invocation.notify(f"Take that back with: quaid undo {short(undone.commit)}")

@@ -32,21 +32,21 @@ def run_watch(ctx: typer.Context) -> None:
     with invocation.open() as memory:
         other = read_heartbeat(state_folder(memory.root))
         if other is not None and other.is_alive(datetime.now(UTC)):
-            invocation.say(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
+            invocation.notify(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
         follower = memory.follow(lambda report: _show(invocation, report))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: follower.stop())
         Listener(memory.root, run_call, "quaid watch").start()
-        invocation.say(f"Following {memory.root}. Stop with Ctrl-C.")
+        invocation.notify(f"Following {memory.root}. Stop with Ctrl-C.")
         follower.run()
-    invocation.say("Stopped.")
+    invocation.notify("Stopped.")
 
 
 def _show(invocation: Invocation, report: SyncReport) -> None:
     if invocation.as_json:
-        invocation.answer(**shape_of_sync(report))
+        invocation.print_json(**shape_of_sync(report))
         sys.stdout.flush()
         return
     numbers = "  ".join(f"{sign} {number:,}" for sign, number, _ in changes(report))
     embedded = f"{report.embedded:,} embedded, " if report.embedded else ""
-    invocation.say(f"{datetime.now():%H:%M:%S}  {numbers}  {embedded}{seconds(report.took_s)}")  # noqa: DTZ005 - local time
+    invocation.notify(f"{datetime.now():%H:%M:%S}  {numbers}  {embedded}{seconds(report.took_s)}")  # noqa: DTZ005 - local time

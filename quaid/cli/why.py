@@ -49,7 +49,7 @@ def run_why(
         "edits": [_step_shape(step) for step in found.edits],
         **fields(found, "replaces", "replaced_by", "facts", "linked_from", "remarks"),
     }
-    invocation.tell(lambda: render_provenance(found), **shape)
+    invocation.respond(render_provenance(found), **shape)
 
 
 def _step_shape(step: NoteChange) -> dict[str, Any]:

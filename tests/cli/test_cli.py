@@ -387,10 +387,10 @@ class TestBoundary:
         assert quaid("stats")[0] == 7
 
     def test_remarks_and_answers_keep_apart(self, capsys: pytest.CaptureFixture[str]) -> None:
-        Invocation().say("a remark")
-        Invocation(quiet=True).say("unheard")
-        Invocation().tell(lambda: "an answer", x=1)
-        Invocation(as_json=True).tell(lambda: "an answer", x=1)
+        Invocation().notify("a remark")
+        Invocation(quiet=True).notify("unheard")
+        Invocation().respond("an answer", x=1)
+        Invocation(as_json=True).respond("an answer", x=1)
         assert capsys.readouterr() == ('an answer\n{"v": 1, "x": 1}\n', "a remark\n")
 
 
