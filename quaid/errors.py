@@ -219,6 +219,12 @@ class BadInputError(QuaidError):
 
     code = "bad_input"
 
+    @classmethod
+    def unreadable(cls, name: object, error: Exception) -> BadInputError:
+        """Return the error for a file that cannot be opened or read."""
+        reason = getattr(error, "strerror", None) or str(error)
+        return cls(f"{name} cannot be read ({reason}). Check the path and its permissions.")
+
 
 class NothingSaidError(BadInputError):
     """A transcript in which nobody says anything."""

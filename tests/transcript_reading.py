@@ -6,12 +6,12 @@ import io
 import json
 from datetime import UTC, datetime
 
-from quaid.capture.transcripts import read_transcripts
+from quaid.capture.transcripts import read_conversations
 
 
 def read_transcript(source, **options):
     """The one conversation of a transcript."""
-    (conversation,) = read_transcripts(source, **options)
+    (conversation,) = read_conversations(source, **options)
     return conversation
 
 

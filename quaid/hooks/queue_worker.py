@@ -74,7 +74,7 @@ def _due(state: Path, silent_s: float) -> list[queue.QueuedItem]:
 
 def _last_change(state: Path, item: queue.QueuedItem) -> float:
     """Return the time at which the conversation was queued or last written, in seconds since 1970."""
-    with suppress(OSError, QuaidError), _transcript_of(state, item).opening() as file:
+    with suppress(OSError, QuaidError), _open_transcript(state, item).stream as file:
         return max(item.at, os.fstat(file.fileno()).st_mtime)
     return item.at
 
@@ -84,7 +84,7 @@ def _learn(memory: Memory, state: Path, item: queue.QueuedItem) -> int:
     from quaid.errors import BadInputError, NothingSaidError
 
     try:
-        learned = list(memory.extract_each(_transcript_of(state, item), trigger=item.reason.capitalize()))
+        learned = list(memory.extract_each(_open_transcript(state, item), trigger=item.reason.capitalize()))
     except NothingSaidError:
         queue.done(state, item)
         return 0
@@ -104,13 +104,17 @@ def _learn(memory: Memory, state: Path, item: queue.QueuedItem) -> int:
     return 0
 
 
-def _transcript_of(state: Path, item: queue.QueuedItem) -> AgentLog:
+def _open_transcript(state: Path, item: queue.QueuedItem) -> AgentLog:
     from quaid.capture.transcripts import SPOOL, AgentLog
+    from quaid.errors import BadInputError
     from quaid.hooks.transcripts import open_spooled, open_transcript
 
-    if item.spooled:
-        return AgentLog(item.transcript, lambda: open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
-    return AgentLog(item.transcript, lambda: open_transcript(item.transcript))
+    try:
+        if item.spooled:
+            return AgentLog(item.transcript, open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
+        return AgentLog(item.transcript, open_transcript(item.transcript))
+    except OSError as error:
+        raise BadInputError.unreadable(item.transcript, error) from error
 
 
 def _check_documents(memory: Memory, state: Path) -> None:

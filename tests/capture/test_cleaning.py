@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transcript_reading import utc
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts.timestamps import parse_timestamp
+from quaid.capture.transcripts.parsing import parse_timestamp
 
 # Cleaning
 

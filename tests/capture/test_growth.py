@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from transcript_reading import ClaudeCodeSession
 
 from quaid.capture.episode_note import KeptEpisode, candidate_sessions, plan_episode
-from quaid.capture.transcripts import read_transcripts
-from quaid.capture.transcripts.turns import CITABLE_CHARS
+from quaid.capture.transcripts import read_conversations
+from quaid.capture.transcripts.parsing import CITABLE_CHARS
 from quaid.errors import BadInputError
 from quaid.model import Conversation, Turn
 
@@ -29,7 +29,7 @@ FENCED = "Look:\n\n```python\n" + "x = 1\n\n" * 400 + "```\n\nThat is all."
 def feed(kept: dict[str, KeptEpisode], lines: list[str]) -> dict[str, KeptEpisode]:
     """The episodes after these lines of a transcript were read."""
     try:
-        found = [each for each in read_transcripts(io.BytesIO("".join(lines).encode())) if each.turns]
+        found = [each for each in read_conversations(io.BytesIO("".join(lines).encode())) if each.turns]
     except BadInputError:  # its first lines do not tell yet what it is
         return kept
     for conversation in found:

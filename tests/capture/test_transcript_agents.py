@@ -9,7 +9,7 @@ import pytest
 from transcript_reading import read_objects as read
 from transcript_reading import said, utc
 
-from quaid.capture.transcripts import read_transcripts
+from quaid.capture.transcripts import read_conversations
 
 # Codex CLI
 
@@ -396,7 +396,7 @@ def test_a_stream_of_several_sessions_gives_a_conversation_for_each():
         atof("function", "end", "h2", name="hermes.turn", data={"assistant": "answer"}),
     ]
     stream = io.BytesIO("\n".join(json.dumps(line) for line in lines).encode())
-    found = {conversation.session: said(conversation) for conversation in read_transcripts(stream)}
+    found = {conversation.session: said(conversation) for conversation in read_conversations(stream)}
     assert found == {
         "h1": [("User", "one"), ("Assistant", "first")],
         "h2": [("User", "whole"), ("Assistant", "answer")],

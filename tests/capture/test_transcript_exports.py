@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from transcript_reading import read_transcript, said
 
-from quaid.capture.transcripts import json_stream, read_transcripts
+from quaid.capture.transcripts import exports, read_conversations
 from quaid.errors import BadInputError
 
 
@@ -20,7 +20,7 @@ def stream(text):
 
 
 def read_all(value):
-    return list(read_transcripts(stream(value if isinstance(value, str | bytes) else json.dumps(value))))
+    return list(read_conversations(stream(value if isinstance(value, str | bytes) else json.dumps(value))))
 
 
 def archive(members, **options):
@@ -160,7 +160,7 @@ def test_a_session_is_given_to_one_conversation_alone():
     assert read_transcript(stream(json.dumps([claude(session="only")])), session="mine").session == "mine"
     both = json.dumps([claude(session="a"), claude(session="b")])
     with pytest.raises(BadInputError, match="each with a session of its own"):
-        list(read_transcripts(stream(both), session="mine"))
+        list(read_conversations(stream(both), session="mine"))
 
 
 def test_what_is_broken_in_an_export_is_counted_and_the_rest_is_read():
@@ -187,12 +187,12 @@ def test_an_export_that_breaks_off_in_its_first_conversation_is_refused():
 
 
 def test_a_conversation_beyond_all_measure_is_skipped(monkeypatch):
-    monkeypatch.setattr(json_stream, "CONVERSATION_LIMIT", 3000)
+    monkeypatch.setattr(exports, "CONVERSATION_LIMIT", 3000)
     found = [claude({"sender": "human", "text": "x" * size}, session=str(size)) for size in (10, 100_000, 20, 30)]
     text = json.dumps(found)
     pieces = (text[start : start + 500].encode() for start in range(0, len(text), 500))
-    skipped = json_stream.Counter()
-    read = json_stream.read_documents(pieces, lambda value: "chat_messages" in value, skipped)
+    skipped = exports.Counter()
+    read = exports.read_documents(pieces, exports.ClaudeAi, skipped)
     assert [value["uuid"] for value in read] == ["10", "20", "30"]
     assert skipped == {"unreadable conversation": 1}
 
@@ -202,8 +202,8 @@ def test_where_the_pieces_end_makes_no_difference(size):
     text = json.dumps([claude({"text": 'é"\\ {[,🌱'}, session=f"c{n}", n=[1.5e-7, True, None]) for n in range(5)])
     data = text.encode("utf-16") if size == 7 else text.encode()
     pieces = (data[start : start + size] for start in range(0, len(data), size))
-    skipped = json_stream.Counter()
-    assert list(json_stream.read_documents(pieces, lambda _: True, skipped)) == json.loads(text)
+    skipped = exports.Counter()
+    assert list(exports.read_documents(pieces, exports.ClaudeAi, skipped)) == json.loads(text)
     assert not skipped
 
 
@@ -215,7 +215,7 @@ def test_an_export_takes_the_memory_of_a_conversation(tmp_path):
     assert path.stat().st_size > 4_000_000
     tracemalloc.start()
     try:
-        count = sum(1 for _ in read_transcripts(path))
+        count = sum(1 for _ in read_conversations(path))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -237,7 +237,7 @@ def test_an_archive_gives_the_conversations_of_all_its_parts():
             "chat.html": "<html>",
         }
     )
-    conversations = list(read_transcripts(packed))
+    conversations = list(read_conversations(packed))
     assert [conversation.session for conversation in conversations] == ["a", "b"]
     assert conversations[1].skipped == {"unknown entry": 1}
 
@@ -281,6 +281,6 @@ def test_an_archive_that_asks_for_a_password_is_refused():
 
 
 def test_an_archive_that_unpacks_without_end_is_stopped(monkeypatch):
-    monkeypatch.setattr("quaid.capture.transcripts.archives.UNPACKED_LIMIT_BYTES", 2**21)
+    monkeypatch.setattr("quaid.capture.transcripts.exports.UNPACKED_LIMIT_BYTES", 2**21)
     with pytest.raises(BadInputError, match="unpacks to more than"):
         read_all(archive({"conversations.json": json.dumps([claude()])[:-1] + " " * 2**23}).getvalue())

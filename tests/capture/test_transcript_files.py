@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transcript_reading import read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts import read_transcripts
+from quaid.capture.transcripts import read_conversations
 from quaid.errors import BadInputError
 
 DATA = Path(os.environ.get("QUAID_DATA") or Path(__file__).parents[3] / "shared" / "data") / "transcripts"
@@ -97,7 +97,7 @@ def test_real_files_become_clean_conversations_or_are_refused(name):
         with pytest.raises(BadInputError, match="is not a transcript Quaid knows"):
             read_transcript(path)
         return
-    (conversation,) = read_transcripts(path)
+    (conversation,) = read_conversations(path)
     assert (conversation.source, conversation.session, said(conversation)) == FILES[name]
 
 
@@ -119,7 +119,7 @@ def test_real_files_may_be_cut_and_spoilt_anywhere(name, data):
         end = start + data.draw(st.sampled_from([0, 1, 2, 9, 200]))
         raw[start:end] = data.draw(st.sampled_from(SPOILERS) | st.binary(max_size=6))
     try:
-        conversations = list(read_transcripts(io.BytesIO(bytes(raw))))
+        conversations = list(read_conversations(io.BytesIO(bytes(raw))))
     except BadInputError:
         return
     for turn in (turn for conversation in conversations for turn in conversation.turns):

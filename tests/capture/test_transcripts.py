@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transcript_reading import read, read_objects, read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.transcripts import DOCUMENTS, FORMATS, read_transcripts
+from quaid.capture.transcripts import DOCUMENTS, FORMATS, read_conversations
 from quaid.errors import BadInputError
 
 # Generic JSONL
@@ -261,7 +261,7 @@ LINES = (
 )
 def test_any_bytes_are_read_or_refused(raw):
     try:
-        conversations = list(read_transcripts(io.BytesIO(raw)))
+        conversations = list(read_conversations(io.BytesIO(raw)))
     except BadInputError:
         return
     for turn in (turn for conversation in conversations for turn in conversation.turns):
@@ -276,29 +276,29 @@ def test_a_value_of_any_other_kind_is_borne(line, place, value):
     spoilt = f"{begin}{colon}{value}{line[place:]}" if colon else value + rest
     skipped = Counter()
     for form in FORMATS:
-        list(form.read(iter([line, spoilt, line]), skipped))
+        list(form(skipped).read(iter([line, spoilt, line])))
     try:
         found = json.loads(spoilt)
     except ValueError:
         return
     for form in DOCUMENTS:
-        form.read_document(found if isinstance(found, dict) else {}, skipped)
+        form(skipped).read_document(found if isinstance(found, dict) else {})
 
 
 def test_each_format_has_what_the_table_asks_for():
     for form in FORMATS:
-        assert form.NAME
+        assert form.name
         assert not form.recognises(['{"no": "format"}'])
     for form in DOCUMENTS:
-        assert form.NAME
-        assert not form.recognises_document({"no"})
+        assert form.name
+        assert not form.is_conversation({"no"})
 
 
 # Size
 
 
 def test_a_line_beyond_all_measure_is_skipped(monkeypatch):
-    monkeypatch.setattr("quaid.capture.transcripts.lines.LINE_LIMIT_BYTES", 100)
+    monkeypatch.setattr("quaid.capture.transcripts.parsing.LINE_LIMIT_BYTES", 100)
     conversation = read_objects(*({"role": "user", "content": text} for text in ("a", "b" * 5000, "c")))
     assert said(conversation) == [("User", "a"), ("User", "c")]
     assert conversation.skipped == {"overlong line": 1}

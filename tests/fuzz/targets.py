@@ -10,7 +10,7 @@ import io
 import json
 import re
 
-from quaid.capture.transcripts import read_transcripts
+from quaid.capture.transcripts import read_conversations
 from quaid.errors import BadInputError
 from quaid.llm.answers import find_answer
 from quaid.vault import frontmatter, markdown
@@ -105,7 +105,7 @@ def fuzz_markdown(data: bytes) -> None:
 def fuzz_transcripts(data: bytes) -> None:
     """A transcript is read or refused with a sentence; what is read can be written down."""
     try:
-        for conversation in read_transcripts(io.BytesIO(data)):
+        for conversation in read_conversations(io.BytesIO(data)):
             for turn in conversation.turns:
                 turn.text.encode()
             (conversation.session or "").encode()

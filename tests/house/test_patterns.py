@@ -23,7 +23,7 @@ METHODS = {"search", "sub", "subn", "split", "findall", "finditer", *ANCHORED}
 NOT_SO_USED = {
     "quaid.redaction.sentences._TOLD": "matches behind a name, through a variable",
     "quaid.redaction.sentences._TOLD_ABROAD": "matches behind a name, through a variable",
-    "quaid.capture.transcripts.codex._ITEMS_NOT_SAID": "holds a word whole, through a variable",
+    "quaid.capture.transcripts.agents._CODEX_SKIPPED": "holds a word whole, through a variable",
     "quaid.docs.validation._COMMENT": "sees a text up to its last -->",
     "quaid.docs.sources._SPAN": "sees _MAX_LINE characters",
     "quaid.vault.journal._GRAMMAR": "matches at the beginning of a line, in headings.change_escapes",
