@@ -13,42 +13,31 @@ from typing import IO, TYPE_CHECKING, Any, Self
 from quaid import trust
 from quaid.config import ignored_settings, load_settings, parse_value, settings_for_reading
 from quaid.errors import (
-    NOT_INDEXED,
     TROUBLE_FOR_ALL,
     BadInputError,
-    ConfigError,
     NothingSaidError,
     SettingError,
     VaultExistsError,
     VaultNotFoundError,
 )
 from quaid.history import vault_guard
-from quaid.index.sqlite.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
-from quaid.place import CONFIG_FILE, LOCAL_FILE, state_folder
+from quaid.open_vault import OpenVault
+from quaid.place import CONFIG_FILE, state_folder
 from quaid.recall.answers import Answers
 from quaid.recall.options import RecallOptions
-from quaid.settings import Settings
 from quaid.sync.derived_index import SyncOptions, SyncReport
-from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.freshness import IndexFreshness
-from quaid.sync.indexer import Indexer
 from quaid.text.invisible import whole
-from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
     from quaid.capture.extractor import Extractor, ExtractResult
     from quaid.capture.files.analyzer import AnalyzeResult
     from quaid.capture.importer import ImportResult
     from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.history.creation import Created
-    from quaid.history.vault_history import History
-    from quaid.index.port import IndexConnection
     from quaid.janitor.janitor import Janitor
-    from quaid.llm import Models
     from quaid.recall.provenance import Provenance
     from quaid.remotes.exchange import Exchange
     from quaid.sync.follow import Follower
@@ -56,21 +45,11 @@ if TYPE_CHECKING:
     from quaid.timeline.timeline import Timeline
 
 
-class Memory:
-    """A vault, opened. Use it as a context manager; one instance belongs to one thread."""
+class Memory(OpenVault):
+    """A vault, opened, with everything that can be done with it. Use it as a context manager."""
 
-    def __init__(self, root: Path, settings: Settings, problem: ConfigError | None = None) -> None:
-        self.root = root
-        self.settings = settings
-        self.problem = problem  # why `settings` are not the owner's: then nothing is written
-        self.embedding = Embedding(root, settings.embedding)
-        self.indexer = Indexer(root, settings, self.embedding)
-        self._reader = IndexReader(self.indexer.path)
-        self._freshness = IndexFreshness(self.indexer, self._reader.open, settings.recall.embed_budget_s)
-        later = (lambda: self.git), (lambda: self.models)
-        self.answers = Answers(root, settings, self.embedding, self._freshness, self._reader, *later, problem)
-        self.remarks: tuple[str, ...] = ()  # what its user should know of how it was opened
-        self.report_to(None, lambda _: None)
+    remarks: tuple[str, ...] = ()
+    """Sentences on how the vault was opened."""
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None = None, *, owner: str | None = None) -> Self:
@@ -105,20 +84,17 @@ class Memory:
             raise VaultExistsError(root)
         made = cls(root, load_settings(root))
         plan = plan_vault(root, owner_names, folder)
-        created = fill_vault(root, made.git, made.settings.git.wait_s, made._tell, plan)
+        created = fill_vault(root, made.git, made.settings.git.wait_s, made.notify, plan)
         return cls(root, load_settings(root)), created
-
-    def report_to(self, progress: Progress | None, say: Callable[[str], None]) -> None:
-        """Show how far long work is by `progress`, and tell what a wait waits for by `say`."""
-        self._progress, self._say = progress, say
 
     def warm(self) -> None:
         """Begin to load the embedding model in the background."""
         self.embedding.warm()
 
     def close(self) -> None:
-        self._freshness.close()
-        self.answers.close()
+        super().close()
+        if "answers" in self.__dict__:
+            self.answers.close()
         if "documentation" in self.__dict__:
             self.documentation.close()
         if self.settings.git.sync == "auto":
@@ -152,10 +128,9 @@ class Memory:
         """
         wanted = RecallOptions(**{"depth": self.settings.recall.depth, "limit": limit, **whole(options)})
         query, as_of, session = whole((query, as_of, session))
-        answer = self.answers.ask(lambda: self.answers.answer(query, wanted, as_of=as_of, progress=self._progress))
-        if not keep or as_of is not None or not query.strip():
-            return answer
-        return self.answers.keep(answer, wanted, door=door, session=session)
+        return self.answers.recall(
+            query, wanted, as_of=as_of, session=session, door=door, keep=keep, progress=self._progress
+        )
 
     def search(self, query: str, limit: int | None = None, **options: Any) -> Recall:
         """Keywords only: no model, no graph."""
@@ -180,24 +155,16 @@ class Memory:
             git, names = self.settings.git, self.answers.helpers().owner_names
             return explain(view_note(index, reference), index, self.git, self.root, git, seen, names)
 
-        return self.answers.ask(explained)
+        return self.retry_if_damaged(explained)
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
         """Return what an agent should know before it works in the folder `cwd`, in `tokens` and `longest` at most."""
         from quaid.agents.session_context import build_session_context as build
 
-        answers, place = self.answers, Layout.of(self.settings.vault)
         most = self.settings.hooks.context_tokens if tokens is None else tokens
-        return answers.ask(lambda: build(self.root, self.index(), answers.owners(), most, longest, cwd, place=place))
-
-    def index(self) -> IndexConnection:
-        """Return a read-only connection to the index, brought up to date, without what others keep private."""
-        self.answers.fresh()
-        return self.answers.visible()
-
-    def whole_index(self) -> IndexConnection:
-        """Return the same with the private notes of all, for uses that show no content."""
-        return self.answers.fresh()[0]
+        return self.retry_if_damaged(
+            lambda: build(self.root, self.index(), self.owners, most, longest, cwd, place=self.layout)
+        )
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -284,7 +251,7 @@ class Memory:
                     options = replace(options, facts=False)
         if is_empty:
             raise NothingSaidError
-        self._catch_up()
+        self.catch_up()
 
     def list_waiting(self) -> tuple[str, ...]:
         """Return the paths of the episodes that no model has drawn facts from, oldest first."""
@@ -299,7 +266,7 @@ class Memory:
         self.extractor.reader.begin_run()
         for path in self.list_waiting():
             yield self.extractor.extract_kept(path, ExtractOptions(**how))
-        self._catch_up()
+        self.catch_up()
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `AnalyzeOptions`.
@@ -307,9 +274,9 @@ class Memory:
         """
         from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
-        analyzer = FileAnalyzer(self.dependencies, self.writer, self.extractor.reader, self._show)
+        analyzer = FileAnalyzer(self)
         done = analyzer.analyze(Path(path), AnalyzeOptions(**how))
-        self._catch_up()
+        self.catch_up()
         return done
 
     def import_from(self, source: str | os.PathLike[str] | IO[bytes], **options: Any) -> ImportResult:
@@ -318,30 +285,18 @@ class Memory:
 
         wanted = ImportOptions(**{"owner": self.settings.owner, **options})
         given = Path(source).expanduser().absolute() if isinstance(source, (str, os.PathLike)) else source
-        imported = import_from(self.dependencies, self.writer, given, wanted, progress=self._progress)
+        imported = import_from(self, given, wanted)
         if imported.commit:
-            self._catch_up()
+            self.catch_up()
         return imported
 
     def export(self, kinds: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """Each note as a line of an export: what it says of itself, and the whole file."""
         from quaid.capture.export import export_notes
 
-        return export_notes(self.root, self.answers.owners(), kinds)
+        return export_notes(self.root, self.owners, kinds)
 
     # -- the index -----------------------------------------------------------------------------------------------
-
-    def sync(self, options: SyncOptions | None = None) -> SyncReport:
-        """Bring the index up to date with the files and embed what is new."""
-        return self.indexer.sync(options, self._progress)
-
-    def _catch_up(self, only: frozenset[str] | None = None) -> None:
-        """Index what was committed just now. That it cannot be is a remark: the next read tries again."""
-        try:
-            self.sync(SyncOptions(only=only, trust_times=only is None))
-        except NOT_INDEXED as error:
-            said = f"What was written is committed, but the index is not up to date: {error.reason}."
-            self._say(f"{said} Set that right, then run: quaid sync")
 
     def reindex(self) -> SyncReport:
         """Build the index from nothing; embeddings come from the cache."""
@@ -359,47 +314,32 @@ class Memory:
         """
         from quaid.sync.follow import WATCH, Follower
 
-        return Follower(self.indexer, self.settings.sync, report, self._tell, what or WATCH)
+        return Follower(self.indexer, self.settings.sync, report, self.notify, what or WATCH)
 
     # -- wiring --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def git(self) -> History:
-        from quaid.history.vault_history import History
-
-        return History(self.root, self.settings.git)
-
-    @cached_property
-    def models(self) -> Models:
-        """The language models, counted in this vault's state; none is looked for before one is asked."""
-        from quaid.llm import Models
-        from quaid.llm.prompts import user_prompts
-        from quaid.local.model_usage import ModelRecords
-
-        records = ModelRecords(state_folder(self.root) / LOCAL_FILE)
-        return Models(self.settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+    def answers(self) -> Answers:
+        return Answers(self)
 
     @cached_property
     def writer(self) -> Writer:
         from quaid.capture.writer import Writer
 
-        if self.problem is not None:
-            raise self.problem
-        return Writer(self.dependencies)
+        return Writer(self)
 
     @cached_property
     def extractor(self) -> Extractor:
         from quaid.capture.extractor import Extractor
 
-        return Extractor(self.dependencies, self.writer, lambda: self.models, self._show)
+        return Extractor(self)
 
     @cached_property
     def documentation(self) -> Documentation:
         """The projects of this vault and their documents."""
         from quaid.docs.documentation import Documentation
 
-        helpers = self.answers.helpers
-        return Documentation(self.dependencies, lambda: self.writer, lambda: self.models, helpers, self._show)
+        return Documentation(self, self.answers)
 
     @property
     def remotes(self) -> Exchange:
@@ -407,39 +347,18 @@ class Memory:
         from quaid.janitor.settling import settle_merges
         from quaid.remotes.exchange import Exchange
 
-        later = (lambda: self.git), self._catch_up, (lambda: settle_merges(self.dependencies, self.writer))
-        return Exchange(self.root, self.settings, *later, self._tell, self._show)
+        return Exchange(self, settle_merges)
 
     @property
     def janitor(self) -> Janitor:
         """The janitor of this vault."""
         from quaid.janitor.janitor import Janitor
 
-        return Janitor(
-            self.dependencies, lambda: self.writer, self.documentation, lambda: self.models, self.sync,
-            lambda root: Memory(root, self.settings), self._show, self.remotes.hold_lease,
-        )  # fmt: skip
+        return Janitor(self, self.documentation)
 
     @property
     def timeline(self) -> Timeline:
         """The history of this vault: what changed and what it meant, undo, branches."""
         from quaid.timeline.timeline import Timeline
 
-        return Timeline(self.dependencies, lambda: self.writer, self.answers, self._catch_up, self._show)
-
-    @property
-    def dependencies(self) -> Dependencies:
-        """Return the dependencies of everything that writes."""
-        from quaid.capture.dependencies import Dependencies
-
-        return Dependencies(
-            self.root, self.settings, self.embedding, self.answers.matrix, lambda: self.git, self.whole_index,
-            self.index, self.answers.visible, self.answers.owners, self._tell,
-        )  # fmt: skip
-
-    def _show(self, what: str, done: int, total: int) -> None:
-        if self._progress is not None:
-            self._progress(what, done, total)
-
-    def _tell(self, text: str) -> None:
-        self._say(text)
+        return Timeline(self, self.answers)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,17 +31,15 @@ from quaid.capture.relation_naming import name_relations
 from quaid.config import person_of
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError, QuaidError
 from quaid.model import ModelUsage
-from quaid.place import LOCAL_FILE, state_folder
-from quaid.settings import Settings
+from quaid.place import LOCAL_FILE
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quaid.index.port import IndexConnection
     from quaid.llm import Models
     from quaid.llm.exchange import FailedItem
-    from quaid.sync.embedding import Progress
+    from quaid.open_vault import OpenVault
 
 
 MAX_REFUSALS = 20
@@ -92,20 +90,11 @@ class HostAnswer:
 class ConversationReader:
     """Reads one vault's conversations, with models that are opened when the first is asked."""
 
-    def __init__(
-        self,
-        root: Path,
-        settings: Settings,
-        models: Callable[[], Models],
-        index: Callable[[], IndexConnection],
-        progress: Progress | None,
-    ) -> None:
-        self._state = state_folder(root)
-        self._settings = settings
-        self._owner = person_of(root, settings)
-        self._index = index
-        self._progress = progress
-        self._open_models = models
+    def __init__(self, vault: OpenVault) -> None:
+        self._vault = vault
+        self._state = vault.state
+        self._settings = vault.settings
+        self._owner = person_of(vault.root, vault.settings)
         self._run: Models | None = None
 
     def begin_run(self) -> None:
@@ -116,7 +105,7 @@ class ConversationReader:
     def models(self) -> Models:
         """The models, with the caps of the run that has begun."""
         if self._run is None:
-            self._run = self._open_models().start_run()
+            self._run = self._vault.models.start_run()
         return self._run
 
     def is_able(self) -> bool:
@@ -142,7 +131,7 @@ class ConversationReader:
             where = self._set_aside(reading, str(error), raw) if raw else reading.quarantined
             return replace(reading, problem=error, quarantined=where)
         extraction = self._kept(parts)
-        named = name_relations(self.models, extraction, self._index())
+        named = name_relations(self.models, extraction, self._vault.visible_index())
         return replace(
             reading,
             extraction=extraction,
@@ -203,7 +192,7 @@ class ConversationReader:
     def _inputs(self, piece: Piece) -> Mapping[str, str]:
         from quaid.redaction import admit
 
-        known = show_known_names(self._index(), piece.text)
+        known = show_known_names(self._vault.visible_index(), piece.text)
         inputs = piece.inputs(self._owner, known, datetime.now(UTC).date())
         # An episode's owner may have written into it what no transcript would have brought.
         return {slot: admit(text).text for slot, text in inputs.items()}
@@ -220,8 +209,8 @@ class ConversationReader:
         waiting = deque(split_material(reading.material, self._settings.capture.piece_tokens))
         count, refusals = len(waiting), 0
         while waiting:
-            if self._progress and count > 1:
-                self._progress(f"Reading {reading.material.session}", max(0, count - len(waiting)), count)
+            if count > 1:
+                self._vault.show_progress(f"Reading {reading.material.session}", max(0, count - len(waiting)), count)
             piece = waiting.popleft()
             try:
                 reading, part = self._ask(reading, piece)
@@ -238,8 +227,8 @@ class ConversationReader:
             part = Extraction(left_out=(LeftOut(said, str(problem)),))
             where = self._set_aside(reading, f"{said}: {problem}", problem.raw, part)
             reading, parts = replace(reading, quarantined=where), [*parts, part]
-        if self._progress:  # the caller may cancel before anything is written
-            self._progress(f"Reading {reading.material.session}", count, count)
+        # The caller may cancel before anything is written.
+        self._vault.show_progress(f"Reading {reading.material.session}", count, count)
         return reading, parts
 
     def _ask(self, reading: ConversationReading, piece: Piece) -> tuple[ConversationReading, Extraction]:

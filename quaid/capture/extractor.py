@@ -29,13 +29,10 @@ from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, ModelUsage, Turn, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, frontmatter, journal, layout, snippets
-from quaid.vault.layout import Layout
 from quaid.vault.notes import render_time, split_body
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
-    from quaid.llm import Models
-    from quaid.sync.embedding import Progress
+    from quaid.open_vault import OpenVault
 
 TRIGGER = "Session"
 """The occasion that snippets and journal name by default."""
@@ -111,19 +108,14 @@ class Extractor:
 
     def __init__(
         self,
-        dependencies: Dependencies,
-        writer: Writer,
-        models: Callable[[], Models],
-        progress: Progress | None = None,
+        vault: OpenVault,
     ) -> None:
-        self._dependencies = dependencies
-        self._writer = writer
-        self._root = dependencies.root
-        self._settings = dependencies.settings
-        self._layout = Layout.of(dependencies.settings.vault)
-        self.reader = ConversationReader(
-            dependencies.root, dependencies.settings, models, dependencies.visible_index, progress
-        )
+        self._vault = vault
+        self._writer = Writer(vault)
+        self._root = vault.root
+        self._settings = vault.settings
+        self._layout = vault.layout
+        self.reader = ConversationReader(vault)
 
     def extract(self, conversation: Conversation, options: ExtractOptions, *, is_lasting: bool) -> ExtractResult:
         """Keep what is new in a conversation that has turns, with the notes to self that wait for it, and learn from
@@ -212,7 +204,7 @@ class Extractor:
         """Return what a model learns from the episode; None where there is something to learn and no model to ask."""
         is_able = options.facts and (options.answer is not None or self.reader.is_able())
         if is_able:
-            self._dependencies.embedding.warm()
+            self._vault.embedding.warm()
             self._plan_mark(draft, 0)  # a head that cannot be marked fails before anything is paid for
         if options.answer is not None:
             return self.reader.accept_answer(options.answer, draft.text, everything=self._keeps_no_text)
@@ -261,7 +253,7 @@ class Extractor:
         return _Draft(read_material(text).session or note_name(path), path, text, None)
 
     def _find_session(self, conversation: Conversation) -> tuple[str, episode_note.KeptEpisode | None]:
-        index = self._dependencies.fresh_index()
+        index = self._vault.whole_index()
         find = self._writer.finder.find_episode
         if conversation.session is not None:
             return conversation.session, find(index, conversation.session)
@@ -276,7 +268,7 @@ class Extractor:
         started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None)
         if started is None:
             return None
-        others = self._writer.finder.find_episodes(self._dependencies.fresh_index(), render_time(started), session)
+        others = self._writer.finder.find_episodes(self._vault.whole_index(), render_time(started), session)
         forks = [fork for kept in others if (fork := episode_note.find_fork(kept, conversation))]
         return max(forks, key=lambda fork: fork.turns, default=None)
 
@@ -311,12 +303,12 @@ class Extractor:
         )
 
     def _plan_facts(self, draft: _Draft, reading: ConversationReading, found: Extraction, when: datetime) -> FactsPlan:
-        index = self._dependencies.fresh_index()
+        index = self._vault.whole_index()
         finder = self._writer.finder
         material = reading.material
         new = new_facts(found, material, self._settings.owner, None if self._keeps_no_text else note_name(draft.path))
         said = (*material.earlier, *material.turns)
-        names = finder.entity_names(self._dependencies.visible_index(), when, [turn.speaker for turn in said])
+        names = finder.entity_names(self._vault.visible_index(), when, [turn.speaker for turn in said])
         return storing.plan_facts(
             new,
             finder.find_duplicates(index, new),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from quaid import redaction
-from quaid.capture.dependencies import Dependencies
 from quaid.capture.fact_note import FactDetails
 from quaid.capture.importers import note_folder
 from quaid.capture.importers.formats import choose_format
@@ -21,7 +20,6 @@ from quaid.capture.importers.import_content import MARKDOWN, NOT_MARKDOWN, Admit
 from quaid.capture.importers.import_plan import (
     ImportCandidate,
     ImportPlan,
-    Progress,
     VaultState,
     list_candidates,
     plan_import,
@@ -31,6 +29,7 @@ from quaid.config import person_of
 from quaid.errors import BadInputError
 from quaid.index import documents, graph
 from quaid.model import CORE_FILES, Message, name_key, note_name
+from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE
 from quaid.vault import files, layout, template
 
@@ -79,12 +78,10 @@ class ImportResult:
 
 
 def import_from(
-    dependencies: Dependencies,
-    writer: Writer,
+    vault: OpenVault,
     source: Path | IO[bytes],
     options: ImportOptions,
     *,
-    progress: Progress | None = None,
     admit: Admit | None = None,
 ) -> ImportResult:
     """Take what `source` holds into the vault, as one commit.
@@ -94,16 +91,16 @@ def import_from(
     Raises:
         BadInputError: the source cannot be read, is of no known format, or lies in the vault.
     """
-    tell = progress or (lambda _what, _done, _total: None)
-    held = read_source(source, dependencies.root) if isinstance(source, Path) else read_stream(source)
+    writer = Writer(vault)
+    held = read_source(source, vault.root) if isinstance(source, Path) else read_stream(source)
     form = choose_format(held, options.format or (note_folder.NAME if options.into and held.notes else None))
     if options.into and form is not note_folder:
         raise BadInputError(
             f"--into is for notes that are kept as they are, and {held.name} is read as {form.NAME}. Leave --into out."
         )
-    place = layout.Layout.of(dependencies.settings.vault)
+    place = vault.layout
     into = _folder_for(options.into, held.name, place) if form is note_folder else ""
-    gate = _counting(admit, sum(map(len, held.files.values())), tell)
+    gate = _counting(admit, sum(map(len, held.files.values())), vault)
     found = ImportContent(gate, into=into, keeps_owners=options.keep_owners)
     found.left_out.update(held.passed_over)
     form.read(held, found)
@@ -113,18 +110,18 @@ def import_from(
     now = datetime.now(UTC)
 
     def plan() -> tuple[ImportResult, ImportPlan]:
-        planned = plan_import(found, candidates, details, _look_up(dependencies, writer, candidates), now)
+        planned = plan_import(found, candidates, details, _look_up(vault, writer, candidates), now)
         imported = ImportResult(
             held.name, form.NAME, dict(+planned.counts), planned.known, dict(+planned.left_out),
             {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
-            tuple(planned.clashes), _namesakes(dependencies.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
+            tuple(planned.clashes), _namesakes(vault.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
             dry_run=options.dry_run,
         )  # fmt: skip
         return imported, planned
 
     def plan_write() -> WritePlan:
         imported, planned = plan()
-        tell("Writing", 0, len(planned.edits))
+        vault.show_progress("Writing", 0, len(planned.edits))
         return WritePlan(
             WriteResult(held.name, "", "imported"), tuple(planned.edits), _message(imported), details=asdict(imported)
         )
@@ -230,8 +227,8 @@ def _folder_for(into: str | None, name: str, place: layout.Layout) -> str:
 # -- the vault -------------------------------------------------------------------------------------------------------
 
 
-def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[ImportCandidate]) -> VaultState:
-    index, visible = dependencies.fresh_index(), dependencies.visible_index()
+def _look_up(vault: OpenVault, writer: Writer, candidates: Sequence[ImportCandidate]) -> VaultState:
+    index, visible = vault.whole_index(), vault.visible_index()
     wanted = json.dumps([candidate.id for candidate in candidates])
     by_id = {
         document.id for document in documents.find_documents(index, "id IN (SELECT value FROM json_each(?))", (wanted,))
@@ -245,13 +242,13 @@ def _look_up(dependencies: Dependencies, writer: Writer, candidates: Sequence[Im
     return VaultState(
         frozenset(by_id),
         frozenset(by_text),
-        lambda path: files.read_note(dependencies.root, path),
-        lambda path: files.can_hold(dependencies.root, path),
+        lambda path: files.read_note(vault.root, path),
+        lambda path: files.can_hold(vault.root, path),
         lambda name: writer.finder.find_entity(visible, name),
         tuple(graph.entity_names(visible)),
         {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},
-        layout.Layout.of(dependencies.settings.vault),
-        person_of(dependencies.root, dependencies.settings),
+        vault.layout,
+        person_of(vault.root, vault.settings),
     )
 
 
@@ -297,14 +294,14 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def _counting(admit: Admit | None, total: int, tell: Progress) -> Admit:
+def _counting(admit: Admit | None, total: int, vault: OpenVault) -> Admit:
     """The gate, telling how many characters of the source went through it."""
     done = 0
 
     def counted(text: str) -> tuple[str, tuple[str, ...]]:
         nonlocal done
         done = min(done + len(text), total)
-        tell("Reading", done, total)
+        vault.show_progress("Reading", done, total)
         if admit is not None:
             return admit(text)
         admitted = redaction.admit(text)

@@ -38,12 +38,11 @@ from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import find_forgotten, may_see
 from quaid.sqlite import retry_after_damage
 from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
-from quaid.vault.layout import Layout
 from quaid.vault.transaction import VaultChange
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
     from quaid.index.port import IndexConnection
+    from quaid.open_vault import OpenVault
 
 
 PLAN_ATTEMPTS = 5
@@ -100,11 +99,13 @@ class WritePlan:
 class Writer:
     """One vault's writing side."""
 
-    def __init__(self, dependencies: Dependencies) -> None:
-        self._dependencies = dependencies
-        self._root = dependencies.root
-        self._layout = Layout.of(dependencies.settings.vault)
-        self.finder = NoteFinder(dependencies.root, dependencies.settings, dependencies.embedding, dependencies.matrix)
+    def __init__(self, vault: OpenVault) -> None:
+        if vault.problem is not None:
+            raise vault.problem
+        self._vault = vault
+        self._root = vault.root
+        self._layout = vault.layout
+        self.finder = NoteFinder(vault.root, vault.settings, vault.embedding, vault.matrix)
 
     def remember(
         self, text: str, details: FactDetails, replaces: str | None = None, *, by_owner: bool = False
@@ -130,7 +131,7 @@ class Writer:
 
         ends = (references.target_of(edge.subject), edge.relation, references.target_of(edge.object))
         subject, relation, target = (admit(name).text for name in ends)
-        if owner := person_of(self._root, self._dependencies.settings):
+        if owner := person_of(self._root, self._vault.settings):
             subject, target = (owner if is_owner_label(end) else end for end in (subject, target))
         edge = Edge(subject, relation, target)
         return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
@@ -194,19 +195,19 @@ class Writer:
         commit is Quaid's, or `by_owner` in the name under which git commits by hand, where it has one: for what no
         agent can have asked for.
         """
-        dependencies = self._dependencies
+        vault = self._vault
         if not (self._root / CONFIG_FILE).exists():
             raise VaultNotFoundError(self._root)
-        history = dependencies.history()
+        history = vault.git
         merge_driver.set_up(self._root)  # the first write in a clone that was made with git
-        with transaction.begin(self._root, history, dependencies.settings.git.wait_s, dependencies.say) as finished:
+        with transaction.begin(self._root, history, vault.settings.git.wait_s, vault.notify) as finished:
             if finished is not None and finished.key == key:
                 return WritePlan.from_answer(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
                 planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
                 if not planned.edits:
                     return planned
-                message = replace(planned.message, trailers=(*planned.message.trailers, *dependencies.trailers))
+                message = replace(planned.message, trailers=(*planned.message.trailers, *vault.trailers))
                 change = VaultChange(
                     key,
                     planned.edits,
@@ -230,7 +231,7 @@ class Writer:
     # -- plans ---------------------------------------------------------------------------------------------------
 
     def _plan_fact(self, statement: str, details: FactDetails, replaces: str | None) -> WritePlan:
-        index, seen = self._dependencies.fresh_index(), self._dependencies.visible_index()
+        index, seen = self._vault.whole_index(), self._vault.visible_index()
         new = NewFact(statement, details)
         old = replacing.find_replaced(seen, self.finder, replaces, new) if replaces else None
         (same,) = self.finder.find_duplicates(index, [new])
@@ -251,18 +252,18 @@ class Writer:
     def _plan_new(self, statement: str, details: FactDetails, visible: IndexConnection) -> tuple[str, Edit]:
         from quaid.capture.stated_relations import add_stated
 
-        owner = person_of(self._root, self._dependencies.settings)
+        owner = person_of(self._root, self._vault.settings)
         details = add_stated(statement, details, _now(), owner, lambda name: graph.note_of(visible, name))
         return fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible, statement), self._layout)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
-        index = self._dependencies.fresh_visible_index()
-        details = FactDetails(owner=self._dependencies.settings.owner)
+        index = self._vault.index()
+        details = FactDetails(owner=self._vault.settings.owner)
         find = partial(self.finder.find_entity, index)
         planned = entity_note.plan_link(edge, find, _now(), details, self._layout)
         said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
         subject = self.finder.find_entity(index, planned.edge.subject)
-        owners = {*self._dependencies.owners(), "default"}
+        owners = {*self._vault.owners, "default"}
         if subject is not None and not may_see(subject.rel_path, subject.data, owners, self._layout):
             raise BadInputError(
                 f"The name {planned.edge.subject!r} is taken. Give the subject of the link another name."
@@ -274,7 +275,7 @@ class Writer:
         return WritePlan(written, planned.edits, Message(f"link: {said}", trailers=(("Quaid-Task", "link"),)))
 
     def _plan_forget(self, reference: str) -> WritePlan:
-        index = self._dependencies.fresh_visible_index()
+        index = self._vault.index()
         document, turn, heading = references.resolve_one(index, reference)
         if document.kind not in FORGETTABLE:
             raise NotOursError(document.path)
@@ -283,7 +284,7 @@ class Writer:
         if turn is not None:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
-        history, text = self._dependencies.history(), documents.text_of(index, document.doc_id) or document.title
+        history, text = self._vault.git, documents.text_of(index, document.doc_id) or document.title
         uncommitted.commit_travelling(self._root, history, document.path)
         uncommitted.commit_unsaved(history, document.path, data, Message(f"edit: {text}"))
         message = Message(f"forget: {text}", trailers=_trailers(document.id, None))
@@ -307,7 +308,7 @@ class Writer:
         return WritePlan(written, (edit,), message)
 
     def _plan_restore(self, reference: str) -> WritePlan:
-        index = self._dependencies.fresh_visible_index()
+        index = self._vault.index()
         if references.resolve(index, reference):
             document, turn, heading = references.resolve_one(index, reference)
             if turn is not None:
@@ -317,8 +318,8 @@ class Writer:
             if document.superseded_by:
                 return self._plan_reinstatement(document)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
-        dependencies = self._dependencies
-        found = find_forgotten(dependencies.history(), reference, dependencies.owners(), self._layout)
+        vault = self._vault
+        found = find_forgotten(vault.git, reference, vault.owners, self._layout)
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
@@ -330,9 +331,9 @@ class Writer:
 
     def _plan_reinstatement(self, document: Document) -> WritePlan:
         """Let a fact that was replaced hold again."""
-        history = self._dependencies.history()
+        history = self._vault.git
         edit = self._edit(document.path, lambda data: replacing.plan_taking_back(history, document, data))
-        said = documents.text_of(self._dependencies.visible_index(), document.doc_id)
+        said = documents.text_of(self._vault.visible_index(), document.doc_id)
         message = Message(f"restore: {said}", trailers=_trailers(document.id, None))
         return WritePlan(WriteResult(document.id, document.path, "restored", said), (edit,), message)
 
@@ -352,7 +353,7 @@ class Writer:
 
     def _find_said(self, document: Document, turn_id: str, turn: int) -> str:
         """The body of an episode as it was when it last said this turn."""
-        history = self._dependencies.history()
+        history = self._vault.git
         for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)):
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
@@ -371,7 +372,7 @@ class Writer:
         return WritePlan(written, (Edit(path, now, merged),), Message(f"edit: {said}"))
 
     def _plan_mark(self, reference: str, mark: Mark, *, is_set: bool) -> WritePlan:
-        index = self._dependencies.fresh_visible_index()
+        index = self._vault.index()
         document, *_ = references.resolve_one(index, reference)
         note_edit.check_markable(document)
         path, place = document.path, self._layout
@@ -398,10 +399,10 @@ class Writer:
 
     def _plan_owner(self, name: str) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
         """The edits that give the owner `name` a note, and the names of new ones; none where a note is called so."""
-        index = self._dependencies.fresh_visible_index()
+        index = self._vault.index()
         if self.finder.find_entity(index, name) or documents.find_by_name(index, name):
             return (), ()
-        former_name = self._dependencies.settings.owner_name
+        former_name = self._vault.settings.owner_name
         former = self.finder.find_entity(index, former_name) if former_name else None
         renamed = owner_note.plan_new_name(name, former) if former else None
         return ((renamed,), ()) if renamed else ((owner_note.plan_owner(name, (), _now(), self._layout),), (name,))

@@ -126,4 +126,4 @@ def _names(invocation: Invocation, begun: str) -> list[str]:
 def _read_names(memory: Memory, begun: str) -> list[str]:
     from quaid.index import documents
 
-    return documents.list_names(memory.answers.visible(), begun, MAX_NAMES)
+    return documents.list_names(memory.visible_index(), begun, MAX_NAMES)

@@ -36,7 +36,7 @@ def run_export(
 
     invocation: Invocation = ctx.obj
     with invocation.open() as memory:
-        if documents.count(memory.whole_index()) > documents.count(memory.answers.visible()):
+        if documents.count(memory.whole_index()) > documents.count(memory.visible_index()):
             invocation.notify("Notes that others keep private are left out. Who asks is $QUAID_OWNER.")
         # ASCII alone: whatever reads the file line by line finds the lines that were written.
         rows = (json.dumps(row) for row in memory.export(kind or ()))

@@ -24,7 +24,7 @@ _DOORS = {"hook": "before a prompt", "mcp": "asked by an agent", "cli": "asked h
 def show_last(invocation: Invocation, session: str | None) -> None:
     """Show the last recall, or the last of `session`."""
     with invocation.open() as memory:
-        told = recall_trail.read_last(state_folder(memory.root), session, memory.answers.owners())
+        told = recall_trail.read_last(state_folder(memory.root), session, memory.owners)
         if told is None:
             is_off = memory.settings.recall.log == "off"
             whose = f" of session {session}" if session else ""

@@ -74,7 +74,7 @@ def run_list(
         tuple(kind or ()), tuple(of_type or ()), tuple(status or ()), tuple(about or ()), owner, project, first, last
     )
     with invocation.open() as memory:
-        found = memory.answers.ask(lambda: list_notes(memory.index(), wanted, cast("Sort", sort)))
+        found = memory.retry_if_damaged(lambda: list_notes(memory.index(), wanted, cast("Sort", sort)))
     found = found[::-1] if reverse else found
     is_for_people = has_terminal() and not paths and not invocation.as_json
     shown = found[: limit or (MAX_SHOWN if is_for_people else len(found))]

@@ -38,7 +38,7 @@ def run_sync(
         settled = Settled()
         try:
             if unmerged.operation(memory.root) is None:
-                settled = settle_merges(memory.dependencies, memory.writer)
+                settled = settle_merges(memory)
             else:
                 for path in unmerged.keep_forgotten(memory.root, Layout.of(memory.settings.vault)):
                     invocation.notify(f"{path} stays forgotten, though another machine has changed it.")

@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,7 +34,6 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
     from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.changes import SourceCommit
     from quaid.docs.freshness import Freshness
@@ -46,10 +45,10 @@ if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.local.runs import Judgements
     from quaid.model import PlannedCall
+    from quaid.open_vault import OpenVault
+    from quaid.recall.answers import Answers
     from quaid.recall.options import Depth
-    from quaid.recall.pipeline import Helpers
     from quaid.sync.derived_index import SyncReport
-    from quaid.sync.embedding import Progress
 
 ACTIVE: tuple[State, ...] = ("active",)
 _HEAD_BYTES = 16_000
@@ -80,32 +79,26 @@ class Documentation:
 
     def __init__(
         self,
-        dependencies: Dependencies,
-        writer: Callable[[], Writer],
-        models: Callable[[], Models],
-        helpers: Callable[[], Helpers],
-        progress: Progress | None = None,
+        vault: OpenVault,
+        answers: Answers,
     ) -> None:
-        self._dependencies = dependencies
-        self._settings = dependencies.settings
-        self._root = dependencies.root
-        self._writer = writer
-        self._own_models = models
-        self._helpers = helpers
-        self._progress = progress
+        self._vault = vault
+        self._settings = vault.settings
+        self._root = vault.root
+        self._answers = answers
 
     @cached_property
     def registrar(self) -> Registrar:
         """The writer of the registry."""
         from quaid.docs.registrar import Registrar
 
-        return Registrar(self._root, self._writer())
+        return Registrar(self._root, Writer(self._vault))
 
     @cached_property
     def _search(self) -> DocSearch:
         from quaid.docs.search import DocSearch
 
-        return DocSearch(self._root, self._settings, self._dependencies.embedding)
+        return DocSearch(self._root, self._settings, self._vault.embedding)
 
     def close(self) -> None:
         if "_search" in self.__dict__:
@@ -192,7 +185,7 @@ class Documentation:
     def _may_see(self, doc: Doc) -> bool:
         with suppress(OSError):
             data = files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b""
-            return is_visible(*read_ownership(doc.rel_path, data), self._dependencies.owners())
+            return is_visible(*read_ownership(doc.rel_path, data), self._vault.owners)
         return True
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
@@ -222,7 +215,7 @@ class Documentation:
 
     def sync(self) -> SyncReport:
         """Bring the index of the documents up to date with them, vectors included."""
-        return self._search.sync(list_docs(self._root, self.projects()), progress=self._progress)
+        return self._search.sync(list_docs(self._root, self.projects()), progress=self._vault.show_progress)
 
     def search(
         self, query: str, project: str | None = None, limit: int | None = None, depth: Depth | None = None
@@ -234,8 +227,10 @@ class Documentation:
         """
         projects = frozenset({self.project(project).name} if project else ())
         catalogue = list_docs(self._root, self.projects())
-        depth, owners = depth or self._settings.recall.depth, self._dependencies.owners()
-        found = self._search.search(catalogue, query, projects, owners, limit, depth, self._helpers, self._progress)
+        depth, owners = depth or self._settings.recall.depth, self._vault.owners
+        found = self._search.search(
+            catalogue, query, projects, owners, limit, depth, self._answers.helpers, self._vault.show_progress
+        )
         docs = {doc.id: doc for doc in catalogue.docs}
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
         checked = self.check_docs(hit) if self._settings.docs.check else []
@@ -357,7 +352,7 @@ class Documentation:
 
     def finish_killed(self) -> None:
         """Commit what a killed writer has begun: a document that is written already is not stale any more."""
-        transaction.finish_killed(self._root, self._dependencies.history(), self._settings.git.wait_s)
+        transaction.finish_killed(self._root, self._vault.git, self._settings.git.wait_s)
 
     def apply(self, proposal: ProposedUpdate, *, by_owner: bool = False) -> AppliedUpdate:
         """Make a proposal a commit in the vault, `by_owner` in the owner's name, or a branch in the source repository.
@@ -402,7 +397,7 @@ class Documentation:
     def _updater(self) -> Updater:
         from quaid.docs.updater import Updater
 
-        return Updater(self._root, self._trees(registry.STATES), self._judgements(), self._writer)
+        return Updater(self._root, self._trees(registry.STATES), self._judgements(), self._vault)
 
     def _judgements(self) -> Judgements:
         from quaid.local.runs import Judgements
@@ -413,13 +408,13 @@ class Documentation:
     def _models(self) -> Models | None:
         if self._settings.models.provider == "none":
             return None
-        models = self._own_models()
+        models = self._vault.models
         return None if models.describe().provider is None else models.start_run()
 
     def _check(self, states: Collection[State] = ACTIVE) -> StalenessCheck:
         from quaid.docs.staleness import StalenessCheck
 
-        return StalenessCheck(self._root, self._trees(states), self._progress)
+        return StalenessCheck(self._root, self._trees(states), self._vault.show_progress)
 
     def _trees(self, states: Collection[State]) -> SourceTrees:
         from quaid.docs.source_trees import SourceTrees

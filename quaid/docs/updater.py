@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import WritePlan, WriteResult
+from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.docs import changes, registry
 from quaid.docs.catalogue import Doc
 from quaid.docs.freshness import Freshness
@@ -28,8 +28,8 @@ from quaid.text.quoting import neutralise
 from quaid.vault import files, headings
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Writer
     from quaid.llm import Models
+    from quaid.open_vault import OpenVault
 
 AUTHOR = ("Quaid", "quaid@localhost")
 
@@ -58,13 +58,11 @@ class AppliedUpdate:
 class Updater:
     """Updates documents of one vault."""
 
-    def __init__(
-        self, root: Path, trees: SourceTrees, judgements: KeptJudgements, writer: Callable[[], Writer]
-    ) -> None:
+    def __init__(self, root: Path, trees: SourceTrees, judgements: KeptJudgements, vault: OpenVault) -> None:
         self._root = root
         self._trees = trees
         self._judgements = judgements
-        self._writer = writer
+        self._vault = vault
 
     def judge(
         self, found: Sequence[tuple[Doc, Freshness]], models: Models
@@ -127,7 +125,7 @@ class Updater:
             return WritePlan(WriteResult(doc.id, doc.rel_path, "set", summary), (edit,), message)
 
         key = hashlib.sha256(repr(("docs update", doc.id, edit.after)).encode("utf-8", "surrogateescape")).hexdigest()
-        written = self._writer().write(key, plan, by_owner=by_owner).written
+        written = Writer(self._vault).write(key, plan, by_owner=by_owner).written
         return AppliedUpdate(doc, written.commit, left=written.left)
 
 

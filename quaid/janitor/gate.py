@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from quaid.model import Hit, Recall
+from quaid.model import Hit
+from quaid.open_vault import OpenVault
+from quaid.recall.answers import Answers
 from quaid.recall.evaluation import EvalQuestion, find_expected, list_meant, parse_questions
+from quaid.recall.options import RecallOptions
 from quaid.recall.records import RecallRecords
 from quaid.vault import files
 
 if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
     from quaid.settings import Settings
 
 CHECKED_HITS = 3
 """The best answers to a question from the log that must still be found …"""
 DEPTH = 10
 """… among this many."""
-
-
-class WorktreeMemory(Protocol):
-    """The part of a memory, whose vault is a worktree, that the gate uses."""
-
-    def recall(self, query: str, limit: int | None = None, *, keep: bool = True, **options: Any) -> Recall:
-        """Return the memories that answer `query`."""
-
-    def index(self) -> IndexConnection:
-        """Return a connection to the index, brought up to date."""
 
 
 class _Answered(NamedTuple):
@@ -47,11 +39,11 @@ class Gate:
         self,
         questions: Sequence[EvalQuestion],
         worktree: Path,
-        open_memory: Callable[[Path], AbstractContextManager[WorktreeMemory]],
+        settings: Settings,
     ) -> None:
         self._questions = questions
         self._worktree = worktree
-        self._open_memory = open_memory
+        self._settings = settings
         self._before = self._ask()
 
     def find_lost(self, touched: Collection[str]) -> list[str]:
@@ -77,13 +69,13 @@ class Gate:
     def _ask(self) -> list[_Answered]:
         """The memory in the worktree is asked, not the owner's files: these hold work that is not committed."""
         answers = []
-        with self._open_memory(self._worktree) as memory:
+        with closing(OpenVault(self._worktree, self._settings)) as vault, closing(Answers(vault)) as answering:
             for question in self._questions:
-                hits = memory.recall(question.text, DEPTH, depth="fast", keep=False).hits
+                hits = answering.recall(question.text, RecallOptions(limit=DEPTH, depth="fast"), keep=False).hits
                 found = (
                     reference
                     for reference in question.expected
-                    if find_expected(hits, reference, list_meant(memory.index(), reference)) is not None
+                    if find_expected(hits, reference, list_meant(vault.index(), reference)) is not None
                 )
                 answers.append(_Answered(question, hits, frozenset(found)))
         return answers

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from collections.abc import Collection
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
@@ -13,7 +11,7 @@ from quaid.index import references
 from quaid.index.facts import list_living
 from quaid.janitor import cleanup, disputes, questions
 from quaid.janitor.decision import SET_ASIDE, Decision, WaitingDecisions
-from quaid.janitor.gate import Gate, WorktreeMemory, list_questions
+from quaid.janitor.gate import Gate, list_questions
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
 from quaid.janitor.project_docs import ProjectDocs, first_three
@@ -30,45 +28,26 @@ from quaid.model import Edit, Message, note_name
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
 from quaid.recall.visibility import find_hidden_names
+from quaid.remotes.exchange import Exchange
 from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
     from quaid.capture.writer import Writer, WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.llm import Models
-    from quaid.sync.derived_index import SyncReport
-    from quaid.sync.embedding import Progress
+    from quaid.open_vault import OpenVault
 
 
 class Janitor:
-    """One vault's janitor. `open_memory` opens the memory of a worktree, for the gate to ask; `hold_lease` refuses if
-    another machine tidies.
-    """
+    """The janitor of one vault."""
 
-    def __init__(
-        self,
-        dependencies: Dependencies,
-        writer: Callable[[], Writer],
-        documentation: Documentation,
-        models: Callable[[], Models],
-        sync: Callable[[SyncOptions | None], SyncReport],
-        open_memory: Callable[[Path], AbstractContextManager[WorktreeMemory]],
-        progress: Progress,
-        hold_lease: Callable[..., None],
-    ) -> None:
-        self._hold_lease = hold_lease
-        self._dependencies = dependencies
-        self._root = dependencies.root
-        self._settings = dependencies.settings
-        self._open_writer = writer
+    def __init__(self, vault: OpenVault, documentation: Documentation) -> None:
+        self._vault = vault
+        self._root = vault.root
+        self._settings = vault.settings
         self._documentation = documentation
-        self._open_models = models
-        self._sync = sync
-        self._open_memory = open_memory
-        self._progress = progress
         self._state = state_folder(self._root)
         self._runs = Runs(self._state / LOCAL_FILE)
 
@@ -80,8 +59,8 @@ class Janitor:
         """
         now = now or datetime.now(UTC)
         if not options.dry_run:
-            self._hold_lease(datetime.now(UTC), take_over=options.take_over)
-            settle_merges(self._dependencies, self._open_writer())
+            Exchange(self._vault, settle_merges).hold_lease(datetime.now(UTC), take_over=options.take_over)
+            settle_merges(self._vault)
         last = self._runs.last_success()
         began = Run(layout.new_id(now), now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)
         if not options.dry_run:
@@ -94,8 +73,8 @@ class Janitor:
                 self._runs.finish(began._replace(outcome="stopped", ended=ended, problem=str(error)))
                 self._deliver(f"Quaid's janitor stopped: {error}")
             raise
-        self._sync(None)
-        report.remarks += find_problems(self._dependencies.fresh_visible_index())
+        self._vault.sync(None)
+        report.remarks += find_problems(self._vault.index())
         if not options.dry_run:
             self._write_diary(began, report, options)
         return report
@@ -111,10 +90,10 @@ class Janitor:
             return []
         hidden = find_hidden_names(
             {name for question in found for name in question.about},
-            self._dependencies.fresh_index(),
-            self._dependencies.visible_index(),
-            self._dependencies.history(),
-            self._dependencies.owners(),
+            self._vault.whole_index(),
+            self._vault.visible_index(),
+            self._vault.git,
+            self._vault.owners,
             Layout.of(self._settings.vault),
         )
         return [question for question in found if hidden.isdisjoint(question.about)]
@@ -151,8 +130,8 @@ class Janitor:
                 Message(f"review: {subject}", titles, ((TASK, REVIEW),)),
             )
 
-        written = self._open_writer().write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
-        self._sync(None)
+        written = Writer(self._vault).write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
+        self._vault.sync(None)
         return meant, written
 
     def dispute(self, reference: str, why: str = "") -> WriteResult:
@@ -166,7 +145,7 @@ class Janitor:
         from quaid.capture.writer import WritePlan, WriteResult
 
         def plan() -> WritePlan:
-            index = self._dependencies.fresh_visible_index()
+            index = self._vault.index()
             document, *_ = references.resolve_one(index, reference)
             fact = next((each for each in list_living(index) if each.path == document.path), None)
             data = files.read_note(self._root, document.path)
@@ -179,7 +158,7 @@ class Janitor:
             written = WriteResult(fact.id, edit.rel_path, "disputed", fact.text)
             return WritePlan(written, (edit,), message)
 
-        return self._open_writer().write(f"dispute {reference} {why}", plan, by_owner=True).written
+        return Writer(self._vault).write(f"dispute {reference} {why}", plan, by_owner=True).written
 
     def runs(self, limit: int) -> list[Run]:
         """The last runs, newest first."""
@@ -195,27 +174,25 @@ class Janitor:
     def _run(self, options: RunOptions, name: str, now: datetime, notes_before: int | None) -> RunReport:
         local = self._state / LOCAL_FILE
         judgements = Judgements(local, datetime.now(UTC).date().isoformat())
-        documents = ProjectDocs(self._root, self._settings, self._documentation, self._open_writer(), judgements)
+        documents = ProjectDocs(self._vault, self._documentation, judgements)
         with RecallRecords(self._root, self._settings) as books:
             dependencies = RunDependencies(
                 root=self._root,
                 settings=self._settings,
-                embedding=self._dependencies.embedding,
-                history=self._dependencies.history(),
+                embedding=self._vault.embedding,
+                history=self._vault.git,
                 models=(lambda: None) if options.only_answers else self._models,
                 judgements=judgements,
                 waiting=WaitingDecisions(Proposals(local), now.date()),
                 notes_before=notes_before,
                 books=books,
                 documents=documents,
-                open_gate=lambda worktree: Gate(
-                    list_questions(self._root, self._settings), worktree, self._open_memory
-                ),
+                open_gate=lambda worktree: Gate(list_questions(self._root, self._settings), worktree, self._settings),
                 housekeeping=lambda tasks: self._housekeeping(tasks, documents, options),
-                say=self._dependencies.say,
-                progress=self._progress,
+                say=self._vault.notify,
+                progress=self._vault.show_progress,
             )
-            self._sync(SyncOptions(accept_removals=options.accept_removals))
+            self._vault.sync(SyncOptions(accept_removals=options.accept_removals))
             report = Runner(dependencies, options, name, now).run()
         if not options.tasks or "docs_staleness" in options.tasks:
             report.stale = documents.stale_ids()
@@ -225,7 +202,7 @@ class Janitor:
         return report
 
     def _models(self) -> Models | None:
-        models = self._open_models()
+        models = self._vault.models
         return None if models.describe().provider is None else models.start_run()
 
     def _housekeeping(self, tasks: Collection[str], documents: ProjectDocs, options: RunOptions) -> list[str]:
@@ -234,7 +211,7 @@ class Janitor:
         if "cleanup" in tasks:
             done += cleanup.clean(self._state, datetime.now(UTC))
             try:
-                done += self._dependencies.history().maintain()
+                done += self._vault.git.maintain()
             except QuaidError as error:
                 done.append(str(error))
         return [*done, cleanup.update_check()] if "update_check" in options.tasks else done
@@ -272,7 +249,7 @@ class Janitor:
             problem="; ".join([*(f"{task}: {why}" for task, why in report.failed.items()), *report.lost]) or None,
         )
         self._runs.finish(run)
-        index = self._dependencies.fresh_index()
+        index = self._vault.whole_index()
         taken = take_snapshot(self._root, index, datetime.now(UTC), waiting=waiting, cost_usd=cost)
         HealthLog(self._state / LOCAL_FILE).add(taken)
         notifications = self._settings.notifications

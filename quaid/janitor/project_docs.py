@@ -22,13 +22,12 @@ from quaid.history.source_repository import MAX_COMMITS
 from quaid.vault import files
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Writer
     from quaid.docs.catalogue import Doc
     from quaid.docs.documentation import Documentation
     from quaid.docs.freshness import Freshness
     from quaid.janitor.decision import Decision
     from quaid.local.runs import Judgements
-    from quaid.settings import Settings
+    from quaid.open_vault import OpenVault
 
 
 class ProjectDocs:
@@ -36,13 +35,11 @@ class ProjectDocs:
     look at.
     """
 
-    def __init__(
-        self, root: Path, settings: Settings, documentation: Documentation, writer: Writer, judgements: Judgements
-    ) -> None:
-        self._root = root
-        self._settings = settings
+    def __init__(self, vault: OpenVault, documentation: Documentation, judgements: Judgements) -> None:
+        self._vault = vault
+        self._root = vault.root
+        self._settings = vault.settings
         self._documentation = documentation
-        self._writer = writer
         self._judgements = judgements
         self.problems: list[str] = []
 
@@ -52,7 +49,7 @@ class ProjectDocs:
         """
         self.problems += why_unchecked(freshness for _, freshness in self._checked)
         opened = []
-        updater = Updater(self._root, self._trees, self._judgements, lambda: self._writer)
+        updater = Updater(self._root, self._trees, self._judgements, self._vault)
         for doc, freshness in self._stale_of(self._checked):
             try:
                 found = updater.open(doc, freshness)

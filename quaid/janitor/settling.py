@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING
 
-from quaid.capture.dependencies import Dependencies
 from quaid.capture.entity_evidence import Profile, contradict
 from quaid.capture.entity_names import add_aliases
 from quaid.capture.writer import WritePlan, Writer, WriteResult
@@ -28,6 +27,7 @@ from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.tasks.resolve import TASK
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Kind, Message, Note, name_key, note_name
+from quaid.open_vault import OpenVault
 from quaid.place import state_folder, write_private
 from quaid.recall.contradictions import list_opposed
 from quaid.vault import files, frontmatter, layout, markdown, notes
@@ -87,32 +87,32 @@ class _Draft:
         return tuple(Edit(path, self.before[path], self.after[path]) for path in changed)
 
 
-def settle_merges(dependencies: Dependencies, writer: Writer) -> Settled:
+def settle_merges(vault: OpenVault) -> Settled:
     """Settle what the merges since the last call have left, in one commit. Call it when a merge is committed.
 
     Raises:
         LockedError: a merge is still in progress, or another writer does not end.
     """
-    root, history = dependencies.root, dependencies.history()
+    root, history = vault.root, vault.git
     head = history.state().head if history.find_repository(root) is not None else None
     mark = state_folder(root) / SETTLED_FILE
     known = mark.read_text("ascii", "replace").strip() if mark.is_file() else None
     if head is None or head == known:
         return Settled()
     merges = list_merges(root, known)
-    settled, place = Settled(), Layout.of(dependencies.settings.vault)
+    settled, place = Settled(), vault.layout
 
     def plan() -> WritePlan:
         nonlocal settled
         draft = _Draft(lambda path: files.read_note(root, path), place, datetime.now(UTC))
-        plan_settling(draft, merges, dependencies.fresh_index())
+        plan_settling(draft, merges, vault.whole_index())
         settled = Settled(tuple(draft.joined), tuple(draft.questions))
         subject = f"merge: {len(draft.joined)} notes joined, asks {len(draft.questions)}"
         body = "\n".join(f"- {gone} is {kept}" for kept, gone in draft.joined)
         return WritePlan(WriteResult(head, "", "edited", subject), draft.edits, Message(subject, body))
 
     if merges:
-        writer.write(f"settle {head}", plan)
+        Writer(vault).write(f"settle {head}", plan)
     with suppress(OSError):  # then it looks again
         write_private(mark, f"{history.state().head}\n")
     return settled

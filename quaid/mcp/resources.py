@@ -88,7 +88,7 @@ def _read_file(memory: Memory, path: str) -> str:
     from quaid.vault.layout import Layout
 
     data = files.read_note(memory.root, path)
-    if data is None or not may_see(path, data, memory.answers.owners(), Layout.of(memory.settings.vault)):
+    if data is None or not may_see(path, data, memory.owners, Layout.of(memory.settings.vault)):
         raise NoteNotFoundError(path)
     return f"{PREFACE}\n\n{neutralise(data.decode('utf-8', 'replace'))}"
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quaid.config import own_names, person_of
-from quaid.embed.runtime import open_multiply
+from quaid.config import person_of
 from quaid.errors import (
-    UNWRITABLE,
     DiskFailedError,
     DiskFullError,
     NoteNotFoundError,
@@ -22,35 +20,26 @@ from quaid.errors import (
     VaultReadOnlyError,
 )
 from quaid.index import contents, vectors
-from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
-from quaid.index.postings import Postings
 from quaid.index.scope import list_hidden, visible_to
-from quaid.index.sqlite import database
 from quaid.index.sqlite.reader import IndexReader
 from quaid.index.views import NoteView, view_note
 from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
-from quaid.place import INDEX_FILE, state_folder
 from quaid.recall.options import RecallOptions
 from quaid.recall.trace import with_degraded
 from quaid.recall.visibility import read_core_notes
 from quaid.settings import Settings
-from quaid.sqlite import retry_after_damage
-from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.freshness import IndexFreshness
+from quaid.sync.embedding import Progress
 from quaid.vault import files
-from quaid.vault.layout import Layout, is_note_path
+from quaid.vault.layout import is_note_path
 
 if TYPE_CHECKING:
-    from quaid.history.vault_history import History
     from quaid.index.port import IndexConnection
-    from quaid.index.sqlite.connection import SqliteIndex
-    from quaid.llm import Models
+    from quaid.open_vault import OpenVault
     from quaid.recall.pipeline import Helpers
     from quaid.recall.records import RecallRecords
     from quaid.recall.rerank import Judge
-    from quaid.sync.as_of import PastIndexes
 
 _MAX_NAMED = 3
 """Notes that a sentence names."""
@@ -61,32 +50,21 @@ Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
 class Answers:
     """Answers the questions of one `Memory`. Opens the index, the records and the past when they are first needed."""
 
-    def __init__(
-        self, root: Path, settings: Settings, embedding: Embedding, freshness: IndexFreshness, reader: IndexReader,
-        git: Callable[[], History], models: Callable[[], Models], problem: QuaidError | None = None,
-    ) -> None:  # fmt: skip
-        self._root = root
-        self._settings = settings
-        self._layout = Layout.of(settings.vault)
-        self._embedding = embedding
-        self._freshness = freshness
-        self._reader = reader
-        self._git = git
-        self._models = models
-        self._problem = problem
-        self._path = state_folder(root) / INDEX_FILE
-        self._second = IndexReader(self._path)
-        self._visible = IndexReader(self._path, self.owners)
-        self.matrix = VectorMatrix(open_multiply)
-        self._postings = Postings()
-        self._kept = KeptAnswers()
+    def __init__(self, vault: OpenVault) -> None:
+        self._vault = vault
         self._records: RecallRecords | None = None
         self._judge: Judge | None = None
-        self._owners: frozenset[str] = frozenset()
-        self._past: PastIndexes | None = None
-        self._in_memory: SqliteIndex | None = None
-        self._distrusted: Unwritable | None = None
         self.before_model: Callable[[], None] = lambda: None  # may refuse, by raising, that a model is asked
+
+    def recall(
+        self, query: str, options: RecallOptions, *, as_of: str | None = None, session: str | None = None,
+        door: str = "python", keep: bool = True, progress: Progress | None = None,
+    ) -> Recall:  # fmt: skip
+        """Return the answer to `query`, and record it unless it is about the past or `keep` is False."""
+        answer = self._vault.retry_if_damaged(lambda: self.answer(query, options, as_of=as_of, progress=progress))
+        if not keep or as_of is not None or not query.strip():
+            return answer
+        return self.keep(answer, options, door=door, session=session)
 
     def answer(self, query: str, options: RecallOptions, *, as_of: str | None, progress: Progress | None) -> Recall:
         """Return the answer of the present index, or of the one as of a revision or day.
@@ -98,35 +76,41 @@ class Answers:
         from quaid.recall import pipeline
         from quaid.recall.retrieval import Sources
 
-        options = replace(options, owners=options.owners or self.owners())
+        options = replace(options, owners=options.owners or self._vault.owners)
         if as_of is not None:
             return self._answer_of_past(query, options, as_of, progress)
-        connection, stale = self.fresh()
-        core_notes = tuple(read_core_notes(self._root, self.owners(), self._layout)) if options.context else ()
+        connection, stale = self._vault.refresh()
+        core_notes = (
+            tuple(read_core_notes(self._vault.root, self._vault.owners, self._vault.layout)) if options.context else ()
+        )
         if core_notes and options.budget is not None:
             core_notes, room = fit_core_notes(core_notes, options.budget)
             options = replace(options, budget=room)
-        second = connection if connection is self._in_memory else self._second.open() or connection
-        embedder_of, kept = self._embedding.embedder_of, self._kept.of
+        second = (
+            connection if connection is self._vault.index_in_memory else self._vault.second_reader.open() or connection
+        )
+        embedder_of, kept = self._vault.embedding.embedder_of, self._vault.cache.of
         with contents.shared_snapshot(connection, second) as second:
-            sources = Sources(connection, second, embedder_of, self.matrix, self._postings, self._kept)
-            answer = pipeline.answer(sources, query, self._settings.recall, options, self.helpers())
+            sources = Sources(
+                connection, second, embedder_of, self._vault.matrix, self._vault.postings, self._vault.cache
+            )
+            answer = pipeline.answer(sources, query, self._vault.settings.recall, options, self.helpers())
         if options.recent:
             answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
         if core_notes:
             answer = replace(answer, context=core_notes)
         degraded = list(stale)
-        if self._problem is not None:
+        if self._vault.problem is not None:
             reason = "these are all defaults, and no model is used, until it is repaired."
-            if isinstance(self._problem, SettingError):
+            if isinstance(self._vault.problem, SettingError):
                 reason = "what cannot be used has its default until it is repaired."
-            degraded.insert(0, f"config: {reason} {self._problem}")
+            degraded.insert(0, f"config: {reason} {self._vault.problem}")
         degraded += kept(
             connection, ("conflicts", options.owners), lambda: self._list_conflicts(connection, options.owners)
         )
-        if not options.keyword_only and self._settings.embedding.provider != "none":
+        if not options.keyword_only and self._vault.settings.embedding.provider != "none":
             waiting = kept(connection, "pending", lambda: vectors.count_missing(connection))
-            if waiting and self._embedding.embedder() is not None:
+            if waiting and self._vault.embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
         return with_degraded(answer, degraded)
 
@@ -138,30 +122,19 @@ class Answers:
         """
 
         def look() -> NoteView:
-            self.fresh()
-            return view_note(self.visible(), reference)
+            self._vault.refresh()
+            return view_note(self._vault.visible_index(), reference)
 
-        view = self.ask(look)
-        data = files.read_note(self._root, view.document.path)
+        view = self._vault.retry_if_damaged(look)
+        data = files.read_note(self._vault.root, view.document.path)
         if data is None:
             raise NoteNotFoundError(reference)
         return with_source(view, data)
 
-    def ask(self, question: Callable[[], T]) -> T:
-        """Ask the index, and once more when it turns out to be damaged: a new one is built then, in memory where it
-        cannot be set aside.
-        """
-        try:
-            return retry_after_damage(self._path, lambda _again: question())
-        except UNWRITABLE as refusal:
-            self._release()
-            self._distrusted = refusal
-            return question()
-
     def keep(self, answer: Recall, options: RecallOptions, *, door: str, session: str | None) -> Recall:
         """Record the answer; what could not be recorded is named in `degraded`."""
         if door != "hook":  # which says itself what of it was given
-            state, log, asker = state_folder(self._root), self._settings.recall.log, self._settings.owner
+            state, log, asker = self._vault.state, self._vault.settings.recall.log, self._vault.settings.owner
             recall_trail.add(state, log, answer, door=door, session=session or "", asker=asker, withheld={})
         records = self.records()
         inhibited = answer.trace.get("inhibited")
@@ -171,77 +144,34 @@ class Answers:
             problems.append(records.after_recall(answer, door=door, depth=depth, session=session, limit=options.limit))
         return with_degraded(answer, [problem for problem in problems if problem])
 
-    def owners(self) -> frozenset[str]:
-        """Return the names of the one who asks."""
-        if not self._owners:
-            self._owners = own_names(self._root, self._settings)
-        return self._owners
-
     def helpers(self) -> Helpers:
         """Return what a question may ask beside the index."""
         from quaid.recall.pipeline import Helpers
 
-        names = list_owner_names(self._root, self._settings, self.owners())
+        names = list_owner_names(self._vault.root, self._vault.settings, self._vault.owners)
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
-
-    def fresh(self, about: Collection[str] | None = None) -> tuple[IndexConnection, tuple[str, ...]]:
-        """Return the whole index, brought up to date with the files, or at least with those in `about`, and what
-        prevented that.
-
-        Where none can be written, one without vectors is kept in memory.
-        """
-        if self._distrusted is None:
-            try:
-                _, stale = self._freshness.ensure(about)
-                connection = self._reader.open()
-            except UNWRITABLE as error:
-                return self._without_file(error)
-            if connection is None:
-                raise VaultNotFoundError(self._root)
-            self._in_memory = None
-            return connection, stale
-        return self._without_file(self._distrusted)
-
-    def _without_file(self, refusal: Unwritable) -> tuple[IndexConnection, tuple[str, ...]]:
-        self._in_memory = self._freshness.rebuild_in_memory(self._in_memory)
-        return self._in_memory, (f"index: it is kept in memory, without vectors: {refusal.reason}",)
-
-    def listen(self) -> None:
-        """Listen for changes from the next question on: others will follow."""
-        self._freshness.listen()
-
-    def checked_once(self) -> AbstractContextManager[None]:
-        """The first of the questions within it brings the index up to date for all of them."""
-        return self._freshness.checked_once()
-
-    def visible(self) -> IndexConnection:
-        """Return the index as it is, as the one who asks may see it."""
-        if self._in_memory is not None:
-            return database.copy_in_memory(self._in_memory, self.owners())
-        connection = self._visible.open()
-        if connection is None:
-            raise VaultNotFoundError(self._root)
-        return connection
 
     def see(self, commits: Iterable[Commit]) -> list[Commit]:
         """Return those of `commits` that the one who asks may see."""
         from quaid.recall.visibility import VisibleCommits
 
         found = list(commits)
-        whole, _ = self.fresh({path for commit in found for path in commit.files if is_note_path(path)})
-        return VisibleCommits(whole, self.visible(), self._git(), self.owners(), self._layout).of(found)
+        whole, _ = self._vault.refresh({path for commit in found for path in commit.files if is_note_path(path)})
+        return VisibleCommits(
+            whole, self._vault.visible_index(), self._vault.git, self._vault.owners, self._vault.layout
+        ).of(found)
 
     def see_parts(self, commits: Iterable[Commit]) -> list[Commit]:
         """Return the same of commits that are given with a part of their files, as those of a note's life are."""
         from quaid.recall.visibility import see_parts
 
-        return see_parts(commits, self._git(), self.see)
+        return see_parts(commits, self._vault.git, self.see)
 
     def log(self, limit: int, **which: Any) -> list[Commit]:
         """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
         asked = limit
         while True:
-            found = self._git().log(limit=asked, **which)
+            found = self._vault.git.log(limit=asked, **which)
             seen = self.see(found)
             if len(seen) >= limit or len(found) < asked:
                 return seen[:limit]
@@ -251,40 +181,27 @@ class Answers:
         if self._records is None:
             from quaid.recall.records import RecallRecords
 
-            self._records = RecallRecords(self._root, self._settings)
+            self._records = RecallRecords(self._vault.root, self._vault.settings)
         return self._records
 
-    def _release(self) -> None:
-        for reader in (self._reader, self._second, self._visible):
-            reader.close()
-
     def close(self) -> None:
-        self._release()
         if self._records is not None:
             self._records.close()
-
-    def pasts(self) -> PastIndexes:
-        """Return the indexes of the past."""
-        if self._past is None:
-            from quaid.sync.as_of import PastIndexes
-
-            self._past = PastIndexes(self._root, self._settings, self._embedding, self._git)
-        return self._past
 
     def _answer_of_past(self, query: str, options: RecallOptions, as_of: str, progress: Progress | None) -> Recall:
         from quaid.recall import pipeline
         from quaid.recall.retrieval import Sources
 
-        past = self.pasts().open(as_of, progress)
+        past = self._vault.pasts.open(as_of, progress)
         reader = IndexReader(past.path)
         connection = reader.open()
         if connection is None:
             raise VaultNotFoundError(past.path)
         try:
-            sources = Sources(connection, connection, self._embedding.embedder_of, VectorMatrix())
+            sources = Sources(connection, connection, self._vault.embedding.embedder_of, VectorMatrix())
             # What has become private since is not told as it was before.
-            options = replace(options, but_not=list_hidden(self.fresh()[0], options.owners))
-            answer = pipeline.answer(sources, query, self._settings.recall, options, self.helpers())
+            options = replace(options, but_not=list_hidden(self._vault.refresh()[0], options.owners))
+            answer = pipeline.answer(sources, query, self._vault.settings.recall, options, self.helpers())
         finally:
             reader.close()
         trace = {**answer.trace, "as_of": {"commit": past.commit, "when": past.when}}
@@ -298,30 +215,25 @@ class Answers:
             from quaid.history import unmerged
 
             with suppress(QuaidError):
-                left = {each.path for each in unmerged.list_conflicts(self._root)}
+                left = {each.path for each in unmerged.list_conflicts(self._vault.root)}
         if not (found := [path for path in marked if path in left]):
             return []
         more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""
         named = ", ".join(found[:_MAX_NAMED]) + more
         return [f"conflict: both sides of an unresolved merge are in {named}. Settle it with: quaid conflicts"]
 
-    @property
-    def is_without_file(self) -> bool:
-        """Whether the index was damaged and no other could be written, so that it is kept in memory from then on."""
-        return self._distrusted is not None
-
     def _open_judge(self) -> Judge | None:
-        if self._settings.models.provider in {"", "none"}:
+        if self._vault.settings.models.provider in {"", "none"}:
             return None
         self.before_model()
         if self._judge is None:
             from quaid.recall.rerank import ModelJudge
 
-            models = self._models()
+            models = self._vault.models
             if models.describe().provider is None:
                 return None
             # A kept answer has the question in it, in other words.
-            self._judge = ModelJudge(models if self._settings.recall.log == "text" else models.without_answers())
+            self._judge = ModelJudge(models if self._vault.settings.recall.log == "text" else models.without_answers())
         return self._judge
 
 

@@ -7,23 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from random import SystemRandom
 
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
-from quaid.history.network import Line, Progress, Pushed, RemoteRefusedError, RemoteUnreachableError
+from quaid.history.network import Line, Pushed, RemoteRefusedError, RemoteUnreachableError
 from quaid.history.purged import PurgedError
 from quaid.history.remotes import FETCHED, Distance, Remote, check_branch
-from quaid.history.vault_history import History
 from quaid.local import claimed
 from quaid.local.locks import try_lock
+from quaid.open_vault import OpenVault
 from quaid.remotes import lease as leases
 from quaid.remotes import pulling, trusted
 from quaid.remotes.contact import Contact, device, read_contact, write_contact
 from quaid.remotes.incoming import Allowance
 from quaid.remotes.pulling import Pulled, Source
-from quaid.settings import Settings
 from quaid.trust import make_state_folder
 
 ORIGIN = "origin"
@@ -90,39 +88,23 @@ class PushDone:
 
 
 class Exchange:
-    """Exchanges the history of the vault at `root` with its remotes. `catch_up` indexes the notes that came, `settle`
-    settles what a merge left.
-    """
+    """Exchange the history of a vault with its remotes. `settle` settles what a merge of two machines left."""
 
-    def __init__(
-        self,
-        root: Path,
-        settings: Settings,
-        history: Callable[[], History],
-        catch_up: Callable[[frozenset[str]], object],
-        settle: Callable[[], object],
-        say: Callable[[str], None],
-        progress: Progress,
-    ) -> None:
-        self._root = root
-        self._settings = settings
-        self._history = history
-        self._catch_up = catch_up
+    def __init__(self, vault: OpenVault, settle: Callable[[OpenVault], object]) -> None:
+        self._vault = vault
+        self._root = vault.root
+        self._settings = vault.settings
         self._settle = settle
-        self._say = say
-        self._progress = progress
-
-    # -- which remotes -------------------------------------------------------------------------------------------
 
     def list_states(self) -> list[RemoteState]:
         """Return how each remote is, as far as is known without asking it."""
-        return [self._state_of(remote) for remote in self._history().remotes.list_all()]
+        return [self._state_of(remote) for remote in self._vault.git.remotes.list_all()]
 
     def add(self, address: str, name: str = ORIGIN, *, own: bool | None = None) -> Remote:
         """Add a remote, at the owner's word: all of the vault's history goes there from now on. Raises BadInputError:
         the address is none, the name is taken, or the vault is a part of a larger repository.
         """
-        remotes = self._history().remotes
+        remotes = self._vault.git.remotes
         remotes.check_whole()
         remote = remotes.add(name, complete(address))
         trusted.trust(self._root, remote, own=own)
@@ -132,7 +114,7 @@ class Exchange:
         """Trust a remote of .git/config as it is now, at the owner's word. What came from there is theirs if it is
         their `own`. Raises BadInputError: there is none.
         """
-        history = self._history()
+        history = self._vault.git
         history.remotes.check_whole()
         remote, state = history.remotes.read(name), history.state()
         if state.branch and state.head and (theirs := history.remotes.fetched(name, state.branch)):
@@ -147,7 +129,7 @@ class Exchange:
 
     def remove(self, name: str) -> None:
         """Forget a remote; what it has stays there. Raises BadInputError: there is none."""
-        self._history().remotes.remove(name)
+        self._vault.git.remotes.remove(name)
         trusted.forget(self._root, name)
         write_contact(self._root, name, None)
 
@@ -189,15 +171,15 @@ class Exchange:
         with self._recording(name):
             if self._settings.git.sync == "auto":
                 self._pull(remote, Allowance())
-                state = self._history().state()
-                if state.branch and state.head != self._history().remotes.fetched(name, state.branch):
+                state = self._vault.git.state()
+                if state.branch and state.head != self._vault.git.remotes.fetched(name, state.branch):
                     self._push(remote)
             elif self._settings.git.sync == "ask":
                 self._fetch(remote)
 
     def _fetch(self, remote: Remote) -> tuple[str, str | None]:
         """The branch, and the commit that the remote has of it, None where it has none."""
-        history = self._history()
+        history = self._vault.git
         branch = check_branch(history.state().branch)
         known, line = history.remotes.merged(remote.name, branch), self._line(remote.address)
         replaced = history.purges.replaced
@@ -217,7 +199,7 @@ class Exchange:
 
     def _check_purged(self, source: Source | None = None, known: str | None = None) -> None:
         """Refuse histories with what was purged: ours, and a remote's, of which we have `known`. Raises PurgedError."""
-        history, purges = self._history(), self._history().purges
+        history, purges = self._vault.git, self._vault.git.purges
         head, theirs = history.state().head, source.commit if source else None
         if head is None:
             return
@@ -239,18 +221,18 @@ class Exchange:
         if theirs is None:
             return Pulled(None)
         source = Source(remote.name, branch, theirs, bool(trusted.check(self._root, remote).own))
-        pulled = pulling.pull(self._root, self._history(), self._settings, source, allowed, self._say)
-        self._history().remotes.keep_merged(remote.name, branch, theirs)
+        pulled = pulling.pull(self._root, self._vault.git, self._settings, source, allowed, self._vault.notify)
+        self._vault.git.remotes.keep_merged(remote.name, branch, theirs)
         if pulled.commit:
-            self._history().purges.accept(pulled.commit)
-            self._catch_up(frozenset(pulled.changed))
+            self._vault.git.purges.accept(pulled.commit)
+            self._vault.catch_up(frozenset(pulled.changed))
         if pulled.merged:
             with suppress(LockedError):  # the janitor, or the next sync, does it
-                self._settle()
+                self._settle(self._vault)
         return pulled
 
     def _push(self, remote: Remote) -> PushDone:
-        history, line = self._history(), self._line(remote.push_address)
+        history, line = self._vault.git, self._line(remote.push_address)
         branch = check_branch(history.state().branch)
         pulled: list[Pulled] = []
         for attempt in range(PUSH_ATTEMPTS):
@@ -291,7 +273,7 @@ class Exchange:
                 continue
 
     def _hold_lease_at(self, remote: Remote, now: datetime, *, take_over: bool, asks: bool) -> None:
-        remotes, mine = self._history().remotes, device(self._root)
+        remotes, mine = self._vault.git.remotes, device(self._root)
         for _ in range(PUSH_ATTEMPTS):
             known = remotes.read_lease(leases.JANITOR, remote.name)
             theirs = leases.parse_lease(known[1]) if known else None
@@ -306,7 +288,7 @@ class Exchange:
 
     def _push_lease(self, remote: Remote) -> None:
         """Take along the lease of a night that found nobody to tell it to. Another one's that was first stays."""
-        remotes = self._history().remotes
+        remotes = self._vault.git.remotes
         own, theirs = (remotes.read_lease(leases.JANITOR, name) for name in (None, remote.name))
         if own is not None and own != theirs:
             with suppress(RemoteRefusedError, GitError):
@@ -316,7 +298,7 @@ class Exchange:
 
     def _find(self, name: str | None) -> Remote:
         """The remote that is meant, if it is trusted as it is."""
-        remotes = self._history().remotes
+        remotes = self._vault.git.remotes
         remotes.check_whole()
         if name is None:
             names = [remote.name for remote in remotes.list_all()]
@@ -331,7 +313,7 @@ class Exchange:
     def _line(self, address: str) -> Line:
         if self._settings.offline and protocol_of(address) != "file":
             raise RemoteUnreachableError(address, "the setting offline is on")
-        return Line(self._root, address, self._settings.git.timeout_s, self._progress)
+        return Line(self._root, address, self._settings.git.timeout_s, self._vault.show_progress)
 
     @contextmanager
     def _recording(self, name: str) -> Iterator[None]:
@@ -359,7 +341,7 @@ class Exchange:
         return f"{name}: {' and '.join(apart)}: quaid {'pull' if distance.behind else 'push'}"
 
     def _distance(self, name: str) -> Distance | None:
-        history = self._history()
+        history = self._vault.git
         state = history.state()
         theirs = history.remotes.fetched(name, state.branch) if state.branch else None
         return history.remotes.distance(state.head, theirs) if state.head and theirs else None
@@ -368,7 +350,7 @@ class Exchange:
         contact, distance = read_contact(self._root, remote.name), self._distance(remote.name)
         known = trusted.list_trusted(self._root).get(remote.name)
         trust = "no" if known is None else "yes" if known.address == remote.shown else "changed"
-        held = self._history().remotes.read_lease(leases.JANITOR, remote.name)
+        held = self._vault.git.remotes.read_lease(leases.JANITOR, remote.name)
         lease = leases.parse_lease(held[1]) if held else None
         return RemoteState(
             remote.name,

@@ -107,7 +107,7 @@ def _list_over_quota(memory: Memory) -> list[Attention]:
 def _list_unclaimed(memory: Memory) -> Iterator[Attention]:
     """Yield the owner's own notes that their words about owner and privacy may hide from the owner."""
     mine = person_of(memory.root, memory.settings) or memory.settings.owner
-    for owner, found in groupby(list_unclaimed(memory.whole_index(), memory.answers.owners()), itemgetter(0)):
+    for owner, found in groupby(list_unclaimed(memory.whole_index(), memory.owners), itemgetter(0)):
         paths = tuple(printable(path) for _, path in found)
         what = f"{_count(len(paths), 'note')} stated as private to {owner!r}, and so hidden from {mine!r}"
         yield Attention(what, f"if that is you, write owner: {mine} there", paths)
@@ -120,7 +120,7 @@ def list_long_core_notes(memory: Memory) -> list[tuple[str, int, str]]:
 
     hooks = memory.settings.hooks
     place = Layout.of(memory.settings.vault)
-    cut = list_cut(tuple(read_core_notes(memory.root, memory.answers.owners(), place)), hooks)
+    cut = list_cut(tuple(read_core_notes(memory.root, memory.owners, place)), hooks)
     wanted = hooks.context_tokens + sum(2 * over for _, over in cut) // CHARACTERS_PER_TOKEN
     step = f"shorten it, or give sessions more room: quaid config hooks.context_tokens {-(-wanted // 100) * 100}"
     return [(note, over, step) for note, over in cut]
@@ -203,7 +203,7 @@ def _background_attention(memory: Memory) -> list[Attention]:
         found.append(Attention(what, queue.next_step(state), paths))
     found += list_set_aside(memory)
     stale = sorted(each.doc for each in memory.documentation.known() if each.is_stale)
-    if stale := visible_paths(stale, memory.whole_index(), memory.answers.visible()):
+    if stale := visible_paths(stale, memory.whole_index(), memory.visible_index()):
         what = f"{_count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
         found.append(Attention(what, "quaid docs check", tuple(stale)))
     return found

@@ -181,7 +181,7 @@ def check_writes(memory: Memory) -> Outcome:
 
 def check_index(memory: Memory) -> Outcome:
     """Check that the index can be read and is of this version."""
-    reader = IndexReader(state_folder(memory.root) / INDEX_FILE, memory.answers.owners)
+    reader = IndexReader(state_folder(memory.root) / INDEX_FILE, memory.owners)
     try:
         connection = reader.open()
         if connection is None:
@@ -352,7 +352,7 @@ def _list_problems(memory: Memory, index: str) -> list[tuple[str, str]]:
     with (
         closing(IndexReader(path)) as reader,
         closing(IndexReader(notes)) as whole,
-        closing(IndexReader(notes, memory.answers.owners)) as seen,
+        closing(IndexReader(notes, memory.owners)) as seen,
     ):
         try:
             connection, everything, visible = reader.open(), whole.open(), seen.open()
@@ -381,7 +381,7 @@ def check_obsidian_git(memory: Memory) -> Outcome:
 
 def check_conflict_copies(memory: Memory) -> Outcome:
     """Check that no sync tool left copies of notes that two devices changed."""
-    place, owners = layout.Layout.of(memory.settings.vault), memory.answers.owners()
+    place, owners = layout.Layout.of(memory.settings.vault), memory.owners
     copies = files.find_named(memory.root, lambda name: layout.is_note_name(name) and layout.is_conflict_copy(name))
     found = [path.relative_to(memory.root).as_posix() for path in copies]
     seen = [path for path in found if may_see(path, files.read_note(memory.root, path) or b"", owners, place)]

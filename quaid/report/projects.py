@@ -123,7 +123,7 @@ def _view(
     memory: Memory, project: Project, found: Sequence[Freshness], remarks: Sequence[str], *, is_checked: bool
 ) -> ProjectView:
     paths = [freshness.doc for freshness in found]
-    seen = set(visible_paths(paths, memory.whole_index(), memory.answers.visible()))
+    seen = set(visible_paths(paths, memory.whole_index(), memory.visible_index()))
     shown = [freshness for freshness in found if freshness.doc in seen]
     docs = [one for one in shown if one.status != "no sources" or not is_record(one.doc.partition(":")[2] or one.doc)]
     docs.sort(key=lambda one: (not one.is_stale, one.status == "no sources", one.doc))
@@ -132,4 +132,4 @@ def _view(
 
 
 def _sees(memory: Memory, path: str) -> bool:
-    return bool(visible_paths([path], memory.whole_index(), memory.answers.visible()))
+    return bool(visible_paths([path], memory.whole_index(), memory.visible_index()))

@@ -136,8 +136,8 @@ def recall_stats_of(memory: Memory) -> RecallStats:
     """
     with RecallRecords(memory.root, memory.settings) as books:
         numbers, most_used = books.numbers(), books.most_used(MAX_RECALLED)
-    hidden = list_hidden(memory.whole_index(), memory.answers.owners())
-    connection = memory.answers.visible()
+    hidden = list_hidden(memory.whole_index(), memory.owners)
+    connection = memory.visible_index()
     seen = [(ref, use) for ref, use in most_used if ref.partition("#")[0] not in hidden]
     most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in seen)
     return RecallStats(str(memory.root), memory.settings.recall.log, numbers, most)

@@ -183,12 +183,12 @@ def _may_name(memory: Memory, path: str) -> bool:
     data = files.read_note(memory.root, path)
     if data is None:
         data = memory.git.read_at("HEAD", path)
-    return may_see(path, data or b"", memory.answers.owners(), layout.Layout.of(memory.settings.vault))
+    return may_see(path, data or b"", memory.owners, layout.Layout.of(memory.settings.vault))
 
 
 def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
     """Return how the index is, and readers of all of it and of what its owner sees."""
-    reader, seen = IndexReader(memory.indexer.path), IndexReader(memory.indexer.path, memory.answers.owners)
+    reader, seen = IndexReader(memory.indexer.path), IndexReader(memory.indexer.path, memory.owners)
     state, changed, problem = "fresh", 0, None
     try:
         is_fresh = False

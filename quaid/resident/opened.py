@@ -35,7 +35,7 @@ class OpenedMemory:
         vault_guard.check(self._root)
         settings = tuple(_stamp(path) for path in (self._root / CONFIG_FILE, user_config_path()))
         memory = self._memory
-        is_whole = memory is not None and not (memory.embedding.problem or memory.answers.is_without_file)
+        is_whole = memory is not None and not (memory.embedding.problem or memory.is_index_unwritable)
         if not is_whole or settings != self._settings:
             self.close()
         if self._memory is None:

@@ -128,14 +128,12 @@ def open_memory(root: Path, caller: Caller) -> Memory:
 
 
 def _carry_out(copy: WorkingCopy, call: WriteCall, job: Callable[[Memory], WriteResult]) -> WriteResult:
-    from quaid.capture.writer import Writer
-
     with open_memory(copy.root, call.caller) as memory:
         if call.key and (known := _find_repeated(memory, call)) is not None:
             return known
         if memory.problem is not None:
             raise memory.problem
-        memory.writer = Writer(replace(memory.dependencies, trailers=call.trailers))
+        memory.trailers = call.trailers
         return job(memory)
 
 

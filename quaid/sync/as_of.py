@@ -8,7 +8,7 @@ named after the tree it was made from, and is made again only when vectors were 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -62,7 +62,7 @@ class CommitContents:
 class PastIndexes:
     """Makes and keeps the past indexes of one vault, in its state folder."""
 
-    def __init__(self, root: Path, settings: Settings, embedding: Embedding, git: Callable[[], History]) -> None:
+    def __init__(self, root: Path, settings: Settings, embedding: Embedding, git: History) -> None:
         self._settings = settings
         self._layout = layout.Layout.of(settings.vault)
         self._embedding = embedding
@@ -85,7 +85,7 @@ class PastIndexes:
         known = self._known.get(wanted)
         if known is not None and _touch(known.path):
             return known
-        revisions = self._git().revisions
+        revisions = self._git.revisions
         point = revisions.find(wanted)
         past = self._find(point) or self._make(list_contents(revisions, point, wanted), progress or ignore_progress)
         if not past.degraded:  # under its id alone: a branch moves on, a commit does not
@@ -94,7 +94,7 @@ class PastIndexes:
 
     def first_day(self) -> date | None:
         """Return the day of the first commit, which can be asked for; None where there is none yet."""
-        self._first_day = self._first_day or self._git().revisions.find_first_day()
+        self._first_day = self._first_day or self._git.revisions.find_first_day()
         return self._first_day
 
     @contextmanager

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from quaid.errors import UNWRITABLE, LockedError, MassRemovalError
 from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import ChangeListener
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
-    from quaid.index.sqlite.connection import SqliteIndex
 
 READ_WAIT_MS = 5_000
 """The time that a read waits for another process that is indexing, before it answers from what there is and says so."""
@@ -24,11 +20,9 @@ READ_WAIT_MS = 5_000
 class IndexFreshness:
     """Asks the cheapest question that is still certain: notifications once a process keeps asking, a sweep before."""
 
-    def __init__(
-        self, indexer: Indexer, open_reader: Callable[[], IndexConnection | None], embed_budget_s: float
-    ) -> None:
+    def __init__(self, indexer: Indexer, reader: IndexReader, embed_budget_s: float) -> None:
         self._indexer = indexer
-        self._open_reader = open_reader
+        self._reader = reader
         self._options = SyncOptions(embed_budget_s=embed_budget_s, fetch_weights=False, wait_ms=READ_WAIT_MS)
         self._listener: ChangeListener | None = None
         self._asked = 0
@@ -54,7 +48,7 @@ class IndexFreshness:
 
         With `about`, a process that asks once looks at these files alone, which spares it the sweep.
         """
-        if self._stale is not None and self._open_reader() is not None:
+        if self._stale is not None and self._reader.open() is not None:
             return None, self._stale
         if about is not None and self._listener is None and not self._pending:
             return (None, ()) if self._is_fresh(about) else self._sync(replace(self._options, only=frozenset(about)))
@@ -66,16 +60,12 @@ class IndexFreshness:
     def _ensure_all(self) -> tuple[SyncReport | None, tuple[str, ...]]:
         self._asked += 1
         changed = self._changed()
-        if self._pending or self._open_reader() is None:
+        if self._pending or self._reader.open() is None:
             changed = None
         elif self._is_fresh() if changed is None else not changed:
             return None, ()
         # What is written by way of a mapping may leave size and times as they are.
         return self._sync(replace(self._options, only=changed, trust_times=changed is None))
-
-    def rebuild_in_memory(self, known: SqliteIndex | None) -> SqliteIndex:
-        """Return an index without a file, up to date with the notes; `known` is the one of the question before."""
-        return self._indexer.rebuild_in_memory(known)
 
     def close(self) -> None:
         if self._listener is not None:
@@ -100,7 +90,7 @@ class IndexFreshness:
         return None
 
     def _is_fresh(self, about: Collection[str] | None = None) -> bool:
-        reader = self._open_reader()
+        reader = self._reader.open()
         try:
             return reader is not None and self._indexer.is_fresh(reader, about)
         except database.DatabaseError:  # damaged or half made: the sync that follows rebuilds it
@@ -113,7 +103,7 @@ class IndexFreshness:
         except MassRemovalError as error:
             return None, (f"removals: {error}",)
         except (LockedError, *UNWRITABLE) as error:
-            if self._open_reader() is None:
+            if self._reader.open() is None:
                 raise
             return None, (f"stale: {error}",)
         self._pending = False

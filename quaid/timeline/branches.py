@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,9 +20,8 @@ from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction, uncommitted
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
-    from quaid.capture.writer import Writer
     from quaid.history.branches import BranchHead
+    from quaid.open_vault import OpenVault
 
 BACKUPS = "refs/quaid/backup"
 """What deleted branches held is kept below this name."""
@@ -43,15 +42,13 @@ class MergedBranch:
 class MemoryBranches:
     """The branches of one vault, which is a repository of its own."""
 
-    def __init__(self, dependencies: Dependencies, writer: Callable[[], Writer], catch_up: Callable[[], None]) -> None:
-        self._dependencies = dependencies
-        self._root = dependencies.root
-        self._writer = writer
-        self._catch_up = catch_up
+    def __init__(self, vault: OpenVault) -> None:
+        self._vault = vault
+        self._root = vault.root
 
     @property
     def _git(self) -> History:
-        return self._dependencies.history()
+        return self._vault.git
 
     def list(self) -> list[BranchHead]:
         """Return all of them, by name."""
@@ -120,7 +117,7 @@ class MemoryBranches:
             if unsaved := git.branches.list_unsaved():
                 raise UnsavedWorkError(unsaved)
             git.branches.switch(name)
-        self._catch_up()
+        self._vault.catch_up()
         return self.find(name)
 
     def delete(self, name: str, *, force: bool = False) -> str:
@@ -166,9 +163,9 @@ class MemoryBranches:
                 raise UnsavedWorkError(unsaved)
             change = transaction.VaultChange(f"merge {head.id}", edits, message, self._git.owner(), merged=head.id)
             done = transaction.apply(self._root, change, self._git)
-        self._catch_up()
+        self._vault.catch_up()
         with suppress(LockedError):  # the janitor, or the next sync, does it
-            settle_merges(self._dependencies, self._writer())
+            settle_merges(self._vault)
         return MergedBranch(name, into, done.id, done.left)
 
     def _plan_merge(self, head: BranchHead) -> tuple[Edit, ...]:
@@ -181,7 +178,7 @@ class MemoryBranches:
         git.branches.remove_worktree(folder)  # a killed one may have left it
         try:
             vault = git.branches.add_worktree(folder, base)
-            tree, collided = History(vault, self._dependencies.settings.git).branches.merge_here(head.id)
+            tree, collided = History(vault, self._vault.settings.git).branches.merge_here(head.id)
         finally:
             git.branches.remove_worktree(folder)
         if collided:
@@ -213,8 +210,8 @@ class MemoryBranches:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        wait_s = self._dependencies.settings.git.wait_s
-        with transaction.begin(self._root, self._git, wait_s, self._dependencies.say):
+        wait_s = self._vault.settings.git.wait_s
+        with transaction.begin(self._root, self._git, wait_s, self._vault.notify):
             yield
 
 

@@ -25,17 +25,15 @@ from quaid.timeline.states import AnswerChange, StateDiff
 from quaid.timeline.undo import ChangeNotFoundError, Present, Undone, Versions
 from quaid.timeline.views import CommitViews
 from quaid.vault import files, notes
-from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
     from quaid.capture.writer import WritePlan, Writer
     from quaid.history.branches import VaultCommit
     from quaid.history.revisions import Point
     from quaid.history.vault_history import History
+    from quaid.open_vault import OpenVault
     from quaid.recall.answers import Answers
     from quaid.recall.evaluation import EvalQuestion
-    from quaid.sync.embedding import Progress
     from quaid.timeline.log import LogEntry
 
 
@@ -44,35 +42,29 @@ class Timeline:
 
     def __init__(
         self,
-        dependencies: Dependencies,
-        writer: Callable[[], Writer],
+        vault: OpenVault,
         answers: Answers,
-        catch_up: Callable[[], None],
-        progress: Progress,
     ) -> None:
-        self._dependencies = dependencies
-        self._root = dependencies.root
-        self._layout = Layout.of(dependencies.settings.vault)
-        self._own = {dependencies.settings.git.email, JANITOR[1]}
-        self._git_settings = dependencies.settings.git
-        self._writer = writer
+        self._vault = vault
+        self._root = vault.root
+        self._layout = vault.layout
+        self._own = {vault.settings.git.email, JANITOR[1]}
+        self._git_settings = vault.settings.git
         self._answers = answers
-        self._catch_up = catch_up
-        self._progress = progress
 
     @property
     def _git(self) -> History:
-        return self._dependencies.history()
+        return self._vault.git
 
     @property
     def branches(self) -> MemoryBranches:
         """The memories beside this one."""
-        return MemoryBranches(self._dependencies, self._writer, self._catch_up)
+        return MemoryBranches(self._vault)
 
     @property
     def views(self) -> CommitViews:
         """The commits, and the nights, as a page shows them."""
-        return CommitViews(self._git, self._answers, self._git_settings, self._layout)
+        return CommitViews(self._vault, self._answers)
 
     def log(self, limit: int, *, since: str | None = None, **which: Any) -> list[LogEntry]:
         """Return the newest `limit` commits in words; without `which` (as for `History.log`) a night is one of them."""
@@ -140,9 +132,9 @@ class Timeline:
             )  # fmt: skip
 
         key = f"undo {' '.join(commit.id for commit in commits)}"
-        done = plan() if dry_run else self._writer().write(key, plan, by_owner=True)
+        done = plan() if dry_run else Writer(self._vault).write(key, plan, by_owner=True)
         if done.written.commit:
-            self._catch_up()
+            self._vault.catch_up()
         changes = tuple(MemoryChange(**change) for change in done.details["changes"])
         return Undone(commits, done.written.commit, changes, done.details["kept"], done.written.left)
 
@@ -166,7 +158,7 @@ class Timeline:
 
     def _compare(self, before: Point | None, after: Point | None) -> StateDiff:
         sides = states.read_states(self._git, self._root, before, after)
-        changes = compare(*sides, self._layout, self._may_see, self._progress)
+        changes = compare(*sides, self._layout, self._may_see, self._vault.show_progress)
         return StateDiff(before, after, tuple(changes))
 
     def diff_answers(self, diff: StateDiff, questions: Sequence[EvalQuestion], limit: int) -> list[AnswerChange]:
@@ -177,7 +169,7 @@ class Timeline:
 
         def asking(point: Point | None, is_present: bool) -> Callable[[str], Recall]:
             def ask(text: str) -> Recall:
-                self._progress("Asking", next(asked), total)
+                self._vault.show_progress("Asking", next(asked), total)
                 if point is None and not is_present:
                     return Recall(text, ())
                 return self._ask(text, limit, point.id if point else None)
@@ -185,7 +177,7 @@ class Timeline:
             return ask
 
         sides = asking(diff.before, is_present=False), asking(diff.after, is_present=True)
-        return states.compare_answers(questions, *sides, partial(list_meant, self._dependencies.fresh_visible_index()))
+        return states.compare_answers(questions, *sides, partial(list_meant, self._vault.index()))
 
     def bisect(self, query: str, expected: str, span: str = "", limit: int = states.ANSWERS) -> Turn:
         """Return the commit since which the answer to `query` has, or has no longer, the note that `expected` names or
@@ -200,16 +192,18 @@ class Timeline:
         first, last = states.find_span(git.revisions, span, datetime.now(UTC)) if span else (None, None)
         newest = last or git.revisions.find("HEAD")
         commits = git.branches.list_path(newest.id, first.id if first else None)
-        meant = list_meant(self._dependencies.fresh_visible_index(), expected)
+        meant = list_meant(self._vault.index(), expected)
         answers: dict[str, bool] = {}
 
         def has(commit_id: str) -> bool:
             if commit_id not in answers:
-                self._progress("Asking the past", len(answers), max(len(answers) + 1, 2 * len(commits).bit_length()))
+                self._vault.show_progress(
+                    "Asking the past", len(answers), max(len(answers) + 1, 2 * len(commits).bit_length())
+                )
                 answers[commit_id] = is_found(self._ask(query, limit, commit_id).hits, expected, meant)
             return answers[commit_id]
 
-        with self._answers.pasts().discarding():
+        with self._vault.pasts.discarding():
             hints: list[str] = []
             with suppress(GitError):  # a partial clone does not have all that commits changed
                 hints = git.branches.find_touching(expected, newest.id)
@@ -223,7 +217,7 @@ class Timeline:
 
     def _ask(self, query: str, limit: int, commit_id: str | None) -> Recall:
         options = RecallOptions(limit=limit, depth="fast")
-        return self._answers.ask(lambda: self._answers.answer(query, options, as_of=commit_id, progress=None))
+        return self._answers.recall(query, options, as_of=commit_id, keep=False)
 
     def _read_versions(self, git: History, undone: list[VaultCommit]) -> dict[str, Versions]:
         spans = undo.changed_paths(undone)
@@ -248,7 +242,7 @@ class Timeline:
     def _find_moved(self, path: str, data: bytes) -> str | None:
         """The path of the note that has the id which `data` has."""
         note_id = notes.parse_note(path, data, place=self._layout).id
-        found = documents.find_documents(self._dependencies.fresh_index(), "id = ?", (note_id,))
+        found = documents.find_documents(self._vault.whole_index(), "id = ?", (note_id,))
         return found[0].path if note_id != path and found else None
 
     def _may_see(self, path: str, data: bytes | None) -> bool:

@@ -23,13 +23,12 @@ from quaid.timeline import log
 from quaid.timeline.changes import MemoryChange, Span, compare, list_blobs, list_spans, read_sides
 from quaid.timeline.undo import ChangeNotFoundError, Versions
 from quaid.timeline.wording import NIGHT, name_author, tell
-from quaid.vault.layout import Layout, is_note_path
+from quaid.vault.layout import is_note_path
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
-    from quaid.history.vault_history import History
+    from quaid.open_vault import OpenVault
     from quaid.recall.answers import Answers
-    from quaid.settings import GitSettings
 
 _ID = re.compile("[0-9a-f]{4,64}")
 _FIRST_LOOK = 200
@@ -71,11 +70,12 @@ class Night:
 class CommitViews:
     """Reads the commits of one vault for the one who asks."""
 
-    def __init__(self, history: History, answers: Answers, settings: GitSettings, place: Layout) -> None:
-        self._history = history
+    def __init__(self, vault: OpenVault, answers: Answers) -> None:
+        self._vault = vault
+        self._history = vault.git
         self._answers = answers
-        self._settings = settings
-        self._layout = place
+        self._settings = vault.settings.git
+        self._layout = vault.layout
 
     def view(self, reference: str, first: int = 0, limit: int = log.MAX_READ) -> CommitView:
         """Return the commit of the owner's branch that an id means, with `limit` of its files from number `first` on.
@@ -192,7 +192,7 @@ class CommitViews:
         """
         spans = [list_spans(logged) for logged in commits]
         paths = {path for each in spans for path in each}
-        whole, seen = self._answers.fresh()[0], self._answers.visible()
+        whole, seen = self._vault.whole_index(), self._vault.visible_index()
         hidden = paths - set(visible_paths(paths, whole, seen))
         known = documents.find_paths(whole, paths)
         unknown = {path for path in paths - hidden if asks(path) or (is_note_path(path) and path not in known)}
@@ -205,8 +205,8 @@ class CommitViews:
         return hidden | {path for path, names in about.items() if not secret.isdisjoint(names)}
 
     def _find_secret(self, names: Collection[str]) -> set[str]:
-        whole, seen = self._answers.fresh()[0], self._answers.visible()
-        return find_hidden_names(names, whole, seen, self._history, self._answers.owners(), self._layout)
+        whole, seen = self._vault.whole_index(), self._vault.visible_index()
+        return find_hidden_names(names, whole, seen, self._history, self._vault.owners, self._layout)
 
     def _view(
         self,
@@ -232,7 +232,7 @@ class CommitViews:
         return CommitView(commit, who, what, tuple(changes), files)
 
     def _may_see(self, path: str, data: bytes) -> bool:
-        return may_see(path, data, self._answers.owners(), self._layout)
+        return may_see(path, data, self._vault.owners, self._layout)
 
 
 def _list_named(path: str, data: bytes) -> Sequence[str]:

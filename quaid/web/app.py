@@ -65,7 +65,7 @@ class Site:
 
     def _prepare(self, memory: Memory) -> None:
         """Make the first page while the browser starts: what it has to load and to look at is there when it asks."""
-        memory.answers.listen()
+        memory.freshness.listen()
         request = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
         self._make(memory, PAGES[0], Request(request))
 
@@ -84,7 +84,7 @@ class Site:
         return Route(page.path, answer)
 
     def _make(self, memory: Memory, page: Page, request: Request) -> str:
-        with memory.answers.checked_once():
+        with memory.freshness.checked_once():
             given = page.show(memory, request)
             shown = given if isinstance(given, Shown) else Shown(page.template, given)
             return self._render(request, shown.template, counts=count_waiting(memory), **shown.context)

@@ -140,7 +140,7 @@ def ask(root: Path, _: int) -> dict[str, float]:
 
 def list_nearest(memory: Memory) -> list[tuple[float, float]]:
     """Return how long the nearest vectors of each question took, without embedding the question."""
-    embedder, matrix = memory.embedding.embedder(), memory.answers.matrix
+    embedder, matrix = memory.embedding.embedder(), memory.matrix
     assert embedder is not None
     with closing(database.connect_reader(memory.indexer.path)) as reader:
         search = partial(matrix.search, reader, vectors.active_embedder(reader), limit=400)

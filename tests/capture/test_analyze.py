@@ -54,9 +54,7 @@ def lease(tmp_path):
 
 def analyze(vault, path, **how):  # noqa: F811
     with vault.memory() as memory:
-        return FileAnalyzer(memory.dependencies, memory.writer, memory.extractor.reader).analyze(
-            Path(path), AnalyzeOptions(**how)
-        )
+        return FileAnalyzer(memory).analyze(Path(path), AnalyzeOptions(**how))
 
 
 def source_note(vault):  # noqa: F811
@@ -353,7 +351,7 @@ def test_a_note_of_another_file_is_not_taken_for_ones_own(vault, service, lease)
 def test_what_is_said_of_a_file_is_private_to_who_had_it_read(vault, service, lease, monkeypatch):  # noqa: F811
     monkeypatch.delenv("QUAID_VAULT_HAND_WRITTEN")
     with vault.memory(owner="jon") as memory:
-        FileAnalyzer(memory.dependencies, memory.writer, memory.extractor.reader).analyze(lease, AnalyzeOptions())
+        FileAnalyzer(memory).analyze(lease, AnalyzeOptions())
         assert memory.search("lease").hits
     with vault.memory() as memory:
         assert not memory.search("lease").hits

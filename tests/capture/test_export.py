@@ -54,7 +54,7 @@ def read_back(data):
 
 def take(memory, data):
     options = ImportOptions()
-    return import_from(memory.dependencies, memory.writer, io.BytesIO(data), options, admit=untouched)
+    return import_from(memory, io.BytesIO(data), options, admit=untouched)
 
 
 @given(st.dictionaries(NAMES.map(lambda name: f"facts/{name}.md"), BYTES, max_size=4))

@@ -44,7 +44,7 @@ def admit(text):
 
 def take(memory, source, **options):
     source = source if hasattr(source, "read") else Path(source)
-    return import_from(memory.dependencies, memory.writer, source, ImportOptions(**options), admit=admit)
+    return import_from(memory, source, ImportOptions(**options), admit=admit)
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_a_folder_that_was_given_for_notes_is_never_passed_over(vault, sources, 
     with vault.memory() as memory:
 
         def take(path, **options):
-            return import_from(memory.dependencies, memory.writer, path, ImportOptions(**options))
+            return import_from(memory, path, ImportOptions(**options))
 
         take(sources["garden"], into="plants/mine")
         take(tmp_path / "one.md", into="plants")

@@ -43,7 +43,7 @@ LISTS: dict[str, Callable[[Memory], Any]] = {
     "why of what it replaced": lambda memory: asdict(memory.why("01m3")),
     "why of what it links to": lambda memory: asdict(memory.why("01em")),
     "history of what it was committed with": lambda memory: [asdict(commit) for commit in memory.history("01m1")],
-    "the past": lambda memory: asdict(memory.recall("boiler cabin", as_of="HEAD", owners=memory.answers.owners())),
+    "the past": lambda memory: asdict(memory.recall("boiler cabin", as_of="HEAD", owners=memory.owners)),
 }  # fmt: skip
 COMMANDS = [
     ["status"], ["stats"], ["stats", "--recall"], ["log", "--stat"], ["log", "--json"], ["export"], ["context"],

@@ -124,7 +124,7 @@ class TestDoors:
     def test_import_of_memories(self, vault):
         data = json.dumps([{"id": f"m{n}", "memory": text} for n, text in enumerate(STATED)]).encode()
         with vault.memory() as memory:
-            import_from(memory.dependencies, memory.writer, io.BytesIO(data), ImportOptions())
+            import_from(memory, io.BytesIO(data), ImportOptions())
         assert stored(vault) == sorted(STATED)
 
     def test_export_and_import(self, vault, tmp_path):
@@ -133,7 +133,7 @@ class TestDoors:
             rows = "".join(f"{json.dumps(row)}\n" for row in memory.export())
         other = copy_vault(tmp_path / "other")
         with other.memory() as memory:
-            import_from(memory.dependencies, memory.writer, io.BytesIO(rows.encode()), ImportOptions())
+            import_from(memory, io.BytesIO(rows.encode()), ImportOptions())
         assert stored(other) == sorted(STATED)
 
 

@@ -58,7 +58,7 @@ class Machines:
 
     def settle(self) -> None:
         with self.here.memory() as memory:
-            self.settled = settle_merges(memory.dependencies, memory.writer)
+            self.settled = settle_merges(memory)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ WORDS = ("oat", "milk", "violin", "harbour", "ceramics", "bicycle", "Lisbon", "g
 
 
 def past_indexes(memory: Memory) -> PastIndexes:
-    return PastIndexes(memory.root, memory.settings, memory.embedding, lambda: memory.git)
+    return PastIndexes(memory.root, memory.settings, memory.embedding, memory.git)
 
 
 def open_past(vault: Vault, wanted: str):
@@ -518,7 +518,7 @@ def progress(what, done, total):
         os.kill(os.getpid(), signal.SIGKILL)
 
 with Memory.open(sys.argv[1]) as memory:
-    PastIndexes(memory.root, memory.settings, memory.embedding, lambda: memory.git).open("HEAD", progress)
+    PastIndexes(memory.root, memory.settings, memory.embedding, memory.git).open("HEAD", progress)
 """
 
 

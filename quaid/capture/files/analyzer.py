@@ -34,11 +34,10 @@ from quaid.vault import files, frontmatter, notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.dependencies import Dependencies
     from quaid.capture.writer import Writer
     from quaid.index.port import IndexConnection
     from quaid.llm import Answer, Models, Prompt
-    from quaid.sync.embedding import Progress
+    from quaid.open_vault import OpenVault
 
 """Folders of the vault whose notes are memories already."""
 
@@ -108,16 +107,13 @@ class _FileReading:
 class FileAnalyzer:
     """Analyzes files for one vault."""
 
-    def __init__(
-        self, dependencies: Dependencies, writer: Writer, reader: ConversationReader, progress: Progress | None = None
-    ) -> None:
-        self._dependencies = dependencies
-        self._root = dependencies.root
-        self._settings = dependencies.settings
-        self._writer = writer
-        self._reader = reader
-        self._finder = writer.finder
-        self._progress = progress
+    def __init__(self, vault: OpenVault) -> None:
+        self._vault = vault
+        self._root = vault.root
+        self._settings = vault.settings
+        self._writer = Writer(vault)
+        self._reader = ConversationReader(vault)
+        self._finder = self._writer.finder
 
     def analyze(self, path: Path, options: AnalyzeOptions) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file, if it or the question has changed since the last time.
@@ -131,16 +127,14 @@ class FileAnalyzer:
             raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
         file = read_file(path)
         focus = " ".join(_safe(options.focus).split())
-        request = AnalysisRequest(
-            file, self._dependencies.history().find_checkout(path, file.data), focus, options.project
-        )
+        request = AnalysisRequest(file, self._vault.git.find_checkout(path, file.data), focus, options.project)
         kept = self._find_note(request)[1]
         models = self._models(options)
         prompt = models.prompt(file_pieces.PROMPT)
         if kept is not None and kept.is_current(request, prompt.label) and not options.again:
             return AnalyzeResult(request, kept.rel_path, "unchanged", prompt=prompt.label)
         found = self._read(request, models)
-        named = name_relations(models, found.extraction, self._dependencies.fresh_visible_index())
+        named = name_relations(models, found.extraction, self._vault.index())
         found = replace(found, renamed=named.renamed, usage=found.usage + named.usage, degraded=named.degraded)
         if options.dry_run:
             plan = self._plan(request, found)
@@ -194,8 +188,8 @@ class FileAnalyzer:
         parts: list[Extraction] = []
         summary, model, usage = "", "", ModelUsage()
         for number, piece in enumerate(pieces):
-            if self._progress and len(pieces) > 1:
-                self._progress(f"Reading {request.file.path.name}", number, len(pieces))
+            if len(pieces) > 1:
+                self._vault.show_progress(f"Reading {request.file.path.name}", number, len(pieces))
             answer = self._ask(models, prompt, piece, summary)
             model, usage = answer.model, usage + answer.usage
             safe: Any = admit_all(answer.value)[0]
@@ -220,7 +214,7 @@ class FileAnalyzer:
     # -- the plan ------------------------------------------------------------------------------------------------
 
     def _plan(self, request: AnalysisRequest, found: _FileReading) -> WritePlan:
-        index, now = self._dependencies.fresh_index(), datetime.now(UTC)
+        index, now = self._vault.whole_index(), datetime.now(UTC)
         rel_path, kept = self._find_note(request)
         named = [*kept.facts, *kept.former] if kept else []
         earlier = {name: next(iter(documents.find_by_reference(index, name)), None) for name in named}
@@ -231,7 +225,7 @@ class FileAnalyzer:
         with naming_broken_note(rel_path):
             living = [name for name in earlier if earlier[name]]
             edit, gone = source_note.plan_note(rel_path, request, kept, outcome, living, now, self._settings.owner)
-        visible = self._dependencies.visible_index()
+        visible = self._vault.visible_index()
         missing = [
             MissingFact(document.id, text)
             for document in map(earlier.get, gone)
@@ -256,7 +250,7 @@ class FileAnalyzer:
     ) -> FactsPlan:
         new = file_pieces.new_facts(found.extraction, request.file, note, self._settings.owner, request.project)
         speakers = [fact.details.speaker for fact in new if fact.details.speaker]
-        names = self._finder.entity_names(self._dependencies.visible_index(), now, speakers)
+        names = self._finder.entity_names(self._vault.visible_index(), now, speakers)
         duplicates = self._finder.find_duplicates(index, new)
         for place, duplicate in enumerate(duplicates):
             if isinstance(duplicate, KnownFact):
@@ -279,7 +273,7 @@ class FileAnalyzer:
         """Leave out the facts that one of the removed notes `names` stated: what was forgotten is not learned again."""
         forgotten: dict[str, str] = {}
         for name in names:
-            removed = self._dependencies.history().find_removed(name.rpartition("-")[2])
+            removed = self._vault.git.find_removed(name.rpartition("-")[2])
             if removed is not None:
                 note = notes.parse_fact(removed[1], removed[2])
                 forgotten[note.text_hash or ""] = note.id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 import apsw
@@ -14,7 +14,7 @@ from quaid.index.sqlite.connection import SqliteIndex
 class IndexReader:
     """Opens index.db when asked, again when it is another file than before; with `owners` as these may see it."""
 
-    def __init__(self, path: Path, owners: Callable[[], Collection[str]] | None = None) -> None:
+    def __init__(self, path: Path, owners: Collection[str] | None = None) -> None:
         self._path = path
         self._owners = owners
         self._connection: SqliteIndex | None = None
@@ -25,7 +25,7 @@ class IndexReader:
             self.close()
         if self._connection is None:
             try:
-                self._connection = database.connect_reader(self._path, self._owners() if self._owners else None)
+                self._connection = database.connect_reader(self._path, self._owners)
             except apsw.Error:
                 return None
         return self._connection

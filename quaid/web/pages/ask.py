@@ -111,7 +111,7 @@ def _name(index: IndexConnection, hit_id: str) -> str:
 def _read_history(memory: Memory, as_of: str, today: date) -> History | None:
     """Return the days that can be asked for; None where there is no history to go back in."""
     try:
-        first = memory.answers.pasts().first_day()
+        first = memory.pasts.first_day()
     except GitError:
         return None
     if first is None or first >= today:

@@ -106,7 +106,7 @@ def show_fading(memory: Memory, _: Request) -> Mapping[str, Any]:
 
 def show_checks(memory: Memory, _: Request) -> Mapping[str, Any]:
     """Return what needs attention, and what doctor says, the worst first."""
-    whole, seen = memory.whole_index(), memory.answers.visible()
+    whole, seen = memory.whole_index(), memory.visible_index()
     attention = [(each, visible_paths(each.paths, whole, seen)) for each in status_of(memory).attention]
     findings = sorted(examine(memory.root), key=lambda finding: LEVELS.index(finding.level))
     told = " ".join(each.what for each, _ in attention)

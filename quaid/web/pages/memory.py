@@ -112,7 +112,7 @@ def _list_asked(memory: Memory, found: Provenance) -> Iterator[Question]:
 
 
 def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
-    found = find_forgotten(memory.git, reference, memory.answers.owners(), _layout(memory))
+    found = find_forgotten(memory.git, reference, memory.owners, _layout(memory))
     logged = memory.git.branches.read_commits([found[0]]) if found else []
     commit = next(iter(memory.answers.see(each.commit for each in logged)), None)
     if found is None or commit is None:

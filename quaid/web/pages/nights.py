@@ -175,7 +175,7 @@ def _keep_visible(memory: Memory, entries: Sequence[DiaryEntry]) -> list[DiaryEn
         "SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(facts)),)
     )
     seen = {str(row[0]) for row in rows}
-    is_vaults_own = "default" in memory.answers.owners()
+    is_vaults_own = "default" in memory.owners
 
     def is_visible(decision: Mapping[str, Any], known: Collection[str]) -> bool:
         about = decision.get("facts", ())

@@ -248,7 +248,7 @@ def _list_sides(question: Question, decision: Decision | None, known: _Known) ->
 
 def _list_edits(memory: Memory, decision: Decision | None) -> Iterator[Edit]:
     """The edits that an acceptance makes of notes that may be seen, without what only comes along."""
-    owners, place = memory.answers.owners(), Layout.of(memory.settings.vault)
+    owners, place = memory.owners, Layout.of(memory.settings.vault)
     for edit in decision.edits if decision else ():
         sides = (edit.before or b"", edit.after or b"")
         if not is_byproduct(edit.rel_path) and all(may_see(edit.rel_path, data, owners, place) for data in sides):

@@ -1,0 +1,200 @@
+"""An open vault: what every operation on one vault shares. It is made once and handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from quaid.config import own_names
+from quaid.embed.runtime import open_multiply
+from quaid.errors import (
+    NOT_INDEXED,
+    UNWRITABLE,
+    DiskFailedError,
+    DiskFullError,
+    QuaidError,
+    VaultNotFoundError,
+    VaultReadOnlyError,
+)
+from quaid.index.kept import KeptAnswers
+from quaid.index.matrix import VectorMatrix
+from quaid.index.postings import Postings
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
+from quaid.place import LOCAL_FILE, state_folder
+from quaid.settings import Settings
+from quaid.sqlite import retry_after_damage
+from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.embedding import Embedding, Progress
+from quaid.sync.freshness import IndexFreshness
+from quaid.sync.indexer import Indexer
+from quaid.vault.layout import Layout
+
+if TYPE_CHECKING:
+    from quaid.history.vault_history import History
+    from quaid.index.port import IndexConnection
+    from quaid.index.sqlite.connection import SqliteIndex
+    from quaid.llm import Models
+    from quaid.sync.as_of import PastIndexes
+
+T = TypeVar("T")
+
+
+class OpenVault:
+    """One vault with its settings, index, embedder, git history and models. One instance belongs to one thread.
+
+    Each part is opened when it is first used. `problem` is why `settings` are not the owner's: then nothing is written.
+    `trailers` are added to the message of every commit.
+    """
+
+    def __init__(self, root: Path, settings: Settings, problem: QuaidError | None = None) -> None:
+        self.root = root
+        self.settings = settings
+        self.problem = problem
+        self.state = state_folder(root)
+        self.layout = Layout.of(settings.vault)
+        self.trailers: tuple[tuple[str, str], ...] = ()
+        self.embedding = Embedding(root, settings.embedding)
+        self.indexer = Indexer(root, settings, self.embedding)
+        self.matrix = VectorMatrix(open_multiply)
+        self.postings = Postings()
+        self.cache = KeptAnswers()
+        self.whole_reader = IndexReader(self.indexer.path)
+        self.second_reader = IndexReader(self.indexer.path)
+        self.freshness = IndexFreshness(self.indexer, self.whole_reader, settings.recall.embed_budget_s)
+        self.index_in_memory: SqliteIndex | None = None
+        self._write_error: VaultReadOnlyError | DiskFullError | DiskFailedError | None = None
+        self.report_to(None, None)
+
+    def close(self) -> None:
+        self.freshness.close()
+        self._close_readers()
+
+    def _close_readers(self) -> None:
+        self.whole_reader.close()
+        self.second_reader.close()
+        if "visible_reader" in self.__dict__:
+            self.visible_reader.close()
+
+    # -- parts that are opened when they are first used ----------------------------------------------------------
+
+    @cached_property
+    def git(self) -> History:
+        """The git history of the vault."""
+        from quaid.history.vault_history import History
+
+        return History(self.root, self.settings.git)
+
+    @cached_property
+    def models(self) -> Models:
+        """The language models, counted in this vault's state. No provider is looked for before the first call."""
+        from quaid.llm import Models
+        from quaid.llm.prompts import user_prompts
+        from quaid.local.model_usage import ModelRecords
+
+        records = ModelRecords(self.state / LOCAL_FILE)
+        return Models(self.settings.models, own_prompts=user_prompts(), usage=records, answers=records)
+
+    @cached_property
+    def pasts(self) -> PastIndexes:
+        """The indexes of the past."""
+        from quaid.sync.as_of import PastIndexes
+
+        return PastIndexes(self.root, self.settings, self.embedding, self.git)
+
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """The names of the owner on whose behalf the vault is open."""
+        return own_names(self.root, self.settings)
+
+    @cached_property
+    def visible_reader(self) -> IndexReader:
+        """The reader of the index without the notes that other owners keep private."""
+        return IndexReader(self.indexer.path, self.owners)
+
+    # -- progress ------------------------------------------------------------------------------------------------
+
+    def report_to(self, progress: Progress | None, notify: Callable[[str], None] | None) -> None:
+        """Show the progress of long work by `progress`, and what a wait is for by `notify`."""
+        self._progress, self._notify = progress, notify
+
+    def show_progress(self, what: str, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(what, done, total)
+
+    def notify(self, text: str) -> None:
+        if self._notify is not None:
+            self._notify(text)
+
+    # -- the index -----------------------------------------------------------------------------------------------
+
+    def sync(self, options: SyncOptions | None = None) -> SyncReport:
+        """Bring the index up to date with the files and embed what is new."""
+        return self.indexer.sync(options, self._progress)
+
+    def catch_up(self, only: frozenset[str] | None = None) -> None:
+        """Index what was just committed. A failure is only reported: the next read tries again."""
+        try:
+            self.sync(SyncOptions(only=only, trust_times=only is None))
+        except NOT_INDEXED as error:
+            problem = f"What was written is committed, but the index is not up to date: {error.reason}."
+            self.notify(f"{problem} Set that right, then run: quaid sync")
+
+    def refresh(self, about: Collection[str] | None = None) -> tuple[IndexConnection, tuple[str, ...]]:
+        """Return the whole index, up to date with all files or at least with those in `about`, and what prevented that.
+
+        Where no index can be written, one without vectors is built in memory. VaultNotFoundError: there is no vault.
+        """
+        if self._write_error is None:
+            try:
+                _, stale = self.freshness.ensure(about)
+                connection = self.whole_reader.open()
+            except UNWRITABLE as error:
+                return self._build_in_memory(error)
+            if connection is None:
+                raise VaultNotFoundError(self.root)
+            self.index_in_memory = None
+            return connection, stale
+        return self._build_in_memory(self._write_error)
+
+    def _build_in_memory(
+        self, error: VaultReadOnlyError | DiskFullError | DiskFailedError
+    ) -> tuple[IndexConnection, tuple[str, ...]]:
+        self.index_in_memory = self.indexer.rebuild_in_memory(self.index_in_memory)
+        return self.index_in_memory, (f"index: it is kept in memory, without vectors: {error.reason}",)
+
+    def whole_index(self) -> IndexConnection:
+        """Return the index, up to date, with the private notes of every owner: for uses that show no content."""
+        return self.refresh()[0]
+
+    def index(self) -> IndexConnection:
+        """Return the index, up to date, without the notes that other owners keep private."""
+        self.refresh()
+        return self.visible_index()
+
+    def visible_index(self) -> IndexConnection:
+        """Return the same without bringing it up to date first."""
+        if self.index_in_memory is not None:
+            return database.copy_in_memory(self.index_in_memory, self.owners)
+        connection = self.visible_reader.open()
+        if connection is None:
+            raise VaultNotFoundError(self.root)
+        return connection
+
+    def retry_if_damaged(self, query: Callable[[], T]) -> T:
+        """Run `query`, and once more if the index turns out to be damaged: a new one is built then, in memory where the
+        damaged one cannot be set aside.
+        """
+        try:
+            return retry_after_damage(self.indexer.path, lambda _again: query())
+        except UNWRITABLE as error:
+            self._close_readers()
+            self._write_error = error
+            return query()
+
+    @property
+    def is_index_unwritable(self) -> bool:
+        """Whether the index was damaged and no other could be written: it is in memory from then on."""
+        return self._write_error is not None
