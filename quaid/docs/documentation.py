@@ -21,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.capture.writer import Writer
 from quaid.docs import registry
 from quaid.docs.catalogue import Catalogue, Doc, find_doc, find_docs, find_project, is_file, list_docs
 from quaid.docs.chunks import read_ownership
@@ -34,7 +35,7 @@ from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Writer, WriteResult
+    from quaid.capture.writer import WriteResult
     from quaid.docs.changes import SourceCommit
     from quaid.docs.freshness import Freshness
     from quaid.docs.registrar import NewProject, Registrar

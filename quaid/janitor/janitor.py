@@ -6,6 +6,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from quaid.capture.writer import Writer
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.index import references
 from quaid.index.facts import list_living
@@ -34,7 +35,7 @@ from quaid.vault import files, layout
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Writer, WriteResult
+    from quaid.capture.writer import WriteResult
     from quaid.docs.documentation import Documentation
     from quaid.llm import Models
     from quaid.open_vault import OpenVault

@@ -10,6 +10,7 @@ from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from quaid.capture.writer import Writer
 from quaid.errors import GitError
 from quaid.history.authorship import JANITOR, Authors
 from quaid.history.revisions import TreeFile
@@ -27,7 +28,7 @@ from quaid.timeline.views import CommitViews
 from quaid.vault import files, notes
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import WritePlan, Writer
+    from quaid.capture.writer import WritePlan
     from quaid.history.branches import VaultCommit
     from quaid.history.revisions import Point
     from quaid.history.vault_history import History

@@ -23,7 +23,7 @@ from quaid.capture.files.source_file import SourceFile, read_file
 from quaid.capture.files.source_note import AnalysisOutcome, AnalysisRequest, SourceNote
 from quaid.capture.relation_naming import name_relations
 from quaid.capture.storing import FactsPlan, KnownFact, StoredFact, stored_fields
-from quaid.capture.writer import WritePlan, WriteResult, naming_broken_note
+from quaid.capture.writer import WritePlan, Writer, WriteResult, naming_broken_note
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError
 from quaid.index import documents
 from quaid.local import quarantine
@@ -34,7 +34,6 @@ from quaid.vault import files, frontmatter, notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Writer
     from quaid.index.port import IndexConnection
     from quaid.llm import Answer, Models, Prompt
     from quaid.open_vault import OpenVault
