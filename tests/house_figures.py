@@ -1,4 +1,4 @@
-"""The shape of Quaid's code in figures: rooms, import circles, loose modules, helpers used once, lines.
+"""The shape of Quaid's code in figures: lines, records, indirection, helpers used once, words of a private dialect.
 
 python tests/house_figures.py            this checkout
 python tests/house_figures.py FOLDER     the package in another one, for a comparison
@@ -7,8 +7,10 @@ python tests/house_figures.py FOLDER     the package in another one, for a compa
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
@@ -52,12 +54,6 @@ class Package:
         """The modules beside the rooms."""
         return sorted(path.stem for path in self.texts if len(path.parts) == 1 and not path.stem.startswith("__"))
 
-    def helpers_used_once(self, path: Path) -> list[str]:
-        """The private functions of a module that it names in one place besides their definition."""
-        functions = [node for node in self.trees[path].body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        private = [node.name for node in functions if node.name.startswith("_") and not node.name.startswith("__")]
-        return [name for name in private if len(re.findall(rf"\b{name}\b", self.texts[path])) == 2]
-
     def lines_by_room(self) -> Counter[str]:
         """Lines of each room, and of each loose module."""
         lines: Counter[str] = Counter()
@@ -69,20 +65,52 @@ class Package:
         return ".".join((self.folder.name, *path.with_suffix("").parts)).removesuffix(".__init__")
 
 
-def measure(package: Package) -> dict[str, str | float]:
-    """The figures of a package, by name."""
-    lines = sum(package.lines_by_room().values())
-    once = sum(len(package.helpers_used_once(path)) for path in package.texts)
-    lengths = [length for path in package.texts for length in _function_lengths(package.trees[path])]
-    return {
-        "lines": lines,
-        "modules": len(package.texts),
-        "longest module": max(text.count("\n") for text in package.texts.values()),
-        "longest function": max(lengths),
-        "loose modules": len(package.loose_modules()),
-        "circle of imports": " ".join(package.find_circle()) or "none",
-        "helpers used once per 1,000 lines": round(1000 * once / lines, 1),
-    }
+DIALECT = re.compile(r"(?<![a-z])(said|told|kept|beside|whoever|hears?|stands?|lies|meant)(?![a-z])", re.IGNORECASE)
+"""Common words with a meaning of our own, which a reader would have to learn."""
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def measure(package: Package) -> dict[str, float]:
+    """The figures of a package, by name; less is better for each."""
+    count: Counter[str] = Counter()
+    for path, text in package.texts.items():
+        count["lines"] += text.count("\n")
+        count["dialect words"] += sum(len(DIALECT.findall(part)) for part in _prose(text, package.trees[path]))
+        for node in ast.walk(package.trees[path]):
+            count.update(_figures_of(node, text, package.folder.name))
+    names = ("lines", "record classes", "record fields", "lambdas without arguments", "functions that take a Callable")
+    figures: dict[str, float] = {name: count[name] for name in names}
+    for name in ("private functions used once", "own imports inside functions", "dialect words"):
+        figures[f"{name} per 1,000 lines"] = round(1000 * count[name] / count["lines"], 1)
+    return figures
+
+
+def _figures_of(node: ast.AST, text: str, package: str) -> dict[str, int]:
+    if isinstance(node, ast.ClassDef):
+        made = " ".join(ast.unparse(part) for part in (*node.decorator_list, *node.bases))
+        if re.search("dataclass|NamedTuple|TypedDict", made):
+            return {"record classes": 1, "record fields": sum(isinstance(part, ast.AnnAssign) for part in node.body)}
+    elif isinstance(node, FUNCTION):
+        is_private = node.name.startswith("_") and not node.name.startswith("__")
+        own = [part for part in ast.walk(node) if isinstance(part, ast.ImportFrom)]
+        return {
+            "functions that take a Callable": "Callable" in ast.unparse(node.args),
+            "private functions used once": is_private and len(re.findall(rf"\b{node.name}\b", text)) == 2,
+            "own imports inside functions": sum((part.module or "").split(".")[0] == package for part in own),
+        }
+    elif isinstance(node, ast.Lambda):
+        return {"lambdas without arguments": not (node.args.args or node.args.kwonlyargs or node.args.vararg)}
+    return {}
+
+
+def _prose(text: str, tree: ast.Module) -> Iterator[str]:
+    """Names, comments and docstrings; not other strings, which are messages to users."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in {tokenize.NAME, tokenize.COMMENT}:
+            yield token.string
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
 
 
 def walk_at_run_time(tree: ast.Module) -> Iterator[ast.AST]:
@@ -95,17 +123,12 @@ def walk_at_run_time(tree: ast.Module) -> Iterator[ast.AST]:
             left += ast.iter_child_nodes(node)
 
 
-def _function_lengths(tree: ast.Module) -> list[int]:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [(node.end_lineno or 0) - node.lineno + 1 for node in functions]
-
-
 def main() -> None:
     """Print the figures as a table."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "quaid"
     package = Package(folder)
     for name, value in measure(package).items():
-        print(f"{name:36} {value:>8}" if not isinstance(value, str) else f"{name:36} {value}")
+        print(f"{name:45} {value:>8,}")
     print(f"\n{'lines by room':36}")
     for room, lines in package.lines_by_room().most_common():
         print(f"  {room:34} {lines:8,}")

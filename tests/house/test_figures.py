@@ -1,0 +1,51 @@
+"""Figures of the code, each with a ceiling that only goes down."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from house_figures import Package, measure
+
+ROOT = Path(__file__).parents[2]
+CEILINGS = {
+    "lines": 87_000,
+    "record classes": 530,
+    "record fields": 2_900,
+    "lambdas without arguments": 150,
+    "functions that take a Callable": 130,
+    "private functions used once per 1,000 lines": 12.5,
+    "own imports inside functions per 1,000 lines": 4.5,
+    "dialect words per 1,000 lines": 32,
+}
+"""Lower one whenever the code allows it: `python tests/house_figures.py` prints the figures."""
+
+WALK_CEILINGS = {
+    "a question, warm": {"functions": 265, "depth": 19, "lambdas": 40, "climbs": 2},
+    "a fact remembered": {"functions": 262, "depth": 18, "lambdas": 28, "climbs": 8},
+    "an edit saved, a question": {"functions": 380, "depth": 26, "lambdas": 32, "climbs": 8},
+    "a note shown": {"functions": 34, "depth": 14, "lambdas": 2, "climbs": 1},
+    "why": {"functions": 168, "depth": 20, "lambdas": 4, "climbs": 4},
+    "a fact forgotten": {"functions": 194, "depth": 18, "lambdas": 28, "climbs": 9},
+    "a run of the janitor": {"functions": 1040, "depth": 31, "lambdas": 240, "climbs": 120},
+}
+"""Operation -> functions entered, depth of calls, lambdas called, and calls from a lower package up into a higher one.
+`python tests/walk.py -v` prints them."""
+
+
+def test_no_figure_of_the_code_is_above_its_ceiling():
+    figures = measure(Package(ROOT / "quaid"))
+    assert figures.keys() == CEILINGS.keys()
+    assert {name: value for name, value in figures.items() if value > CEILINGS[name]} == {}
+
+
+def test_no_operation_travels_further_than_its_ceiling():
+    command = [sys.executable, str(ROOT / "tests" / "walk.py"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found.keys() == WALK_CEILINGS.keys()
+    for operation, ceilings in WALK_CEILINGS.items():
+        over = {name: found[operation][name] for name, most in ceilings.items() if found[operation][name] > most}
+        assert over == {}, operation
