@@ -12,8 +12,8 @@ import apsw
 from vaults import dump
 
 from quaid.docs import search
-from quaid.docs.chunks import parse_doc
-from quaid.docs.search import DocSearchResult
+from quaid.docs.catalogue import Doc
+from quaid.docs.search import DocSearchResult, DocsIndex
 from quaid.index.matrix import VectorMatrix
 from quaid.index.sqlite import database
 from quaid.recall.pipeline import Helpers
@@ -21,7 +21,6 @@ from quaid.recall.retrieval import Sources
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
 from quaid.sqlite import connect
 from quaid.sync.derived_index import SyncOptions, SyncReport
-from quaid.sync.docs import DocFile, DocsIndex
 from quaid.sync.embedding import Embedding, Progress
 
 
@@ -35,9 +34,9 @@ class Docs:
             folder.mkdir(parents=True, exist_ok=True)
         self.settings = replace(Settings(), embedding=embedding or EmbeddingSettings(provider="none"), **changed)
         self.embedding = Embedding(self.vault, self.settings.embedding)
-        self.files: dict[str, DocFile] = {}
-        self.index = self._index(self.files)
+        self.files: dict[str, Doc] = {}
         self.parsed: list[str] = []
+        self.index = self._index(self.files)
 
     def write(self, rel_path: str, text: str | bytes, project: str = "boat") -> str:
         """Write and register; the doc's id."""
@@ -45,7 +44,7 @@ class Docs:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         doc_id = f"{project}:{rel_path}"
-        self.files[doc_id] = DocFile(self.folder, rel_path, project)
+        self.files[doc_id] = Doc(doc_id, project, self.folder, rel_path)
         return doc_id
 
     def sync(self, progress: Progress | None = None, **options: Any) -> SyncReport:
@@ -56,7 +55,7 @@ class Docs:
         with closing(database.connect_reader(self.index.path)) as reader:
             return dump(reader)
 
-    def rebuilt(self, files: Mapping[str, DocFile] | None = None) -> list[str]:
+    def rebuilt(self, files: Mapping[str, Doc] | None = None) -> list[str]:
         with closing(self._index(self.files if files is None else files).rebuild_in_memory()) as made:
             return dump(made)
 
@@ -86,9 +85,17 @@ class Docs:
         with closing(connect(self.index.path, apsw.SQLITE_OPEN_READWRITE)) as connection:
             return connection.execute(sql).fetchall()
 
-    def _index(self, files: Mapping[str, DocFile]) -> DocsIndex:
-        return DocsIndex(self.vault, files, self.settings, self.embedding, self._parse)
+    def _index(self, files: Mapping[str, Doc]) -> DocsIndex:
+        return _RecordingIndex(self.parsed, self.vault, files, self.settings, self.embedding)
 
-    def _parse(self, doc_id: str, project: str, data: bytes) -> Any:
-        self.parsed.append(doc_id)
-        return parse_doc(doc_id, project, data, self.settings.docs, 2_000_000)
+
+class _RecordingIndex(DocsIndex):
+    """Records the ids of the documents that it parses."""
+
+    def __init__(self, parsed: list[str], *args: Any) -> None:
+        super().__init__(*args)
+        self._parsed = parsed
+
+    def parse_file(self, key: str, data: bytes) -> Any:
+        self._parsed.append(key)
+        return super().parse_file(key, data)

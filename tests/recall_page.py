@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quaid.docs.changes import SourceChange, SourceCommit
+from quaid.docs.changes import SourceChange
+from quaid.docs.freshness import SourceCommit
 from quaid.docs.updates import ask_update
 
 DOC = """---

@@ -101,7 +101,7 @@ class _FileCache:
         gone = [path for path in self._known if path.split("/")[-2] not in names]
         if self._new or gone:
             with suppress(QuaidError):
-                self._store.keep(self._new, gone)
+                self._store.store(self._new, gone)
 
 
 def _read_project(name: str, text: str) -> dict[str, Any]:

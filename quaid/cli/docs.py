@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quaid.cli.change_output import tell_written
+from quaid.cli.change_output import tell_written, warn_left
 from quaid.cli.docs_output import (
     render_checked,
     render_docs,
     render_hit,
+    render_update,
     say_missing,
     shape_of_freshness,
     shape_of_hit,
-    warn_hidden,
+    shape_of_update,
     warning_of,
 )
-from quaid.cli.invocation import Invocation, fields
-from quaid.cli.terminal import clipped, count, line_width, moment, one_line, paragraphs, section, short, styled
+from quaid.cli.invocation import Invocation, print_error
+from quaid.cli.terminal import (
+    clipped,
+    count,
+    known,
+    line_width,
+    moment,
+    one_line,
+    paragraphs,
+    print_exactly,
+    section,
+    short,
+    styled,
+    titled,
+)
 from quaid.docs.freshness import describe
-from quaid.errors import UsageError
+from quaid.errors import QuaidError, UsageError
+from quaid.history.proposal import Proposed
 from quaid.recall.trace import list_degraded
+from quaid.shapes import json_object
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.documentation import Documentation
+    from quaid.docs.judgements import StaleDoc
+    from quaid.docs.updates import DocUpdate
 
 ACTIONS = ("list", "search", "read", "check", "update", "confirm", "register", "history", "sync")
 _WITHOUT_REFERENCE = ("list", "check", "sync", "update")
@@ -88,60 +106,70 @@ def run_docs(
       quaid docs register docs/recall.md --source src/recall --source src/settings.py
       quaid docs update docs/recall.md --yes
     """
-    if action not in ACTIONS:
-        raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
     given = references or []
-    if not given and action not in _WITHOUT_REFERENCE:
-        what = {"search": "a question", "register": "a file"}.get(action, "a document")
-        raise UsageError(f"quaid docs {action} needs {what}.")
-    if given and action == "sync":
-        raise UsageError("quaid docs sync is for all documents; it takes no reference.")
-    request = DocsRequest(
-        tuple(given), project, tuple(source or ()), limit, diff=diff, model=model, yes=yes, patch=patch
-    )
+    _check_usage(action, given)
     invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
-        return _ACTIONS[action](invocation, memory.documentation, request) or 0
+        documentation = memory.documentation
+        match action:
+            case "list":
+                list_docs(invocation, documentation, given, project)
+            case "search":
+                search_docs(invocation, documentation, " ".join(given), project, limit)
+            case "read":
+                read_docs(invocation, documentation, given, project)
+            case "check":
+                check_docs(invocation, documentation, given, project, diff=diff, model=model)
+            case "update":
+                return update_docs(invocation, documentation, given, project, yes=yes, patch=patch)
+            case "history":
+                show_history(invocation, documentation, given[0], project, limit or 20)
+            case "sync":
+                sync_docs(invocation, documentation)
+            case _:
+                change_registry(invocation, documentation, action, given, project, source or ())
+    return 0
 
 
-@dataclass(frozen=True, slots=True)
-class DocsRequest:
-    """The command line behind the action."""
-
-    given: tuple[str, ...]
-    project: str | None
-    sources: tuple[str, ...]
-    limit: int | None
-    diff: bool
-    model: bool
-    yes: bool
-    patch: bool
+def _check_usage(action: str, references: Sequence[str]) -> None:
+    if action not in ACTIONS:
+        raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
+    if not references and action not in _WITHOUT_REFERENCE:
+        what = {"search": "a question", "register": "a file"}.get(action, "a document")
+        raise UsageError(f"quaid docs {action} needs {what}.")
+    if references and action == "sync":
+        raise UsageError("quaid docs sync is for all documents; it takes no reference.")
 
 
-def list_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
+def list_docs(
+    invocation: Invocation, documentation: Documentation, references: Sequence[str], project: str | None
+) -> None:
     """Show the documents, with what each is about."""
-    catalogue = documentation.catalogue(request.project)
-    found = documentation.check(request.given, request.project, catalogue)
+    catalogue = documentation.catalogue(project)
+    found = documentation.check(references, project, catalogue)
     invocation.respond(
         render_docs(found) or "No document yet. Make a project with: quaid project create NAME --root PATH",
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
         missing=catalogue.missing,
         absent_roots=catalogue.absent,
     )
-    if not request.given:
+    if not references:
         say_missing(invocation, catalogue)
 
 
-def search_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
-    """Show the passages that answer a question."""
-    query = " ".join(request.given)
-    found, fresh = documentation.search(query, request.project, request.limit)
-    hits = [shape_of_hit(hit, fresh.get(hit.doc)) for hit in found.hits]
-    names = [sentence.partition(":")[0] for sentence in found.degraded]
+def search_docs(
+    invocation: Invocation, documentation: Documentation, query: str, project: str | None, limit: int | None
+) -> None:
+    """Show the passages that answer a query."""
+    found, fresh = documentation.search(query, project, limit)
     invocation.respond(
         paragraphs(*(render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
-        query=query, degraded=names, took_ms=round(found.took_ms, 1), doubt=found.doubt, hits=hits,
-    )  # fmt: skip
+        query=query,
+        degraded=[sentence.partition(":")[0] for sentence in found.degraded],
+        took_ms=round(found.took_ms, 1),
+        doubt=found.doubt,
+        hits=[shape_of_hit(hit, fresh.get(hit.doc)) for hit in found.hits],
+    )
     if degraded := list_degraded(found.degraded, found.trace):
         invocation.notify(f"quaid: {' · '.join(degraded)}")
     if found.doubt and found.hits:
@@ -150,69 +178,145 @@ def search_docs(invocation: Invocation, documentation: Documentation, request: D
         invocation.notify("Nothing found. See what there is with: quaid docs list")
 
 
-def read_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
-    """Print documents without what is secret in them."""
+def read_docs(
+    invocation: Invocation, documentation: Documentation, references: Sequence[str], project: str | None
+) -> None:
+    """Print documents without the secrets in them."""
     shapes = []
-    for reference in request.given:
-        doc, text, redacted = documentation.read(reference, request.project)
+    for reference in references:
+        doc, text, redacted = documentation.read(reference, project)
         ((_, freshness),) = documentation.check_docs([doc])
-        shapes.append(
-            {**fields(doc, "id", "project", "file"), "warning": warning_of(freshness), "text": neutralise(text)}
-        )
+        shapes.append(json_object(doc, "id", "project", "file", warning=warning_of(freshness), text=neutralise(text)))
         if not invocation.as_json:
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        warn_hidden(invocation, redacted)
+        if redacted:
+            kinds = ", ".join(dict.fromkeys(redacted))
+            invocation.notify(f"Secrets in it are not shown: {kinds}. Keep them out of documents.")
         if freshness.is_stale:
             invocation.notify(f"{doc.id} is {describe(freshness)}")
     if invocation.as_json:
         invocation.print_json(docs=shapes)
 
 
-def check_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
+def check_docs(
+    invocation: Invocation,
+    documentation: Documentation,
+    references: Sequence[str],
+    project: str | None,
+    *,
+    diff: bool,
+    model: bool,
+) -> None:
     """Show which documents are stale, since which commit and why."""
-    catalogue = documentation.catalogue(request.project)
-    found = documentation.check(request.given, request.project, catalogue)
+    catalogue = documentation.catalogue(project)
+    found = documentation.check(references, project, catalogue)
     problem = None
-    if request.model:
+    if model:
         found, problem = documentation.judge_changes(found)
-    stale = [freshness for _, freshness in found if freshness.is_stale]
-    changes = documentation.changes(stale) if request.diff else {}
+    changes = documentation.changes([freshness for _, freshness in found if freshness.is_stale]) if diff else {}
     shapes = [
-        {**shape_of_freshness(doc, freshness), **({"diffs": changes[doc.id]} if doc.id in changes else {})}
+        shape_of_freshness(doc, freshness) | ({"diffs": changes[doc.id]} if doc.id in changes else {})
         for doc, freshness in found
     ]
     invocation.respond(render_checked(found, changes), docs=shapes)
-    if not request.given:
+    if not references:
         say_missing(invocation, catalogue)
     if problem:
         invocation.notify(f"No model was asked what matters: {problem}")
 
 
-def update_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> int:
-    """Show what a model would change in stale documents, or change it."""
-    from quaid.cli.docs_update import update
+def update_docs(
+    invocation: Invocation,
+    documentation: Documentation,
+    references: Sequence[str],
+    project: str | None,
+    *,
+    yes: bool,
+    patch: bool,
+) -> int:
+    """Propose updates of stale documents, and carry them out with `yes`; return the exit code."""
+    from quaid.docs.updater import render_patch
 
-    if request.yes and not request.patch:
+    is_applied = yes and not patch
+    if is_applied:
         documentation.finish_killed()
-    return update(invocation, documentation, request.given, request.project, yes=request.yes, patch=request.patch)
+    shapes: list[dict[str, object]] = []
+    failed = False
+    for found in documentation.propose(references, project):
+        if isinstance(found, str):
+            print_error(found)
+            failed = True
+            continue
+        stale, update = found
+        shape = shape_of_update(stale, update)
+        shapes.append(shape)
+        if is_applied and update.edits:
+            failed |= _apply_update(invocation, documentation, stale, update, shape)
+        else:
+            text = render_patch(stale, update)
+            shape["patch"] = text or None
+            if not invocation.as_json and patch:  # for git, to which a control character is one of the file's
+                print_exactly((text.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
+            elif not invocation.as_json:
+                invocation.print(render_update(stale, update, text))
+    if invocation.as_json:
+        invocation.print_json(docs=shapes)
+    elif not shapes and not failed:
+        invocation.print("Nothing to do: no document is stale.")
+    if any(not shape["still_true"] for shape in shapes) and not yes and not patch:
+        step = "Carry it out with: quaid docs update --yes (the model is not asked again)"
+        invocation.notify(f"Nothing was changed. {step}")
+    return int(failed)
 
 
-def confirm_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
-    """Note that documents are true as their sources are now."""
-    for reference in request.given:
-        tell_written(invocation, documentation.confirm(reference, request.project))
+def _apply_update(
+    invocation: Invocation,
+    documentation: Documentation,
+    stale: StaleDoc,
+    update: DocUpdate,
+    shape: dict[str, object],
+) -> bool:
+    """Carry out an update and add the outcome to its JSON; return whether that failed."""
+    try:
+        done = documentation.apply(stale, update)
+    except QuaidError as error:
+        shape["error"] = {"code": error.code, "message": str(error)}
+        print_error(f"{error}")
+        return True
+    commit, branch = (None, done.branch) if isinstance(done, Proposed) else (done.commit, None)
+    shape |= {"commit": commit, "branch": branch}
+    if not invocation.as_json:
+        head = f"{styled('Updated', 'green')}: {stale.doc.id}, {count(len(update.edits), 'passage')}"
+        invocation.print(titled(head, known(("commit", short(commit)), ("branch", branch))))
+        if branch:
+            folder = shlex.quote(str(stale.doc.folder))
+            invocation.notify(f"Look at it and merge it: git -C {folder} merge {branch}")
+    warn_left(invocation, () if isinstance(done, Proposed) else done.left)
+    return False
 
 
-def register_docs(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
-    """Put documents into the registry."""
-    for reference in request.given:
-        path = Path(reference).expanduser().absolute()
-        tell_written(invocation, documentation.register(path, request.project, request.sources))
+def change_registry(
+    invocation: Invocation,
+    documentation: Documentation,
+    action: str,
+    references: Sequence[str],
+    project: str | None,
+    sources: Sequence[str],
+) -> None:
+    """Register documents, or confirm that they are true as their sources are now."""
+    for reference in references:
+        if action == "confirm":
+            written = documentation.confirm(reference, project)
+        else:
+            written = documentation.register(Path(reference).expanduser().absolute(), project, tuple(sources))
+        tell_written(invocation, written)
 
 
-def show_history(invocation: Invocation, documentation: Documentation, request: DocsRequest) -> None:
+def show_history(
+    invocation: Invocation, documentation: Documentation, reference: str, project: str | None, limit: int
+) -> None:
     """Show the commits that changed a document."""
-    doc, commits = documentation.history(request.given[0], request.project, request.limit or 20)
+    doc, commits = documentation.history(reference, project, limit)
     width = line_width() - 40
     rows = [
         (styled(short(commit.id), "yellow"), moment(commit.when), commit.author, clipped(commit.subject, width))
@@ -221,14 +325,13 @@ def show_history(invocation: Invocation, documentation: Documentation, request: 
     invocation.respond(section(doc.id, rows) or f"{doc.id}: it was never committed.", id=doc.id, commits=commits)
 
 
-def sync_docs(invocation: Invocation, documentation: Documentation, _: DocsRequest) -> None:
+def sync_docs(invocation: Invocation, documentation: Documentation) -> None:
     """Bring the index of the documents up to date."""
     report = documentation.sync()
     changed = [("added", len(report.added)), ("changed", len(report.modified)), ("removed", len(report.removed))]
-    told = ", ".join(f"{number} {word}" for word, number in changed if number) or "nothing new"
-    names = ("added", "modified", "removed", "total", "embedded", "pending", "passed_over", "problems", "redacted")
-    shape = {**fields(report, *names, "degraded"), "took_s": round(report.took_s, 3)}
-    invocation.respond(f"{count(report.total, 'document')} searchable, {told}", **shape)
+    news = ", ".join(f"{number} {word}" for word, number in changed if number) or "nothing new"
+    shape = json_object(report, without=("renamed", "rebuilt"), took_s=round(report.took_s, 3))
+    invocation.respond(f"{count(report.total, 'document')} searchable, {news}", **shape)
     for sentence in report.degraded:
         invocation.notify(sentence)
     for doc, reason in report.passed_over.items():
@@ -238,16 +341,3 @@ def sync_docs(invocation: Invocation, documentation: Documentation, _: DocsReque
     for doc, kinds in report.redacted.items():
         secrets = ", ".join(dict.fromkeys(kinds))
         invocation.notify(f"{doc} holds secrets, which are not searched: {secrets}. Keep them out of it.")
-
-
-_ACTIONS: dict[str, Callable[[Invocation, Documentation, DocsRequest], int | None]] = {
-    "list": list_docs,
-    "search": search_docs,
-    "read": read_docs,
-    "check": check_docs,
-    "update": update_docs,
-    "confirm": confirm_docs,
-    "register": register_docs,
-    "history": show_history,
-    "sync": sync_docs,
-}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
 from quaid.cli.recall_output import INDENT
 from quaid.cli.terminal import (
     clipped,
@@ -23,12 +23,15 @@ from quaid.cli.terminal import (
     styled,
 )
 from quaid.docs.freshness import WORDS, describe
+from quaid.shapes import json_object
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
     from quaid.docs.catalogue import Catalogue, Doc
     from quaid.docs.freshness import Freshness
+    from quaid.docs.judgements import StaleDoc
     from quaid.docs.search import DocHit
+    from quaid.docs.updates import DocUpdate
 
 MAX_SHOWN = 900
 """Characters of a passage; `quaid docs read` has the rest."""
@@ -71,45 +74,52 @@ def say_missing(invocation: Invocation, catalogue: Catalogue) -> None:
         invocation.notify(remark)
 
 
-def warn_hidden(invocation: Invocation, kinds: Sequence[str]) -> None:
-    """Name the secrets in a document that are not shown."""
-    if kinds:
-        invocation.notify(
-            f"Secrets in it are not shown: {', '.join(dict.fromkeys(kinds))}. Keep them out of documents."
-        )
-
-
 def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
-    """A document and how fresh it is, as JSON."""
-    return {
-        **fields(doc, "id", "project", "file"),
-        "registered": doc.is_registered,
-        "registered_as": doc.registered_as,
-        "status": freshness.status,
-        "warning": warning_of(freshness),
-        **fields(freshness, "updated", "true_at", "since", "origin", "sources"),
-        "changes": [
-            {
-                **fields(finding, "path", "old_path", "kind"),
-                "trivial": finding.is_trivial,
-                **fields(finding, "why", "by", "commits"),
-            }
-            for finding in freshness.findings
-        ],
-        **fields(freshness, "edited", "problems"),
-    }
+    """A document and its freshness as JSON."""
+    changes = [
+        json_object(finding, "path", "old_path", "kind", trivial=finding.is_trivial)
+        | json_object(finding, "why", "by", "commits")
+        for finding in freshness.findings
+    ]
+    return json_object(
+        doc,
+        "id",
+        "project",
+        "file",
+        registered=doc.is_registered,
+        registered_as=doc.registered_as,
+        status=freshness.status,
+        warning=warning_of(freshness),
+        **json_object(freshness, "updated", "true_at", "since", "origin", "sources"),
+        changes=changes,
+        **json_object(freshness, "edited", "problems"),
+    )
 
 
 def shape_of_hit(hit: DocHit, freshness: Freshness | None) -> dict[str, object]:
     """A passage as JSON."""
-    return {
-        **fields(hit, "doc", "project", "title", "heading"),
-        "text": neutralise(hit.text),
-        "lines": [hit.first_line, hit.last_line],
-        "score": round(hit.score, 4),
-        "status": freshness.status if freshness else None,
-        "warning": warning_of(freshness),
-    }
+    return json_object(
+        hit,
+        "doc",
+        "project",
+        "title",
+        "heading",
+        text=neutralise(hit.text),
+        lines=[hit.first_line, hit.last_line],
+        score=round(hit.score, 4),
+        status=freshness.status if freshness else None,
+        warning=warning_of(freshness),
+    )
+
+
+def shape_of_update(stale: StaleDoc, update: DocUpdate) -> dict[str, object]:
+    """A proposed update as JSON."""
+    edits = [
+        {"find": update.before[edit.start : edit.end], "replace": edit.new, "reason": edit.reason}
+        for edit in update.edits
+    ]
+    shape = {"id": stale.doc.id, "still_true": not edits, "summary": update.summary, "edits": edits}
+    return shape | json_object(update, "model", "prompt")
 
 
 def render_docs(found: Sequence[tuple[Doc, Freshness]]) -> str:
@@ -183,3 +193,10 @@ def render_stale(doc: Doc, freshness: Freshness, diffs: Mapping[str, str]) -> st
         styled(others, "dim") if trivial else "",
         *shown,
     )
+
+
+def render_update(stale: StaleDoc, update: DocUpdate, patch: str) -> str:
+    """A proposed update with its changes."""
+    head = f"{styled(stale.doc.id, 'bold')}: {update.summary or 'true as it is'}"
+    headers = ("diff --git", "index ", "--- ", "+++ ")
+    return "\n".join([head, *(coloured(row) for row in patch.splitlines() if not row.startswith(headers))])

@@ -1,37 +1,37 @@
-"""The changes of a document's sources since it was last true: as commits, as unified diffs and as patches. Pure."""
+"""The changes of a document's sources since it was last true, as people and models are shown them. Pure."""
 
 from __future__ import annotations
 
+import difflib
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import UTC, datetime
 
-from quaid.vault import headings
+from quaid.docs.freshness import ChangeKind, SourceCommit
+from quaid.redaction import admit
+from quaid.text.quoting import neutralise
+from quaid.vault import headings, replacements
 
-ChangeKind = Literal["added", "modified", "renamed", "deleted"]
 MAX_COMPARED = 1_000_000
 """Bytes of a version; two larger ones are not compared line by line."""
+MAX_SHOWN_COMMITS = 10
+MAX_REFUSED = 20
+GAP = "\n[…]\n\n"
+_MAX_EXCERPT_DIFF = 20_000
+_MAX_FILES, _MIN_SHARE, _MAX_SHARE = 60_000, 1_000, 16_000
+"""Characters of all files, and the least and the most of each file or difference."""
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_WORD = re.compile(r"\w{3,}")
 _QUOTED_BY_GIT = re.compile(r'["\\\x00-\x1f\x7f\udc80-\udcff]')
 
 
 @dataclass(frozen=True, slots=True)
-class SourceCommit:
-    """A commit that changed a source; `when` is ISO 8601, UTC."""
-
-    id: str
-    when: str
-    author: str
-    subject: str
-
-
-@dataclass(frozen=True, slots=True)
 class SourceChange:
-    """The change of one source of a document since the document was last true, with the bytes before and after.
+    """The change of one source of a document, with the bytes before and after.
 
-    `path` is as it is now, or was if it is deleted, from the top of its repository; `old_path` where it was if it was
-    renamed. The newest of `commits` is first.
+    `path` and `old_path` (of a renamed one) begin at the top of the repository. The newest of `commits` is first.
     """
 
     path: str
@@ -48,8 +48,9 @@ class SourceChange:
         return headings.one_line(f"{self.kind} {moved}")
 
     def diff(self, context: int = 3, longest: int = 12_000) -> str:
-        """The hunks of a unified diff with bare newlines, at most about `longest` characters: a long one is cut in its
-        middle. What cannot be compared by line is named. Each line begins with a space, +, -, @, a backslash or `[…]`.
+        """Return the hunks of a unified diff, at most about `longest` characters: the middle of a longer one is cut.
+
+        Each line begins with a space, +, -, @, a backslash or `[…]`, which explains what cannot be compared.
         """
         before, after = self.before or b"", self.after or b""
         sizes = f"{len(before):,} bytes before, {len(after):,} now"
@@ -63,12 +64,20 @@ class SourceChange:
         if old == new:
             return "[…] only line ends differ\n"
         text = "".join(hunks(old, new, context))
-        # A lone carriage return, which ends a line for some readers, would hide the mark of the one behind it.
+        # A lone carriage return ends a line for some readers, and would hide the mark of the one behind it.
         return shorten(text.encode("utf-8", "replace").decode().replace("\r", " "), longest)
+
+    def show(self, longest: int) -> str:
+        """Return the change with its commits and its diff. No line of it looks like the heading of another change."""
+        shown, more = self.commits[:MAX_SHOWN_COMMITS], len(self.commits) - MAX_SHOWN_COMMITS
+        commits = [f"commit {c.id[:10]} {c.when[:10]} {headings.one_line(c.subject)[:120]}" for c in shown]
+        if more > 0:
+            commits.append(f"[…] {more:,} commits before these")
+        return "\n".join([self.title, *commits, self.diff(longest=longest)])
 
 
 def shorten(text: str, longest: int) -> str:
-    """Return `text`, with lines of its middle left out, and one that says how many, if it is longer than `longest`."""
+    """Return `text`; of a longer one the beginning and the end, and how many lines were left out between them."""
     if len(text) <= longest:
         return text
     first, last = longest * 2 // 3, len(text) - longest // 3
@@ -80,41 +89,99 @@ def shorten(text: str, longest: int) -> str:
 
 
 def hunks(before: bytes, after: bytes, context: int = 3) -> Iterator[str]:
-    """The hunks of a unified diff line by line, each with its newline; none where both are alike.
+    """Yield the lines of a unified diff without its head. Bytes that are not UTF-8 are surrogates.
 
-    A line ends with a newline and with nothing else: a carriage return is part of it. What is not UTF-8 is there as
-    surrogates.
+    Only a newline ends a line: a carriage return is part of it.
     """
-    import difflib
-
     old, new = (_LINE.findall(side.decode("utf-8", "surrogateescape")) for side in (before, after))
     for number, line in enumerate(difflib.unified_diff(old, new, n=context)):
-        if number >= 2:  # behind the two lines that name the files
+        if number >= 2:  # after the two lines that name the files
             yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def render_patch(files: Mapping[str, tuple[bytes | None, bytes]]) -> str:
-    """A patch that `git apply` takes: path -> (before, after), before None for a new file. Empty without a change.
-
-    What is not UTF-8 is there as surrogates: write it with `surrogateescape`, and newlines as they are.
-    """
-    patch: list[str] = []
-    for path, (before, after) in files.items():
-        if before == after:
-            continue
-        old, new = _quote(f"a/{path}"), _quote(f"b/{path}")
-        # git ends a name that has a space in it with a tab: other tools take what follows it for a date.
-        tab = "\t" if " " in path else ""
-        patch.append(f"diff --git {old} {new}\n")
-        patch.append("new file mode 100644\n--- /dev/null\n" if before is None else f"--- {old}{tab}\n")
-        patch += [f"+++ {new}{tab}\n", *hunks(before or b"", after)]
-    return "".join(patch)
+def render_patch(path: str, before: bytes, after: bytes) -> str:
+    """Return a patch of one file for `git apply`, empty without a change. Bytes that are not UTF-8 are surrogates."""
+    if before == after:
+        return ""
+    old, new = _quote(f"a/{path}"), _quote(f"b/{path}")
+    # git ends a name that has a space with a tab: other tools take what follows the space for a date.
+    tab = "\t" if " " in path else ""
+    return "".join([f"diff --git {old} {new}\n--- {old}{tab}\n+++ {new}{tab}\n", *hunks(before, after)])
 
 
 def _quote(path: str) -> str:
-    """A path as git writes it in a patch."""
+    """Return a path as git writes it in a patch."""
     if not _QUOTED_BY_GIT.search(path):
         return path
     written = path.encode("utf-8", "surrogateescape")
     shown = (chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in written)
     return f'"{"".join(shown)}"'
+
+
+# -- inputs of prompts -----------------------------------------------------------------------------------------------
+
+
+def today() -> str:
+    """Return the day and its weekday, UTC."""
+    return f"{datetime.now(UTC):%A %Y-%m-%d}"
+
+
+def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
+    """Return the body of a document, at most about `longest` characters of it.
+
+    Of a longer one the beginning and the sections that have most words in common with the changes, in their order.
+    """
+    body = text[headings.text_start(text) :].replace("\r\n", "\n")
+    if len(body) <= longest:
+        return body
+    parts = [body[section.start : section.next] for section in replacements.sections(body)]
+    words: set[str] = set()  # of the names of the files and of the changed lines
+    for change in changes:
+        lines = change.diff(context=0, longest=_MAX_EXCERPT_DIFF).split("\n")
+        changed = [line for line in lines if line[:1] in ("+", "-")]
+        words.update(_WORD.findall("\n".join([change.path, change.old_path or "", *changed])))
+    by_relevance = sorted(range(len(parts)), key=lambda n: (n > 0, -len(words & set(_WORD.findall(parts[n])))))
+    budget = longest
+    shown: dict[int, str] = {}
+    for place in by_relevance:
+        if len(parts[place]) <= budget or not shown:
+            shown[place] = shorten(parts[place], budget)
+            budget -= len(shown[place])
+    texts = [f"{GAP * (place > 0 and place - 1 not in shown)}{shown[place]}" for place in sorted(shown)]
+    return "".join(texts) + GAP * (max(shown) < len(parts) - 1)
+
+
+def number_changes(shown: Iterable[str]) -> str:
+    """Return the changes, each under a heading with its number, from 1 on."""
+    return "\n".join(f"### {n} {text}" for n, text in enumerate(shown, 1))
+
+
+def show_files(files: Mapping[str, bytes]) -> str:
+    """Return the files under their paths, each line indented. Of a file beyond the budget only the name is shown."""
+    longest = divide_budget(_MAX_FILES, len(files))
+    budget = _MAX_FILES
+    blocks: list[str] = []
+    for path, data in files.items():
+        title = f"### {headings.one_line(path)}"
+        if budget <= 0 or b"\0" in data:
+            blocks.append(f"{title}\n[…] {'left out' if budget <= 0 else 'not text'}: {len(data):,} bytes")
+            continue
+        text = shorten(headings.without_control(data.decode("utf-8", "replace")), longest)
+        budget -= len(text)
+        blocks.append(f"{title}\n" + "\n".join(f" {line}" for line in text.split("\n")))
+    return "\n".join(blocks)
+
+
+def divide_budget(budget: int, count: int) -> int:
+    """Return how many of `budget` characters each of `count` texts may have."""
+    return min(_MAX_SHARE, max(_MIN_SHARE, budget // max(1, count)))
+
+
+def show_refused(refused: Sequence[str]) -> str:
+    """Return the edits that the owner refused, a line of JSON each."""
+    return "\n".join(json.dumps(text, ensure_ascii=False) for text in refused[:MAX_REFUSED]) or "(nothing so far)"
+
+
+def clean(text: str) -> str:
+    """Return a sentence of a model as one line that is fit for a commit."""
+    return headings.one_line(neutralise(admit(text).text))

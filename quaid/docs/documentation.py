@@ -1,14 +1,11 @@
-"""Documentation: what the doors ask of projects and their documents. `Memory.documentation` is one.
+"""Documentation: the projects of a vault and their documents. `Memory.documentation` is one.
 
-- what projects there are: registry.py reads, registrar.py writes, source_roots.py says which folders may be read
+- the registry of projects: registry.py reads, registrar.py writes, source_roots.py says which folders may be read
 - which files are documents: catalogue.py
-- what a document is about: sources.py; in which repositories that lies: source_trees.py
-- when it was last true: last_true.py, over file_history.py
-- what makes it stale: staleness.py; which changes matter: significance.py, and a model in judgements.py
-- what a check answers: freshness.py
-- how it becomes true again: updater.py; what a model proposes (updates.py) is held against validation.py
-- how it is shortened: cleanup.py
-- how it is found: search.py, over the passages of chunks.py
+- what a document is about: sources.py; in which repositories that is: source_trees.py
+- when it was last true and what makes it stale: staleness.py; which changes matter: significance.py, judgements.py
+- how it becomes true again: updates.py proposes, validation.py checks, updater.py carries out
+- how it is searched: search.py, in the passages of chunks.py
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import Writer
 from quaid.docs import registry
 from quaid.docs.catalogue import Catalogue, Doc, find_doc, find_docs, find_project, is_file, list_docs
 from quaid.docs.chunks import read_ownership
@@ -36,13 +32,14 @@ from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
-    from quaid.docs.changes import SourceCommit
-    from quaid.docs.freshness import Freshness
+    from quaid.docs.freshness import Freshness, SourceCommit
+    from quaid.docs.judgements import StaleDoc
     from quaid.docs.registrar import NewProject, Registrar
     from quaid.docs.search import DocSearch, DocSearchResult
     from quaid.docs.source_trees import SourceTrees
     from quaid.docs.staleness import StalenessCheck
-    from quaid.docs.updater import AppliedUpdate, ProposedUpdate, Updater
+    from quaid.docs.updates import DocUpdate
+    from quaid.history.proposal import Proposed
     from quaid.llm import Models
     from quaid.local.runs import Judgements
     from quaid.model import PlannedCall
@@ -78,11 +75,7 @@ class ProjectDiscovery:
 class Documentation:
     """The projects of one vault and their documents."""
 
-    def __init__(
-        self,
-        vault: OpenVault,
-        answers: Answers,
-    ) -> None:
+    def __init__(self, vault: OpenVault, answers: Answers) -> None:
         self._vault = vault
         self._settings = vault.settings
         self._root = vault.root
@@ -93,13 +86,13 @@ class Documentation:
         """The writer of the registry."""
         from quaid.docs.registrar import Registrar
 
-        return Registrar(self._root, Writer(self._vault))
+        return Registrar(self._vault)
 
     @cached_property
     def _search(self) -> DocSearch:
         from quaid.docs.search import DocSearch
 
-        return DocSearch(self._root, self._settings, self._vault.embedding)
+        return DocSearch(self._vault)
 
     def close(self) -> None:
         if "_search" in self.__dict__:
@@ -152,7 +145,7 @@ class Documentation:
         inside = repository.inside(path) if repository is not None else rel_path
         about = [
             freshness.doc
-            for freshness in self._check().kept()
+            for freshness in self._check().stored()
             if project.owns(freshness.doc) and inside in freshness.sources
         ]
         shown = {doc.id for doc in self.catalogue(project.name).docs} if about else set()
@@ -172,7 +165,7 @@ class Documentation:
         for project in found if not dry_run else ():
             self.registrar.create(project)
         catalogue = self.catalogue()
-        seen = {freshness.doc for freshness in self._check().kept()}
+        seen = {freshness.doc for freshness in self._check().stored()}
         new = tuple(doc for doc in catalogue.docs if doc.id not in seen)
         return ProjectDiscovery(tuple(found), tuple(homes), catalogue, new)
 
@@ -216,23 +209,26 @@ class Documentation:
 
     def sync(self) -> SyncReport:
         """Bring the index of the documents up to date with them, vectors included."""
-        return self._search.sync(list_docs(self._root, self.projects()), progress=self._vault.show_progress)
+        return self._search.index(list_docs(self._root, self.projects()).docs).sync(progress=self._vault.show_progress)
 
     def search(
         self, query: str, project: str | None = None, limit: int | None = None, depth: Depth | None = None
     ) -> tuple[DocSearchResult, dict[str, Freshness]]:
-        """Passages of the documents, of one project or all, that answer `query`, and how fresh each one's document is.
+        """Return the passages of one project or all that answer `query`, and the freshness of their documents by id.
 
         Raises:
             BadInputError: there is no such project.
         """
         projects = frozenset({self.project(project).name} if project else ())
-        catalogue = list_docs(self._root, self.projects())
-        depth, owners = depth or self._settings.recall.depth, self._vault.owners
+        docs = {doc.id: doc for doc in list_docs(self._root, self.projects()).docs}
         found = self._search.search(
-            catalogue, query, projects, owners, limit, depth, self._answers.helpers, self._vault.show_progress
+            docs.values(),
+            query,
+            projects,
+            limit or self._settings.docs.limit,
+            depth or self._settings.recall.depth,
+            self._answers.helpers(),
         )
-        docs = {doc.id: doc for doc in catalogue.docs}
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
         checked = self.check_docs(hit) if self._settings.docs.check else []
         return found, {doc.id: freshness for doc, freshness in checked}
@@ -281,32 +277,31 @@ class Documentation:
         return self.check_docs(docs, is_all=not references and project is None)
 
     def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
-        """Check `docs` by the filter and the kept judgements of models. `is_all` says that there are no others."""
-        from quaid.docs.judgements import apply_kept
+        """Check `docs` and apply the stored judgements of models. With `is_all` there are no other documents."""
+        from quaid.docs.judgements import apply_stored
 
         found = self._check(registry.STATES).check(docs, is_all=is_all)
-        with suppress(QuaidError):  # where local.db cannot be opened, the filter's word stands
-            found = apply_kept(found, self._judgements())
+        with suppress(QuaidError):  # without local.db the check decides alone
+            found = apply_stored(found, self._judgements())
         return list(zip(docs, found, strict=True))
 
     def known(self) -> list[Freshness]:
-        """Return what the last check of each document found, whatever has happened since, as models judged it."""
-        from quaid.docs.judgements import apply_kept
+        """Return the result of the last check of each document, whatever has happened since."""
+        from quaid.docs.judgements import apply_stored
 
-        return apply_kept(self._check().kept(), self._judgements())
+        return apply_stored(self._check().stored(), self._judgements())
 
     def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
-        """Return `found` as the fast model judges what the filter let through, and why it was not asked, if it failed.
-
-        Kept judgements are in `found` already.
-        """
-        from quaid.docs.judgements import is_judged
+        """Let the fast model judge the significant changes in `found`; also return why it did not, if it failed."""
+        from quaid.docs.judgements import is_judged, judge_all
 
         models = None if all(is_judged(freshness) for _, freshness in found) else self._models()
-        return self._updater().judge(found, models) if models is not None else (list(found), None)
+        if models is None:
+            return list(found), None
+        return judge_all(found, self._trees(registry.STATES), models, self._judgements())
 
     def changes(self, found: Sequence[Freshness]) -> dict[str, dict[str, str]]:
-        """Return the differences that make each stale document so: source -> unified diff."""
+        """Return the differences that make each stale document so: id -> source -> unified diff."""
         trees = self._trees(registry.STATES)
         changes: dict[str, dict[str, str]] = {}
         for freshness in found:
@@ -316,57 +311,75 @@ class Documentation:
                 diffs[path] = change.diff()
         return changes
 
-    def propose(self, references: Sequence[str] = (), project: str | None = None) -> Iterator[ProposedUpdate | str]:
-        """Yield what the deep model would change in stale documents, all or those that are named; a sentence for each
-        that it could not be asked about, and for what keeps documents from being checked.
+    def propose(
+        self, references: Sequence[str] = (), project: str | None = None
+    ) -> Iterator[tuple[StaleDoc, DocUpdate] | str]:
+        """Yield the updates that the deep model proposes for stale documents, all or the named ones, and a sentence for
+        each document that could not be checked or updated.
 
         Raises:
             BadInputError: as `doc`.
             ModelUnavailableError: there is no model.
         """
         from quaid.docs.freshness import why_unchecked
+        from quaid.docs.judgements import StaleDoc
+        from quaid.docs.updates import ask_update
         from quaid.errors import TROUBLE_FOR_ALL, ModelError, ModelUnavailableError
 
         models = self._models()
         if models is None:
             raise ModelUnavailableError("A document is brought up to date by a language model, and there is none")
-        updater = self._updater()
         checked = self.judge_changes(self.check(references, project))[0]
         yield from why_unchecked(freshness for _, freshness in checked)
-        stale = [pair for pair in checked if pair[1].is_stale]
-        for doc, freshness in stale[: self._settings.docs.most_updates]:
+        trees = self._trees(registry.STATES)
+        stale_docs = [pair for pair in checked if pair[1].is_stale]
+        for doc, freshness in stale_docs[: self._settings.docs.most_updates]:
+            stale = StaleDoc.open(trees, doc, freshness)
             try:
-                yield updater.propose(updater.open(doc, freshness), models)
+                update = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files)
             except ModelError as error:
                 if isinstance(error, TROUBLE_FOR_ALL):
                     raise
                 yield f"{doc.id}: {error}"
-        if left := stale[self._settings.docs.most_updates :]:
+                continue
+            if not update.edits:
+                stale.mark_true(update.summary or "it is true as it is", self._judgements())
+            yield stale, update
+        if left := stale_docs[self._settings.docs.most_updates :]:
             yield f"{len(left)} more are stale; docs.most_updates is {self._settings.docs.most_updates}"
 
     def estimate_update(self, doc: Doc, freshness: Freshness) -> PlannedCall | None:
-        """Return the call of the deep model that `propose` would make for a stale document, with the most it can take;
-        None where there is no model, or the document is not stale.
+        """Return the call that `propose` would make for a stale document, at its upper bound; None without a model or
+        if the document is not stale.
         """
+        from quaid.docs.judgements import StaleDoc
+        from quaid.docs.updates import PROMPT, show_stale
+
         models = self._models() if freshness.is_stale else None
-        return self._updater().estimate(self._updater().open(doc, freshness), models) if models is not None else None
+        if models is None:
+            return None
+        stale = StaleDoc.open(self._trees(registry.STATES), doc, freshness)
+        inputs = show_stale(doc.rel_path, stale.text, stale.changes, stale.files)
+        return models.estimate(models.prompt(PROMPT), inputs)
 
     def finish_killed(self) -> None:
-        """Commit what a killed writer has begun: a document that is written already is not stale any more."""
+        """Commit what a killed process has written: a document that is updated already is not stale."""
         transaction.finish_killed(self._root, self._vault.git, self._settings.git.wait_s)
 
-    def apply(self, proposal: ProposedUpdate, *, by_owner: bool = False) -> AppliedUpdate:
-        """Make a proposal a commit in the vault, `by_owner` in the owner's name, or a branch in the source repository.
+    def apply(self, stale: StaleDoc, update: DocUpdate, *, by_owner: bool = False) -> Proposed | WriteResult:
+        """Make a proposed update a commit in the vault, `by_owner` in the owner's name, or a branch in the repository.
 
         Raises:
             ProposalError, NoteChangedError: nothing was changed, and why.
         """
-        return self._updater().apply(proposal, by_owner=by_owner)
+        from quaid.docs.updater import apply_update
+
+        return apply_update(self._vault, stale, update, self._judgements(), by_owner=by_owner)
 
     def follow(self, edited: Sequence[str]) -> list[tuple[Doc, Freshness]]:
-        """Return the documents that are about the files an agent has edited, or that were edited themselves.
+        """Return the documents that describe the files an agent has edited, or that it has edited themselves.
 
-        The index of the documents is updated if a document was edited.
+        If a document was edited, the index of the documents is brought up to date.
         """
         projects = self.projects()
         paths = [path for path in map(Path, edited) if path.is_absolute() and find_project(self._root, projects, path)]
@@ -381,12 +394,12 @@ class Documentation:
         return [(doc, freshness) for doc, freshness in found if freshness.edited or doc.file.resolve() in real]
 
     def history(self, reference: str, project: str | None = None, limit: int = 20) -> tuple[Doc, list[SourceCommit]]:
-        """The commits that changed a document, newest first.
+        """Return the commits that changed a document, newest first.
 
         Raises:
             BadInputError: as `doc`.
         """
-        from quaid.docs.file_history import changes_of, commit_of
+        from quaid.docs.staleness import changes_of, commit_of
 
         doc = self.doc(reference, project)
         found = open_repository(doc.file.parent)
@@ -395,16 +408,10 @@ class Documentation:
         commits = [commit for commit, _ in changes_of(found.log(MAX_COMMITS), found.inside(doc.file))]
         return doc, [commit_of(commit) for commit in commits[:limit]]
 
-    def _updater(self) -> Updater:
-        from quaid.docs.updater import Updater
-
-        return Updater(self._root, self._trees(registry.STATES), self._judgements(), self._vault)
-
     def _judgements(self) -> Judgements:
         from quaid.local.runs import Judgements
 
-        local = state_folder(self._root) / LOCAL_FILE
-        return Judgements(local, datetime.now(UTC).date().isoformat())
+        return Judgements(state_folder(self._root) / LOCAL_FILE, datetime.now(UTC).date().isoformat())
 
     def _models(self) -> Models | None:
         if self._settings.models.provider == "none":

@@ -1,13 +1,13 @@
-"""The freshness of a document: what a check finds out about it, and that in words, for people and for agents."""
+"""The freshness of a document: the result of a check, and its description in words."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quaid.docs.changes import ChangeKind, SourceCommit
-
+ChangeKind = Literal["added", "modified", "renamed", "deleted"]
 Status = Literal["fresh", "stale", "no sources", "no history"]
 """`no sources`: nothing says what it is about. `no history`: it, or they, are in no repository that can be read."""
 State = Literal["fresh", "edited", "stale", "no sources", "no history"]
@@ -19,7 +19,17 @@ WORDS: Mapping[State, str] = {
     "no sources": "names no sources",
     "no history": "cannot be checked",
 }
-"""The states as people are told them."""
+"""The states as they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCommit:
+    """A commit that changed a source; `when` is ISO 8601, UTC."""
+
+    id: str
+    when: str
+    author: str
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +84,15 @@ class Freshness:
         return tuple(finding for finding in self.findings if not finding.is_trivial)
 
     @classmethod
-    def of_json(cls, shape: Mapping[str, Any]) -> Freshness:
-        fields: dict[str, Any] = {key: shape[key] for key in ("doc", "status", "origin", "updated")}
-        fields |= {key: SourceCommit(**shape[key]) if shape[key] else None for key in ("true_at", "since")}
-        fields |= {key: tuple(shape[key]) for key in ("sources", "edited", "problems")}
-        findings = (
-            SourceFinding(**{**finding, "commits": tuple(SourceCommit(**commit) for commit in finding["commits"])})
-            for finding in shape["findings"]
-        )
-        return cls(**fields, findings=tuple(findings))
+    def parse(cls, text: str) -> Freshness:
+        """Read a stored result. Raises what JSON and a missing field raise."""
+        shape: dict[str, Any] = json.loads(text)
+        for key in ("true_at", "since"):
+            shape[key] = SourceCommit(**shape[key]) if shape[key] else None
+        for finding in shape["findings"]:
+            finding["commits"] = tuple(SourceCommit(**commit) for commit in finding["commits"])
+        shape["findings"] = tuple(SourceFinding(**finding) for finding in shape["findings"])
+        return cls(**shape | {key: tuple(shape[key]) for key in ("sources", "edited", "problems")})
 
 
 def first_commit_of(findings: Iterable[SourceFinding]) -> SourceCommit | None:

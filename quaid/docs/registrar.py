@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import WritePlan, WriteResult
+from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.docs import registry
 from quaid.docs.catalogue import SUFFIXES, Doc, find_project, is_doc_name, is_folder, registry_path_of
 from quaid.docs.registry import Project, RegisteredDoc, State
@@ -22,11 +22,10 @@ from quaid.errors import BadInputError
 from quaid.history.vault_history import History
 from quaid.model import Message
 from quaid.vault import files, markdown, notes
-from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import Writer
     from quaid.model import Edit
+    from quaid.open_vault import OpenVault
 
 MARKS = ("PROJECT.md", "TOOLS.md", "AGENTS.md")
 """A folder with one of these, or with a repository, is a project."""
@@ -51,10 +50,10 @@ class NewProject:
 class Registrar:
     """Writes the registry of one vault."""
 
-    def __init__(self, root: Path, writer: Writer) -> None:
-        self._root = root
-        self._writer = writer
-        self._layout = Layout.of_vault(root)
+    def __init__(self, vault: OpenVault) -> None:
+        self._root = vault.root
+        self._writer = Writer(vault)
+        self._layout = vault.layout
 
     def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
         """Create a project, with a PROJECT.md to fill in. Its roots may be read from then on; with `allow_roots` False

@@ -1,56 +1,107 @@
-"""A question -> passages of documents, by the channels, fusion and doubt that memories are recalled with."""
+"""The index of documents, docs.db, and its search by the recall pipeline.
+
+Documents may lie outside the vault and are many times longer than memories: in an index of their own they do not change
+the word statistics, the limits and the speed of recall.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.docs import chunks
-from quaid.docs.catalogue import Catalogue
+from quaid.docs.catalogue import Doc
+from quaid.docs.chunks import parse_doc
 from quaid.embed.runtime import open_multiply
 from quaid.errors import QuaidError
-from quaid.index import contents, passages
+from quaid.index import contents, documents, passages
 from quaid.index.kept import KeptAnswers
 from quaid.index.matrix import VectorMatrix
 from quaid.index.postings import Postings
 from quaid.index.sqlite.reader import IndexReader
-from quaid.model import ChannelRank
-from quaid.place import DOCS_FILE, state_folder
+from quaid.model import ChannelRank, ParsedDoc
+from quaid.place import DOCS_FILE
 from quaid.recall import pipeline
 from quaid.recall.options import FEATURES, Depth, RecallOptions, Weights
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sqlite import retry_after_damage
-from quaid.sync.derived_index import SyncOptions, SyncReport
-from quaid.sync.docs import DocFile, DocsIndex
+from quaid.sync.derived_index import DerivedIndex, SyncOptions
+from quaid.sync.embedding import Embedding
+from quaid.vault import files
 
 if TYPE_CHECKING:
-    from quaid.sync.embedding import Embedding, Progress
+    from quaid.index.port import IndexConnection
+    from quaid.open_vault import OpenVault
 
 SEARCH_WAIT_MS = 500
-"""For another process that is indexing the documents: a question is answered from what there is."""
+"""The time that a search waits for another process that is indexing."""
 MAX_EMBED_S = 1.0
-"""Passages are long: a large repository takes twenty seconds, and a question does not wait for that."""
+"""A large repository takes twenty seconds to embed, and a search does not wait for that."""
 MAX_OF_ONE_DOC = 2
-"""The passages of one document that may go before those of others: a question is often answered in two pages."""
+"""The passages of one document that may rank before those of others: a question is often answered in two pages."""
 WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "phrase": 0.3})
-"""A passage gets no support from its neighbours: it counts by its own words and likeness at the configured share
-(`beside`, of what stands alone), and by a quoted phrase. Its length does not count, as it was cut.
+"""A passage is scored by its own words and likeness and by a quoted phrase. Its neighbours give no support, and its
+length does not count, because it was cut.
 """
 _SPARE = 4
-"""The hits that are looked at, in times of the limit, to have others to take in between."""
+"""The candidates per hit, so that hits of several documents can be selected."""
+
+
+class DocsIndex(DerivedIndex):
+    """Keeps docs.db of the vault at `root` equal to `docs`, by id."""
+
+    noun = "documents"
+
+    def __init__(self, root: Path, docs: Mapping[str, Doc], settings: Settings, embedding: Embedding) -> None:
+        self._docs = docs
+        self._settings = settings.docs
+        self._max_bytes = settings.sync.max_note_bytes
+        made_with = f"{settings.docs.chunk_tokens} {settings.docs.overlap_tokens} {self._max_bytes}"
+        super().__init__(root, DOCS_FILE, embedding, made_with)
+
+    def list_files(self, only: Collection[str] | None) -> files.NoteListing:
+        listed = files.NoteListing({}, {})
+        for doc_id in self._docs if only is None else self._docs.keys() & only:
+            doc = self._docs[doc_id]
+            if doc.rel_path.startswith("/") or ".." in doc.rel_path.split("/") or "\0" in doc.rel_path:
+                listed.passed_over[files.printable(doc_id)] = "lies outside of its folder"
+                continue
+            found = files.list_some(doc.folder, [doc.rel_path])
+            for stat in found.notes.values():
+                listed.notes[doc_id] = stat
+            for reason in found.passed_over.values():
+                listed.passed_over[files.printable(doc_id)] = reason
+        return listed
+
+    def list_outdated(self, connection: IndexConnection, _is_whole: bool) -> Collection[str]:
+        """Return the ids of documents that another project owns now."""
+        projects = documents.list_projects(connection)
+        return {doc_id for doc_id in projects.keys() & self._docs if projects[doc_id] != self._docs[doc_id].project}
+
+    def read_file(self, key: str) -> bytes | None:
+        """Return as much as is searched, and one more byte that shows that there is more."""
+        doc = self._docs[key]
+        try:
+            return files.read_note(doc.folder, doc.rel_path, self._max_bytes + 1)
+        except PermissionError:
+            return b""
+        except OSError:
+            return None
+
+    def parse_file(self, key: str, data: bytes) -> ParsedDoc:
+        return parse_doc(key, self._docs[key].project, data, self._settings, self._max_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class DocHit:
-    """A passage of a document: its markdown, the headings it stands under (outermost first) and its first and last line
-    in the file. `score` is in [0, 1], that of its best chunk; `channels` says who found that and where, `stands_for`
-    how many passages say the same.
+    """A passage of a document as markdown, with the headings above it, outermost first.
+
+    `score` in [0, 1] is that of its best chunk, `channels` the channels that found it, `stands_for` the number of
+    passages that say the same.
     """
 
     doc: str
@@ -67,8 +118,8 @@ class DocHit:
 
 @dataclass(frozen=True, slots=True)
 class DocSearchResult:
-    """The answer to one question, best first. `degraded` names every channel that was missing, `doubt` says why the
-    best hit may not be an answer.
+    """The answer to a query, best hit first. `degraded` names the missing channels, `doubt` says why the best hit may
+    not be an answer.
     """
 
     query: str
@@ -80,69 +131,64 @@ class DocSearchResult:
 
 
 class DocSearch:
-    """Searches the documents of one vault. Belongs to one thread; keeps the vectors in memory between questions."""
+    """Searches the documents of one vault. Belongs to one thread; caches the vectors in memory between queries."""
 
-    def __init__(self, root: Path, settings: Settings, embedding: Embedding) -> None:
-        self._root = root
-        self._settings = settings
-        self._embedding = embedding
-        self.path = state_folder(root) / DOCS_FILE
-        self._readers = IndexReader(self.path), IndexReader(self.path)
+    def __init__(self, vault: OpenVault) -> None:
+        self._vault = vault
+        self._path = vault.state / DOCS_FILE
+        self._readers = IndexReader(self._path), IndexReader(self._path)
         self._matrix = VectorMatrix(open_multiply)
         self._postings = Postings()
         self._kept = KeptAnswers()
 
-    def sync(
-        self, catalogue: Catalogue, options: SyncOptions | None = None, progress: Progress | None = None
-    ) -> SyncReport:
-        """Bring the index up to date with all documents.
-
-        Raises:
-            LockedError, DiskFullError, DiskFailedError, VaultReadOnlyError
-        """
-        found = {doc.id: DocFile(doc.folder, doc.rel_path, doc.project) for doc in catalogue.docs}
-        parse = partial(chunks.parse_doc, settings=self._settings.docs, max_bytes=self._settings.sync.max_note_bytes)
-        return DocsIndex(self._root, found, self._settings, self._embedding, parse).sync(options, progress)
+    def index(self, docs: Collection[Doc]) -> DocsIndex:
+        """Return the index of `docs`, which must be all documents."""
+        return DocsIndex(self._vault.root, {doc.id: doc for doc in docs}, self._vault.settings, self._vault.embedding)
 
     def search(
         self,
-        catalogue: Catalogue,
+        docs: Collection[Doc],
         query: str,
         projects: frozenset[str],
-        owners: frozenset[str],
-        limit: int | None,
+        limit: int,
         depth: Depth,
-        helpers: Callable[[], Helpers],
-        progress: Progress | None = None,
+        helpers: Helpers,
     ) -> DocSearchResult:
-        """Passages that `owners` may see and that answer `query`, from the index, as far as it can be updated."""
+        """Return the passages that the vault's owner may see and that answer `query`. `docs` are all documents."""
 
         def ask(_notice: str) -> DocSearchResult:
-            degraded = self._catch_up(catalogue, progress)
+            degraded = self._update(docs)
             one, other = (reader.open() for reader in self._readers)
             if one is None or other is None:
-                return DocSearchResult(query, (), tuple(degraded))
+                return DocSearchResult(query, (), degraded)
             with contents.shared_snapshot(one, other) as second:
-                sources = Sources(one, second, self._embedding.embedder_of, self._matrix, self._postings, self._kept)
+                embedder_of = self._vault.embedding.embedder_of
+                sources = Sources(one, second, embedder_of, self._matrix, self._postings, self._kept)
                 found = search(
-                    sources, query, self._settings.recall, limit=limit or self._settings.docs.limit, projects=projects,
-                    owners=owners, depth=depth, helpers=helpers(),
-                )  # fmt: skip
+                    sources,
+                    query,
+                    self._vault.settings.recall,
+                    limit=limit,
+                    projects=projects,
+                    owners=self._vault.owners,
+                    depth=depth,
+                    helpers=helpers,
+                )
             return replace(found, degraded=(*found.degraded, *degraded))
 
-        return retry_after_damage(self.path, ask)
+        return retry_after_damage(self._path, ask)
 
-    def _catch_up(self, catalogue: Catalogue, progress: Progress | None) -> list[str]:
-        """Update the index for a question that waits; return what it lacks afterwards."""
-        budget_s = min(self._settings.recall.embed_budget_s, MAX_EMBED_S)
+    def _update(self, docs: Collection[Doc]) -> tuple[str, ...]:
+        """Bring the index up to date within a second. Return what is missing in it."""
+        budget_s = min(self._vault.settings.recall.embed_budget_s, MAX_EMBED_S)
         options = SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
         try:
-            report = self.sync(catalogue, options, progress)
-        except QuaidError as error:  # another process is at it, or nothing can be written: then there is what there is
-            return [f"stale: {error}"]
-        if report.pending and self._settings.embedding.provider != "none":
-            return [f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync"]
-        return []
+            report = self.index(docs).sync(options, self._vault.show_progress)
+        except QuaidError as error:  # another process is indexing, or nothing can be written
+            return (f"stale: {error}",)
+        if report.pending and self._vault.settings.embedding.provider != "none":
+            return (f"pending: {report.pending:,} chunks have no vector yet; finish with: quaid docs sync",)
+        return ()
 
     def close(self) -> None:
         for reader in self._readers:
@@ -160,31 +206,34 @@ def search(
     depth: Depth = "auto",
     helpers: Helpers | None = None,
 ) -> DocSearchResult:
-    """Passages of documents in `sources` (docs.db) that answer `query`; with `projects` of these alone.
-
-    A language model is asked in doubt, where `helpers` has one and `depth` allows it. What is found is data: who shows
-    it, disarms it.
-    """
-    # What is about facts and conversations is left out.
+    """Return the passages in `sources` that answer `query`, of `projects` or of all, as untrusted text."""
+    # The stages for facts and conversations are left out.
     stages = replace(
         settings.stages, graph=False, provenance=False, contradictions=False, technical=False, neutralise=False
     )
-    # That lets through what has no project too; a document always has one.
-    options = RecallOptions(max(1, limit) * _SPARE, projects=projects, owners=owners, depth=depth, weights=WEIGHTS)
+    options = RecallOptions(limit * _SPARE, projects=projects, owners=owners, depth=depth, weights=WEIGHTS)
     found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
-    # A hit names the ordinal of its passage: `docs/recall.md#p3`.
+    # The id of a hit ends in the number of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]
     known = passages.fetch(sources.connection, places)
-    seen: Counter[str] = Counter()
-    ahead: list[DocHit] = []
-    behind: list[DocHit] = []
+    count: Counter[str] = Counter()
+    first: list[DocHit] = []
+    later: list[DocHit] = []
     for hit, place in zip(found.hits, places, strict=True):
         passage, title = known[place]
-        seen[hit.path] += 1
+        count[hit.path] += 1
         doc_hit = DocHit(
-            hit.path, hit.project or "", title, passage.heading, passage.text, passage.first_line, passage.last_line,
-            min(1.0, hit.score), hit.channels, hit.stands_for,
-        )  # fmt: skip
-        (ahead if seen[hit.path] <= MAX_OF_ONE_DOC else behind).append(doc_hit)
-    hits = (*ahead, *behind)[: max(1, limit)]
+            doc=hit.path,
+            project=hit.project or "",
+            title=title,
+            heading=passage.heading,
+            text=passage.text,
+            first_line=passage.first_line,
+            last_line=passage.last_line,
+            score=min(1.0, hit.score),
+            channels=hit.channels,
+            stands_for=hit.stands_for,
+        )
+        (first if count[hit.path] <= MAX_OF_ONE_DOC else later).append(doc_hit)
+    hits = (*first, *later)[:limit]
     return DocSearchResult(query, hits, found.degraded, found.took_ms, found.trace, found.doubt)

@@ -1,6 +1,7 @@
 """The check for stale documents: those whose sources changed significantly since they were last true.
 
-A check costs nothing but a look at files while neither documents nor HEADs have changed: what was found is kept.
+A document was last true at its own last real change, or at the commit that its owner noted. Results are stored: a check
+reads no history while neither the documents nor the HEADs of their repositories have changed.
 """
 
 from __future__ import annotations
@@ -8,83 +9,82 @@ from __future__ import annotations
 import hashlib
 import json
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.docs import significance
+from quaid.docs import significance, sources
 from quaid.docs.catalogue import Doc
-from quaid.docs.changes import ChangeKind
-from quaid.docs.file_history import TracedFile, commit_of, trace
-from quaid.docs.freshness import Freshness, SourceFinding, Status, first_commit_of
-from quaid.docs.last_true import CheckedDoc, find_last_true
-from quaid.docs.significance import Comparison
-from quaid.docs.source_trees import SourceTree, SourceTrees
+from quaid.docs.freshness import Freshness, SourceCommit, SourceFinding, Status, first_commit_of
+from quaid.docs.source_trees import SourcePlace, SourceTree, SourceTrees
+from quaid.docs.sources import References
 from quaid.errors import GitError, GitMissingError, QuaidError
+from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, Touch, open_repository
 from quaid.local.doc_cache import DocChecks
 from quaid.local.tables import parse_rows
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.vault import notes
+from quaid.redaction import admit
+from quaid.vault import files, notes
 
 if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
 
+FileChange = tuple[LoggedCommit, Touch]
+"""A commit, and what it did to a file."""
 Pair = tuple[str, str | None, str | None]
-"""The name of a file and two of its blobs: what the filter compares."""
-FirstCommits = Mapping[str, tuple[str, Pair] | None]
-"""The oldest commits that touched what matters, oldest first: each with the repository and what it made of the source,
-None where it gave it another name.
-"""
+"""The name of a file and two of its blobs."""
 MAX_COMMITS_COMPARED = 12
 """The maximum of commits that are compared one by one to find the first that mattered."""
-_FORM = "4"
-"""The form of what is kept; with another number everything is checked again."""
+_MAX_DOC_BYTES = 2_000_000
+_FORMAT = "5"
+"""Part of the key of a stored check. With another number everything is checked again."""
 
 
 class StalenessCheck:
-    """Checks the documents of one vault by the filter alone, and keeps what it found."""
+    """Checks the documents of one vault without a model, and stores the results."""
 
     def __init__(self, root: Path, trees: SourceTrees, progress: Progress | None = None) -> None:
         self._root = root
         self._trees = trees
-        self._progress = progress or (lambda _what, _done, _total: None)
-        self._kept = DocChecks(state_folder(root) / LOCAL_FILE)
+        self._progress = progress
+        self._checks = DocChecks(state_folder(root) / LOCAL_FILE)
 
     def check(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[Freshness]:
-        """Check each of `docs`. `is_all` says that there are no others, so that what is kept of others may go."""
-        kept = self._read_kept()
+        """Check each of `docs`. With `is_all` there are no others: stored results of others are deleted."""
+        stored = self._read_stored()
         keys = {doc.id: self._key(doc) for doc in docs}
-        same = [doc.id for doc in docs if doc.id in kept and kept[doc.id][0] == keys[doc.id]]
-        known = {found.doc: found for found in parse_rows(_of_text, (kept[doc_id][1] for doc_id in same))}
-        todo = [doc for doc in docs if doc.id not in known]
+        same = (stored[doc_id][1] for doc_id, key in keys.items() if doc_id in stored and stored[doc_id][0] == key)
+        known = {found.doc: found for found in parse_rows(Freshness.parse, same)}
         run = _CheckRun(self._root, self._trees, self._progress)
-        for each in parse_rows(_comparisons_in, (found for _, found in kept.values()) if todo else ()):
-            run.comparisons |= each
-        fresh = {found.doc: found for found in run.at(todo)} if todo else {}
-        gone = frozenset(kept.keys() - keys.keys()) if is_all else frozenset()
+        todo = [doc for doc in docs if doc.id not in known]
+        fresh = {found.doc: found for found in run.check(todo)} if todo else {}
+        gone = stored.keys() - keys.keys() if is_all else frozenset()
         if fresh or gone:
-            found = {doc: {**asdict(found), "filter": significance.VERSION} for doc, found in fresh.items()}
             # The vault's HEAD is not part of a key, as each memory moves it. What awaits a commit has no key.
-            rows = {doc: ("" if doc in run.uncommitted else keys[doc], json.dumps(its)) for doc, its in found.items()}
-            with suppress(QuaidError):  # where nothing can be written, the next check looks again
-                self._kept.keep(rows, gone)
-        return self._with_edited(docs, [known.get(doc.id) or fresh[doc.id] for doc in docs])
+            rows = {
+                doc: ("" if doc in run.uncommitted else keys[doc], json.dumps(asdict(found)))
+                for doc, found in fresh.items()
+            }
+            with suppress(QuaidError):  # where nothing can be written, the next check reads everything again
+                self._checks.store(rows, gone)
+        found = known | fresh
+        return self._mark_edited(docs, [found[doc.id] for doc in docs])
 
-    def kept(self) -> list[Freshness]:
-        """Return what the last check of each document found, whatever has happened since."""
-        return list(parse_rows(_of_text, (found for _, found in self._read_kept().values())))
+    def stored(self) -> list[Freshness]:
+        """Return the result of the last check of each document, whatever has happened since."""
+        return list(parse_rows(Freshness.parse, (found for _, found in self._read_stored().values())))
 
     def note_edited(self, paths: Sequence[Path]) -> None:
-        """Remember that an agent has changed these files: until they are committed, documents may wait for that."""
-        self._kept.note_edited([str(path) for path in paths], notes.render_time(datetime.now(UTC)))
+        """Record that an agent has changed these files: they are reported until they are committed."""
+        self._checks.note_edited([str(path) for path in paths], notes.render_time(datetime.now(UTC)))
 
-    def _with_edited(self, docs: Sequence[Doc], found: list[Freshness]) -> list[Freshness]:
-        """The same, each with those of its sources that were edited and are not as HEAD has them."""
+    def _mark_edited(self, docs: Sequence[Doc], found: list[Freshness]) -> list[Freshness]:
+        """Add to each result the sources that were edited and differ from HEAD."""
         try:
-            noted = self._kept.edited()
+            noted = self._checks.edited()
         except QuaidError:
             return found
         edited: dict[SourceTree, set[str]] = {}
@@ -96,7 +96,7 @@ class StalenessCheck:
             else:
                 edited.setdefault(tree, set()).add(tree.inside(path))
         if settled:
-            self._kept.forget_edited(settled)
+            self._checks.forget_edited(settled)
         if not edited:
             return found
         marked = []
@@ -105,67 +105,147 @@ class StalenessCheck:
             marked.append(replace(freshness, edited=tuple(path for path in freshness.sources if path in paths)))
         return marked
 
-    def _read_kept(self) -> dict[str, tuple[str, str]]:
-        """Document -> (key, what was found); nothing where local.db cannot be opened: a check must not need it."""
+    def _read_stored(self) -> dict[str, tuple[str, str]]:
+        """Return document -> (key, result); nothing if local.db cannot be opened, because a check must not need it."""
         try:
-            return self._kept.read()
+            return self._checks.read()
         except QuaidError:
             return {}
 
     def _key(self, doc: Doc) -> str:
-        """Names all that a check of `doc` rests on: its file, its row in the registry, and where the HEADs are."""
+        """Hash all that a check of `doc` depends on: its file, its row in the registry and the HEADs."""
         try:
             stat = doc.file.stat()
             state: object = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
         except OSError:
             state = None
         roots = self._trees.roots(doc)
-        evidence = (_FORM, significance.VERSION, state, doc.sources, doc.true_at, roots, self._trees.heads(doc))
+        evidence = (_FORMAT, significance.VERSION, state, doc.sources, doc.true_at, roots, self._trees.heads(doc))
         return hashlib.sha256(repr(evidence).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-class _CheckRun:
-    """One check of some documents: histories and blobs in, findings out. Known `comparisons` of the filter are not made
-    again; `uncommitted` are the ids of those documents of the vault that wait for a commit.
+@dataclass(slots=True)
+class _DocCheck:
+    """One document during a check.
+
+    `home` is the repository of a document outside the vault. `stated` is the commit that was noted for the document,
+    `stated_at` its time if another repository has it. `base` is the commit at which the document was last true, `at`
+    its time. `merged` are changes of the document on branches that were merged after `base`.
     """
 
-    def __init__(self, root: Path, trees: SourceTrees, progress: Progress) -> None:
+    doc: Doc
+    references: References
+    places: Sequence[SourcePlace]
+    home: SourceTree | None
+    stated: str | None
+    stated_at: float | None = None
+    base: str | None = None
+    at: float = 0.0
+    merged: Sequence[str] = ()
+    true_at: SourceCommit | None = None
+    updated: str | None = None
+    is_unreadable: bool = False
+    sources: list[str] = field(default_factory=list)
+    findings: list[tuple[SourceTree, SourceFinding, Sequence[FileChange]]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def find_base(self, tree: SourceTree) -> str | None:
+        """Return the commit of `tree` at which the document was last true."""
+        if tree is self.home:
+            return self.base
+        if tree.log.commits and tree.log.commits[-1].at > self.at:
+            tree.read_older()
+        stated = tree.log.find(self.stated) if self.stated else None
+        if stated is None and self.stated_at:
+            stated = tree.log.at(self.stated_at)
+        base = _newest(tree.log, stated, tree.log.at(self.at) if self.at else None)
+        if base is not None and self.true_at is None:
+            self.true_at = commit_of(tree.commit(base))
+        return base
+
+    def list_unknown(self, tree: SourceTree, base: str) -> Mapping[str, LoggedCommit]:
+        """Return the commits of `tree` that the document cannot know of, by id: those after its `base`."""
+        after = tree.after(base)
+        if tree is not self.home or not self.merged:
+            return after
+        known = [tree.after(commit) for commit in self.merged]
+        # What a merge made of changes that the document knew on both sides is not new to it.
+        ours = {commit_id: commit for commit_id, commit in after.items() if len(commit.parents) < 2}
+        return {id_: commit for id_, commit in ours.items() if all(id_ in others for others in known)}
+
+
+class _CheckRun:
+    """One check of some documents. `uncommitted` are the ids of documents of the vault that await a commit."""
+
+    def __init__(self, root: Path, trees: SourceTrees, progress: Progress | None) -> None:
         self._root = root
         self._trees = trees
         self._progress = progress
-        self.comparisons: dict[Pair, Comparison] = {}
+        self._verdicts: dict[Pair, tuple[bool, str]] = {}
         self.uncommitted: set[str] = set()
 
-    def at(self, docs: Sequence[Doc]) -> Iterator[Freshness]:
-        """Check each of `docs`."""
-        checked = [CheckedDoc.read(doc, self._trees) for doc in docs]
-        find_last_true(self._root, checked)
-        self.uncommitted |= {each.doc.id for each in checked if each.is_uncommitted}
+    def check(self, docs: Sequence[Doc]) -> list[Freshness]:
+        checked = [self._open(doc) for doc in docs]
+        for tree in dict.fromkeys(each.home for each in checked if each.home is not None):
+            here = [each for each in checked if each.home is tree]
+            try:
+                _find_bases(tree, here)
+            except GitError as error:
+                for each in here:
+                    each.problems.append(str(error))
+        if in_vault := [each for each in checked if each.doc.is_in_vault]:
+            self._find_times(in_vault)
         for number, each in enumerate(checked):
-            self._progress("Reading histories", number, len(checked))
+            self._report("Reading histories", number, len(checked))
             try:
                 self._find_changes(each)
             except (GitError, GitMissingError) as error:
                 each.is_unreadable = True
-                if not each.findings:  # what was seen before that is so whatever comes after it
+                if not each.findings:
                     each.true_at = None
                 each.problems.append(str(error))
-        self._progress("Reading histories", len(checked), len(checked))
-        self._compare([(finding.top, _pair_of(finding)) for each in checked for finding in each.findings])
-        first = [self._first_commits(each) for each in checked]
-        self._compare([found for commits in first for found in commits.values() if found is not None])
-        for each, commits in zip(checked, first, strict=True):
-            yield self._conclude(each, commits)
+        self._report("Reading histories", len(checked), len(checked))
+        self._compare((tree, _pair(finding)) for each in checked for tree, finding, _ in each.findings)
+        commits = [list(self._list_first_commits(each)) for each in checked]
+        self._compare((tree, pair) for its in commits for tree, _, pair in its if pair is not None)
+        return [self._conclude(each, its) for each, its in zip(checked, commits, strict=True)]
+
+    def _report(self, task: str, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(task, done, total)
+
+    def _open(self, doc: Doc) -> _DocCheck:
+        text = (files.read_note(doc.folder, doc.rel_path, _MAX_DOC_BYTES) or b"").decode("utf-8", "replace")
+        home = self._trees.open(doc.file.parent) if not doc.is_in_vault else None
+        references = sources.sources_of(doc.rel_path, text, doc.sources)
+        return _DocCheck(doc, references, self._trees.places(doc), home, sources.true_at_of(text) or doc.true_at)
+
+    def _find_times(self, checked: Sequence[_DocCheck]) -> None:
+        """Set when each document of the vault was last changed: its sources have another history."""
+        repository = open_repository(self._root)
+        commits: Sequence[str | None] = [None] * len(checked)
+        if repository is not None:
+            tree = SourceTree(repository)
+            paths = [tree.inside(each.doc.file) for each in checked]
+            tree.log = repository.log(MAX_COMMITS, paths)
+            commits = [commit for commit, _ in _read_last_changes(tree, paths)]
+            for each, path in zip(checked, paths, strict=True):
+                data = files.read_note(each.doc.folder, each.doc.rel_path) if each.references.written else None
+                if data is not None and not repository.holds(path, data):
+                    self.uncommitted.add(each.doc.id)
+        for each, commit in zip(checked, commits, strict=True):
+            each.at = tree.commit(commit).at if commit else _modified_at(each.doc.file)
+            each.updated = notes.render_time(datetime.fromtimestamp(each.at, UTC))
 
     # -- what changed --------------------------------------------------------------------------------------------
 
-    def _find_changes(self, checked: CheckedDoc) -> None:
+    def _find_changes(self, checked: _DocCheck) -> None:
         """Find the changes of the sources of one document since it was true."""
-        unclear: dict[str, list[int]] = {}
+        unclear: dict[str, int] = {}
         known: list[str] = []
-        places = self._trees.places(checked.doc) if checked.references.written else []
-        if checked.home is None and checked.stated:
-            checked.find_time_stated([place.tree for place in places])
+        places = checked.places if checked.references.written else ()
+        if checked.home is None and checked.stated and places:
+            _find_stated_time(checked, [place.tree for place in places])
         for place in self._trees.with_submodules(places):
             references = place.visible(checked.references)
             if not references.written:
@@ -173,131 +253,285 @@ class _CheckRun:
             folder, root = ("", "") if place.prefix else (place.folder, place.root)
             meant, unclear_here = place.tree.files.resolve(references, folder, root)
             for reference, count in unclear_here:
-                unclear.setdefault(reference, []).append(count)
+                unclear[reference] = max(count, unclear.get(reference, 0))
             own = place.tree.inside(checked.doc.file)
-            paths = self._find_changes_in(place.tree, checked, [path for path in meant if path != own])
+            paths = _find_changes_in(place.tree, checked, [path for path in meant if path != own])
             known += [posixpath.join(place.prefix, path) for path in paths]
-        for reference, counts in unclear.items():
+        for reference, count in unclear.items():
             tail = posixpath.normpath(reference).lstrip("./")
             if not any(f"/{path}".endswith(f"/{tail}") or f"/{tail}/" in f"/{path}" for path in known):
-                count = max(counts)
                 problem = f"means {count} files; write more of its path" if count else "is not a file there"
                 checked.problems.append(f"its source {reference} {problem}")
 
-    def _find_changes_in(self, tree: SourceTree, checked: CheckedDoc, paths: Sequence[str]) -> list[str]:
-        """Return the `paths` that are there, or were when the document was true."""
-        if not paths:
-            return []
-        base = checked.base_in(tree)
-        there = tree.repository.files
-        checked.sources += [path for path in paths if path in there]
-        if base is None:
-            return [path for path in paths if path in there]
-        after = checked.unknown_commits(tree, base)
-        touched = [path for path in paths if path in tree.log.touching]
-        traced = {path: found for path in touched if (found := trace(tree.log, after, path, there))}
-        traces = list(traced.values())
-        checked.sources += [found.now for found in traces if found.now and found.now not in checked.sources]
-        before = tree.repository.blobs_at([(base, found.then) for found in traces]) if traces else []
-        seen = {(finding.top, finding.path) for finding in checked.findings}
-        for found, blob in zip(traces, before, strict=True):
-            finding = _finding_of(found, blob, there.get(found.now or ""), str(tree.top))
-            if finding is not None and (finding.top, finding.path) not in seen:
-                seen.add((finding.top, finding.path))
-                checked.findings.append(finding)
-                checked.touches.append(found.touches)
-        return [path for path in paths if path in there or path in traced]
+    # -- what matters --------------------------------------------------------------------------------------------
 
-    # -- what of it matters --------------------------------------------------------------------------------------
-
-    def _compare(self, wanted: Sequence[tuple[str, Pair]]) -> None:
-        """Let the filter compare each pair of blobs of a repository that it has not compared yet."""
-        new = {pair: top for top, pair in wanted if pair not in self.comparisons}
+    def _compare(self, wanted: Iterable[tuple[SourceTree, Pair]]) -> None:
+        """Compare the pairs of blobs that were not compared yet."""
+        new = {pair: tree for tree, pair in wanted if pair not in self._verdicts}
         blobs: dict[str, bytes] = {}
-        for top in dict.fromkeys(new.values()):
-            tree = self._trees.open(Path(top))
-            ids = [blob for pair, its in new.items() if its == top for blob in pair[1:] if blob]
-            blobs |= tree.repository.read_blobs(ids) if tree is not None else {}
-        for number, pair in enumerate(new):
-            self._progress("Comparing sources", number, len(new))
-            name, before, after = pair
+        for tree in dict.fromkeys(new.values()):
+            ids = [blob for pair, its in new.items() if its is tree for blob in pair[1:] if blob]
+            blobs |= tree.repository.read_blobs(ids)
+        for number, (name, before, after) in enumerate(new):
+            self._report("Comparing sources", number, len(new))
+            verdict = False, "not fetched"
             if all(blob in blobs for blob in (before, after) if blob):
-                self.comparisons[pair] = significance.compare(name, blobs.get(before or ""), blobs.get(after or ""))
-            else:
-                self.comparisons[pair] = Comparison(is_trivial=False, why="not fetched")
-        self._progress("Comparing sources", len(new), len(new))
+                verdict = significance.compare(name, blobs.get(before or ""), blobs.get(after or ""))
+            self._verdicts[name, before, after] = verdict
+        self._report("Comparing sources", len(new), len(new))
 
-    def _compared(self, finding: SourceFinding) -> SourceFinding:
+    def _judge(self, finding: SourceFinding) -> SourceFinding:
         if finding.kind == "renamed" and finding.old_path:
             return replace(finding, is_trivial=False, why=f"renamed from {finding.old_path}")
-        comparison = self.comparisons[_pair_of(finding)]
-        return replace(finding, is_trivial=comparison.is_trivial, why=comparison.why)
+        is_trivial, why = self._verdicts[_pair(finding)]
+        return replace(finding, is_trivial=is_trivial, why=why)
 
-    def _first_commits(self, checked: CheckedDoc) -> FirstCommits:
+    def _list_first_commits(self, checked: _DocCheck) -> Iterator[tuple[SourceTree, str, Pair | None]]:
+        """Yield the oldest commits that touched what matters, oldest first, each with the blobs that it replaced; None
+        if it renamed the source.
+        """
         touches = [
-            (commit, touch, finding)
-            for finding, commits in zip(checked.findings, checked.touches, strict=True)
-            if not self._compared(finding).is_trivial
-            for commit, touch in commits
+            (tree, finding, commit, touch)
+            for tree, finding, changes in checked.findings
+            if not self._judge(finding).is_trivial
+            for commit, touch in changes
         ]
-        touches.sort(key=lambda one: one[0].at)
-        return {
-            commit.id: None
-            if touch.old_path and finding.kind == "renamed"
-            else (finding.top, (posixpath.basename(touch.path), touch.before, touch.after))
-            for commit, touch, finding in touches[:MAX_COMMITS_COMPARED]
-        }
+        touches.sort(key=lambda one: one[2].at)
+        for tree, finding, commit, touch in touches[:MAX_COMMITS_COMPARED]:
+            is_rename = touch.old_path and finding.kind == "renamed"
+            yield tree, commit.id, None if is_rename else (posixpath.basename(touch.path), touch.before, touch.after)
 
-    def _conclude(self, checked: CheckedDoc, first_commits: FirstCommits) -> Freshness:
-        findings = tuple(map(self._compared, checked.findings))
-        if not (checked.sources or findings):
-            is_lost = checked.is_unreadable or (checked.references.is_stated and not checked.is_in_repository)
-            status: Status = "no history" if is_lost and checked.references.written else "no sources"
+    def _conclude(self, checked: _DocCheck, commits: Sequence[tuple[SourceTree, str, Pair | None]]) -> Freshness:
+        findings = tuple(self._judge(finding) for _, finding, _ in checked.findings)
+        references = checked.references
+        status: Status = "stale"
+        if not checked.sources and not findings:
+            is_lost = checked.is_unreadable or (references.is_stated and not checked.places)
+            status = "no history" if is_lost and references.written else "no sources"
         elif checked.true_at is None:
             status = "no history"
-        else:
-            status = "fresh" if all(finding.is_trivial for finding in findings) else "stale"
-        # The first commit that by itself changed what matters; where none did, the first of those that changed it.
-        alone = (commit for commit, its in first_commits.items() if not its or not self.comparisons[its[1]].is_trivial)
+        elif all(finding.is_trivial for finding in findings):
+            status = "fresh"
+        # The first commit that by itself changed what matters; else the first that changed anything.
+        alone = (commit for _, commit, pair in commits if pair is None or not self._verdicts[pair][0])
         oldest = first_commit_of(findings)
         since = next(alone, oldest.id if oldest is not None else None)
-        commits = (commit for finding in findings for commit in finding.commits)
+        touched = (commit for finding in findings for commit in finding.commits)
         return Freshness(
-            checked.doc.id, status, checked.true_at, next((commit for commit in commits if commit.id == since), None),
-            checked.references.origin, tuple(checked.sources), findings, checked.updated,
+            doc=checked.doc.id,
+            status=status,
+            true_at=checked.true_at,
+            since=next((commit for commit in touched if commit.id == since), None),
+            origin=references.origin,
+            sources=tuple(checked.sources),
+            findings=findings,
+            updated=checked.updated,
             problems=tuple(dict.fromkeys(checked.problems)),
-        )  # fmt: skip
-
-
-def _of_text(found: str) -> Freshness:
-    return Freshness.of_json(json.loads(found))
-
-
-def _comparisons_in(found: str) -> dict[Pair, Comparison]:
-    """Return what the filter found in an earlier check, as stored; empty if that was another version of the filter."""
-    shape = json.loads(found)
-    return {
-        (posixpath.basename(finding["path"]), finding["before"], finding["after"]): Comparison(
-            finding["is_trivial"], finding["why"]
         )
-        for finding in (shape["findings"] if shape.get("filter") == significance.VERSION else ())
-        if finding["kind"] != "renamed"
-    }
 
 
-def _pair_of(finding: SourceFinding) -> Pair:
+def _pair(finding: SourceFinding) -> Pair:
     return posixpath.basename(finding.path), finding.before, finding.after
 
 
-def _finding_of(traced: TracedFile, before: str | None, after: str | None, top: str) -> SourceFinding | None:
-    """Return how a traced source changed, by its blobs at both ends; None if it is again as it was."""
-    if before == after and not traced.has_old_name:
+# -- when a document was last true -----------------------------------------------------------------------------------
+
+
+def _find_bases(tree: SourceTree, checked: Sequence[_DocCheck]) -> None:
+    """Set the commit of `tree` at which each document was last true, or why it is not known."""
+    last_changes = _read_last_changes(tree, [tree.inside(each.doc.file) for each in checked])
+    log = tree.log
+    for each, (commit, changes) in zip(checked, last_changes, strict=True):
+        if commit is not None:
+            each.updated = commit_of(tree.commit(commit)).when
+        if not each.references.written:
+            continue
+        stated = tree.find(each.stated) if each.stated else None
+        if each.stated and stated is None:
+            each.problems.append(f"{each.stated[:12]} is not a commit that {tree.top.name} knows")
+        base = _newest(log, commit, stated)
+        if base is None and log.commits:
+            # A document without a commit is as new as HEAD. Else its last change is older than what was read.
+            base = log.commits[0].id if log.is_whole else log.commits[-1].id
+        if base in tree.repository.boundary:
+            each.problems.append(f"{tree.top.name} is a shallow clone: its history begins at {str(base)[:10]}")
+        elif not log.is_whole and base == log.commits[-1].id:
+            each.problems.append(f"{tree.top.name} was looked at from {base[:10]} on: its history is long")
+        if base is not None:
+            each.base = base
+            each.true_at = commit_of(tree.commit(base))
+            each.at = float(tree.commit(base).at)
+        if log.has_merges and changes:
+            after = tree.after(changes[0][0].id)
+            each.merged = [commit.id for commit, _ in changes if commit.id in after]
+
+
+def _read_last_changes(tree: SourceTree, paths: Sequence[str]) -> list[tuple[str | None, list[FileChange]]]:
+    """Return for each document the last commit that changed more than its form, and all its changes, newest first."""
+    log = tree.log
+    changes = {path: _list_changes(tree, path) for path in paths}
+    left = dict(changes)
+    pending = set(paths)
+    while pending:
+        if not log.is_whole and not all(left[path] for path in pending):
+            tree.read_older()
+            if tree.log is not log:
+                return _read_last_changes(tree, paths)
+        touches = {path: left[path][0][1] for path in pending if left[path]}
+        blobs = tree.repository.read_blobs(
+            blob for touch in touches.values() for blob in (touch.before, touch.after) if blob
+        )
+        pending = set()
+        for path, touch in touches.items():
+            before, after = (_without_notes(blobs.get(blob or "")) for blob in (touch.before, touch.after))
+            if before is not None and significance.compare(path, before, after)[0]:
+                left[path] = left[path][1:]
+                pending.add(path)
+    return [(_as_true_as(tree, left[path]), changes[path]) for path in paths]
+
+
+def _list_changes(tree: SourceTree, path: str) -> list[FileChange]:
+    """Return the changes of a document that no merge discarded, newest first."""
+    changes = [(commit, touch) for commit, touch in changes_of(tree.log, path) if not touch.is_joined]
+    now = tree.repository.files.get(path) if tree.log.has_merges else None
+    made = next((commit for commit, touch in changes if touch.after == now), None)
+    if now is None or made is None:
+        return changes
+    # The document is exactly what one branch made of it: it contains nothing of the other branches.
+    discarded = tree.after(made.id)
+    return [(commit, touch) for commit, touch in changes if touch.after == now or commit.id not in discarded]
+
+
+def _as_true_as(tree: SourceTree, changes: Sequence[FileChange]) -> str | None:
+    """Return the commit that the newest change makes a document as true as. A document that was restored to an earlier
+    version is as true as that version was.
+    """
+    if not changes:
         return None
-    commits = tuple(commit_of(commit) for commit, _ in traced.touches)
-    if traced.now is None:
-        return SourceFinding(top, traced.then, None, "deleted", before, None, commits)
-    if before is None:
-        return SourceFinding(top, traced.now, None, "added", None, after, commits)
-    old_path = traced.then if traced.then != traced.now else None
-    kind: ChangeKind = "renamed" if traced.has_old_name else "modified"
-    return SourceFinding(top, traced.now, old_path, kind, before, after, commits)
+    commit, touch = changes[0]
+    same = [past.id for past, its in changes[1:] if its.after == touch.after]
+    on_branches = tree.after(commit.id) if same and tree.log.has_merges else {}
+    return next((past for past in reversed(same) if past not in on_branches), commit.id)
+
+
+def _without_notes(data: bytes | None) -> bytes | None:
+    """Return a document without its head and SOURCES: who notes its sources has not checked what it says."""
+    if data is None:
+        return None
+    text = sources.without_statement(data.decode("utf-8", "surrogateescape"))
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _find_stated_time(checked: _DocCheck, trees: Sequence[SourceTree]) -> None:
+    """Set the time of the commit that was noted for a document of the vault: one of `trees` has it."""
+    for tree in trees:
+        commit = tree.find(checked.stated or "")
+        if commit is not None:
+            checked.stated_at = float(tree.commit(commit).at)
+            return
+    names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
+    checked.problems.append(f"{str(checked.stated)[:12]} is not a commit that {names} knows")
+
+
+def _modified_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+# -- files in a log --------------------------------------------------------------------------------------------------
+
+
+def commit_of(commit: LoggedCommit) -> SourceCommit:
+    """Return a commit as it is stored and shown: without secrets in its subject."""
+    when = notes.render_time(datetime.fromtimestamp(commit.at, UTC))
+    return SourceCommit(commit.id, when, commit.author, admit(commit.subject).text)
+
+
+def changes_of(log: Log, path: str) -> list[FileChange]:
+    """Return the commits that changed the file now at `path`, newest first. Renames are followed."""
+    found: dict[str, FileChange] = {}
+    names: list[tuple[str, LoggedCommit | None]] = [(path, None)]
+    for name, left in names:
+        came: LoggedCommit | None = None
+        for commit in log.touching.get(name, ()):
+            touch = next((touch for touch in commit.touches if touch.path == name), None)
+            if touch is None or commit.id in found:
+                continue
+            # Before the file got this name, and after it lost it, the name belongs to another file. On an unmerged
+            # branch it is still this one.
+            if (came and _is_before(log, commit, came)) or (left and _is_before(log, left, commit)):
+                continue
+            found[commit.id] = commit, touch
+            if touch.old_path:
+                came = commit
+                names.append((touch.old_path, commit))
+    return sorted(found.values(), key=lambda change: log.places[change[0].id])
+
+
+def _is_before(log: Log, commit: LoggedCommit, other: LoggedCommit) -> bool:
+    is_older = log.places[commit.id] > log.places[other.id]
+    return is_older and (not log.has_merges or log.is_ancestor(commit.id, other.id))
+
+
+def _newest(log: Log, *commits: str | None) -> str | None:
+    return min((commit for commit in commits if commit in log.places), key=lambda c: log.places[c or ""], default=None)
+
+
+def _find_changes_in(tree: SourceTree, checked: _DocCheck, paths: Sequence[str]) -> list[str]:
+    """Add the changes of the sources `paths`; return those that exist, or existed when the document was true."""
+    if not paths:
+        return []
+    base = checked.find_base(tree)
+    there = tree.repository.files
+    checked.sources += [path for path in paths if path in there]
+    if base is None:
+        return [path for path in paths if path in there]
+    after = checked.list_unknown(tree, base)
+    traces = {path: _trace(tree.log, after, path, there) for path in paths if path in tree.log.touching}
+    traces = {path: traced for path, traced in traces.items() if traced[2]}
+    before = tree.repository.blobs_at([(base, then) for then, _, _ in traces.values()]) if traces else []
+    seen = {(its, finding.path) for its, finding, _ in checked.findings}
+    for (path, (then, now, changes)), blob in zip(traces.items(), before, strict=True):
+        if now and now not in checked.sources:
+            checked.sources.append(now)
+        has_old_name = now is not None and now != path
+        if (tree, now or then) in seen or (blob == there.get(now or "") and not has_old_name):
+            continue
+        seen.add((tree, now or then))
+        commits = tuple(commit_of(commit) for commit, _ in changes)
+        finding = SourceFinding(str(tree.top), now or then, None, "modified", blob, there.get(now or ""), commits)
+        if now is None:
+            finding = replace(finding, kind="deleted")
+        elif blob is None:
+            finding = replace(finding, kind="added")
+        else:
+            old_path = then if then != now else None
+            finding = replace(finding, kind="renamed" if has_old_name else "modified", old_path=old_path)
+        checked.findings.append((tree, finding, changes))
+    return [path for path in paths if path in there or path in traces]
+
+
+def _trace(
+    log: Log, after: Mapping[str, LoggedCommit], path: str, present: Collection[str]
+) -> tuple[str, str | None, list[FileChange]]:
+    """Follow the source that a document calls `path` through the commits `after` the document was true.
+
+    Returns: its path then, its path now (None if it is deleted), and its changes, newest first.
+    """
+    last = path
+    seen = {path}
+    while last not in present:
+        commits = (commit for commit in log.touching.get(last, ()) if commit.id in after)
+        moves = (touch.path for commit in commits for touch in commit.touches if touch.old_path == last)
+        moved = next((new for new in moves if new not in seen), None)
+        if moved is None:
+            break
+        last = moved
+        seen.add(last)
+    changes = [(commit, touch) for commit, touch in changes_of(log, last) if commit.id in after]
+    then = last
+    for _, touch in changes:
+        then = touch.old_path if touch.path == then and touch.old_path else then
+    return then, last if last in present else None, changes

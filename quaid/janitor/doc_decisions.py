@@ -1,4 +1,4 @@
-"""Decisions about the documents of projects: which documents are looked at, and how an edit becomes a decision."""
+"""Decisions about the documents of projects: which documents they are for, and how an edit becomes a decision."""
 
 from __future__ import annotations
 
@@ -19,21 +19,19 @@ if TYPE_CHECKING:
 
 TASKS = ("docs_staleness", "docs_cleanup")
 MAX_REFUSED_CHARACTERS = 1_500
-"""Characters of an undone change that are shown to a model."""
+"""Characters of a refused change that a model is shown."""
 Found = TypeVar("Found")
 
 
 def undecided(context: TaskContext, kind: str, found: Mapping[str, Found]) -> dict[str, Found]:
-    """Of `found`, by the key of its evidence, what nothing was decided about: neither by the owner, nor by an earlier
-    night, nor in this one.
-    """
+    """Return the items of `found`, by the key of their evidence, that neither the owner nor a run has decided about."""
     known = context.judgements.known(list(found)) if found else {}
     settled = context.vetoed | context.done | known.keys()
     return {key: value for key, value in found.items() if key not in settled and not context.is_asked(key, (kind,))}
 
 
 def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:
-    """Return whether nobody is at work on a document of the vault: the night has it as it was read."""
+    """Return whether a document of the vault is committed as it was read."""
     if not doc.is_in_vault or context.read(doc.rel_path) == data:
         return True
     context.report.remarks.append(f"{doc.id} was changed and not committed: nothing is proposed for it until it is.")
@@ -42,7 +40,7 @@ def is_unchanged(context: TaskContext, doc: Doc, data: bytes) -> bool:
 
 @contextmanager
 def noting_unusable_answers(context: TaskContext, task: str, key: str, doc: Doc) -> Iterator[None]:
-    """Note an answer about one document that cannot be used: it says nothing of the others, and is not asked again."""
+    """Store that the answer about one document cannot be used: the run goes on, and does not ask again."""
     try:
         yield
     except (ModelAnswerError, ModelRefusedError) as error:
@@ -53,7 +51,7 @@ def noting_unusable_answers(context: TaskContext, task: str, key: str, doc: Doc)
 def decide(
     task: str, kind: str, key: str, doc: Doc, update: DocUpdate, edit: Edit | SourceEdit, more: str = ""
 ) -> Decision:
-    """The decision to make `edit`, which is `update`, of `doc`."""
+    """Return the decision to make `edit`, which carries out `update`, of `doc`."""
     branch = edit if isinstance(edit, SourceEdit) else None
     where = "It becomes a branch in its repository, for you to merge or to delete." if branch else ""
     why = (update.summary, more, where)
@@ -77,8 +75,8 @@ def name_of(doc: Doc) -> str:
     return headings.one_line(quote(name))
 
 
-def refused(context: TaskContext, doc: Doc) -> list[str]:
-    """The earlier changes of `doc` that its owner did not want, the newest first."""
+def list_refused(context: TaskContext, doc: Doc) -> list[str]:
+    """Return the earlier changes of `doc` that its owner refused, the newest first."""
     name = name_of(doc)
-    told = (f"{veto.subject}\n{veto.body}" for veto in context.vetoes if name in veto.subject)
-    return [text.strip()[:MAX_REFUSED_CHARACTERS] for text in told]
+    texts = (f"{veto.subject}\n{veto.body}" for veto in context.vetoes if name in veto.subject)
+    return [text.strip()[:MAX_REFUSED_CHARACTERS] for text in texts]

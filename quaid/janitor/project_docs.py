@@ -1,22 +1,22 @@
-"""Documents of projects for a night: those that are stale or have grown, and branches outside of the vault."""
+"""Documents of projects in a run of the janitor: those that are stale or have grown, and branches for others."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.docs import registry
-from quaid.docs.cleanup import LARGE, GrownDoc, is_bloated, measure_churn
-from quaid.docs.file_history import changes_of
 from quaid.docs.freshness import why_unchecked
-from quaid.docs.judgements import StaleDoc, apply_kept
+from quaid.docs.judgements import StaleDoc, apply_stored
 from quaid.docs.source_trees import SourceTree, SourceTrees
-from quaid.docs.updater import Updater, propose_branch
+from quaid.docs.staleness import StalenessCheck, changes_of
+from quaid.docs.updater import propose_branch
 from quaid.errors import QuaidError
 from quaid.history.source_repository import MAX_COMMITS
 from quaid.vault import files
@@ -29,14 +29,30 @@ if TYPE_CHECKING:
     from quaid.local.runs import Judgements
     from quaid.open_vault import OpenVault
 
+RECENT = timedelta(days=90)
+HALF_A_YEAR = timedelta(days=182)
+LARGE = 20_000
+"""Bytes: one in ten of 304 READMEs of packages is as large. A smaller document is read whole."""
+MANY_CHANGES = 12
+"""In `RECENT`: one a week, as a document is changed with nearly every piece of work on its subject."""
+MUCH_GROWTH = 1.5
+"""Times its former size: whatever was added replaced nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrownDoc:
+    """A document that may be shortened, with its `changes` in the last 90 days and its growth (size now / then)."""
+
+    doc: Doc
+    data: bytes
+    changes: int
+    growth: float
+
 
 class ProjectDocs:
-    """The documents of one vault as one run of the janitor finds them. `problems` are sentences about what it could not
-    look at.
-    """
+    """The documents of one vault during one run. `problems` are sentences about what could not be checked."""
 
     def __init__(self, vault: OpenVault, documentation: Documentation, judgements: Judgements) -> None:
-        self._vault = vault
         self._root = vault.root
         self._settings = vault.settings
         self._documentation = documentation
@@ -44,15 +60,12 @@ class ProjectDocs:
         self.problems: list[str] = []
 
     def stale(self) -> list[StaleDoc]:
-        """The documents that their sources have left behind, as the filter sees it. Those are left out that a model has
-        found to be true, and those that their owner is at work on.
-        """
+        """Return the stale documents, without those that a model found to be true or that the owner is editing."""
         self.problems += why_unchecked(freshness for _, freshness in self._checked)
         opened = []
-        updater = Updater(self._root, self._trees, self._judgements, self._vault)
-        for doc, freshness in self._stale_of(self._checked):
+        for doc, freshness in self._select_stale(self._checked):
             try:
-                found = updater.open(doc, freshness)
+                found = StaleDoc.open(self._trees, doc, freshness)
                 if self._is_committed(doc, found.data):
                     opened.append(found)
             except (QuaidError, OSError) as error:
@@ -60,8 +73,8 @@ class ProjectDocs:
         return opened
 
     def grown(self, now: datetime) -> list[GrownDoc]:
-        """Documents that have grown by being added to again and again; none that is stale."""
-        stale = {doc.id for doc, _ in self._stale_of(self._checked)}
+        """Return the documents that have grown by many additions; none that is stale."""
+        stale = {doc.id for doc, _ in self._select_stale(self._checked)}
         by_tree: dict[SourceTree, list[Doc]] = {}
         for doc in self._docs:
             with suppress(OSError):
@@ -71,17 +84,17 @@ class ProjectDocs:
         grown: list[GrownDoc] = []
         for tree, docs in by_tree.items():
             try:
-                grown += [found for found in _grown_in(tree, docs, now) if self._is_committed(found.doc, found.data)]
+                grown += [found for found in _find_grown(tree, docs, now) if self._is_committed(found.doc, found.data)]
             except QuaidError as error:
                 self.problems.append(f"{tree.top.name} could not be looked at: {error}")
         return grown
 
     def propose(self, decision: Decision) -> str:
-        """Make the branch that a decision wants, remember it, and say where it is.
+        """Create the branch of a decision, store it, and return a sentence that names it.
 
         Raises:
-            NoteChangedError: the document is another one by now.
-            ProposalError: there can be none now, and why.
+            NoteChangedError: the document has changed since.
+            ProposalError: it cannot be created now, and why.
         """
         assert decision.branch is not None
         made = propose_branch(decision.branch)
@@ -94,29 +107,27 @@ class ProjectDocs:
         if not (self._settings.systems.projects and self._settings.docs.check):
             return []
         try:
-            return [doc.id for doc, _ in self._stale_of(self._documentation.check())]
+            return [doc.id for doc, _ in self._select_stale(self._documentation.check())]
         except QuaidError as error:
             self.problems.append(f"Which documents are stale is not known: {error}")
             return []
 
     def index(self) -> list[str]:
-        """Look for new projects in the vault and bring the index of the documents up to date; what was new."""
+        """Add new projects of the vault, bring the index of the documents up to date, and describe what is new."""
         if not self._settings.systems.projects:
             return []
-        said: list[str] = []
+        news: list[str] = []
         try:
             homes = self._documentation.discover(None).homes
-            said += [f"{home} is a project now. See it with: quaid project show {home}" for home in homes]
+            news += [f"{home} is a project now. See it with: quaid project show {home}" for home in homes]
         except QuaidError as error:
-            said.append(f"New projects could not be looked for: {error}")
+            news.append(f"New projects could not be looked for: {error}")
         try:
             added = self._documentation.sync().added
-            said += [f"New documents: {first_three(added)}"] if added else []
+            news += [f"New documents: {first_three(added)}"] if added else []
         except QuaidError as error:
-            said.append(f"The documents could not be indexed: {error}")
-        return said
-
-    # -- looking -------------------------------------------------------------------------------------------------
+            news.append(f"The documents could not be indexed: {error}")
+        return news
 
     @cached_property
     def _trees(self) -> SourceTrees:
@@ -128,21 +139,19 @@ class ProjectDocs:
 
     @cached_property
     def _checked(self) -> Sequence[tuple[Doc, Freshness]]:
-        """The documents with how true they are; none where they are not to be checked."""
+        """The documents with their freshness; none if they are not to be checked."""
         if not self._settings.docs.check:
             return ()
-        from quaid.docs.staleness import StalenessCheck
-
         found = StalenessCheck(self._root, self._trees).check(self._docs, is_all=True)
         return tuple(zip(self._docs, found, strict=True))
 
-    def _stale_of(self, found: Sequence[tuple[Doc, Freshness]]) -> list[tuple[Doc, Freshness]]:
-        """The documents that are stale whatever a model has said of their changes, as the filter alone sees them."""
-        known = apply_kept([freshness for _, freshness in found], self._judgements)
-        return [pair for pair, told in zip(found, known, strict=True) if told.is_stale]
+    def _select_stale(self, found: Sequence[tuple[Doc, Freshness]]) -> list[tuple[Doc, Freshness]]:
+        """Return the stale documents with all changes that are significant without a model."""
+        known = apply_stored([freshness for _, freshness in found], self._judgements)
+        return [pair for pair, judged in zip(found, known, strict=True) if judged.is_stale]
 
     def _is_committed(self, doc: Doc, data: bytes) -> bool:
-        """Return whether a document in a source repository is as HEAD has it: else no branch can have it."""
+        """Return whether a document is as HEAD has it: a branch can only change a committed one."""
         if doc.is_in_vault:
             return True
         tree = self._trees.open(doc.file.parent)
@@ -158,15 +167,35 @@ def first_three(names: Sequence[str]) -> str:
     return f"{', '.join(names[:3])}{more}"
 
 
-def _grown_in(tree: SourceTree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
-    """The documents of one repository that have grown."""
+def _find_grown(tree: SourceTree, docs: Sequence[Doc], now: datetime) -> Iterator[GrownDoc]:
+    """Yield the documents of one repository that have grown."""
     paths = [tree.inside(doc.file) for doc in docs]
     log = tree.repository.log(MAX_COMMITS, paths)
     lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]
     sizes = tree.repository.sizes_of(blob for life in lives for _, blob in life)
     for doc, life in zip(docs, lives, strict=True):
         commits = [(datetime.fromtimestamp(at, UTC), sizes[blob]) for at, blob in life if blob in sizes]
-        churn = measure_churn(commits, now)
+        changes, size, growth = measure_churn(commits, now)
         data = files.read_note(doc.folder, doc.rel_path)
-        if data is not None and is_bloated(churn):
-            yield GrownDoc(doc, data, churn)
+        if data is not None and growth is not None and is_bloated(changes, size, growth):
+            yield GrownDoc(doc, data, changes, growth)
+
+
+def measure_churn(commits: Sequence[tuple[datetime, int]], now: datetime) -> tuple[int, int, float | None]:
+    """Return the changes of a document in the last 90 days, its size, and its growth.
+
+    `commits` are (time, size in bytes) of each commit that changed it. Growth compares the size with that of half a
+    year ago, or of the first commit if that is 90 days old; a younger document, which is still being written, has none.
+    """
+    sized = sorted(commits)
+    older = [size for when, size in sized if when <= now - HALF_A_YEAR]
+    first = [size for when, size in sized[:1] if when <= now - RECENT]
+    before = next(iter(older[-1:] or first), None)
+    size = sized[-1][1] if sized else 0
+    recent = sum(now - RECENT < when <= now for when, _ in sized)
+    return recent, size, size / max(1, before) if before is not None else None
+
+
+def is_bloated(changes: int, size: int, growth: float | None) -> bool:
+    """Return whether a document may be worth shortening: large, often changed, and much larger than it was."""
+    return size >= LARGE and changes >= MANY_CHANGES and growth is not None and growth >= MUCH_GROWTH

@@ -34,7 +34,7 @@ from quaid.janitor.pairs import find_asked_pair
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
 from quaid.janitor.run_report import RunReport
-from quaid.janitor.task_context import Judgements, TaskContext, Veto
+from quaid.janitor.task_context import TaskContext, Veto
 from quaid.janitor.task_table import TASKS, Task
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from quaid.janitor.gate import Gate
     from quaid.janitor.project_docs import ProjectDocs
     from quaid.llm import Models
+    from quaid.local.runs import Judgements
     from quaid.recall.records import RecallRecords
 
 MAX_GAPS = 100
@@ -296,7 +297,7 @@ class Runner:
             index=worktree.index(),
             read=worktree.read,
             use_of=dependencies.books.strengths,
-            judgements=_ReadOnlyJudgements(judgements) if self._options.dry_run else judgements,
+            judgements=judgements.read_only() if self._options.dry_run else judgements,
             models=models,
             vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
             vetoed=frozenset(veto.key for veto in vetoes),
@@ -427,13 +428,3 @@ class Runner:
         if waiting:
             self._commits, _ = without_paths(self._commits, waiting)
             night_merge.replay(worktree, self._commits, worktree.base, report.run)
-
-
-class _ReadOnlyJudgements:
-    """Judgements that are read and not written: for a run that only shows what it would do."""
-
-    def __init__(self, judgements: Judgements) -> None:
-        self.known = judgements.known
-
-    def add(self, task: str, judgements: Mapping[str, str]) -> None:
-        pass

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from quaid.janitor.questions import Question, question_path, read_question
 from quaid.janitor.run_report import RunReport
@@ -16,21 +16,12 @@ from quaid.vault import markdown, notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.docs.cleanup import GrownDoc
     from quaid.docs.judgements import StaleDoc
     from quaid.index.port import IndexConnection
+    from quaid.janitor.project_docs import GrownDoc
     from quaid.llm import Models
     from quaid.local.recall_log import Gap
-
-
-class Judgements(Protocol):
-    """Judgements that are kept: one that changed nothing is not asked for again while its evidence is the same."""
-
-    def known(self, keys: Collection[str]) -> Mapping[str, str]:
-        """Return those of `keys` that were judged, with the judgement."""
-
-    def add(self, task: str, judgements: Mapping[str, str]) -> None:
-        """Remember the judgement of each key."""
+    from quaid.local.runs import Judgements
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class _Cache(Tables):
         table, name, value = self.COLUMNS
         return {row[0]: (row[1], row[2]) for row in self._rows(f"SELECT {name}, key, {value} FROM {table}")}
 
-    def keep(self, values: Mapping[str, tuple[str, str]], gone: Collection[str] = ()) -> None:
+    def store(self, values: Mapping[str, tuple[str, str]], gone: Collection[str] = ()) -> None:
         """Store name -> (key, value), and delete the values of the names that are `gone`."""
         table, name, value = self.COLUMNS
         with self._transaction() as connection:

@@ -130,9 +130,14 @@ CREATE TABLE IF NOT EXISTS judgements (
 CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
 """
 
-    def __init__(self, path: Path, day: str) -> None:
+    def __init__(self, path: Path, day: str, *, is_read_only: bool = False) -> None:
         super().__init__(path)
         self._day = day
+        self._is_read_only = is_read_only
+
+    def read_only(self) -> Judgements:
+        """Return the same judgements for a dry run, which stores none."""
+        return Judgements(self.path, self._day, is_read_only=True)
 
     def known(self, keys: Collection[str]) -> Mapping[str, str]:
         """Return key -> verdict for those of `keys` that were judged. A judgement that is looked up does not grow
@@ -151,7 +156,7 @@ CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
     def add(self, task: str, verdicts: Mapping[str, str]) -> None:
         """Keep the verdict of each key, and delete judgements that were not used for 400 days."""
         rows = [(key, task, verdict, self._day) for key, verdict in verdicts.items()]
-        if not rows:
+        if not rows or self._is_read_only:
             return
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO judgements (key, task, verdict, day) VALUES (?,?,?,?)", rows)

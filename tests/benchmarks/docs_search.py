@@ -17,21 +17,19 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from machine import describe_machine
 
 from quaid.docs import search
-from quaid.docs.chunks import parse_doc
-from quaid.docs.search import DocHit
+from quaid.docs.catalogue import Doc
+from quaid.docs.search import DocHit, DocsIndex
 from quaid.index.matrix import VectorMatrix
 from quaid.index.sqlite import database
 from quaid.model import ParsedDoc
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings
-from quaid.sync.docs import DocFile, DocsIndex
 from quaid.sync.embedding import Embedding
 
 ROOT = Path(__file__).parents[2]
@@ -105,8 +103,6 @@ BY_NAME = (
 )
 """The same as an agent may type it: names, options, words of the page."""
 
-Parse = Callable[[str, str, bytes], ParsedDoc]
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -115,14 +111,11 @@ def main() -> None:
     settings = Settings()
     print(describe_machine())
 
-    def in_chunks(doc_id: str, project: str, data: bytes) -> ParsedDoc:
-        return parse_doc(doc_id, project, data, settings.docs, settings.sync.max_note_bytes)
-
     print(f"{'':24}{'questions':^18}   {'by name':^18}")
     print(f"{'':24}{'R@1':>6}{'R@5':>6}{'MRR':>6}   {'R@1':>6}{'R@5':>6}{'MRR':>6}{'ms':>8}")
     with tempfile.TemporaryDirectory(prefix="quaid-docs-") as made:
-        for name, parse in {"chunks": in_chunks, "one vector": _in_whole(in_chunks)}.items():
-            sources = _index(Path(made) / name.replace(" ", "-"), settings, parse)
+        for name, index in {"chunks": DocsIndex, "one vector": _WholePassages}.items():
+            sources = _index(Path(made) / name.replace(" ", "-"), settings, index)
             for channels, recall in _channels(settings.recall).items():
                 _measure(f"{name}, {channels}", sources, recall, misses=options.misses and channels == "both")
 
@@ -136,11 +129,11 @@ def _channels(settings: RecallSettings) -> dict[str, RecallSettings]:
     }
 
 
-def _in_whole(parse: Parse) -> Parse:
-    """Each passage as one chunk."""
+class _WholePassages(DocsIndex):
+    """Indexes each passage as one chunk."""
 
-    def parsed(doc_id: str, project: str, data: bytes) -> ParsedDoc:
-        doc = parse(doc_id, project, data)
+    def parse_file(self, key: str, data: bytes) -> ParsedDoc:
+        doc = super().parse_file(key, data)
         chunks = []
         for passage in doc.passages:
             parts = [chunk for chunk in doc.note.chunks if chunk.passage == passage.ordinal]
@@ -149,16 +142,14 @@ def _in_whole(parse: Parse) -> Parse:
                 chunks.append(replace(parts[0], ordinal=len(chunks), text=text))
         return replace(doc, note=replace(doc.note, chunks=tuple(chunks)))
 
-    return parsed
 
-
-def _index(root: Path, settings: Settings, parse: Parse) -> Sources:
+def _index(root: Path, settings: Settings, index: type[DocsIndex]) -> Sources:
     root.mkdir()
     embedding = Embedding(root, settings.embedding)
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     listed = [path.relative_to(ROOT).as_posix() for path in pages]
-    files = {f"quaid:{path}": DocFile(ROOT, path, "quaid") for path in listed}
-    docs = DocsIndex(root, files, settings, embedding, parse)
+    files = {f"quaid:{path}": Doc(f"quaid:{path}", "quaid", ROOT, path) for path in listed}
+    docs = index(root, files, settings, embedding)
     report = docs.sync()
     assert report.total == len(pages)
     assert not report.pending, report.degraded

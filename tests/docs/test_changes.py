@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_page import CHANGE
 
-from quaid.docs.changes import SourceChange, shorten
-from quaid.docs.prompt_inputs import excerpt
+from quaid.docs.changes import SourceChange, excerpt, shorten
 
 
 def test_a_difference_is_shown_by_line():

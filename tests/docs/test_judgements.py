@@ -20,10 +20,8 @@ def test_each_change_gets_a_judgement_and_those_without_are_significant(service)
     says = [(1, False, "A comment."), (2, True, "The limit."), (4, False, "x"), (4, True, "Or not."), (9, False, "?")]
     service.value = {"changes": [dict(zip(("n", "significant", "reason"), one, strict=True)) for one in says]}
     found = ask_significance(service.models("anthropic"), "docs/recall.md", DOC, many)
-    assert [(each.change, each.significant) for each in found] == list(
-        zip(many, [False, True, True, True], strict=True)
-    )
-    assert [each.reason for each in found[1:]] == ["The limit.", "The model did not judge it.", "Or not."]
+    assert [significant for significant, _ in found] == [False, True, True, True]
+    assert [why for _, why in found[1:]] == ["The limit.", "The model did not judge it.", "Or not."]
     assert load_prompt("docs_significance").instructions in service.asked[0]["system"][0]["text"]
     assert len(service.asked) == 2, "it was sent back once"
     assert "### 2 modified src/1.py\ncommit 3f2a91c3f2 2026-11-20 recall: twice as many hits\n@@" in question(service)
@@ -35,7 +33,7 @@ def test_many_changes_are_asked_about_in_several_questions(service):
     many = [SourceChange(f"{n}.py", None, "added", None, big + b"%d" % n) for n in range(12)]
     service.value = {"changes": []}
     found = ask_significance(service.models("anthropic"), "d.md", DOC, many)
-    assert [each.significant for each in found] == [True] * 12
+    assert [significant for significant, _ in found] == [True] * 12
     assert 4 <= len(service.asked) <= 8
     assert ask_significance(service.models("anthropic"), "d.md", DOC, []) == []
 
@@ -49,6 +47,6 @@ def test_many_changes_are_asked_about_in_several_questions(service):
 )
 def test_any_judgements_are_borne(lasting, said):
     found = ask_significance(say(lasting, {"changes": said}), "a.md", DOC, [CHANGE, CHANGE])
-    for number, judgement in enumerate(found, 1):
+    for number, (significant, _) in enumerate(found, 1):
         told = [item["significant"] for item in said if item["n"] == number]
-        assert judgement.significant == (any(told) or not told)
+        assert significant == (any(told) or not told)

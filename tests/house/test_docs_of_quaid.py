@@ -9,7 +9,7 @@ from janitor_context import Scripted
 from source_repos import SourceRepo
 
 from quaid.docs.registrar import NewProject
-from quaid.docs.updater import ProposedUpdate
+from quaid.history.proposal import Proposed
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("quaid", "docs", "prompts", "vault-template", "hooks", "tests/benchmarks", "README.md", "CONTRIBUTING.md")
@@ -126,11 +126,12 @@ def test_a_model_updates_one_on_a_branch_and_the_merge_can_be_taken_back(repo, h
     replaying(**answers)
     with home.memory() as memory:
         (proposal,) = list(memory.documentation.propose(["docs/janitor.md"]))
-        assert isinstance(proposal, ProposedUpdate)
-        done = memory.documentation.apply(proposal)
+        assert not isinstance(proposal, str)
+        done = memory.documentation.apply(*proposal)
+    assert isinstance(done, Proposed)
     assert (repo.head, repo.git("status", "--porcelain")) == (head, status)
-    assert repo.git("diff", "--stat", f"{head}..{done.branch.branch}").startswith("docs/janitor.md | 2 ++")
-    repo.merge(done.branch.branch)
+    assert repo.git("diff", "--stat", f"{head}..{done.branch}").startswith("docs/janitor.md | 2 ++")
+    repo.merge(done.branch)
     assert not check(home)["docs/janitor.md"].is_stale
     repo.git("revert", "-m", "1", "--no-edit", "HEAD")
     assert check(home)["docs/janitor.md"].is_stale

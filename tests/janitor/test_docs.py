@@ -244,8 +244,8 @@ class TestADocumentInASourceRepository:
     def test_is_not_asked_about_where_its_owner_has_had_a_branch_made(self, vault, repo, night):
         with vault.memory() as memory:
             (proposal,) = memory.documentation.propose()
-            made = memory.documentation.apply(proposal)
-        assert branches(repo) == [made.branch.branch]
+            made = memory.documentation.apply(*proposal)
+        assert branches(repo) == [made.branch]
         assert not night(*STALENESS).changed
 
     def test_that_vanished_stops_nothing(self, vault, repo, model, night):

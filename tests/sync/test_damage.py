@@ -157,7 +157,7 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
         HealthLog(local).add(Snapshot("2026-11-22T01:00:00Z"))
         Runs(local).add(Run("01r", "2026-11-22T01:00:00Z"))
         Proposals(local).put(Proposal("k", "review", "x", "y", "z", (), "2026-11-22"))
-        DocChecks(local).keep({"boat:a.md": ("key", "{}")})
+        DocChecks(local).store({"boat:a.md": ("key", "{}")})
         with closing(apsw.Connection(str(local))) as connection:
             tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
             for table in tables:

@@ -15,12 +15,12 @@ from docs_fixture import Docs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quaid.docs.catalogue import Doc
 from quaid.errors import LockedError, VaultReadOnlyError
 from quaid.index.sqlite import database
 from quaid.janitor import cleanup
 from quaid.settings import DocsSettings, EmbeddingSettings, SyncSettings
 from quaid.sqlite import transaction
-from quaid.sync.docs import DocFile
 
 GUIDE = "# Boat\n\nThe keel is of oak.\n\n## Sails\n\n" + "A sail is sewn by hand. " * 200
 TOKEN = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
@@ -44,7 +44,7 @@ def test_what_is_added_changed_renamed_and_removed(docs):
     (docs.folder / "docs/boat.md").rename(docs.folder / "docs/ship.md")
     del docs.files[boat]
     ship = "boat:docs/ship.md"
-    docs.files[ship] = DocFile(docs.folder, "docs/ship.md", "boat")
+    docs.files[ship] = Doc(ship, "boat", docs.folder, "docs/ship.md")
     second = docs.sync()
     assert (second.added, second.modified, second.renamed) == ((), (log,), ((boat, ship),))
     del docs.files[log]
@@ -77,13 +77,13 @@ def test_a_passage_knows_its_lines(docs):
 
 def test_one_file_may_be_a_doc_of_two_projects_and_change_hands(docs):
     docs.write("boat.md", GUIDE)
-    docs.files["vault.md"] = DocFile(docs.folder, "boat.md", "yard")
+    docs.files["vault.md"] = Doc("vault.md", "yard", docs.folder, "boat.md")
     docs.sync()
     assert docs.rows("SELECT path, project FROM documents ORDER BY 1") == [
         ("boat:boat.md", "boat"),
         ("vault.md", "yard"),
     ]
-    docs.files["vault.md"] = DocFile(docs.folder, "boat.md", "boat")
+    docs.files["vault.md"] = Doc("vault.md", "boat", docs.folder, "boat.md")
     assert docs.sync().modified == ("vault.md",)
     docs.assert_sound()
 
@@ -107,7 +107,7 @@ def test_what_is_no_doc_is_passed_over(docs, tmp_path):
     os.mkfifo(docs.folder / "pipe.md")
     (docs.folder / "folder.md").mkdir()
     for name in ("link.md", "linked/secret.md", "pipe.md", "folder.md", "gone.md", "../secret.md", str(secret), "a\0b"):
-        docs.files[f"boat:{name}"] = DocFile(docs.folder, name, "boat")
+        docs.files[f"boat:{name}"] = Doc(f"boat:{name}", "boat", docs.folder, name)
     report = docs.sync()
     assert (report.added, report.total) == (("boat:real.md",), 1)
     assert report.passed_over["boat:link.md"].startswith("is a symbolic link")
@@ -233,7 +233,7 @@ def test_two_processes_at_once_are_fine(docs, tmp_path):
     running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
     assert [(process.wait(), process.stderr.read()) for process in running] == [(0, b""), (0, b"")]
     for number in range(40):
-        docs.files[f"boat:d{number}.md"] = DocFile(docs.folder, f"d{number}.md", "boat")
+        docs.files[f"boat:d{number}.md"] = Doc(f"boat:d{number}.md", "boat", docs.folder, f"d{number}.md")
     docs.sync()
     docs.assert_sound()
 
@@ -261,7 +261,7 @@ def test_vectors_come_in_batches_within_a_budget_and_from_the_cache(tmp_path, se
     for number in range(300):
         (docs.folder / f"d{number}.md").rename(docs.folder / f"e{number}.md")
         docs.files.pop(f"boat:d{number}.md")
-        docs.files[f"boat:e{number}.md"] = DocFile(docs.folder, f"e{number}.md", "boat")
+        docs.files[f"boat:e{number}.md"] = Doc(f"boat:e{number}.md", "boat", docs.folder, f"e{number}.md")
     assert (len(docs.sync().renamed), len(service.requests)) == (300, asked)
     docs.assert_sound()
 
@@ -332,6 +332,6 @@ def _happen(docs, verb, name, other):
         case "forget":
             docs.files.pop(f"boat:{name}", None)
         case "give" if f"boat:{name}" in docs.files:
-            docs.files[f"boat:{name}"] = DocFile(docs.folder, name, other)
+            docs.files[f"boat:{name}"] = Doc(f"boat:{name}", other, docs.folder, name)
         case "sync":
             docs.sync()

@@ -1,6 +1,6 @@
-"""Documents that their sources have left behind: the deep model proposes exact edits after which they are true again.
+"""Propose exact edits, by the deep model, after which stale documents are true again.
 
-The fast model says first which of the changes matter to a document at all; what it has said once is not asked again.
+The fast model first judges which of the changes matter to a document.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quaid.docs.judgements import TASK, StaleDoc, judge_doc, keep_still_true
-from quaid.docs.updater import since_of, update_edit
-from quaid.docs.updates import DocUpdate, ask_update
+from quaid.docs.judgements import TASK, StaleDoc, judge_doc
+from quaid.docs.updater import describe_since, make_edit
+from quaid.docs.updates import ask_update
 from quaid.janitor import doc_decisions
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
@@ -23,8 +23,8 @@ KIND = "update"
 
 
 def plan(context: TaskContext) -> Iterator[Decision]:
-    """An update of each document that is stale, those first that have been so for longest; a run asks the deep model
-    about `docs.most_updates` of them.
+    """Yield an update of each stale document, the longest stale first; a run asks the deep model about
+    `docs.most_updates` of them.
 
     Raises:
         ModelError: as `Models.ask`, but an answer about one document that cannot be used.
@@ -42,7 +42,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
             continue
         decision = None
         with doc_decisions.noting_unusable_answers(context, TASK, key, found.doc):
-            judged = found.narrowed(judge_doc(found, context.models, context.judgements))
+            judged = found.narrow(judge_doc(found, context.models, context.judgements))
             if judged.freshness.is_stale:
                 left -= 1
                 decision = _decide(context, context.models, key, judged)
@@ -51,9 +51,9 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _decide(context: TaskContext, models: Models, key: str, stale: StaleDoc) -> Decision | None:
-    doc, refused = stale.doc, doc_decisions.refused(context, stale.doc)
+    doc, refused = stale.doc, doc_decisions.list_refused(context, stale.doc)
     update = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files, refused)
-    if isinstance(update, DocUpdate):
-        return doc_decisions.decide(TASK, KIND, key, doc, update, update_edit(stale, update), since_of(stale))
-    keep_still_true(stale, update.summary or "it is true as it is", context.judgements)
+    if update.edits:
+        return doc_decisions.decide(TASK, KIND, key, doc, update, make_edit(stale, update), describe_since(stale))
+    stale.mark_true(update.summary or "it is true as it is", context.judgements)
     return None

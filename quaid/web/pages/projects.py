@@ -1,4 +1,4 @@
-"""Projects: their documents and how true they are, what changed of a document's sources, and how it becomes true."""
+"""Pages of projects: the freshness of their documents, the changes of their sources, and proposed updates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from quaid.docs.freshness import WORDS, describe
 from quaid.errors import QuaidError
+from quaid.history.proposal import Proposed
 from quaid.redaction import admit
 from quaid.report.projects import DocView, ProjectView, check_doc, check_project, list_projects, read_project
 from quaid.web.answer import Shown, go_to
@@ -18,7 +19,8 @@ from quaid.web.word_diff import diff_words, read_diff
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from quaid.docs.updater import ProposedUpdate
+    from quaid.docs.judgements import StaleDoc
+    from quaid.docs.updates import DocUpdate
     from quaid.memory import Memory
 
 HERE = "/projects"
@@ -37,12 +39,12 @@ def show_project(memory: Memory, request: Request) -> Mapping[str, Any]:
     Raises:
         BadInputError: no project has that name.
     """
-    return _tell_project(read_project(memory, request.path_params["name"]))
+    return _describe_project(read_project(memory, request.path_params["name"]))
 
 
 def show_checked(memory: Memory, request: Request) -> Mapping[str, Any]:
     """Check the documents of a project and return it. Raises as `show_project`."""
-    return _tell_project(check_project(memory, request.path_params["name"]))
+    return _describe_project(check_project(memory, request.path_params["name"]))
 
 
 def show_document(memory: Memory, request: Request) -> Mapping[str, Any]:
@@ -52,7 +54,7 @@ def show_document(memory: Memory, request: Request) -> Mapping[str, Any]:
         BadInputError: there is no such project or document.
     """
     doc_id = request.query_params.get("id", "")
-    return _tell_doc(memory, check_doc(memory, request.path_params["name"], doc_id))
+    return _describe_doc(memory, check_doc(memory, request.path_params["name"], doc_id))
 
 
 def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
@@ -75,7 +77,7 @@ def propose(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
     """
     view = _find_doc(memory, form)
     answer = _ask(memory, view)
-    return answer if isinstance(answer, (str, Shown)) else _show_proposal(view, answer)
+    return answer if isinstance(answer, (str, Shown)) else _show_proposal(view, *answer)
 
 
 def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
@@ -84,60 +86,57 @@ def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
     Raises:
         BadInputError: there is no such document.
         ProposalError, NoteChangedError: nothing was changed, and why.
-        ModelError: the answer was not kept, and no model answered.
+        ModelError: the answer was not cached, and no model answered.
     """
     memory.documentation.finish_killed()
     view = _find_doc(memory, form)
     answer = _ask(memory, view)
     if isinstance(answer, (str, Shown)):
         return answer
-    if _name_proposal(answer) != form.get("shown"):
-        return _show_proposal(view, answer, is_another=True)
-    done = memory.documentation.apply(answer, by_owner=True)
-    if done.branch is None:
+    if _name_proposal(*answer) != form.get("shown"):
+        return _show_proposal(view, *answer, is_another=True)
+    done = memory.documentation.apply(*answer, by_owner=True)
+    if not isinstance(done, Proposed):
         return go_to(_doc_path(view), "left" if done.left else "doc_updated", done.commit)
-    merge = f"git -C {shlex.quote(str(view.doc.folder))} merge {shlex.quote(done.branch.branch)}"
-    context = {"view": view, "branch": done.branch.branch, "merge": merge, "back": _doc_path(view)}
+    merge = f"git -C {shlex.quote(str(view.doc.folder))} merge {shlex.quote(done.branch)}"
+    context = {"view": view, "branch": done.branch, "merge": merge, "back": _doc_path(view)}
     return Shown("updated.html", context, 200)
 
 
-def _ask(memory: Memory, view: DocView) -> ProposedUpdate | str | Shown:
-    """Return what the model proposes; where to go if nothing has to change, or a page that says why there is nothing.
-    A kept answer is given again, so that what was shown is what is carried out.
-    """
-    from quaid.docs.updater import ProposedUpdate
-    from quaid.docs.updates import StillTrue
+def _ask(memory: Memory, view: DocView) -> tuple[StaleDoc, DocUpdate] | str | Shown:
+    """Return the proposal of the model; where to go if nothing has to change, or a page that says why there is none.
 
+    A cached answer is returned again, so that what was shown is what is carried out.
+    """
     found = list(memory.documentation.propose([view.doc.id], view.project.name))
-    proposed = next((each for each in found if isinstance(each, ProposedUpdate)), None)
+    proposed = next((each for each in found if not isinstance(each, str)), None)
     if proposed is None and found:
         problem = " ".join(map(str, found))
-        return Shown("document.html", {**_tell_doc(memory, view), "problem": problem})
-    if proposed is None or isinstance(proposed.update, StillTrue):
+        return Shown("document.html", {**_describe_doc(memory, view), "problem": problem})
+    if proposed is None or not proposed[1].edits:
         return f"{_doc_path(view)}&said=doc_still_true"
     return proposed
 
 
-def _show_proposal(view: DocView, proposed: ProposedUpdate, *, is_another: bool = False) -> Shown:
-    update = proposed.update
-    # Secrets are taken out first: the pieces of one would not look like it.
-    before, after = (admit(getattr(update, side), keep_lines=True).text for side in ("before", "after"))
+def _show_proposal(view: DocView, stale: StaleDoc, update: DocUpdate, *, is_another: bool = False) -> Shown:
+    # Secrets are removed first: pieces of one would not look like it.
+    before, after = (admit(side, keep_lines=True).text for side in (update.before, update.after))
     context = {
         **_name(view),
         "update": update,
         "pieces": diff_words(before, after),
-        "shown": _name_proposal(proposed),
+        "shown": _name_proposal(stale, update),
         "is_another": is_another,
     }
     return Shown("proposal.html", context, 409 if is_another else 200)
 
 
-def _name_proposal(proposed: ProposedUpdate) -> str:
-    told = repr((proposed.stale.doc.id, proposed.stale.data, getattr(proposed.update, "after", "")))
-    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
+def _name_proposal(stale: StaleDoc, update: DocUpdate) -> str:
+    shown = repr((stale.doc.id, stale.data, update.after))
+    return hashlib.sha256(shown.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _tell_project(view: ProjectView) -> Mapping[str, Any]:
+def _describe_project(view: ProjectView) -> Mapping[str, Any]:
     name = view.project.name
     return {
         "view": view,
@@ -148,8 +147,8 @@ def _tell_project(view: ProjectView) -> Mapping[str, Any]:
     }
 
 
-def _tell_doc(memory: Memory, view: DocView) -> Mapping[str, Any]:
-    # Secrets are taken out first, as above.
+def _describe_doc(memory: Memory, view: DocView) -> Mapping[str, Any]:
+    # Secrets are removed first, as above.
     diffs = {path: read_diff(admit(diff, keep_lines=True).text) for path, diff in view.diffs.items()}
     paths = iter(diffs)
     cost, why_not = None, ""
