@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matrices
 import pytest
 from hypothesis import settings
 from vaults import calm, vault  # noqa: F401 - fixtures for whoever asks for them
@@ -42,7 +43,9 @@ LONG = (
 """They are begun first: a file stays in one process, and a long one at the end leaves the others idle."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    matrices.thin_out(items)
     order = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: order.get("/".join(item.path.parts[-2:]), len(LONG)))
     gc.freeze()  # thousands of tests that live as long as the process: no collection needs to look at them again
@@ -53,6 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
     is_free = "TMPDIR" not in os.environ and config.option.basetemp is None
     if is_free and os.access(SHARED_MEMORY, os.W_OK) and shutil.disk_usage(SHARED_MEMORY).free > ROOM:
         os.environ["TMPDIR"] = tempfile.tempdir = str(SHARED_MEMORY)
+    matrices.choose_extent(config)
+    # Tests start `quaid` by name: the one of this interpreter, whether or not its environment is activated.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     # What belongs to the user and the machine: never those of who runs the tests, nor of another run beside this one.
     own = Path(tempfile.mkdtemp(prefix="q-"))  # short: the name of a socket may have a hundred bytes
     atexit.register(shutil.rmtree, own, ignore_errors=True)

@@ -1,5 +1,7 @@
 """Kill it anywhere, run it again, same answer: every write is stopped at its n-th step, for every n (law 10).
 
+By default a tenth of the steps is tried, all of them with `pytest -m ''`.
+
 A step is what changes something outside of the process: before and after a rename, a link, an fsync, an unlink and the
 start of a git process, the beginning, the middle and the end of a transaction. How many there are is found out, not
 written down.
@@ -24,6 +26,7 @@ from unittest.mock import patch
 
 import apsw
 import pytest
+from matrices import tenth
 from vaults import Vault, assert_verified, copy_around, copy_vault
 
 from quaid import Memory
@@ -152,9 +155,9 @@ def test_killed_at_any_step_and_run_again_the_answer_is_the_same(
         OPERATIONS[name].prepare(prepared, memory)
     expected, steps = pool.submit(run_whole, name, workshop).result()
     assert steps >= 5
-    numbers = range(1, steps + 1)
+    numbers = tenth(range(1, steps + 1), at_least=4)
     killed = list(pool.map(is_killed_and_recovers, repeat(name), numbers, repeat(expected), repeat(workshop)))
-    assert sum(killed) > 0.9 * steps  # a run may find one thing less to do than the one that was counted
+    assert sum(killed) >= 0.75 * len(numbers)  # a run may find one thing less to do than the one that was counted
 
 
 def run_whole(name: str, workshop: Path) -> tuple[object, int]:

@@ -1,0 +1,39 @@
+"""Matrices of cases: a seeded tenth of each runs by default, all of it with `pytest -m ''` or `pytest -m slow`."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable
+from zlib import crc32
+
+import pytest
+
+_WHOLE = "QUAID_TESTS_WHOLE_MATRICES"
+_SEED = 32
+
+
+def choose_extent(config: pytest.Config) -> None:
+    """Run matrices whole where slow tests were asked for."""
+    os.environ[_WHOLE] = "" if config.option.markexpr == "not slow" else "1"
+
+
+def tenth(cases: Iterable[object], at_least: int = 1) -> list:
+    """The cases of a loop inside a test: a seeded tenth of them, in order; all where slow tests were asked for."""
+    found = list(cases)
+    if os.environ.get(_WHOLE):
+        return found
+    chosen = random.Random(_SEED).sample(range(len(found)), min(len(found), max(at_least, len(found) // 10)))
+    return [found[number] for number in sorted(chosen)]
+
+
+def thin_out(items: list[pytest.Item]) -> None:
+    """Mark the cases of each parametrised test with the marker `matrix` as slow, but for a seeded tenth."""
+    matrices: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("matrix"):
+            matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in matrices.values():
+        cases.sort(key=lambda item: crc32(item.nodeid.encode(), _SEED))
+        for item in cases[max(1, len(cases) // 10) :]:
+            item.add_marker("slow")
