@@ -28,9 +28,11 @@ def tenth(cases: Iterable[object], at_least: int = 1) -> list:
 
 
 def thin_out(items: list[pytest.Item]) -> None:
-    """Mark the cases of each parametrised test with the marker `matrix` as slow, but for a seeded tenth."""
+    """Mark as slow what needs a browser or a program of others, and of each matrix all but a seeded tenth."""
     matrices: dict[str, list[pytest.Item]] = {}
     for item in items:
+        if "browser" in getattr(item, "fixturenames", ()) or item.path.parent.name in {"e2e", "fuzz"}:
+            item.add_marker("slow")
         if item.get_closest_marker("matrix"):
             matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in matrices.values():

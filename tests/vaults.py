@@ -33,7 +33,9 @@ from quaid.trust import trusted_vaults
 KEPT_VARIABLES = {"QUAID_RESIDENT", "QUAID_STRESS_S", "QUAID_CACHE_DIR", "QUAID_CONFIG_DIR", "QUAID_STATE_DIR"}
 OWNER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "core.quotePath=false")
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: default\n---\n{text}\n"
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
+PATIENCE_S = 60.0
+"""More than anything takes on a busy machine, and less than the wait that a test provokes."""
 
 
 class Vault:

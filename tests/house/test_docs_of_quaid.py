@@ -11,6 +11,8 @@ from source_repos import SourceRepo
 from quaid.docs.registrar import NewProject
 from quaid.history.proposal import Proposed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PARTS = ("quaid", "docs", "prompts", "vault-template", "hooks", "tests/benchmarks", "README.md", "CONTRIBUTING.md")
 

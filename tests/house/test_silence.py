@@ -47,6 +47,8 @@ STORED = """
 import sys
 import apsw, sqlite_vec
 from secret_samples import KEYS
+
+pytestmark = pytest.mark.slow
 database = apsw.Connection(sys.argv[1] + "/x.db")
 database.enable_load_extension(True)
 database.load_extension(sqlite_vec.loadable_path())

@@ -11,7 +11,7 @@ import pytest
 from vaults import Vault
 
 FOLDER = Path(__file__).parents[1] / "torture"
-pytestmark = pytest.mark.usefixtures("calm")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("calm")]
 
 
 @pytest.fixture

@@ -6,6 +6,10 @@ import random
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_nights_lose_nothing_and_do_nothing_twice(vault):
     # By its path: tests/benchmarks has another nights.py.

@@ -24,6 +24,8 @@ import json, sys
 import quaid
 from quaid import Memory
 
+pytestmark = pytest.mark.slow
+
 memory, created = Memory.create(sys.argv[1])
 with memory:
     written = memory.remember("Maya takes oat milk in her coffee")

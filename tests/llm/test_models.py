@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 from model_service import RED, colour
-from vaults import wait_for
+from vaults import PATIENCE_S, wait_for
 
 from quaid.errors import (
     BudgetExceededError,
@@ -320,11 +320,11 @@ def test_a_kept_answer_that_is_none_is_asked_for_again(service, kept):
 
 
 def test_a_deadline_holds_whatever_happens_below(service, monkeypatch):
-    monkeypatch.setattr("quaid.llm.discovery.Discovery.choose", lambda self: time.sleep(3))
+    monkeypatch.setattr("quaid.llm.discovery.Discovery.choose", lambda self: time.sleep(300))
     began = time.monotonic()
     with pytest.raises(ModelTimeoutError, match=r"0\.3 s"):
         ask(service.models("openai"), deadline_s=0.3)
-    assert time.monotonic() - began < 1.9
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_an_answer_that_only_its_bookkeeping_makes_late_is_kept(service, records, monkeypatch):
@@ -345,11 +345,11 @@ def test_the_tiers_timeout_is_the_deadline(service):
 
 
 def test_a_tier_has_a_timeout_for_retries_too(service):
-    service.script = [(500, {"error": "x"}, {"retry-after": "2"})] * 9
+    service.script = [(500, {"error": "x"}, {"retry-after": "300"})] * 9
     began = time.monotonic()
     with pytest.raises(ModelUnavailableError):
         ask(service.models("openai"), deadline_s=0.5)
-    assert time.monotonic() - began < 1.9
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_a_wrong_slot_is_said_before_anything_is_asked(service):
@@ -431,7 +431,7 @@ def test_an_ollama_that_does_not_answer_costs_a_fifth_of_a_second():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         assert found({"OLLAMA_HOST": f"127.0.0.1:{silent.getsockname()[1]}", "PATH": ""}).provider is None
-        assert time.monotonic() - began < 1.9
+        assert time.monotonic() - began < PATIENCE_S
 
 
 def test_what_was_found_is_not_looked_for_again(service):

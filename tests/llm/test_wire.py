@@ -8,6 +8,7 @@ from email.utils import formatdate
 
 import pytest
 from model_service import RED, Service, colour
+from vaults import PATIENCE_S
 
 from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
 from quaid.llm import Models, wire
@@ -123,21 +124,21 @@ def test_trouble_that_stays_is_said(service, provider, status):
     [
         ({"retry-after": "0.4"}, 0.4),
         ({"retry-after-ms": "400"}, 0.4),
-        ({"retry-after-ms": "300", "retry-after": "9"}, 0.3),
+        ({"retry-after-ms": "300", "retry-after": "300"}, 0.3),
     ],
 )
 def test_retry_after_is_honoured(service, provider, header, min_s):
     service.script = [(429, {"error": "slow down"}, header)]
     began = time.monotonic()
     ask(service.models(provider))
-    assert min_s <= time.monotonic() - began < min_s + 2
+    assert min_s <= time.monotonic() - began < PATIENCE_S
 
 
 def test_retry_after_may_be_a_date(service):
     service.script = [(503, {"error": "slow down"}, {"retry-after": formatdate(time.time() + 2, usegmt=True)})]
     began = time.monotonic()
     ask(service.models("openai"))
-    assert 0.5 <= time.monotonic() - began < 4
+    assert 0.5 <= time.monotonic() - began < PATIENCE_S
 
 
 @each
@@ -145,7 +146,7 @@ def test_a_retry_after_beyond_the_deadline_is_not_waited_for(service, provider):
     service.script = [(429, {"error": {"message": "slow down"}}, {"retry-after": "300"})]
     began = time.monotonic()
     assert "slow down" in refused(service.models(provider), ModelUnavailableError, deadline_s=2.0)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_a_service_may_say_whether_to_try_again(service):
@@ -158,10 +159,10 @@ def test_a_service_may_say_whether_to_try_again(service):
 
 @each
 def test_a_silent_service_is_not_waited_for(service, provider):
-    service.delay_s = 5.0
+    service.delay_s = 300.0
     began = time.monotonic()
     refused(service.models(provider), ModelTimeoutError, deadline_s=0.4)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
 
 
 @each
@@ -169,7 +170,7 @@ def test_nobody_there_is_said_soon(service, provider):
     service.close()
     began = time.monotonic()
     assert service.url in refused(service.models(provider), ModelUnavailableError)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
 
 
 @each

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from recall_index import ByWords, ask, everything, ids, make_index
-from vaults import Vault
+from vaults import PATIENCE_S, Vault
 
 from quaid.errors import EmbeddingError, ModelTimeoutError
 from quaid.model import Recall
@@ -279,7 +279,7 @@ def test_what_a_trial_recall_judges_wrong_is_not_weakened(filled, service):
 def test_a_slow_or_broken_service_costs_no_more_than_its_budget(filled, service, monkeypatch, trouble):
     monkeypatch.setenv("QUAID_RECALL_RERANK_BUDGET_S", "0.3")
     if trouble == "slow":
-        service.delay_s = 3.0
+        service.delay_s = 300.0
     elif trouble == "broken":
         service.script = [(500, {"error": {"message": "no"}}, {})] * 20
     else:
@@ -289,7 +289,7 @@ def test_a_slow_or_broken_service_costs_no_more_than_its_budget(filled, service,
         before = order(memory.recall(QUESTION, depth="fast", keep=False))
         started = time.monotonic()
         answer = memory.recall(QUESTION, depth="deep")
-        assert time.monotonic() - started < 1.9
+        assert time.monotonic() - started < PATIENCE_S
         assert order(answer) == before
         assert set(answer.degraded) == {"vectors", "model"}
         assert rerank(answer)["problem"]

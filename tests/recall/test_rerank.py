@@ -8,6 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vaults import PATIENCE_S
 
 from quaid.errors import ModelError, ModelTimeoutError, ModelUnavailableError, PromptError
 from quaid.llm.prompts import prompts_folder
@@ -127,19 +128,19 @@ def test_no_candidates_give_a_statement_all_the_same(service):
 
 
 def test_a_late_judgement_is_not_waited_for(service):
-    service.delay_s = 4.0
+    service.delay_s = 300.0
     began = time.monotonic()
     with pytest.raises(ModelTimeoutError):
         judge(service, budget_s=0.3)
-    assert time.monotonic() - began < 1.9
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_retries_stay_within_the_budget(service):
-    service.script = [(529, {"error": {"message": "overloaded"}}, {"retry-after": "2"})] * 9
+    service.script = [(529, {"error": {"message": "overloaded"}}, {"retry-after": "300"})] * 9
     began = time.monotonic()
     with pytest.raises(ModelError):
         judge(service, budget_s=0.5)
-    assert time.monotonic() - began < 1.9
+    assert time.monotonic() - began < PATIENCE_S
 
 
 def test_no_model_is_an_expected_failure(service):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pytest
 from command_line import quaid
 from served_vaults import Answer, GitHost, ServerProcess, call_tool, fact, get, id_of, post, run_git, wait_for
+from vaults import PATIENCE_S
 
 pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 
@@ -291,7 +292,7 @@ def test_a_poisoned_repository_stops_only_itself(house: House) -> None:
         house.catalogue.add("absent", house.git.address("absent"))
         started = time.monotonic()
         house.add("late", fact("l", "A vault that comes after poisoned ones"))
-        assert time.monotonic() - started < 8
+        assert time.monotonic() - started < PATIENCE_S
         wait_for(lambda: all(house.find(name).failures for name in ("bomb", "silent", "absent")), 30)
     assert "more than 200,000 files" in house.find("bomb").problem
     assert not house.ask("memory_recall", vault="late", query="poisoned ones").is_error

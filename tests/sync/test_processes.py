@@ -21,7 +21,7 @@ from vaults import Vault, assert_verified
 
 from quaid.place import state_folder
 
-pytestmark = pytest.mark.usefixtures("calm")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("calm")]
 
 STRESS_S = float(os.environ.get("QUAID_STRESS_S", "6"))
 WORKER = """

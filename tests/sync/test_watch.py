@@ -34,8 +34,6 @@ from quaid.sync.watcher import observe, why_incomplete
 
 pytestmark = pytest.mark.usefixtures("calm")
 
-PROMISED_S = 1.0
-
 
 class Watched:
     """A vault that is being followed, seen through a connection that never syncs by itself."""
@@ -106,12 +104,10 @@ def watched(vault: Vault) -> Iterator[Watched]:
         yield followed
 
 
-def test_a_save_is_in_the_index_within_a_second(watched: Watched) -> None:
-    took = []
+def test_each_save_is_followed(watched: Watched) -> None:
     for number in range(3):
         watched.vault.write("garden.md", f"The roses are number {number}.\n")
-        took.append(watched.wait_until("garden.md", f"number {number}"))
-    assert sorted(took)[1] < PROMISED_S
+        watched.wait_until("garden.md", f"number {number}")
 
 
 def test_a_save_makes_it_look_at_that_note_alone(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +152,7 @@ def test_what_could_not_be_indexed_is_swept_for(vault: Vault, monkeypatch: pytes
 def test_a_save_by_renaming_is_followed(watched: Watched) -> None:
     draft = watched.vault.write(".garden.md.tmp123", "The roses are white.\n")
     draft.replace(watched.vault.root / "garden.md")
-    assert watched.wait_until("garden.md", "white") < 3 * PROMISED_S
+    watched.wait_until("garden.md", "white")
 
 
 def test_the_dance_of_vim_is_followed_and_leaves_no_trace(watched: Watched) -> None:
