@@ -121,13 +121,13 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
             entry for entry in (receipt.entries if receipt else ()) if (entry.path, entry.kind) not in wanted
         )
         try:
-            merged = config_entries.merge(file.text, target.syntax, target.wanted, (*target.unwanted, *former))
+            text, names = config_entries.merge(file.text, target.syntax, target.wanted, (*target.unwanted, *former))
         except ConfigTextError as error:
             raise HostConfigError(target.path, str(error)) from error
-        if merged.changed:
+        if names:
             is_own = target.syntax == "file" or (receipt is not None and receipt.backup is None)
-            after = None if is_own and _is_blank(merged.text) else merged.text.encode()
-            changes.append(ConfigChange(target, file, merged.changed, after))
+            after = None if is_own and _is_blank(text) else text.encode()
+            changes.append(ConfigChange(target, file, names, after))
     done = changes if dry_run else _apply(machine, changes)
     return InstallResult(host, tuple(done), host.next_steps(options))
 
@@ -214,15 +214,15 @@ def _plan_removal(target: Target, file: ConfigFile, receipt: Receipt | None) -> 
     written = receipt.entries if receipt else ()
     wanted = (*target.wanted, *(entry for entry in written if entry.kind == "key"))
     try:
-        result = config_entries.remove(file.text, target.syntax, wanted, written)
+        text, removed, altered = config_entries.remove(file.text, target.syntax, wanted, written)
     except ConfigTextError as error:
         raise HostConfigError(target.path, str(error)) from error
     if target.syntax == "file":
-        return ConfigChange(target, file, result.removed, None, result.altered, exact=_is_untouched(file, receipt))
-    change = ConfigChange(target, file, result.removed, result.text.encode(), result.altered)
+        return ConfigChange(target, file, removed, None, altered, exact=_is_untouched(file, receipt))
+    change = ConfigChange(target, file, removed, text.encode(), altered)
     if receipt is None:
         return change
-    if receipt.backup is None and _is_blank(result.text):
+    if receipt.backup is None and _is_blank(text):
         return replace(change, after=None, exact=True)
     backup = target.path.with_name(receipt.backup) if receipt.backup else None
     if _is_untouched(file, receipt) and backup is not None and backup.is_file():

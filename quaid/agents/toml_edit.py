@@ -1,72 +1,78 @@
-"""Editing one table of a TOML text. A new table is added at the end and a whole one cut out, as a person would do it;
-what cannot be done so is left to tomlkit. Either way the result is read again and must hold exactly what was meant.
+"""Edit one table of a TOML text. A new table is added at the end and a whole one is cut out; tomlkit does the rest.
+
+The result is read again and must hold exactly the intended values.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-Step = str | int
 _HEADING = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
-def read(text: str) -> Any:
-    """The values of the text.
+def read(text: str) -> dict[str, Any]:
+    """Return the values of the text.
 
     Raises:
-        ValueError: it is not TOML; the message says where.
+        ValueError: it is not TOML; the message contains the place.
     """
-    import tomllib
-
     return tomllib.loads(text.removeprefix("\ufeff"))
 
 
-def put(text: str, path: Sequence[Step], value: Any) -> str:
-    """Set the value at `path`: a table where there is none, or one value of a table that is there.
+def update(text: str, value: dict[str, Any]) -> str:
+    """Return the text with `value` instead of its own values.
 
     Raises:
-        ValueError: the text is written so that nothing can be added to it safely.
+        ValueError: the text is written so that it cannot be changed safely.
     """
-    keys = [str(step) for step in path]
-    wanted = read(text)
-    table: Any = wanted
+    for keys, new in _list_differences(read(text), value):
+        candidates = [_edit(text, keys, new)]
+        if new is None:
+            candidates.insert(0, _cut(text, keys))
+        elif isinstance(new, dict):
+            candidates.insert(0, _append_table(text, keys, new))
+        wanted = _change(read(text), keys, new)
+        text = next((after for after in candidates if _holds(after, wanted)), "\0")
+    if not _holds(text, value):
+        raise ValueError("the table is written in a way that cannot be edited without touching the rest")
+    return text
+
+
+def _list_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[list[str], Any]]:
+    """Yield the keys and the new value of each table or value that differs; None for one that is removed."""
+    for key in dict.fromkeys((*before, *after)):
+        old, new = before.get(key), after.get(key)
+        is_new_parent = old is None and isinstance(new, dict) and all(isinstance(item, dict) for item in new.values())
+        if is_new_parent or (isinstance(old, dict) and isinstance(new, dict)):
+            for keys, value in _list_differences(old or {}, new or {}):
+                yield [key, *keys], value
+        elif old != new:
+            yield [key], new
+
+
+def _change(values: dict[str, Any], keys: Sequence[str], new: Any) -> dict[str, Any]:
+    table = values
     for key in keys[:-1]:
         table = table.setdefault(key, {})
-    is_new = keys[-1] not in table
-    table[keys[-1]] = value
-    ways = (_append_table, _put_by_tomlkit) if is_new and isinstance(value, dict) else (_put_by_tomlkit,)
-    return _first_equal_to([wanted], (way(text, keys, value) for way in ways))
+    table[keys[-1]] = new
+    return values
 
 
-def drop(text: str, path: Sequence[Step]) -> str:
-    """Remove the value at `path`, if there is one.
-
-    Raises:
-        ValueError: it is written so that it cannot be removed safely.
-    """
-    keys = [str(step) for step in path]
-    wanted, pruned = read(text), read(text)
-    table = wanted
-    for key in keys[:-1]:
-        table = table.get(key, {})
-    if keys[-1] not in table:
-        return text
-    del table[keys[-1]]
-    # A table that only its children's headings made is gone with the last of them.
-    _prune(pruned, keys)
-    return _first_equal_to([wanted, pruned], (way(text, keys) for way in (_cut, _drop_by_tomlkit)))
+def _holds(text: str, values: Mapping[str, Any]) -> bool:
+    """Return whether the text has these values. Empty tables do not count."""
+    try:
+        return _compact(read(text)) == _compact(values)
+    except ValueError:
+        return False
 
 
-def _first_equal_to(wanted: Sequence[Any], texts: Iterable[str | None]) -> str:
-    for text in texts:
-        with suppress(ValueError):
-            if text is not None and read(text) in wanted:
-                return text
-    raise ValueError("the table is written in a way that cannot be edited without touching the rest")
+def _compact(values: Mapping[str, Any]) -> dict[str, Any]:
+    compact = {key: _compact(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {key: value for key, value in compact.items() if value not in ({}, None)}
 
 
 def _append_table(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> str:
@@ -78,7 +84,7 @@ def _append_table(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> s
 
 
 def _cut(text: str, keys: Sequence[str]) -> str:
-    """The text without the table's heading, its lines, its sub-tables, and the empty line before them."""
+    """Return the text without the table, its sub-tables, and the empty line before it."""
     name = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in keys)
     heading = re.compile(rf"^[ \t]*\[[ \t]*{name}[ \t]*[.\]]", re.MULTILINE)
     while match := heading.search(text):
@@ -90,40 +96,23 @@ def _cut(text: str, keys: Sequence[str]) -> str:
     return text
 
 
-def _put_by_tomlkit(text: str, keys: Sequence[str], value: Any) -> str | None:
+def _edit(text: str, keys: Sequence[str], value: Any) -> str:
+    """Set a value by tomlkit, or remove it if it is None. Returns the text as it is where tomlkit cannot."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    document = tomlkit.parse(text.removeprefix("\ufeff"))
-    table: Any = document
+    table: Any
+    table = document = tomlkit.parse(text.removeprefix("\ufeff"))
     try:
         for key in keys[:-1]:
             table = table[key]
-        if isinstance(table, tomlkit.items.InlineTable) and isinstance(value, dict):
-            inline = tomlkit.inline_table()
-            inline.update(value)
-            value = inline
-        table[keys[-1]] = value
+        if value is None:
+            del table[keys[-1]]
+        elif isinstance(table, tomlkit.items.InlineTable) and isinstance(value, dict):
+            table[keys[-1]] = tomlkit.inline_table()
+            table[keys[-1]].update(value)
+        else:
+            table[keys[-1]] = value
     except (TOMLKitError, ValueError, KeyError):
-        return None
+        return text
     return text[: text.startswith("\ufeff")] + tomlkit.dumps(document)
-
-
-def _drop_by_tomlkit(text: str, keys: Sequence[str]) -> str:
-    import tomlkit
-
-    document = tomlkit.parse(text.removeprefix("\ufeff"))
-    table: Any = document
-    for key in keys[:-1]:
-        table = table[key]
-    del table[keys[-1]]
-    return text[: text.startswith("\ufeff")] + tomlkit.dumps(document)
-
-
-def _prune(table: dict[str, Any], keys: Sequence[str]) -> None:
-    if len(keys) > 1:
-        _prune(table[keys[0]], keys[1:])
-        if not table[keys[0]]:
-            del table[keys[0]]
-    else:
-        del table[keys[0]]

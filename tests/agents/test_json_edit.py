@@ -11,14 +11,45 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from json5_texts import KEYS, OBJECTS, VALUES, json5_texts
 
-from quaid.agents import json_edit, jsonc
+from quaid.agents import json_edit
 
 settings.register_profile("jsonc", max_examples=int(os.environ.get("JSONC_EXAMPLES", "25")), deadline=None)
 settings.load_profile("jsonc")
 
 
 def comments_of(text):
-    return [piece.text for piece in jsonc.tokens(text) if piece.kind == "comment"]
+    return [piece[0] for piece in json_edit.tokens(text) if piece.lastgroup == "comment"]
+
+
+def put(text, path, value):
+    """The text with the value at `path`; missing objects are made."""
+    plain = json_edit.read(text)
+    found = plain
+    for key in path[:-1]:
+        if found.get(key) is None:
+            found[key] = {}
+        found = found[key]
+    found[path[-1]] = value
+    return json_edit.update(text, plain)
+
+
+def append(text, path, value):
+    plain = json_edit.read(text)
+    found = plain
+    for key in path:
+        found = found[key]
+    found.append(value)
+    return json_edit.update(text, plain)
+
+
+def drop(text, path):
+    plain = json_edit.read(text)
+    found = plain
+    for key in path[:-1]:
+        found = found.get(key, {})
+    if isinstance(found, list) or path[-1] in found:
+        del found[path[-1]]
+    return json_edit.update(text, plain)
 
 
 class TestReading:
@@ -33,10 +64,14 @@ class TestReading:
         assert json_edit.is_same(json_edit.read(text), value)
 
     def test_what_only_json5_can_say(self):
-        text = "{a: 0xff, $b: .5, c: +1., d: -Infinity, 'e': 'it\\'s \\x41\\\nB', \"f\": '\\u{', \\u0067: NaN, ü: 1e3}"
-        said = json_edit.read(text.replace("'\\u{'", "'\\q'"))
-        assert math.isnan(said.pop("g") if "g" in said else said.pop("\\u0067"))
-        assert said == {"a": 255, "$b": 0.5, "c": 1.0, "d": -math.inf, "e": "it's AB", "f": "q", "ü": 1000.0}
+        assert json_edit.read("{$b: 5, 'e': 'as is', ü: 1e3, d: -Infinity,}") == {
+            "$b": 5, "e": "as is", "ü": 1000.0, "d": -math.inf,
+        }  # fmt: skip
+
+    @pytest.mark.parametrize("text", ["{a: 0xff}", "{a: .5}", "{a: 'it\\'s'}", "{\\u0067: 1}"])
+    def test_what_of_json5_nobody_writes_is_refused(self, text):
+        with pytest.raises(json_edit.JsonError):
+            json_edit.read(text)
 
     def test_of_a_key_given_twice_the_last_counts(self):
         assert json_edit.read('{"a": 1, "a": 2}') == {"a": 2}
@@ -56,15 +91,15 @@ class TestReading:
         ("[" * 5000, "line 1, column 101: nested too deep"),
     ])  # fmt: skip
     def test_a_broken_text_is_refused_with_its_place(self, text, problem):
-        with pytest.raises(jsonc.JsonError) as caught:
+        with pytest.raises(json_edit.JsonError) as caught:
             json_edit.read(text)
         assert str(caught.value) == problem
 
     @given(st.text(alphabet="{}[]:,\"'/*\\ \n1ae", max_size=20))
     def test_no_text_does_worse_than_being_refused(self, text):
         try:
-            json_edit.put(text, ["quaid"], 1)
-        except jsonc.JsonError:
+            put(text, ["quaid"], 1)
+        except json_edit.JsonError:
             assert text.strip()
         except TypeError:
             assert not isinstance(json_edit.read(text), dict)
@@ -82,17 +117,17 @@ class TestReading:
     ])  # fmt: skip
     def test_a_dialect_is_what_its_host_can_read(self, text, dialect, fine):
         if fine:
-            jsonc.check(text, dialect)
+            json_edit.check(text, dialect)
         else:
-            with pytest.raises(jsonc.JsonError, match="plain JSON only"):
-                jsonc.check(text, dialect)
+            with pytest.raises(json_edit.JsonError, match="plain JSON only"):
+                json_edit.check(text, dialect)
 
 
 class TestEditing:
     @given(json5_texts(), KEYS, VALUES)
     def test_putting_a_key_is_what_it_says_and_no_more(self, written, key, value):
         text, before = written
-        after = json_edit.put(text, [key], value)
+        after = put(text, [key], value)
         assert json_edit.is_same(json_edit.read(after), {**before, key: value})
         if key not in before:
             assert comments_of(after) == comments_of(text)
@@ -103,7 +138,7 @@ class TestEditing:
         text, before = written
         if "new" in before:
             return
-        after = json_edit.drop(json_edit.put(text, ["new"], value), ["new"])
+        after = drop(put(text, ["new"], value), ["new"])
         assert json_edit.is_same(json_edit.read(after), before)
         assert comments_of(after) == comments_of(text)
         if before:
@@ -115,7 +150,7 @@ class TestEditing:
         if not before:
             return
         key = data.draw(st.sampled_from(list(before)))
-        after = json_edit.drop(text, [key])
+        after = drop(text, [key])
         assert json_edit.is_same(json_edit.read(after), {name: item for name, item in before.items() if name != key})
         assert _is_within(after, text)
 
@@ -124,9 +159,9 @@ class TestEditing:
     )
     def test_a_list_grows_and_shrinks_at_its_end(self, written, value):
         text, before = written
-        grown = json_edit.append(text, ["a", "list"], value)
+        grown = append(text, ["a", "list"], value)
         assert json_edit.is_same(json_edit.read(grown), {"a": {"list": [*before["a"]["list"], value]}})
-        shrunk = json_edit.drop(grown, ["a", "list", len(before["a"]["list"])])
+        shrunk = drop(grown, ["a", "list", len(before["a"]["list"])])
         assert json_edit.is_same(json_edit.read(shrunk), before)
         if before["a"]["list"]:
             assert shrunk == text
@@ -135,7 +170,7 @@ class TestEditing:
     def test_any_place_of_a_list_can_be_taken_out(self, written, data):
         text, before = written
         position = data.draw(st.integers(0, len(before["a"]) - 1))
-        after = json_edit.drop(text, ["a", position])
+        after = drop(text, ["a", position])
         assert json_edit.is_same(json_edit.read(after), {"a": before["a"][:position] + before["a"][position + 1 :]})
 
     @given(OBJECTS, st.sampled_from(["  ", "    ", "\t"]), st.sampled_from(["\n", "\r\n"]), VALUES.filter(bool))
@@ -144,7 +179,7 @@ class TestEditing:
         before.pop("new", None)
         after_value = {**before, "new": {"deep": {"er": 1}}}
         text = json.dumps(before, indent=unit).replace("\n", newline)
-        after = json_edit.put(text, ["new"], {"deep": {"er": 1}})
+        after = put(text, ["new"], {"deep": {"er": 1}})
         assert after == json.dumps(after_value, indent=unit).replace("\n", newline)
 
     @pytest.mark.parametrize(("text", "expected"), [
@@ -164,7 +199,7 @@ class TestEditing:
         ('{ "s": 1, "s": {"a": 2} }', '{ "s": 1, "s": {"a": 2, "q": 1} }'),
     ])  # fmt: skip
     def test_what_is_added_looks_like_what_is_there(self, text, expected):
-        assert json_edit.put(text, ["s", "q"], 1) == expected
+        assert put(text, ["s", "q"], 1) == expected
 
     @pytest.mark.parametrize(("text", "expected"), [
         ('{"s": {"q": 1}}', '{"s": {}}'),
@@ -177,7 +212,7 @@ class TestEditing:
         ("// nothing", "// nothing"),
     ])  # fmt: skip
     def test_what_is_taken_out_leaves_no_gap(self, text, expected):
-        assert json_edit.drop(text, ["s", "q"]) == expected
+        assert drop(text, ["s", "q"]) == expected
 
 
 def _is_within(part, whole):
