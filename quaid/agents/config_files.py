@@ -1,4 +1,4 @@
-"""Reading, replacing and backing up the config files of other programs.
+"""The config files of other programs, replaced and backed up; and receipts of what Quaid wrote into them.
 
 A link is followed, because people who keep their configs in a repository link to them: the file behind it is replaced,
 the link stays.
@@ -6,23 +6,27 @@ the link stays.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from quaid.agents.config_entries import ConfigEntry
 from quaid.errors import HostConfigError, LockedError
 
 MAX_BYTES = 64_000_000
-"""Far more than any config has; that of Claude Code grows to some megabytes."""
+"""The config of Claude Code grows to some megabytes."""
 _PRIVATE = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A config as it was read. `target` is the file behind links, `data` is None where there is none."""
+    """A config as it was read. `target` is the file behind links; `data` is None if there is no file."""
 
     path: Path
     target: Path
@@ -31,7 +35,7 @@ class ConfigFile:
 
     @property
     def text(self) -> str:
-        """The text, empty where there is no file.
+        """The text, empty if there is no file.
 
         Raises:
             HostConfigError: it is not UTF-8.
@@ -43,7 +47,7 @@ class ConfigFile:
 
 
 def read(path: Path) -> ConfigFile:
-    """The config at `path`, which may be missing.
+    """Read the config at `path`, which may be missing.
 
     Raises:
         HostConfigError: it is not a file, too large, or cannot be read.
@@ -89,10 +93,10 @@ def replace(file: ConfigFile, after: bytes | None) -> None:
 
 
 def back_up(file: ConfigFile) -> Path | None:
-    """Copy the config to a file beside it, as private as it is, and return its path; None where there is nothing.
+    """Copy the config to a file next to it with the same mode, and return its path; None if there is no config.
 
     Raises:
-        HostConfigError: there is no room or no right to write there.
+        HostConfigError: the disk is full or read-only.
     """
     if file.data is None:
         return None
@@ -123,3 +127,50 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+# -- receipts --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What `quaid install` wrote into one config.
+
+    `after` is the hash of the file as Quaid left it: while it is so, uninstalling restores the `backup`, a file next to
+    the config. It is empty if the user had changed the file before, `backup` is None if there was no file.
+    """
+
+    after: str
+    backup: str | None
+    entries: tuple[ConfigEntry, ...]
+
+
+def fingerprint(data: bytes | None) -> str:
+    """Return the hash by which receipts know a file; empty if there is none."""
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def load_receipts(path: Path) -> dict[str, Receipt]:
+    """Return the receipts by the config's path, none if they cannot be read: then uninstalling is less exact."""
+    try:
+        stored = json.loads(read(path).text or "{}")
+        return {
+            name: Receipt(
+                one["after"],
+                one["backup"],
+                tuple(ConfigEntry(**{**item, "path": tuple(item["path"])}) for item in one["entries"]),
+            )
+            for name, one in stored["files"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def save_receipts(path: Path, receipts: Mapping[str, Receipt]) -> None:
+    """Replace all receipts.
+
+    Raises:
+        HostConfigError, LockedError
+    """
+    stored = {"v": 1, "files": {name: asdict(receipt) for name, receipt in receipts.items()}}
+    replace(read(path), (json.dumps(stored, ensure_ascii=False, indent=1) + "\n").encode())

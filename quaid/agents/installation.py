@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 from importlib.resources import files as package_files
 from pathlib import Path
 
-from quaid.agents import config_entries, config_files, receipts
+from quaid.agents import config_entries, config_files
 from quaid.agents.config_entries import ConfigTextError
-from quaid.agents.config_files import ConfigFile
+from quaid.agents.config_files import ConfigFile, Receipt, fingerprint, load_receipts, save_receipts
 from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, leftovers
-from quaid.agents.receipts import Receipt
 from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
 from quaid.history import vault_guard
 from quaid.place import CONFIG_FILE
@@ -108,7 +107,7 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
     options = _checked(machine, host, options)
-    known = receipts.load(receipts_file(machine))
+    known = load_receipts(receipts_file(machine))
     changes = []
     for target in host.targets(machine, options):
         file = config_files.read(target.path)
@@ -143,7 +142,7 @@ def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: b
     """
     if project and not host.has_projects:
         raise UsageError(f"{host.title} has one config for all projects. Leave --project out.")
-    known = receipts.load(receipts_file(machine))
+    known = load_receipts(receipts_file(machine))
     changes = []
     for target in _all_targets(machine, host, project=project):
         file = config_files.read(target.path)
@@ -234,7 +233,7 @@ def _plan_removal(target: Target, file: ConfigFile, receipt: Receipt | None) -> 
 def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChange]:
     """Back up, write and save receipts. Whatever fails, what was written before is put back."""
     done: list[ConfigChange] = []
-    known = receipts.load(receipts_file(machine))
+    known = load_receipts(receipts_file(machine))
     try:
         for change in changes:
             # A file as Quaid left it has its backup already, or there was nothing to keep.
@@ -261,7 +260,7 @@ def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChan
 
 def _save_receipts(machine: Machine, done: Sequence[ConfigChange]) -> None:
     path = receipts_file(machine)
-    known = receipts.load(path)
+    known = load_receipts(path)
     for change in done:
         target = change.target
         before = known.pop(str(target.path), None)
@@ -270,13 +269,13 @@ def _save_receipts(machine: Machine, done: Sequence[ConfigChange]) -> None:
         plain = config_entries.read(change.after.decode(), target.syntax)
         if not any(any(config_entries.find_places(plain, entry)) for entry in target.wanted):
             continue
-        after, backup = receipts.fingerprint(change.after), change.backup.name if change.backup else None
+        after, backup = fingerprint(change.after), change.backup.name if change.backup else None
         if before is not None and _is_untouched(change.file, before):
             backup = before.backup
         elif before is not None:
             after = ""  # somebody has changed it: no backup equals the file without Quaid
         known[str(target.path)] = Receipt(after, backup, target.wanted)
-    receipts.save(path, known)
+    save_receipts(path, known)
 
 
 def _is_blank(text: str) -> bool:
@@ -285,4 +284,4 @@ def _is_blank(text: str) -> bool:
 
 
 def _is_untouched(file: ConfigFile, receipt: Receipt | None) -> bool:
-    return receipt is not None and receipt.after == receipts.fingerprint(file.data)
+    return receipt is not None and receipt.after == fingerprint(file.data)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,7 @@ from quaid.cli.init import embed, fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import aligned, columns, count, known, one_line, paragraphs, section, size, styled
 from quaid.errors import BadInputError, QuaidError, UsageError
-from quaid.model import Finding, Recall
+from quaid.model import Finding
 from quaid.report.doctor import examine
 from quaid.report.merging import set_up_merging
 from quaid.trust import locate_vault
@@ -71,20 +70,23 @@ def run_doctor(
             invocation.notify(done)
     findings = examine(root)
     if hooks:
-        from quaid.agents.canary import check_hosts
-        from quaid.agents.installation import this_machine
-
-        def recall(root: Path, query: str) -> Recall:
-            with Memory.open(root) as memory:
-                return memory.recall(query)
-
-        findings += check_hosts(
-            this_machine(), invocation.notify, lambda folder: Memory.create(folder)[0].close(), recall
-        )
+        findings = (*findings, *_check_hooks(invocation))
     ok = all(finding.level != "error" for finding in findings)
     shape = {"ok": ok, "vault": root, "findings": [asdict(finding) for finding in findings]}
     invocation.respond(render_findings(findings), **shape)
     return 0 if ok else 1
+
+
+def _check_hooks(invocation: Invocation) -> Iterator[Finding]:
+    """Run what is installed in the programs of agents, and yield what was found."""
+    from quaid.agents.installation import this_machine
+    from quaid.report.canary import check_hosts
+
+    for found in check_hosts(this_machine()):
+        if isinstance(found, str):
+            invocation.notify(found)
+        else:
+            yield found
 
 
 def _tell_secrets(invocation: Invocation) -> int:

@@ -13,8 +13,8 @@ from json5_texts import KEYS, OBJECTS, VALUES, json5_texts
 
 from quaid.agents import json_edit
 
-settings.register_profile("jsonc", max_examples=int(os.environ.get("JSONC_EXAMPLES", "25")), deadline=None)
-settings.load_profile("jsonc")
+settings.register_profile("json_edit", max_examples=int(os.environ.get("JSONC_EXAMPLES", "25")), deadline=None)
+settings.load_profile("json_edit")
 
 
 def comments_of(text):

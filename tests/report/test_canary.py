@@ -9,9 +9,9 @@ import pytest
 from host_configs import config, install, machine_at
 from vaults import trust_vault
 
-from quaid import Memory
-from quaid.agents import canary, probe
 from quaid.agents.hosts import HOSTS
+from quaid.model import Finding
+from quaid.report import canary
 
 STAND_IN = """#!{python}
 import json, os, subprocess, sys
@@ -42,15 +42,6 @@ else:
 """
 
 
-def create(folder):
-    Memory.create(folder)[0].close()
-
-
-def recall(root, query):
-    with Memory.open(root) as memory:
-        return memory.recall(query)
-
-
 class Installation:
     def __init__(self, folder):
         self.home = folder
@@ -72,7 +63,7 @@ class Installation:
         install(self.machine, name, (str(self.script),), **options)
 
     def check(self):
-        return {found.name: found for found in canary.check_hosts(self.machine, lambda _: None, create, recall)}
+        return {found.name: found for found in canary.check_hosts(self.machine) if isinstance(found, Finding)}
 
 
 @pytest.fixture
@@ -117,7 +108,7 @@ class TestTheWholeWay:
         }
         assert found["openclaw: plugin"].level == "warning"
         assert found["openclaw: plugin"].next_step.endswith("hooks.allowConversationAccess true")
-        bare = [line for line in installation.seen.read_text().splitlines() if line.endswith(f" {probe.BARE_PATH}")]
+        bare = [line for line in installation.seen.read_text().splitlines() if line.endswith(f" {canary.BARE_PATH}")]
         assert len(bare) == len([host for host in HOSTS.values() if host.has_windows]) == 4
 
     def test_a_plugin_is_looked_into(self, installation):
@@ -157,8 +148,8 @@ class TestWhatIsWrong:
         ({"before_server": "print('[]', flush=True)"}, "answers in a form that is not MCP's"),
     ])  # fmt: skip
     def test_a_server_is_told_what_it_does_wrong(self, installation, monkeypatch, behaviour, problem):
-        monkeypatch.setattr(probe, "EXIT_S", 0.3)
-        monkeypatch.setattr(probe, "ANSWER_S", 1.5)
+        monkeypatch.setattr(canary, "EXIT_S", 0.3)
+        monkeypatch.setattr(canary, "ANSWER_S", 1.5)
         installation.install("cursor")
         installation.behave(**behaviour)
         finding = installation.check()["cursor: server"]
