@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 from model_service import Service
 
@@ -65,12 +66,14 @@ def _nothing(schema):
 def context_of(memory, *, models=None, now=NOW, use=None, judged=None, vetoes=()) -> TaskContext:
     """A task's view of `memory` as it is on disk now. `use` maps ids to `Use`."""
     used = use or {}
+    usage = SimpleNamespace(strengths=lambda ids: {i: used.get(i, Use()) for i in ids})
     return TaskContext(
         settings=memory.settings,
         now=now,
         index=memory.index(),
-        read=lambda rel_path: files.read_note(memory.root, rel_path),
-        use_of=lambda ids: {i: used.get(i, Use()) for i in ids},
+        root=memory.root,
+        records=usage,
+        documents=None,
         judgements=judged if judged is not None else Known(),
         models=models,
         vetoes=tuple(vetoes),

@@ -22,7 +22,7 @@ def tidying(vault: Vault, monkeypatch):
 
     def run(*plans, phase="memory", **options):
         rows = [
-            SimpleNamespace(name=f"task{n}", needs_model=False, by_runner=False, switch=phase, plan=p)
+            SimpleNamespace(name=f"task{n}", needs_model=False, module="made_up", switch=phase, plan=p)
             for n, p in enumerate(plans)
         ]
         monkeypatch.setattr(runner, "TASKS", tuple(rows))

@@ -140,8 +140,7 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
 
     prompt = models.prompt(PROMPT)
     batched = batches(
-        [change.show(_MAX_DIFF) for change in changes],
-        tokens_of=estimate_tokens,
+        [(shown, estimate_tokens(shown)) for shown in (change.show(_MAX_DIFF) for change in changes)],
         input_limit=_MAX_INPUT,
         output_per_item=_OUTPUT_PER_JUDGEMENT,
         output_limit=prompt.max_output_tokens,

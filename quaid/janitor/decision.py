@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from quaid.local.runs import Proposal, Proposals
 from quaid.model import Edit, SourceEdit
+
+if TYPE_CHECKING:
+    from quaid.index.facts import LivingFact
+    from quaid.model import Note
 
 CONFLICT = "conflict"
 """The kind of a question which of two facts is true."""
@@ -47,6 +52,11 @@ class Decision:
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(edit.rel_path for edit in self.edits)
+
+
+def fact_evidence(fact: LivingFact | Note) -> str:
+    """Return the evidence of a judgement of a fact: what it says and when it holds, not what each run changes."""
+    return "\n".join([fact.id, fact.text_hash or "", fact.valid_from or "", fact.valid_until or ""])
 
 
 class WaitingDecisions:

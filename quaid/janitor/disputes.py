@@ -12,8 +12,7 @@ from datetime import datetime
 
 from quaid.errors import BadInputError
 from quaid.index.facts import LivingFact
-from quaid.janitor.decision import DISPUTE, Decision
-from quaid.janitor.evidence import fact_evidence
+from quaid.janitor.decision import DISPUTE, Decision, fact_evidence
 from quaid.janitor.model_text import clean_reason, quote
 from quaid.janitor.questions import Question, question_path, render_question
 from quaid.local.runs import evidence_key

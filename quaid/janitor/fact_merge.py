@@ -11,9 +11,8 @@ from quaid.index import graph
 from quaid.index.documents import find_protected
 from quaid.index.facts import LivingFact, list_replaced_by
 from quaid.janitor import fact_edits
-from quaid.janitor.decision import Decision
-from quaid.janitor.evidence import fact_evidence
-from quaid.janitor.judgements import Judgement
+from quaid.janitor.decision import Decision, fact_evidence
+from quaid.janitor.judging import Judgement
 from quaid.janitor.model_text import show_change
 from quaid.janitor.task_context import TaskContext
 from quaid.local.claimed import OTHER_PERSON

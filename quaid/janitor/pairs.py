@@ -1,27 +1,31 @@
-"""Pairs of facts that may say the same, or contradict each other, for every task that compares two facts.
+"""Pairs of facts that may say the same, or contradict each other, and the question to a model about them.
 
-Near in meaning, else in words, or one subject with two objects of a relation that has one: all of them only propose.
-Facts of different owners or projects never meet. A fact is compared when it is new or says something else than before,
-which the task that has compared it remembers in its judgements.
+Facts are paired when they are near in meaning, else in words, or when they give one subject two objects of a relation
+that has one. Facts of different owners or projects are never paired. A fact is compared when it is new or says
+something else than before, which the task that has compared it stores with its judgements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from quaid.claims import Reading
+from quaid.claims import Reading, find_lost_words, problem_of
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
 from quaid.index import fulltext, vectors
 from quaid.index.facts import LivingFact, list_living
 from quaid.index.matrix import VectorMatrix
 from quaid.index.scope import Scope
-from quaid.janitor.evidence import days_compared, fact_evidence
+from quaid.janitor.decision import fact_evidence
+from quaid.janitor.judging import Judgement, ModelQuestion
+from quaid.janitor.model_text import MAX_REASON_CHARACTERS, statement_problem, without_empty
 from quaid.janitor.task_context import TaskContext
+from quaid.llm.exchange import Answer, ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import note_name
 from quaid.recall import contradictions
@@ -36,7 +40,7 @@ NEAREST = 3
 """The neighbours of a fact to compare it with. On conv-26 they hold all 14 pairs that a model called duplicates."""
 MARGIN = 0.35
 """Look-alikes may be this much less alike than an embedder's duplicates: real ones are worded quite otherwise."""
-MARGIN_OF_DENIAL = 0.55
+NEGATION_MARGIN = 0.55
 """The same where only one of the two denies something: `I cannot swim` and `I swam across the lake`."""
 USUAL_SIMILARITY = 0.97
 MIN_SHARED = 0.35
@@ -44,6 +48,8 @@ MIN_SHARED = 0.35
 MAX_WORDS = 24
 MAX_BY_WORDS = 2_000
 """Facts that are compared by words in one run: a question to FTS5 each. The others wait."""
+MAX_ALIKE = 10
+"""A model that calls this many pairs of a batch the same, all of them, has not compared them."""
 _BLOCK = 512
 
 
@@ -163,7 +169,7 @@ class PairFinder:
         rows = [places[fact.chunk_id] for fact in fresh if fact.chunk_id in places]
         embedded.update(by_chunk[held[place]].id for place in rows)
         count = min(NEAREST, len(held) - 1)
-        least = self.duplicate_similarity - np.array([MARGIN, MARGIN_OF_DENIAL])
+        least = self.duplicate_similarity - np.array([MARGIN, NEGATION_MARGIN])
         denies = np.array([Reading(by_chunk[chunk_id].text).negations > 0 for chunk_id in held])
         for block in (rows[start : start + _BLOCK] for start in range(0, len(rows) if count > 0 else 0, _BLOCK)):
             cosines = matrix[block] @ matrix.T
@@ -185,6 +191,116 @@ class PairFinder:
             for chunk_id, score in found.items():
                 if own > 0 and score >= MIN_SHARED * own:
                     yield fact, by_chunk[chunk_id], min(1.0, score / own)
+
+
+class PairQuestion(ModelQuestion[Pair]):
+    """Asks a model about pairs of facts. A task says with `find_problem` which judgements cannot be used."""
+
+    items = "pairs"
+    bare = ("different", {"verdict": "different"})
+    output_tokens = 60
+
+    def __init__(self, context: TaskContext, task: str) -> None:
+        super().__init__(context)
+        self.prompt = task
+
+    def find_problem(self, pair: Pair, judgement: Judgement) -> str | None:
+        """Return why a judgement cannot be used."""
+        raise NotImplementedError
+
+    def judge_pairs(self, pairs: Iterable[Pair], most: int) -> dict[Pair, Judgement]:
+        """Return the judgements, the stored ones and new ones of `most` pairs, the first ones. A judgement that stays
+        unusable after it was sent back is `unclear`.
+        """
+        keys = {pair.key(self.prompt): pair for pair in pairs}
+        return {keys[key]: judgement for key, judgement in self.judge(keys, most)}
+
+    def label(self, item: Pair) -> str:
+        return f"{item.a.text} / {item.b.text}"
+
+    def group(self, item: Pair) -> str:
+        return item.a.id
+
+    def show(self, item: Pair) -> dict[str, dict[str, str]]:
+        shown = {}
+        for name, fact in (("a", item.a), ("b", item.b)):
+            stated = (fact.created or "")[:10]
+            since = fact.valid_from if fact.valid_from != stated else None
+            shown[name] = without_empty({"text": fact.text, "said": stated, "from": since, "until": fact.valid_until})
+        return shown
+
+    def inputs(self, batch: Sequence[Pair]) -> dict[str, str]:
+        """A line of JSON for each fact that is the first of a pair, with the others, so that it is shown once."""
+        lines: dict[str, dict[str, Any]] = {}
+        for n, pair in enumerate(batch, 1):
+            shown = self.show(pair)
+            lines.setdefault(pair.a.id, {"a": shown["a"], "b": []})["b"].append({"n": n, **shown["b"]})
+        return {"pairs": "\n".join(json.dumps(line, ensure_ascii=False) for line in lines.values())}
+
+    def find_problems(self, item: Pair, given: Mapping[str, Any]) -> Iterator[str]:
+        judgement = self._parse(given)
+        problem = self.find_problem(item, judgement) or _find_lost_words(item, judgement)
+        if problem is not None:
+            yield problem
+
+    def find_carelessness(self, _: Sequence[Pair], given: Sequence[Mapping[str, Any]]) -> str:
+        is_careless = len(given) >= MAX_ALIKE and {item["verdict"] for item in given} == {"same"}
+        return f"all {len(given)} pairs are called the same" if is_careless else ""
+
+    def check(self, batch: Sequence[Pair], value: Mapping[str, Any]) -> list[str | ItemProblem]:
+        careless = self.find_carelessness(batch, self.given(value))
+        return [*super().check(batch, value), *([careless] if careless else [])]
+
+    def read(self, item: Pair, given: Mapping[str, Any], answer: Answer) -> Judgement:
+        judgement = self._parse(given)
+        if self.find_problem(item, judgement) is not None:
+            return Judgement("unclear")
+        # Most pairs are different: the word is all that is stored of these.
+        signed = replace(judgement, model=answer.model, prompt=answer.prompt)
+        return signed if judgement.keep else Judgement(judgement.says)
+
+    def _parse(self, given: Mapping[str, Any]) -> Judgement:
+        return Judgement(
+            given["verdict"],
+            " ".join((given.get("reason") or "").split())[:MAX_REASON_CHARACTERS],
+            " ".join((given.get("merged_text") or "").split()),
+            keep=(given.get("keep") or given.get("resolution") or "").removeprefix("keep_"),
+            days={end: given[end] for end in ("a_from", "a_until", "b_from", "b_until") if given.get(end)},
+        )
+
+
+def find_merge_problem(pair: Pair, text: str) -> str | None:
+    """Return why `text` cannot replace both: it is not a plain sentence, or not what both say."""
+    if not text:
+        return "merged_text is missing"
+    if statement_problem(text, f"{pair.a.text} {pair.b.text}"):
+        return "merged_text must be one plain sentence"
+    found = problem_of(text, (pair.a.text, pair.b.text))
+    return f"merged_text is not what both say: {found}" if found else None
+
+
+def _find_lost_words(pair: Pair, judgement: Judgement) -> str | None:
+    """Return why a merge should be worded again. One that still loses words becomes a question to the owner."""
+    is_merge = judgement.says == "same" or judgement.keep == "merge"
+    merged = {"merge": judgement.text, "a": pair.a.text, "b": pair.b.text}.get(judgement.keep) if is_merge else None
+    lost = [word for fact in (pair.a, pair.b) for word in find_lost_words(merged or fact.text, fact.text)]
+    return f"it leaves out {', '.join(lost)}: merge them in one sentence with these words" if lost else None
+
+
+def days_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:
+    """Return the day (ISO) on which `task` compared each fact as it is now, by id, for those it has compared."""
+    keys = {_compared_key(task, fact): fact.id for fact in facts}
+    return {keys[key]: day for key, day in context.judgements.known(list(keys)).items()}
+
+
+def mark_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> None:
+    """Store that `task` has nothing more to ask about these, as they are or are about to be."""
+    day = context.now.date().isoformat()
+    context.judgements.add(task, {_compared_key(task, fact): day for fact in facts})
+
+
+def _compared_key(task: str, fact: LivingFact) -> str:
+    return evidence_key(f"{task} seen", fact_evidence(fact))
 
 
 def _owner_and_project(fact: LivingFact) -> tuple[str, str]:

@@ -80,7 +80,7 @@ class PendingFact:
             found[turn] = found[turn]._replace(text=f"{found[turn].text} {piece.text}") if turn in found else piece
         return dict(list(found.items())[:MAX_TURNS])
 
-    def shown(self, numbers: Mapping[Turn, int]) -> dict[str, Any]:
+    def show(self, numbers: Mapping[Turn, int]) -> dict[str, Any]:
         """The fields that a model is shown; `numbers` are those of the turns."""
         note = self.note
         return without_empty(
@@ -117,11 +117,11 @@ def show_turns(facts: Sequence[PendingFact]) -> tuple[list[dict[str, Any]], dict
     return shown, numbers
 
 
-def estimate_size(facts: Sequence[PendingFact]) -> dict[int, int]:
+def estimate_sizes(facts: Sequence[PendingFact]) -> dict[int, int]:
     """Document -> the tokens that showing it takes, with its share of the turns it has in common with others."""
     cited = Counter(turn for fact in facts for turn in fact.whole_turns)
     return {
-        fact.document.doc_id: estimate_tokens(str(fact.shown(cited)))
+        fact.document.doc_id: estimate_tokens(str(fact.show(cited)))
         + sum((estimate_tokens(said.text[:PASSAGE]) + 20) // cited[turn] for turn, said in fact.whole_turns.items())
         for fact in facts
     }

@@ -35,9 +35,10 @@ from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
 from quaid.janitor.run_report import RunReport
 from quaid.janitor.task_context import TaskContext, Veto
-from quaid.janitor.task_table import TASKS, Task
+from quaid.janitor.tasks import TASKS, Task
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
+from quaid.local.runs import Judgements
 from quaid.model import Edit, Message
 from quaid.recall.origins import hosts_of, list_doubts
 from quaid.settings import Settings
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from quaid.janitor.gate import Gate
     from quaid.janitor.project_docs import ProjectDocs
     from quaid.llm import Models
-    from quaid.local.runs import Judgements
     from quaid.recall.records import RecallRecords
 
 MAX_GAPS = 100
@@ -112,7 +112,7 @@ class Runner:
         self._written: Mapping[str, datetime] = {}
         self._deciders: Mapping[str, tuple[str, str]] = {}
         self._doubts: Mapping[str, str] = {}
-        self._outranks: Callable[[str, str], bool] = lambda _, __: False
+        self._ranking: Ranking | None = None
 
     def run(self) -> RunReport:
         """Do what the tasks decide, and merge it.
@@ -177,7 +177,7 @@ class Runner:
         }
         hosts, quota = hosts_of(worktree.index()), self._settings.audit.facts_per_day
         self._doubts = list_doubts(log, authors, hosts, Layout.of(self._settings.vault), quota)
-        self._outranks = Ranking(history, authors, worktree.base, self._settings.git.sign == "auto").outranks
+        self._ranking = Ranking(history, authors, worktree.base, self._settings.git.sign == "auto")
         self._policy = Policy(self._settings, history, log, worktree.base, self._report)
         if history.boundary:
             self._report.remarks.append(
@@ -257,7 +257,7 @@ class Runner:
         models = dependencies.models()
         for number, task in enumerate(tasks):
             dependencies.progress("Tidying", number, len(tasks))
-            if task.by_runner or not getattr(self._settings.systems, task.switch, True):
+            if not task.module or not getattr(self._settings.systems, task.switch, True):
                 continue
             if task.needs_model and models is None:
                 report.waiting.append(task.name)
@@ -292,12 +292,15 @@ class Runner:
         dependencies, vetoes = self._dependencies, self._policy.vetoes
         judgements = dependencies.judgements
         return TaskContext(
+            root=worktree.root,
             settings=self._settings,
             now=self._now,
             index=worktree.index(),
-            read=worktree.read,
-            use_of=dependencies.books.strengths,
-            judgements=judgements.read_only() if self._options.dry_run else judgements,
+            records=dependencies.books,
+            judgements=_ReadOnlyJudgements(judgements.path, self._now.date().isoformat())
+            if self._options.dry_run
+            else judgements,
+            documents=dependencies.documents,
             models=models,
             vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
             vetoed=frozenset(veto.key for veto in vetoes),
@@ -305,12 +308,9 @@ class Runner:
             answered=self._policy.answered(),
             only_answers=self._options.only_answers,
             gaps=dependencies.books.gaps(MAX_GAPS)[0],
-            ledger=lambda: dependencies.books.plan_fold(worktree.read),
             written=self._written,
             doubts=self._doubts,
-            outranks=self._outranks,
-            stale_docs=dependencies.documents.stale,
-            grown_docs=lambda: dependencies.documents.grown(self._now),
+            ranking=self._ranking,
             report=self._report,
             progress=dependencies.progress,
         )
@@ -428,3 +428,10 @@ class Runner:
         if waiting:
             self._commits, _ = without_paths(self._commits, waiting)
             night_merge.replay(worktree, self._commits, worktree.base, report.run)
+
+
+class _ReadOnlyJudgements(Judgements):
+    """Judgements that are not stored: for a run that only shows what it would do."""
+
+    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
+        pass

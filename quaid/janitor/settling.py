@@ -20,8 +20,7 @@ from quaid.capture.entity_names import add_aliases
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import Merge, list_merges
 from quaid.index import backlinks
-from quaid.janitor.decision import CONFLICT, Decision
-from quaid.janitor.evidence import fact_evidence
+from quaid.janitor.decision import CONFLICT, Decision, fact_evidence
 from quaid.janitor.model_text import quote
 from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.tasks.resolve import TASK

@@ -144,7 +144,7 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
     index = memory.index()
     fading = list_fading(
         index,
-        memory.answers.records().strengths,
+        memory.answers.records(),
         last_written(memory.git.branches.log()),
         now,
         (now + timedelta(days=1)).date().isoformat(),

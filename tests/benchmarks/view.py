@@ -201,7 +201,7 @@ def tidy(memory: Memory) -> RunReport:
                 (fact.id,), always_asks=number < MAX_QUESTIONS,
             )  # fmt: skip
 
-    names = {"name": "task", "phase": "memory", "needs_model": False, "by_runner": False, "switch": "", "plan": plan}
+    names = {"name": "task", "phase": "memory", "needs_model": False, "module": "made_up", "switch": "", "plan": plan}
     runner.TASKS = (SimpleNamespace(**names),)
     return memory.janitor.run(RunOptions())
 

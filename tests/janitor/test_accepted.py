@@ -124,7 +124,7 @@ def test_a_model_is_told_the_day_and_what_its_owner_took_back_before_and_after(v
     with vault.memory() as memory:
         memory.sync()
         vetoes = [Veto("compare", "0" * 16, "janitor(compare): merge …", body)]
-        (decision,) = compare.plan(
+        (decision,) = compare.plan_compare(
             context_of(memory, models=service.models("anthropic"), judged=Known(), vetoes=vetoes)
         )
     question = service.asked[0]["messages"][-1]["content"]

@@ -9,15 +9,15 @@ from janitor_context import Known, carry_out, context_of
 from janitor_facts import DIFFERENT, body_of, head_of, judging, keep, pairs_in, saying, write_fact
 from vaults import assert_verified
 
-from quaid.janitor.judgements import Judgement
+from quaid.janitor.judging import Judgement, read_judgements
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import compare
 
 
-def decide(memory, service=None, judged=None, task=compare, **options):
+def decide(memory, service=None, judged=None, plan=compare.plan_compare, **options):
     memory.sync()
     models = service.models("anthropic") if service else None
-    return list(task.plan(context_of(memory, models=models, judged=judged, **options)))
+    return list(plan(context_of(memory, models=models, judged=judged, **options)))
 
 
 def test_equal_words_become_one_fact_without_a_model(vault):
@@ -243,7 +243,7 @@ def test_a_model_that_calls_everything_a_duplicate_is_not_believed(vault, script
     with vault.memory() as memory:
         memory.sync()
         context = context_of(memory, models=service.models("anthropic"))
-        assert [decision.why for decision in compare.plan(context)] == ["They say the same, word for word."]
+        assert [decision.why for decision in compare.plan_compare(context)] == ["They say the same, word for word."]
         assert "pairs are called the same" in context.report.failed["compare"]
         assert context.report.held_back == []
 
@@ -312,13 +312,9 @@ def test_a_broken_head_is_left_alone(vault):
         assert decide(memory) == []
 
 
-@pytest.mark.parametrize(
-    "judgement", [Judgement("different"), Judgement("same", "merge", "All of it.", "Why not", model="m")]
-)
-def test_a_judgement_is_read_as_it_was_kept(judgement):
-    assert Judgement.parse(judgement.render()) == judgement
-
-
-def test_a_judgement_that_cannot_be_read_is_none():
-    assert Judgement.parse('{"says": "same", "nonsense": 1}') is None
-    assert Judgement.parse("same {") is None
+def test_a_stored_judgement_is_read_as_it_was_and_one_in_another_form_is_made_again(vault):
+    stored = {"a": Judgement("different"), "b": Judgement("same", "Why not", "All of it.", keep="merge", model="m")}
+    known = Known({key: judgement.render() for key, judgement in stored.items()})
+    known.add("compare", {"c": '{"says": "same", "nonsense": 1}', "d": "same {"})
+    with vault.memory() as memory:
+        assert read_judgements(context_of(memory, judged=known), ["a", "b", "c", "d", "e"]) == stored

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from janitor_context import NOW, Known, carry_out, context_of
 
-from quaid.janitor.tasks import decay, decay_review
+from quaid.janitor.tasks import decay
 from quaid.model import Use
 
 OLD = "2025-06-01"
@@ -33,7 +33,7 @@ def names(decisions):
 def test_what_nobody_needed_for_long_is_a_question_that_says_why(vault):
     put(vault, "oat", "Maya tried oat milk once.", more="speaker: Maya\nsession: s1\n")
     with vault.memory() as memory:
-        (asked,) = decay.plan(context_of(memory))
+        (asked,) = decay.plan_decay(context_of(memory))
         assert (asked.kind, asked.always_asks, asked.facts) == ("forget", True, ("01oat",))
         assert asked.subject == 'forget "Maya tried oat milk once."'
         assert asked.why == (
@@ -48,7 +48,7 @@ def test_what_nobody_needed_for_long_is_a_question_that_says_why(vault):
             assert told in asked.detail
         carry_out(memory, [asked])
         assert not (vault.root / "facts/oat.md").exists()
-        assert list(decay.plan(context_of(memory))) == []
+        assert list(decay.plan_decay(context_of(memory))) == []
 
 
 @pytest.mark.parametrize(("more", "created"), [
@@ -62,7 +62,7 @@ def test_what_nobody_needed_for_long_is_a_question_that_says_why(vault):
 def test_what_is_protected_or_young_or_has_no_date_is_left_alone(vault, more, created):
     put(vault, "kept", created=created, more=more)
     with vault.memory() as memory:
-        assert list(decay.plan(context_of(memory))) == []
+        assert list(decay.plan_decay(context_of(memory))) == []
 
 
 def test_use_keeps_a_fact_and_a_conversation_that_confirms_it_does_too(vault):
@@ -77,32 +77,32 @@ def test_use_keeps_a_fact_and_a_conversation_that_confirms_it_does_too(vault):
     )
     use = {"01used": Use(1, "2026-10-25T00:00:00Z"), "01often": Use(50, "2026-05-01T00:00:00Z", 1.0)}
     with vault.memory() as memory:
-        assert names(decay.plan(context_of(memory, use=use))) == ["never.md"]
+        assert names(decay.plan_decay(context_of(memory, use=use))) == ["never.md"]
 
 
 def test_twenty_a_night_those_that_have_faded_most(vault):
     for number in range(25):
         put(vault, f"f{number:02}", created=f"2025-{1 + number // 5:02}-{1 + number:02}")
     with vault.memory() as memory:
-        asked = list(decay.plan(context_of(memory)))
+        asked = list(decay.plan_decay(context_of(memory)))
         assert names(asked) == [f"f{number:02}.md" for number in range(20)]
         # What the owner wants to keep makes room for what comes behind.
         refused = frozenset(decision.key for decision in asked[:3])
         context = context_of(memory)
         object.__setattr__(context, "vetoed", refused)
-        assert names(decay.plan(context)) == [f"f{number:02}.md" for number in range(3, 23)]
+        assert names(decay.plan_decay(context)) == [f"f{number:02}.md" for number in range(3, 23)]
 
 
 def test_what_a_fact_had_replaced_goes_with_it_unless_it_is_pinned(vault):
     put(vault, "new")
     put(vault, "old", more="superseded_by: '[[new]]'\n")
     with vault.memory() as memory:
-        (asked,) = decay.plan(context_of(memory))
+        (asked,) = decay.plan_decay(context_of(memory))
         assert names([asked]) == ["new.md", "old.md"]
         assert "goes with it, as it had replaced it: Maya once said old." in asked.detail
         put(vault, "old", more="superseded_by: '[[new]]'\npinned: true\n")
         memory.sync()
-        assert list(decay.plan(context_of(memory))) == []
+        assert list(decay.plan_decay(context_of(memory))) == []
 
 
 def test_a_model_is_asked_once_and_its_word_is_kept(vault, service):
@@ -112,8 +112,8 @@ def test_a_model_is_asked_once_and_its_word_is_kept(vault, service):
     judged = Known()
     with vault.memory() as memory:
         context = context_of(memory, models=service.models("anthropic"), judged=judged)
-        assert list(decay.plan(context)) == []
-        forget, pin = decay_review.plan(context)
+        assert list(decay.plan_decay(context)) == []
+        forget, pin = decay.plan_decay_review(context)
         assert (forget.kind, forget.always_asks, names([forget]), forget.why) == (
             "forget",
             True,
@@ -126,16 +126,16 @@ def test_a_model_is_asked_once_and_its_word_is_kept(vault, service):
         )
         assert len(service.asked) == 1
         later = context_of(memory, models=service.models("anthropic"), judged=judged, now=NOW + timedelta(days=60))
-        again = list(decay_review.plan(later))
+        again = list(decay.plan_decay_review(later))
         assert [decision.key for decision in again] == [forget.key, pin.key]
         assert (again[0].model, again[0].prompt, again[0].edits) == (forget.model, forget.prompt, forget.edits)
         assert len(service.asked) == 1
         # Without the model nobody is asked about what was given time.
-        assert names(decay.plan(context_of(memory, judged=judged))) == ["a.md", "c.md"]
+        assert names(decay.plan_decay(context_of(memory, judged=judged))) == ["a.md", "c.md"]
         carry_out(memory, [pin])
         much_later = context_of(memory, models=service.models("anthropic"), judged=judged, now=NOW + timedelta(days=91))
         service.answers = {"decay_review": judgements("pin")}
-        assert [(d.kind, names([d])) for d in decay_review.plan(much_later)] == [
+        assert [(d.kind, names([d])) for d in decay.plan_decay_review(much_later)] == [
             ("forget", ["a.md"]),
             ("pin", ["b.md"]),
         ]
@@ -148,13 +148,13 @@ def test_a_second_look_in_one_night_asks_about_nothing_more(vault, service):
     judged = Known()
     with vault.memory() as memory:
         context = context_of(memory, models=service.models("anthropic"), judged=judged)
-        assert list(decay_review.plan(context)) == []
+        assert list(decay.plan_decay_review(context)) == []
         asked = len(service.asked)
-        assert list(decay_review.plan(context)) == []
+        assert list(decay.plan_decay_review(context)) == []
         assert len(service.asked) == asked
         assert len(judged) == 20
         tomorrow = context_of(memory, models=service.models("anthropic"), judged=judged, now=NOW + timedelta(days=1))
-        assert list(decay_review.plan(tomorrow)) == []
+        assert list(decay.plan_decay_review(tomorrow)) == []
         assert len(judged) == 30
 
 
@@ -165,7 +165,7 @@ def test_only_what_an_answer_says_of_a_fact_once_counts(vault, service):
     service.answers = {"decay_review": {"verdicts": [{"n": n, "verdict": w, "reason": ""} for n, w in given]}}
     judged = Known()
     with vault.memory() as memory:
-        decisions = list(decay_review.plan(context_of(memory, models=service.models("anthropic"), judged=judged)))
+        decisions = list(decay.plan_decay_review(context_of(memory, models=service.models("anthropic"), judged=judged)))
     assert names(decisions) == ["b.md"]
     assert decisions[0].why == "The model gave no reason."
     assert len(judged) == 1
@@ -180,7 +180,7 @@ def test_the_facts_are_data_and_the_refused_are_shown(vault, service):
     veto = Veto("decay_review", "0" * 16, 'janitor(decay_review): forget "Maya plays chess"')
     with vault.memory() as memory:
         context = context_of(memory, models=service.models("anthropic"), vetoes=[veto])
-        assert list(decay_review.plan(context)) == []
+        assert list(decay.plan_decay_review(context)) == []
     asked = service.asked[0]["messages"][-1]["content"]
     asked = asked if isinstance(asked, str) else asked[0]["text"]
     assert asked.count("</facts>") == 1

@@ -28,7 +28,7 @@ def gap(text=None, asked=1, last=LAST, key="k"):
 def plan(memory, found, keep="text"):
     recall = replace(memory.settings.recall, gaps=keep)
     context = replace(context_of(memory), settings=replace(memory.settings, recall=recall), gaps=found)
-    return list(task.plan(context))
+    return list(task.plan_gaps(context))
 
 
 def test_questions_are_one_note_written_anew_only_when_they_changed(vault):

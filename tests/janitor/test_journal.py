@@ -11,7 +11,7 @@ from janitor_context import NOW, Known, carry_out, context_of
 from vault.test_snippets import PIECES
 
 from quaid.janitor.task_context import Veto
-from quaid.janitor.tasks import journal as task
+from quaid.janitor.tasks import core_notes as task
 from quaid.vault.journal import archive_path, insert_entry, parse_entries, remove_entries
 
 FILE = "journal/SOUL.journal.md"
@@ -40,7 +40,7 @@ def soul(vault):
 
 
 def plan(memory, service, **options):
-    return list(task.plan(context_of(memory, models=service.models("anthropic"), **options)))
+    return list(task.plan_journal(context_of(memory, models=service.models("anthropic"), **options)))
 
 
 def test_entries_of_some_weeks_become_a_line_and_move_to_their_months(soul, service):

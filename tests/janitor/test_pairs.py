@@ -11,7 +11,7 @@ from janitor_facts import COMPATIBLE, CONFLICT, DIFFERENT, body_of, head_of, kee
 from replay import needs
 from vaults import need_weights
 
-from quaid.janitor import evidence, pairs
+from quaid.janitor import pairs
 from quaid.janitor.pairs import PairFinder
 from quaid.janitor.tasks import compare, resolve
 
@@ -88,11 +88,11 @@ def test_only_pairs_with_a_new_fact_are_looked_at(vault):
         context = context_of(memory, judged=Known())
         look = PairFinder(context)
         assert len(look.not_compared("compare")) == 3
-        evidence.mark_compared(context, "compare", [fact for fact in look.facts if fact.id != "01two"])
+        pairs.mark_compared(context, "compare", [fact for fact in look.facts if fact.id != "01two"])
         (new,) = look.not_compared("compare")
         assert new.id == "01two"
         assert all("01two" in (pair.a.id, pair.b.id) for pair in look.pairs([new]))
-        assert evidence.days_compared(context, "compare", look.facts) == {
+        assert pairs.days_compared(context, "compare", look.facts) == {
             "01one": "2026-11-20",
             "01three": "2026-11-20",
         }
@@ -109,7 +109,7 @@ def test_a_fact_is_new_again_when_it_says_or_holds_otherwise(vault):
             return bool(PairFinder(context_of(memory, judged=known)).not_compared("compare"))
 
         context = context_of(memory, judged=known)
-        evidence.mark_compared(context, "compare", PairFinder(context).facts)
+        pairs.mark_compared(context, "compare", PairFinder(context).facts)
         assert not is_new()
         path.write_text(path.read_text().replace("status: active", "status: approved\nconfirmations: 3"))
         assert not is_new()
@@ -168,11 +168,11 @@ def test_duplicates_of_a_real_model_are_merged_as_it_says(vault, monkeypatch):
         with vault.memory() as memory:
             memory.sync()
             context = context_of(memory, models=service.models("anthropic"), judged=known)
-            decided = list(compare.plan(context))
+            decided = list(compare.plan_compare(context))
             expected = [case for case in cases if case["verdict"] == "duplicate"]
             assert len(decided) == len(expected) == 14
             carry_out(memory, decided)
-            assert list(compare.plan(replace(context, index=memory.index()))) == []
+            assert list(compare.plan_compare(replace(context, index=memory.index()))) == []
     finally:
         service.close()
     assert len(service.asked) == 2  # some merges left out words and are worded once more
@@ -208,8 +208,8 @@ def test_conflicts_of_a_real_model_are_resolved_as_it_says(vault):
             patch.setattr(pairs, "MIN_SHARED", 0.0)
             memory.sync()
             context = context_of(memory, models=service.models("anthropic"), judged=Known())
-            assert list(compare.plan(context)) == []
-            decided = list(resolve.plan(context))
+            assert list(compare.plan_compare(context)) == []
+            decided = list(resolve.plan_resolve(context))
     finally:
         service.close()
     told = {frozenset(decision.facts): decision for decision in decided}

@@ -12,7 +12,7 @@ from janitor_context import NOW, Known, carry_out, context_of
 from vaults import assert_verified
 
 from quaid.janitor import questions
-from quaid.janitor.tasks import promotion
+from quaid.janitor.tasks import core_notes as promotion
 from quaid.model import Use
 from quaid.vault.markdown import links
 
@@ -49,7 +49,7 @@ def decide(vault, service, *wanted, use=None, carries=False, judged=None, **chan
     with vault.memory() as memory:
         used = {f"01{path.stem}": USED for path in (vault.root / "facts").glob("*.md")} if use is None else use
         context = context_of(memory, models=service.models("openai"), use=used, judged=judged)
-        plan = promotion.plan(replace(context, **changes))
+        plan = promotion.plan_promotion(replace(context, **changes))
         if not carries:
             return list(plan)
         seen = []

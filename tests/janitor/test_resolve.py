@@ -16,11 +16,11 @@ def resolved(judgement, resolution, **more):
     return {"verdict": judgement, "resolution": resolution, "reason": "She changed her job.", **more}
 
 
-def night(memory, service, judged, tasks=(compare, resolve)):
+def night(memory, service, judged, tasks=(compare.plan_compare, resolve.plan_resolve)):
     """What the tasks decide one after the other, on the same state."""
     memory.sync()
     context = context_of(memory, models=service.models("anthropic"), judged=judged)
-    return [decision for task in tasks for decision in task.plan(context)]
+    return [decision for task in tasks for decision in task(context)]
 
 
 @pytest.fixture

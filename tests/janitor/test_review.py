@@ -66,7 +66,9 @@ def decide(vault, service, answer, **options):
     with vault.memory() as memory:
         context = context_of(memory, models=says(service, answer), **options)
         texts = {document.id: document.path for document in _facts(memory)}
-        return {texts[decision.facts[0]].removeprefix("facts/")[:-3]: decision for decision in review.plan(context)}
+        return {
+            texts[decision.facts[0]].removeprefix("facts/")[:-3]: decision for decision in review.plan_review(context)
+        }
 
 
 def _facts(memory):
@@ -94,7 +96,7 @@ def test_each_judgement_becomes_the_edit_it_means(vault, service):
     with vault.memory() as memory:
         context = context_of(memory, models=says(service, answer))
         before = vault.notes()
-        decisions = {decision.kind: decision for decision in review.plan(context)}
+        decisions = {decision.kind: decision for decision in review.plan_review(context)}
         assert vault.notes() == before, "a task writes nothing"
         assert {kind: decision.is_minor for kind, decision in decisions.items()} == {
             "approve": True, "rewrite": False, "reject": False,
@@ -169,7 +171,7 @@ def test_an_edge_that_nobody_said_goes_alone(vault, service):
     judged = {"n": 1, "verdict": "approve", "reject_edges": [2], "reason": "Tom is her brother."}
     with vault.memory() as memory:
         context = context_of(memory, models=says(service, {"approve": [], "verdicts": [judged]}))
-        (decision,) = review.plan(context)
+        (decision,) = review.plan_review(context)
         carry_out(memory, [decision])
     assert (decision.kind, decision.is_minor, decision.why) == ("approve", False, "Tom is her brother.")
     assert decision.subject.endswith("without Tom sister_of Maya")
@@ -307,7 +309,7 @@ def test_a_rewording_keeps_links_edges_and_the_owners_text(vault, service):
     words = "Maya takes coffee with oat milk."
     with vault.memory() as memory:
         context = context_of(memory, models=says(service, judgement_on({}, ("rewrite", words))))
-        carry_out(memory, review.plan(context))
+        carry_out(memory, review.plan_review(context))
     note = parse_note("facts/one.md", vault.notes()["facts/one.md"])
     assert (
         vault.notes()["facts/one.md"]
@@ -339,7 +341,7 @@ def test_a_fact_without_a_usable_judgement_is_set_aside(vault, service, answer):
     pending(vault, "one", "Maya likes her cats.")
     with vault.memory() as memory:
         context = context_of(memory, models=says(service, answer))
-        assert list(review.plan(context)) == []
+        assert list(review.plan_review(context)) == []
     ((aside, why),) = context.report.held_back
     assert (aside.kind, aside.subject) == ("set_aside", 'judge "Maya likes her cats."')
     assert "cannot be used" in why
@@ -350,7 +352,7 @@ def test_a_review_that_rejects_everything_is_none(vault, service):
         pending(vault, f"f{number}", f"Maya likes cat number {number}.")
     with vault.memory() as memory:
         context = context_of(memory, models=says(service, judgement_on({}, "reject")))
-        assert list(review.plan(context)) == []
+        assert list(review.plan_review(context)) == []
     assert "rejects all of 12 facts" in context.report.failed["review"]
     assert context.report.held_back == []
 
@@ -407,7 +409,7 @@ def test_what_waits_for_the_owner_or_was_refused_is_not_asked_again(vault, servi
     count = len(service.asked)
     with vault.memory() as memory:
         context = replace(context_of(memory, models=says(service, judgement_on({}))), vetoed=frozenset({found.key}))
-        assert list(review.plan(context)) == []
+        assert list(review.plan_review(context)) == []
     assert len(service.asked) == count
 
 
@@ -442,7 +444,7 @@ def test_vetoes_are_examples(vault, service):
 def test_without_a_model_nothing_is_planned(vault):
     pending(vault, "one", "Maya likes her cats.")
     with vault.memory() as memory:
-        assert list(review.plan(context_of(memory))) == []
+        assert list(review.plan_review(context_of(memory))) == []
 
 
 # --- conversation 26, and what a real service thought of its facts
@@ -481,12 +483,12 @@ def test_a_real_models_judgements_become_its_decisions(judged, learned, calm, se
         item["fact"]["text"]: ("rewrite", item["rewrite"]) if item["rewrite"] else item["verdict"] for item in judged
     }
     with learned.memory() as memory:
-        decisions = list(review.plan(context_of(memory, models=says(service, judgement_on(by_text)))))
+        decisions = list(review.plan_review(context_of(memory, models=says(service, judgement_on(by_text)))))
         assert Counter(decision.kind for decision in decisions) == {"approve": 18, "rewrite": 12, "reject": 10}
         doubts = [decision.why.partition(". ")[2] for decision in decisions if decision.always_asks]
         assert sorted(doubts) == ["It leaves out 10.", "It leaves out Mel.", "Nobody said 1, 2."]
         carry_out(memory, decisions)
-        assert list(review.plan(context_of(memory, models=says(service, judgement_on({}))))) == []
+        assert list(review.plan_review(context_of(memory, models=says(service, judgement_on({}))))) == []
         assert_verified(memory)
     notes = [parse_note(path, data) for path, data in learned.notes().items() if path.startswith("facts/")]
     assert Counter(note.status for note in notes) == {"active": 30}

@@ -12,7 +12,7 @@ from vault.test_snippets import PIECES, is_put_into, keys, soup
 
 from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.task_context import Veto
-from quaid.janitor.tasks import snippets as task
+from quaid.janitor.tasks import core_notes as task
 from quaid.vault import core_notes, headings
 from quaid.vault.snippets import parse_sections, remove_bullets
 
@@ -55,7 +55,7 @@ GOOD = answer(
 
 
 def plan(memory, service, **options):
-    return list(task.plan(context_of(memory, models=service.models("anthropic"), **options)))
+    return list(task.plan_snippets(context_of(memory, models=service.models("anthropic"), **options)))
 
 
 def question(service, number=-1):
@@ -152,7 +152,7 @@ def test_letting_go_of_everything_is_no_answer(vault, service):
     service.answers = {"snippets": answer(*[("discard",)] * 12)}
     with vault.memory() as memory:
         context = context_of(memory, models=service.models("anthropic"))
-        assert list(task.plan(context)) == []
+        assert list(task.plan_snippets(context)) == []
     assert "lets go of all 12" in context.report.failed["snippets"]
 
 
@@ -227,7 +227,7 @@ def test_no_file_and_no_model_is_nothing_to_do(vault, service):
     with vault.memory() as memory:
         assert plan(memory, service) == []
         vault.write(FILE, SNIPPETS)
-        assert list(task.plan(context_of(memory))) == []
+        assert list(task.plan_snippets(context_of(memory))) == []
 
 
 def test_the_owners_bytes_stay_in_a_note_with_its_own_newlines(vault, service):

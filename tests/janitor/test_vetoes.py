@@ -229,9 +229,9 @@ def test_a_night_is_undone_after_the_next_one_and_counters_stay(vault, tidy):
 
 
 def fold_and(vault, tidy, *plans):
-    from quaid.janitor.tasks import fold
+    from quaid.janitor.tasks import gaps
 
-    return tidy(*plans, fold.plan)
+    return tidy(*plans, gaps.plan_fold)
 
 
 def test_counters_are_no_decision_though_their_owner_has_reverted_them(vault, tidy):

@@ -8,7 +8,7 @@ import re
 import pytest
 from janitor_context import Known, carry_out, context_of
 
-from quaid.janitor.tasks import workspace
+from quaid.janitor.tasks.core_notes import plan_workspace
 from quaid.vault import core_notes
 
 HEAD = "---\ntags: [core]\n---\n"
@@ -26,7 +26,7 @@ def answer(*changes):
 
 
 def plan(memory, service, **options):
-    return list(workspace.plan(context_of(memory, models=service.models("anthropic"), **options)))
+    return list(plan_workspace(context_of(memory, models=service.models("anthropic"), **options)))
 
 
 def test_a_long_note_is_a_question_with_each_cut_and_its_reason(vault, service):
@@ -126,7 +126,7 @@ def test_short_pinned_and_broken_notes_are_left_alone(vault, service):
     vault.write("USER.md", b"\xff\xfe" + b"x" * 9_000)
     with vault.memory() as memory:
         assert plan(memory, service) == []
-        assert list(workspace.plan(context_of(memory))) == []
+        assert list(plan_workspace(context_of(memory))) == []
     assert service.asked == []
 
 

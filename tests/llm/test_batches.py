@@ -12,7 +12,7 @@ from quaid.llm.batches import batches
 
 
 def split(sizes, *, into=100, out=0, most_out=1_000):
-    return batches(sizes, tokens_of=lambda size: size, input_limit=into, output_per_item=out, output_limit=most_out)
+    return batches(((size, size) for size in sizes), into, out, most_out)
 
 
 @given(st.lists(st.integers(0, 150)), st.integers(1, 200), st.integers(0, 30), st.integers(1, 90))

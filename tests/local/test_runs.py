@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaid.errors import AmbiguousReferenceError, StateDamagedError
-from quaid.janitor.task_context import Judgements as JudgementsProtocol
 from quaid.local.health import HealthLog, Snapshot
 from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
 from quaid.model import Edit
@@ -83,7 +82,7 @@ class TestRuns:
 
 class TestJudgements:
     def test_what_was_judged_is_known(self, path):
-        judged: JudgementsProtocol = Judgements(path, "2026-11-20")
+        judged = Judgements(path, "2026-11-20")
         assert judged.known(["a"]) == {}
         judged.add("duplicates", {"a": "different", "b": "same"})
         judged.add("duplicates", {"a": "unsure"})

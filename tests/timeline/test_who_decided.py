@@ -11,7 +11,7 @@ from quaid.capture.fact_note import supersede
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.janitor import runner
-from quaid.janitor.task_table import TASKS
+from quaid.janitor.tasks import TASKS
 
 pytestmark = pytest.mark.usefixtures("calm")
 

@@ -1,1 +1,57 @@
-"""One module a task, each with a pure `plan(context)`: what it would change, and why. `registry` has their order."""
+"""The janitor's tasks, and the table of all of them in their order.
+
+A task that fails does not stop the later ones. A task that needs a model is left out where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from quaid.janitor.decision import Decision
+    from quaid.janitor.task_context import TaskContext
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task. `switch` is the setting in `systems.*` that it depends on; `module` plans it. A task without a module
+    decides nothing: the run itself does it.
+    """
+
+    name: str
+    switch: str = ""
+    module: str = ""
+    needs_model: bool = False
+
+    @property
+    def plan(self) -> Callable[[TaskContext], Iterable[Decision]]:
+        """The function `plan_NAME` of the task's module."""
+        module = import_module(f"quaid.janitor.tasks.{self.module}")
+        return cast("Callable[[TaskContext], Iterable[Decision]]", getattr(module, f"plan_{self.name}"))
+
+
+TASKS: tuple[Task, ...] = (
+    Task("embeddings"),  # gives every note its vector
+    Task("review", "memory", "review", needs_model=True),  # approves, rewrites or rejects new facts
+    Task("temporal", "memory", "temporal"),  # gives dates to times that are relative to their moment
+    Task("edges", "memory", "edges", needs_model=True),  # links the people and places that a fact relates
+    Task("compare", "memory", "compare"),  # merges facts that say the same, and finds contradictions
+    Task("resolve", "memory", "resolve"),  # decides which of two such facts holds, and since when, or asks you
+    Task("decay", "memory", "decay"),  # asks about facts that nobody has needed for long
+    Task("decay_review", "memory", "decay", needs_model=True),  # proposes what to do with them
+    Task("graduate", "memory", "review"),  # makes approved facts active
+    Task("promotion", "workspace", "core_notes", needs_model=True),  # proposes important facts for the core notes
+    Task("workspace", "workspace", "core_notes", needs_model=True),  # keeps the core notes short
+    Task("docs_staleness", "projects", "docs_staleness", needs_model=True),  # updates documents whose sources changed
+    Task("docs_cleanup", "projects", "docs_cleanup", needs_model=True),  # shortens documents that have grown
+    Task("snippets", "journal", "core_notes", needs_model=True),  # adds observations to the core notes
+    Task("journal", "journal", "core_notes", needs_model=True),  # distils the journal into the core notes
+    Task("gaps", "workspace", "gaps"),  # lists questions without an answer
+    Task("fold", "", "gaps"),  # writes this device's recall counters down
+    Task("rag", "projects"),  # indexes the documents of projects
+    Task("cleanup"),  # removes what is no longer needed from the state folder
+    Task("update_check"),  # reports the version of Quaid, if asked for: no network
+)

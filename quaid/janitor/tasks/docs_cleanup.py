@@ -17,7 +17,7 @@ from quaid.local.runs import evidence_key
 TASK, KIND = "docs_cleanup", "shorten"
 
 
-def plan(context: TaskContext) -> Iterator[Decision]:
+def plan_docs_cleanup(context: TaskContext) -> Iterator[Decision]:
     """Yield cuts for documents that have grown, the largest first; a run asks about `docs.most_updates` of them.
 
     Raises:
@@ -25,7 +25,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     """
     if context.settings.janitor.policies.shorten == "off" or context.models is None:
         return
-    largest_first = sorted(context.grown_docs(), key=lambda found: (-len(found.data), found.doc.id))
+    largest_first = sorted(context.documents.grown(context.now), key=lambda found: (-len(found.data), found.doc.id))
     grown = {evidence_key(TASK, found.doc.evidence(found.data)): found for found in largest_first}
     left = context.settings.docs.most_updates
     for key, found in doc_decisions.undecided(context, KIND, grown).items():

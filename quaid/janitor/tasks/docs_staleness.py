@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KIND = "update"
 
 
-def plan(context: TaskContext) -> Iterator[Decision]:
+def plan_docs_staleness(context: TaskContext) -> Iterator[Decision]:
     """Yield an update of each stale document, the longest stale first; a run asks the deep model about
     `docs.most_updates` of them.
 
@@ -32,7 +32,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
     if context.settings.janitor.policies.update == "off" or context.models is None:
         return
     oldest_first = sorted(
-        context.stale_docs(),
+        context.documents.stale(),
         key=lambda found: (found.freshness.since.when if found.freshness.since else "", found.doc.id),
     )
     stale = {evidence_key(TASK, *found.evidence): found for found in oldest_first}

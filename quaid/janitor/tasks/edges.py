@@ -1,13 +1,14 @@
-"""Edges: the relations that a fact states which was told without a model, so that `compare` and recall can use them.
+"""Edges: relations stated by facts that were written without a model, so that `compare` and recall can use them.
 
-What is told in a conversation has its edges from the extraction, and `remember` reads those that the form of an English
-sentence states. The fast model reads the others, once, before they are compared.
+Facts of a conversation have their edges from the extraction, and `remember` reads those that the form of an English
+sentence states. The fast model reads the others once, before they are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from quaid.capture import relations
 from quaid.capture.known_names import show_known_names
@@ -16,12 +17,10 @@ from quaid.errors import BadInputError
 from quaid.index import graph
 from quaid.index.facts import LivingFact, list_living
 from quaid.janitor import fact_edits, model_text
-from quaid.janitor.decision import Decision
-from quaid.janitor.evidence import fact_evidence
-from quaid.janitor.judgements import JsonJudgement, known_judgements
-from quaid.janitor.model_questions import ask, by_number, judge_all, number_problems, numbered_lines
+from quaid.janitor.decision import Decision, fact_evidence
+from quaid.janitor.judging import Judgement, ModelQuestion, numbered_lines
 from quaid.janitor.task_context import TaskContext
-from quaid.llm.prices import estimate_tokens
+from quaid.llm.exchange import Answer
 from quaid.local.runs import evidence_key
 from quaid.model import Edge, Note, is_owner_label, name_key
 from quaid.recall.intent import is_technical
@@ -30,25 +29,14 @@ from quaid.text.words import stands_alone
 from quaid.vault import markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
-TASK = PROMPT = "edges"
-INPUT_TOKENS = 4_000
-TOKENS_PER_ANSWER = 40
+TASK = "edges"
 _REVIEWED = frozenset({"active", "approved"})
-_SPOKEN = frozenset({"user", "assistant"})
+_STATED_BY = frozenset({"user", "assistant"})
 
 
 @dataclass(frozen=True, slots=True)
-class EdgesJudgement(JsonJudgement):
-    """The edges (subject, relation, object) that a model has read in a fact, as far as they can be kept."""
-
-    edges: Sequence[Sequence[str]]
-    model: str
-    prompt: str
-
-
-@dataclass(frozen=True, slots=True)
-class _ToldFact:
-    """A fact without edges: its note on disk, and the name of whoever says `I` in it."""
+class _StatedFact:
+    """A fact without edges: its note on disk, and the name of the person who says `I` in it."""
 
     fact: LivingFact
     note: Note
@@ -60,40 +48,48 @@ class _ToldFact:
         return evidence_key(TASK, fact_evidence(self.fact), self.speaker)
 
 
-def plan(context: TaskContext) -> Iterator[Decision]:
+class _EdgesQuestion(ModelQuestion[_StatedFact]):
+    prompt = TASK
+    items = "facts"
+    bare = ("none", {"edges": ()})
+    input_tokens = 4_000
+    output_tokens = 40
+
+    def __init__(self, context: TaskContext) -> None:
+        super().__init__(context)
+        self._names = graph.entity_names(context.index)
+
+    def label(self, item: _StatedFact) -> str:
+        return item.fact.text
+
+    def show(self, item: _StatedFact) -> dict[str, str]:
+        return {"I": item.speaker, "text": item.fact.text}
+
+    def inputs(self, batch: Sequence[_StatedFact]) -> dict[str, str]:
+        texts = "\n".join(f"{stated.speaker}. {stated.fact.text}" for stated in batch)
+        return {"known": show_known_names(self.context.index, texts), "facts": numbered_lines(map(self.show, batch))}
+
+    def read(self, item: _StatedFact, given: Mapping[str, Any], answer: Answer) -> Judgement:
+        edges = _read_edges(item, given["edges"], self._names)
+        return Judgement(edges=edges, model=answer.model, prompt=answer.prompt)
+
+
+def plan_edges(context: TaskContext) -> Iterator[Decision]:
     """Yield a decision for each fact that was stated without a model, has no edges and states some."""
-    told = list(_list_told(context)) if context.models is not None else []
-    if not told:
-        return
-    names = graph.entity_names(context.index)
-    known = known_judgements(context, [each.key for each in told], EdgesJudgement.parse)
-    for each in told:
-        if each.key in known:
-            yield from _decide(each, known[each.key])
-    for judged in judge_all(
-        context,
-        PROMPT,
-        {each.key: each for each in told if each.key not in known},
-        lambda batch: _read_edges(context, batch, names),
-        lambda each: estimate_tokens(numbered_lines([_shown(each)])),
-        lambda each: each.fact.text,
-        input_limit=INPUT_TOKENS,
-        output_per_item=TOKENS_PER_ANSWER,
-    ):
-        context.judgements.add(TASK, {each.key: judgement.render() for each, judgement in judged})
-        for each, judgement in judged:
-            yield from _decide(each, judgement)
+    stated = {fact.key: fact for fact in _list_stated(context)} if context.models is not None else {}
+    for key, judgement in _EdgesQuestion(context).judge(stated) if stated else ():
+        yield from _decide(stated[key], judgement)
 
 
-def _list_told(context: TaskContext) -> Iterator[_ToldFact]:
-    """The facts that somebody has told outside of a conversation, that a review has passed and that may be edited.
+def _list_stated(context: TaskContext) -> Iterator[_StatedFact]:
+    """Yield the facts that were stated outside of a conversation, that a review has passed and that may be edited.
 
-    The turns that a conversation's fact rests on say that a model has looked for its edges already.
+    A fact that cites turns comes from a conversation: a model has looked for its edges already.
     """
     owner = context.settings.owner_name or UNNAMED_OWNER
     for fact in list_living(context.index):
-        is_told = fact.source in _SPOKEN and fact.status in _REVIEWED
-        may_have_edges = is_told and not fact.is_protected and not is_technical(fact.text)
+        is_stated = fact.source in _STATED_BY and fact.status in _REVIEWED
+        may_have_edges = is_stated and not fact.is_protected and not is_technical(fact.text)
         data = context.read(fact.path) if may_have_edges else None
         if data is None:
             continue
@@ -102,58 +98,38 @@ def _list_told(context: TaskContext) -> Iterator[_ToldFact]:
             continue
         own = owner if fact.owner == "default" else fact.owner
         speaker = own if not note.speaker or is_owner_label(note.speaker) else note.speaker
-        told = _ToldFact(fact, note, data, speaker)
-        if told.key not in context.vetoed and not context.is_asked(told.key, ("link",)):
-            yield told
-
-
-def _shown(told: _ToldFact) -> dict[str, str]:
-    return {"I": told.speaker, "text": told.fact.text}
+        stated = _StatedFact(fact, note, data, speaker)
+        if stated.key not in context.vetoed and not context.is_asked(stated.key, ("link",)):
+            yield stated
 
 
 def _read_edges(
-    context: TaskContext, batch: Sequence[_ToldFact], names: Sequence[tuple[str, str]]
-) -> list[tuple[_ToldFact, EdgesJudgement]]:
-    """What the model has read in each fact that it has answered about once."""
-    inputs = {
-        "known": show_known_names(context.index, "\n".join(f"{each.speaker}. {each.fact.text}" for each in batch)),
-        "facts": numbered_lines(map(_shown, batch)),
-    }
-    answer = ask(context, PROMPT, inputs, lambda value: number_problems(value, "facts", len(batch), bare="none"))
-    given = [*answer.value["facts"], *({"n": n, "edges": []} for n in answer.value["none"])]
-    return [
-        (each, EdgesJudgement(_sound_edges(each, item["edges"], names), answer.model, answer.prompt))
-        for each, item in by_number(given, batch)
-    ]
-
-
-def _sound_edges(
-    told: _ToldFact, given: Sequence[dict[str, str]], names: Sequence[tuple[str, str]]
+    stated: _StatedFact, given: Sequence[dict[str, str]], names: Sequence[tuple[str, str]]
 ) -> list[tuple[str, str, str]]:
-    """Those of the edges whose ends the fact names, in their normal form; the others are left out."""
+    """Return the edges whose ends the fact names, in their normal form."""
     found: dict[tuple[str, str, str], None] = {}
     for item in given:
         try:
             edge = relations.normalise_edge(Edge(item["subject"], item["relation"], item["object"]))
         except BadInputError:
             continue
-        ends = [_meant(end, told, names) for end in (edge.subject, edge.object)]
+        ends = [_resolve_name(end, stated, names) for end in (edge.subject, edge.object)]
         if ends[0] and ends[1] and ends[0] != ends[1]:
             found[ends[0], edge.relation, ends[1]] = None
     return list(found)
 
 
-def _meant(end: str, told: _ToldFact, names: Sequence[tuple[str, str]]) -> str | None:
-    """The name that an end is kept under: that of the note it means, if only one is called so. None for what the fact
-    does not name.
+def _resolve_name(end: str, stated: _StatedFact, names: Sequence[tuple[str, str]]) -> str | None:
+    """Return the name of an edge's end: that of the only note with this name, else as it is; None if the fact does not
+    name it.
     """
     of, _, relative = end.replace("\u2019", "'").rpartition("'s ")
     if of and relative.lower() in SOLE_RELATIVES:
-        whose = _meant(of, told, names)
+        whose = _resolve_name(of, stated, names)
         return f"{whose}'s {relative.lower()}" if whose else None
-    if is_owner_label(end) or name_key(end) == name_key(told.speaker):
-        return told.speaker
-    text = told.fact.text
+    if is_owner_label(end) or name_key(end) == name_key(stated.speaker):
+        return stated.speaker
+    text = stated.fact.text
     called = {note for name, note in names if name_key(name) == name_key(end)}
     in_full = {end, *(name for name, note in names if note in called)}
     if not any(_is_named(name, text) for name in in_full):
@@ -161,7 +137,7 @@ def _meant(end: str, told: _ToldFact, names: Sequence[tuple[str, str]]) -> str |
         first_in_full = {name_key(name.split(maxsplit=1)[0]) for name in in_full}
         alike = {note for name, note in first if name_key(name) in first_in_full and _is_named(name, text)}
         if not called or alike != called:
-            return end if end in _list_days(told) else None
+            return end if end in _list_days(stated) else None
     return next(iter(called)) if len(called) == 1 else end
 
 
@@ -180,34 +156,34 @@ def _is_named(name: str, text: str) -> bool:
     return False
 
 
-def _list_days(told: _ToldFact) -> set[str]:
-    """The days (ISO 8601) that the fact tells with their year."""
-    moment = notes.parse_time(told.fact.created)
-    mentions = find_dates(told.fact.text, moment) if moment is not None else ()
+def _list_days(stated: _StatedFact) -> set[str]:
+    """Return the days (ISO 8601) that the fact gives with their year."""
+    moment = notes.parse_time(stated.fact.created)
+    mentions = find_dates(stated.fact.text, moment) if moment is not None else ()
     days = (mention.start for mention in mentions if mention.start == mention.end)
-    return {day.isoformat() for day in days if str(day.year) in told.fact.text}
+    return {day.isoformat() for day in days if str(day.year) in stated.fact.text}
 
 
-def _decide(told: _ToldFact, judgement: EdgesJudgement) -> Iterator[Decision]:
+def _decide(stated: _StatedFact, judgement: Judgement) -> Iterator[Decision]:
     """Yield the decision; none for a fact without edges, or whose note cannot be edited safely."""
     edges = [Edge(*edge) for edge in judgement.edges]
-    if not edges or markdown.has_conflict_markers(told.data.decode("utf-8", errors="replace")):
+    if not edges or markdown.has_conflict_markers(stated.data.decode("utf-8", errors="replace")):
         return
     try:
-        edit = fact_edits.add_edges(told.fact.path, told.data, edges)
+        edit = fact_edits.add_edges(stated.fact.path, stated.data, edges)
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return
-    stated = ", ".join(f"{edge.subject} {edge.relation} {edge.object}" for edge in edges)
-    if notes.parse_fact(told.fact.path, edit.after or b"").text != told.note.text:
+    listed = ", ".join(f"{edge.subject} {edge.relation} {edge.object}" for edge in edges)
+    if notes.parse_fact(stated.fact.path, edit.after or b"").text != stated.note.text:
         return
     yield Decision(
         task=TASK,
         kind="link",
-        key=told.key,
+        key=stated.key,
         edits=(edit,),
-        subject=f"link {model_text.quote(told.fact.text)}",
-        why=f"It says: {model_text.clean_reason(stated)}.",
-        facts=(told.fact.id,),
+        subject=f"link {model_text.quote(stated.fact.text)}",
+        why=f"It says: {model_text.clean_reason(listed)}.",
+        facts=(stated.fact.id,),
         model=judgement.model,
         prompt=judgement.prompt,
         is_minor=True,

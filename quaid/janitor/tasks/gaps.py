@@ -1,4 +1,4 @@
-"""Questions asked in vain, as one note for the owner: what the memory would have to learn."""
+"""Notes that the run writes from the records of recall: questions without an answer, and this device's counters."""
 
 from __future__ import annotations
 
@@ -26,8 +26,16 @@ _MAX_CHARACTERS = 300
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in r"\[]*_`<>%#|~"})
 
 
-def plan(context: TaskContext) -> Iterator[Decision]:
-    """The edit of the note, if what it lists has changed."""
+def plan_fold(context: TaskContext) -> Iterator[Decision]:
+    """Yield the edit of this device's ledger in usage/; merging devices is adding."""
+    edit = context.records.plan_fold(context.read)
+    if edit is not None:
+        key = evidence_key("fold", edit.rel_path, context.now.isoformat())
+        yield Decision("fold", "ledger", key, (edit,), "write down what was recalled", "", is_minor=True)
+
+
+def plan_gaps(context: TaskContext) -> Iterator[Decision]:
+    """Yield the edit of the note of knowledge gaps, if its list has changed."""
     path = context.layout.place(KNOWLEDGE_GAPS)
     before = context.read(path)
     if context.settings.recall.gaps == "off" or (before is None and not context.gaps):
@@ -54,7 +62,7 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _list_questions(gaps: Sequence[Gap]) -> str:
-    """The questions as plain words: nothing in them is a link, hides anything, gives orders or is a secret."""
+    """Return the questions as plain words: without links, hidden text, orders and secrets."""
     if not gaps:
         return "Nothing: every question found something."
     asked = sum(gap.asked for gap in gaps)
@@ -74,7 +82,7 @@ def _list_questions(gaps: Sequence[Gap]) -> str:
 
 
 def _with_list(text: str, section: str) -> str:
-    """`text` with its list replaced, or added where there is none; what the owner wrote beside it stays."""
+    """Return `text` with its list replaced, or added where there is none; the owner's own text stays."""
     section = section.replace("\n", notes.newline_of(text))
     for stretch in headings.top_sections(text):
         if stretch.title == TITLE:

@@ -1,4 +1,4 @@
-"""Resolve two facts that cannot both be true: one holds since a day, both are merged, or their owner is asked.
+"""Resolve contradictions: one of two facts holds since a day, both are merged, or their owner is asked.
 
 No fact is deleted unless its owner answers that neither is true.
 """
@@ -16,11 +16,18 @@ from quaid.claims import find_lost_words
 from quaid.index.facts import LivingFact
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import CONFLICT, Decision
-from quaid.janitor.evidence import days_compared, mark_compared
 from quaid.janitor.fact_merge import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
-from quaid.janitor.judgements import Judgement, judge, known_judgements, merged_text_problem
+from quaid.janitor.judging import Judgement, read_judgements
 from quaid.janitor.model_text import clean_reason, quote, show_change
-from quaid.janitor.pairs import Pair, PairFinder, find_asked_pair
+from quaid.janitor.pairs import (
+    Pair,
+    PairFinder,
+    PairQuestion,
+    days_compared,
+    find_asked_pair,
+    find_merge_problem,
+    mark_compared,
+)
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks import compare
@@ -31,10 +38,10 @@ from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "resolve"
 MAX_RESOLVED = 60
-"""Conflicts in one run; the others wait for the next."""
+"""Conflicts that one run judges; the others are left for the next run."""
 _SIGNED = "You have signed one of the two, and not the other."
 _SHOWN, _TITLE = 300, 60
-"""The characters of a fact beside its box, and in the title."""
+"""The characters of a fact next to its box, and in the title."""
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -47,9 +54,9 @@ class _Resolution:
     becomes: tuple[tuple[LivingFact, tuple[LivingFact, ...]], ...] = ()
 
 
-def plan(context: TaskContext) -> Iterator[Decision]:
-    """What the owner has answered, then decisions on the conflicts that `compare` has found. One that nobody can settle
-    becomes a question which of the two is true.
+def plan_resolve(context: TaskContext) -> Iterator[Decision]:
+    """Yield what the owner has answered, then decisions on the conflicts that `compare` has found. If neither can be
+    decided, a question asks which of the two is true.
     """
     found = PairFinder(context)
     taken: set[str] = set()
@@ -64,12 +71,12 @@ def plan(context: TaskContext) -> Iterator[Decision]:
 
 
 def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterator[Decision]:
-    """Decisions on conflicts between facts that are not `taken`."""
+    """Yield decisions on conflicts between facts that are not `taken`."""
     compared = days_compared(context, compare.TASK, found.facts)
     new = [fact for fact in found.not_compared(TASK) if fact.id in compared]
     near = found.pairs(new)
     vetoed = {veto.key for veto in context.vetoes}
-    known = known_judgements(context, [pair.key(compare.TASK) for pair in near], Judgement.parse)
+    known = read_judgements(context, (pair.key(compare.TASK) for pair in near))
     conflicts = [
         pair
         for pair in near
@@ -78,7 +85,7 @@ def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterato
         and pair.is_at_one_time
         and pair.key(TASK) not in vetoed
     ]
-    judgements = dict(judge(context, TASK, conflicts, problem, MAX_RESOLVED))
+    judgements = _Resolving(context, TASK).judge_pairs(conflicts, MAX_RESOLVED)
     conflicts_of = Counter(fact.id for pair in conflicts for fact in (pair.a, pair.b))
     resolutions = {pair: _resolve(context, pair, judgements[pair]) for pair in conflicts if pair in judgements}
     unsettled = {fact.id for pair in conflicts if resolutions.get(pair, True) is not None for fact in (pair.a, pair.b)}
@@ -100,27 +107,26 @@ def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterato
     mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
 
 
-def problem(pair: Pair, judgement: Judgement) -> str | None:
-    """Return why a judgement of `pair` cannot be followed."""
-    if judgement.says == "compatible" and judgement.keep != "both":
-        return "what is compatible is kept: keep_both"
-    if judgement.keep == "merge":
-        return merged_text_problem(pair, judgement.text)
-    if judgement.keep in {"a", "b"}:
-        kept, dropped = _kept_first(pair, judgement)
-        was_learned_earlier = (kept.created or "") < (dropped.created or "")
-        is_older = was_learned_earlier and (kept.valid_from or "") <= (dropped.valid_from or "")
-        return "an update replaces the older one" if judgement.says == "update" and is_older else None
-    known = {day for fact in (pair.a, pair.b) for day in _list_days(fact)}
-    for key in ("a_from", "a_until", "b_from", "b_until"):
-        day = getattr(judgement, key)
-        if day is not None and (not _DAY.fullmatch(day) or day not in known):
-            return f"{key} is {day}, which neither tells"
-    for fact, since, until in _times(pair, judgement):
-        begin, end = fact.valid_from or since, fact.valid_until or until
-        if begin and end and begin[:10] > end[:10]:
-            return f"{end[:10]} is before {begin[:10]}"
-    return None
+class _Resolving(PairQuestion):
+    def find_problem(self, pair: Pair, judgement: Judgement) -> str | None:
+        if judgement.says == "compatible" and judgement.keep != "both":
+            return "what is compatible is kept: keep_both"
+        if judgement.keep == "merge":
+            return find_merge_problem(pair, judgement.text)
+        if judgement.keep in {"a", "b"}:
+            kept, dropped = _kept_first(pair, judgement)
+            was_learned_earlier = (kept.created or "") < (dropped.created or "")
+            is_older = was_learned_earlier and (kept.valid_from or "") <= (dropped.valid_from or "")
+            return "an update replaces the older one" if judgement.says == "update" and is_older else None
+        known = {day for fact in (pair.a, pair.b) for day in _list_days(fact)}
+        for end, day in judgement.days.items():
+            if not _DAY.fullmatch(day) or day not in known:
+                return f"{end} is {day}, which neither tells"
+        for fact, since, until in _times(pair, judgement):
+            begin, finish = fact.valid_from or since, fact.valid_until or until
+            if begin and finish and begin[:10] > finish[:10]:
+                return f"{finish[:10]} is before {begin[:10]}"
+        return None
 
 
 def _list_days(fact: LivingFact) -> Iterator[str]:
@@ -197,7 +203,7 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
     data = {fact.path: unchanged_bytes(context, fact) for fact in (pair.a, pair.b)}
     if None in data.values():
         return None
-    judgement = Judgement("contradiction", question.answer or "", reason="Its owner has said so.")
+    judgement = Judgement("contradiction", "Its owner has said so.", keep=question.answer or "")
     kept, dropped = _kept_first(pair, judgement)
     edits: tuple[Edit, ...] | None = tuple(Edit(path, before, None) for path, before in data.items())
     subject, after = f'remove "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"', []
@@ -275,7 +281,8 @@ def _is_outranked(context: TaskContext, pair: Pair, judgement: Judgement) -> boo
     """Return whether a fact that its owner has signed would give way to one that they have not."""
     kept, dropped = (fact.path for fact in _kept_first(pair, judgement))
     ways = {"a": [(dropped, kept)], "b": [(dropped, kept)], "merge": [(dropped, kept), (kept, dropped)]}
-    return any(context.outranks(*way) for way in ways.get(judgement.keep, ()))
+    ranking = context.ranking
+    return ranking is not None and any(ranking.outranks(*way) for way in ways.get(judgement.keep, ()))
 
 
 def _kept_first(pair: Pair, judgement: Judgement) -> tuple[LivingFact, LivingFact]:
@@ -284,5 +291,6 @@ def _kept_first(pair: Pair, judgement: Judgement) -> tuple[LivingFact, LivingFac
 
 def _times(pair: Pair, judgement: Judgement) -> Iterator[tuple[LivingFact, str | None, str | None]]:
     """Each of the two facts with the days since when and until when it holds."""
-    yield pair.a, judgement.a_from, judgement.a_until
-    yield pair.b, judgement.b_from, judgement.b_until
+    days = judgement.days
+    yield pair.a, days.get("a_from"), days.get("a_until")
+    yield pair.b, days.get("b_from"), days.get("b_until")

@@ -20,7 +20,7 @@ from quaid.vault import markdown, notes
 TASK = "temporal"
 
 
-def plan(context: TaskContext) -> Iterator[Decision]:
+def plan_temporal(context: TaskContext) -> Iterator[Decision]:
     """A decision for each fact whose statement has a relative time without its date."""
     found = documents.find_documents(
         context.index, "kind = 'fact' AND superseded_by IS NULL AND NOT pinned AND NOT verified"
