@@ -7,8 +7,9 @@ the fact says something else.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import datetime
+from pathlib import Path
 
 from quaid.errors import BadInputError
 from quaid.index.facts import LivingFact
@@ -18,7 +19,7 @@ from quaid.janitor.questions import Question, question_path, render_question
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Message, note_name
 from quaid.redaction import admit
-from quaid.vault import headings, notes
+from quaid.vault import files, headings, notes
 from quaid.vault.layout import Layout
 
 _SAID = "You say that it is wrong"
@@ -49,18 +50,18 @@ def plan_question(fact: LivingFact, data: bytes, why: str, now: datetime, place:
     """
     reason = clean_reason(admit(why).text, "")
     decision = _decide(fact, data, notes.render_time(now), f"{_SAID}: {reason}" if reason else f"{_SAID}.")
-    question = render_question(decision, now, lambda _: data, place)
+    question = render_question(decision, now, {fact.path: data}, place)
     edit = Edit(question_path(DISPUTE, decision.key, place), None, question)
     trailers = (("Quaid-Task", DISPUTE), ("Quaid-Fact", fact.id))
     return edit, Message(f"{DISPUTE}: {headings.one_line(fact.text)}", reason, trailers)
 
 
-def decide_answered(
-    facts: Collection[LivingFact], question: Question, read: Callable[[str], bytes | None]
-) -> Decision | None:
-    """Return what a yes to `question` does; None where it is not about a dispute, or the fact is not there."""
+def decide_answered(facts: Collection[LivingFact], question: Question, root: Path) -> Decision | None:
+    """Return what a yes to `question` does in the vault at `root`; None where it is not about a dispute, or the fact is
+    not there.
+    """
     fact = find_disputed(facts, question) if question.kind == DISPUTE else None
-    data = read(fact.path) if fact is not None else None
+    data = files.read_note(root, fact.path) if fact is not None else None
     if fact is None or data is None:
         return None
     said = _WHY.search(question.data.decode("utf-8", "replace"))

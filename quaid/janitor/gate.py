@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,22 +33,17 @@ class _Answered(NamedTuple):
 
 
 class Gate:
-    """The answers of a worktree to `questions` when the gate is made, to compare with those at the end."""
+    """The answers of a worktree to the owner's questions when the gate is made, to compare with those at the end."""
 
-    def __init__(
-        self,
-        questions: Sequence[EvalQuestion],
-        worktree: Path,
-        settings: Settings,
-    ) -> None:
-        self._questions = questions
+    def __init__(self, root: Path, worktree: Path, settings: Settings) -> None:
+        self._questions = list_questions(root, settings)
         self._worktree = worktree
         self._settings = settings
         self._before = self._ask()
 
     def find_lost(self, touched: Collection[str]) -> list[str]:
-        """A sentence for each answer that is lost by now; hits of logged questions in the notes `touched` do not count,
-        as a decision is about them.
+        """Return a sentence for each answer that is lost by now. Hits of logged questions in the notes `touched` do not
+        count, as a decision is about them.
         """
         lost: list[str] = []
         for before, now in zip(self._before, self._ask(), strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,15 +9,14 @@ from quaid.capture.writer import Writer
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.index import references
 from quaid.index.facts import list_living
-from quaid.janitor import cleanup, disputes, questions
+from quaid.janitor import disputes, questions
 from quaid.janitor.decision import SET_ASIDE, Decision, WaitingDecisions
-from quaid.janitor.gate import Gate, list_questions
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
 from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
 from quaid.janitor.run_report import RunReport
-from quaid.janitor.runner import RunDependencies, Runner, RunOptions
+from quaid.janitor.runner import RunOptions, run_tasks
 from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
 from quaid.janitor.vetoes import REVIEW, TASK
@@ -27,7 +25,6 @@ from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs
 from quaid.model import Edit, Message, note_name
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.records import RecallRecords
 from quaid.recall.visibility import find_hidden_names
 from quaid.remotes.exchange import Exchange
 from quaid.sync.derived_index import SyncOptions
@@ -37,7 +34,6 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
     from quaid.docs.documentation import Documentation
-    from quaid.llm import Models
     from quaid.open_vault import OpenVault
 
 
@@ -110,7 +106,7 @@ class Janitor:
         Raises:
             NoteNotFoundError, BadInputError: nothing of that name waits, nothing at all, or it takes other answers.
         """
-        from quaid.capture.writer import WritePlan, WriteResult
+        from quaid.capture.writer import WritePlan, Writer, WriteResult
 
         named = [question for question in self.open_questions() if question.is_called(reference)]
         meant = [question for question in named if answer in question.answers]
@@ -143,7 +139,7 @@ class Janitor:
             NoteNotFoundError, AmbiguousReferenceError
             NotDisputableError: it is not a fact that holds.
         """
-        from quaid.capture.writer import WritePlan, WriteResult
+        from quaid.capture.writer import WritePlan, Writer, WriteResult
 
         def plan() -> WritePlan:
             index = self._vault.index()
@@ -173,49 +169,17 @@ class Janitor:
     # -- a run ---------------------------------------------------------------------------------------------------
 
     def _run(self, options: RunOptions, name: str, now: datetime, notes_before: int | None) -> RunReport:
-        local = self._state / LOCAL_FILE
-        judgements = Judgements(local, datetime.now(UTC).date().isoformat())
-        documents = ProjectDocs(self._vault, self._documentation, judgements)
-        with RecallRecords(self._root, self._settings) as books:
-            dependencies = RunDependencies(
-                root=self._root,
-                settings=self._settings,
-                embedding=self._vault.embedding,
-                history=self._vault.git,
-                models=(lambda: None) if options.only_answers else self._models,
-                judgements=judgements,
-                waiting=WaitingDecisions(Proposals(local), now.date()),
-                notes_before=notes_before,
-                books=books,
-                documents=documents,
-                open_gate=lambda worktree: Gate(list_questions(self._root, self._settings), worktree, self._settings),
-                housekeeping=lambda tasks: self._housekeeping(tasks, documents, options),
-                say=self._vault.notify,
-                progress=self._vault.show_progress,
-            )
-            self._vault.sync(SyncOptions(accept_removals=options.accept_removals))
-            report = Runner(dependencies, options, name, now).run()
+        report = RunReport(name, now, options.dry_run)
+        judgements = Judgements(self._state / LOCAL_FILE, datetime.now(UTC).date().isoformat())
+        project_docs = ProjectDocs(self._vault, self._documentation, judgements)
+        self._vault.sync(SyncOptions(accept_removals=options.accept_removals))
+        run_tasks(self._vault, project_docs, options, report, notes_before)
         if not options.tasks or "docs_staleness" in options.tasks:
-            report.stale = documents.stale_ids()
-        report.remarks += documents.problems
+            report.stale = project_docs.stale_ids()
+        report.remarks += project_docs.problems
         if report.stale:
             report.remarks.append(f"Stale documents: {first_three(report.stale)}. See why with: quaid docs check")
         return report
-
-    def _models(self) -> Models | None:
-        models = self._vault.models
-        return None if models.describe().provider is None else models.start_run()
-
-    def _housekeeping(self, tasks: Collection[str], documents: ProjectDocs, options: RunOptions) -> list[str]:
-        """Do what the tasks do that decide nothing; what was done, in sentences."""
-        done = documents.index() if "rag" in tasks else []
-        if "cleanup" in tasks:
-            done += cleanup.clean(self._state, datetime.now(UTC))
-            try:
-                done += self._vault.git.maintain()
-            except QuaidError as error:
-                done.append(str(error))
-        return [*done, cleanup.update_check()] if "update_check" in options.tasks else done
 
     def _write_diary(self, began: Run, report: RunReport, options: RunOptions) -> None:
         """Record the run with a snapshot of the memory, and send the news of it."""

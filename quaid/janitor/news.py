@@ -11,8 +11,8 @@ from pathlib import Path
 from quaid.errors import QuaidError
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
+from quaid.janitor.commits import HOUSEKEEPING, in_words
 from quaid.janitor.doc_decisions import TASKS
-from quaid.janitor.night_commits import HOUSEKEEPING, in_words
 from quaid.janitor.run_report import RunReport
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs

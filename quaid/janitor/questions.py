@@ -25,7 +25,7 @@ One of the kind `conflict` asks which of two facts is true:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -90,14 +90,20 @@ def list_questions(root: Path, place: Layout) -> list[Question]:
     return [question for question in found if question is not None]
 
 
+def list_quoted(decision: Decision) -> list[str]:
+    """Return the paths of the notes that the question about `decision` quotes."""
+    return [*decision.paths, *(path for path, _ in decision.choices)]
+
+
 def render_question(
-    decision: Decision, now: datetime, read: Callable[[str], bytes | None], place: Layout = DEFAULT
+    decision: Decision, now: datetime, contents: Mapping[str, bytes | None], place: Layout = DEFAULT
 ) -> bytes:
-    """The note that asks whether `decision` may be carried out. It quotes what it is about, which `read` gives, so who
-    keeps that private keeps the question private too.
+    """Return the note that asks whether `decision` may be carried out. It is private if a note that it quotes is
+    private; `contents` are those of the quoted notes, by path.
     """
-    paths = [*decision.paths, *(path for path, _ in decision.choices)]
-    found = [notes.parse_note(path, data, place=place) for path in paths if is_note_path(path) and (data := read(path))]
+    paths = list_quoted(decision)
+    present = {path: data for path in paths if is_note_path(path) and (data := contents.get(path))}
+    found = [notes.parse_note(path, data, place=place) for path, data in present.items()]
     owner = next((note.owner for note in found if note.privacy == PRIVATE and note.owner != "default"), None)
     about = [f"[[{note_name(path)}]]" for path in paths if path.endswith(".md")]
     head = frontmatter.render(

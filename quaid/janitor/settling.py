@@ -252,5 +252,5 @@ def _ask(draft: _Draft, *paths: str) -> None:
     )
     path = question_path(CONFLICT, decision.key, draft.place)
     if draft.get(path) is None:
-        draft.put(path, render_question(decision, draft.now, draft.get, draft.place))
+        draft.put(path, render_question(decision, draft.now, {each: draft.get(each) for each in paths}, draft.place))
         draft.questions.append(path)

@@ -21,16 +21,15 @@ from quaid.index.sqlite.reader import IndexReader
 from quaid.local import claimed
 from quaid.model import Edit, Message
 from quaid.place import INDEX_FILE, state_folder
-from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.derived_index import SyncOptions
-from quaid.sync.embedding import Embedding
 from quaid.sync.indexer import Indexer
 from quaid.trust import make_state_folder
 from quaid.vault import files, transaction
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
+    from quaid.open_vault import OpenVault
 
 WORKTREES = "worktrees"
 LOCK_FILE = "janitor.lock"
@@ -69,10 +68,6 @@ class Worktree:
             change = transaction.VaultChange(message.subject, tuple(changes), message, author)
             return transaction.apply(self.root, change, self.history).id
 
-    def reset(self, base: str) -> None:
-        """Reset the files to the commit `base`; what was done is dropped."""
-        self.history.branches.reset(base)
-
     @property
     def tip(self) -> str:
         """The newest commit."""
@@ -96,27 +91,27 @@ def janitor_lock(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def open_worktree(root: Path, name: str, base: str, settings: Settings, embedding: Embedding) -> Iterator[Worktree]:
-    """A worktree of the vault at `root` as it was at the commit `base`; gone again at the end, however that comes.
+def open_worktree(owner: OpenVault, name: str, base: str) -> Iterator[Worktree]:
+    """Open a worktree of the owner's vault as it was at the commit `base`, and remove it at the end, also on errors.
 
-    Its state lies beside it, in the same folder.
+    Its state is in the same folder.
     """
-    owner = History(root, settings.git)
+    root, settings, history = owner.root, owner.settings, owner.git
     folder = state_folder(root) / WORKTREES / name
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        vault = owner.branches.add_worktree(folder / "tree", base)
+        vault = history.branches.add_worktree(folder / "tree", base)
         state = make_state_folder(vault)
         _copy_index(state_folder(root) / INDEX_FILE, state / INDEX_FILE)
         claimed.write(vault, claimed.read(root))
-        # The owner's embedding: its cache has nearly all vectors, and keeps what is embedded here.
-        indexer = Indexer(vault, settings, embedding)
+        # The owner's embedding: its cache has nearly all vectors, and stores those that are made here.
+        indexer = Indexer(vault, settings, owner.embedding)
         with closing(IndexReader(indexer.path)) as reader:
             worktree = Worktree(vault, base, History(vault, settings.git), indexer, reader)
             worktree.sync()
             yield worktree
     finally:
-        _remove(owner, folder)
+        _remove(history, folder)
 
 
 def clear_worktrees(root: Path, history: History) -> None:

@@ -67,7 +67,7 @@ def measure(notes: int, pending: int, keep: str | None) -> dict[str, float]:
             memory.sync()
             head = memory.git.state().head
             started = time.perf_counter()
-            with open_worktree(root, "measured", head, memory.settings, memory.embedding):
+            with open_worktree(memory, "measured", head):
                 bench_s = time.perf_counter() - started
             now = datetime.now(UTC)
             first, first_s = run(memory, now)

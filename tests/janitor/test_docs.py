@@ -376,7 +376,7 @@ def test_stopped_before_the_merge_the_next_night_finds_the_branch(vault, repo, n
         raise LockedError("Somebody is at work")
 
     with monkeypatch.context() as patch, pytest.raises(LockedError):
-        patch.setattr("quaid.janitor.night_merge.merge_night", stopped)
+        patch.setattr("quaid.janitor.commits.merge_run", stopped)
         night(*STALENESS)
     (branch,) = branches(repo)
     assert len(questions(vault)) == 1

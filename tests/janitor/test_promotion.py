@@ -216,7 +216,7 @@ def test_a_linked_a_refused_and_a_waiting_fact_are_not_offered(home, service):
     (decision,) = decide(home, service, wants())
     assert decide(home, service, wants(), vetoed=frozenset({decision.key})) == []
     path = questions.question_path(decision.kind, decision.key)
-    home.write(path, questions.render_question(decision, NOW, lambda _: None))
+    home.write(path, questions.render_question(decision, NOW, {}))
     assert decide(home, service, wants()) == []
     (home.root / path).unlink()
     home.write("MEMORY.md", "# Memory\n\nSee [[oat]].\n")

@@ -400,7 +400,7 @@ def test_what_waits_for_the_owner_or_was_refused_is_not_asked_again(vault, servi
     pending(vault, "one", "Maya shared a photo of a wall.")
     found = decide(vault, service, judgement_on({}, "reject"))["one"]
     path = questions.question_path(found.kind, found.key)
-    asked = questions.render_question(found, NOW, lambda _: None)
+    asked = questions.render_question(found, NOW, {})
     vault.write(path, asked)
     assert decide(vault, service, judgement_on({}, "reject")) == {}
     vault.write(path, asked.replace(b"[ ] Yes", b"[x] Yes"))

@@ -96,7 +96,7 @@ def test_a_night_adds_a_few_lines_and_asks_about_the_rest(user, service, tmp_pat
         assert (first.subject, first.always_asks) == ("add 8 observations to USER.md", False)
         assert (rest.subject, rest.always_asks) == ("add 12 observations to USER.md", True)
         carry_out(memory, [first])
-        user.write(question_path(rest.kind, rest.key), render_question(rest, NOW, lambda _: None))
+        user.write(question_path(rest.kind, rest.key), render_question(rest, NOW, {}))
         assert plan(memory, service, judged=judged) == []
         assert len(service.asked) == 1
         carry_out(memory, [rest])

@@ -118,7 +118,7 @@ def test_a_night_sees_what_the_day_sees(machine, tmp_path):
     pull(machine)
     with machine.memory() as memory:
         memory.sync()
-        with open_worktree(machine.root, "night", machine.head(), memory.settings, memory.embedding) as tree:
+        with open_worktree(memory, "night", machine.head()) as tree:
             (fact,) = [fact for fact in list_living(tree.index()) if fact.id == ID]
     assert not fact.is_protected
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from quaid.janitor.night_commits import in_words
+from quaid.janitor.commits import in_words
 from quaid.janitor.vetoes import DECISION, TASK, asks
 from quaid.timeline.undo import ChangeNotFoundError
 from quaid.timeline.views import CommitView, Night
