@@ -106,7 +106,7 @@ class Janitor:
         Raises:
             NoteNotFoundError, BadInputError: nothing of that name waits, nothing at all, or it takes other answers.
         """
-        from quaid.capture.writer import WritePlan, Writer, WriteResult
+        from quaid.capture.writer import WritePlan, WriteResult
 
         named = [question for question in self.open_questions() if question.is_called(reference)]
         meant = [question for question in named if answer in question.answers]
@@ -139,7 +139,7 @@ class Janitor:
             NoteNotFoundError, AmbiguousReferenceError
             NotDisputableError: it is not a fact that holds.
         """
-        from quaid.capture.writer import WritePlan, Writer, WriteResult
+        from quaid.capture.writer import WritePlan, WriteResult
 
         def plan() -> WritePlan:
             index = self._vault.index()

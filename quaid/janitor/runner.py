@@ -7,7 +7,7 @@ what still fits the owner's files.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -306,14 +306,14 @@ class _Run:
 
     def _make_context(self, task: Task, models: Models | None) -> TaskContext:
         vetoes = self._policy.vetoes
-        judgements = _ReadOnlyJudgements if self._options.dry_run else Judgements
+        day = datetime.now(UTC).date().isoformat()
         return TaskContext(
             root=self._worktree.root,
             settings=self._settings,
             now=self._now,
             index=self._worktree.index(),
             records=self._records,
-            judgements=judgements(self._vault.state / LOCAL_FILE, datetime.now(UTC).date().isoformat()),
+            judgements=Judgements(self._vault.state / LOCAL_FILE, day, is_read_only=self._options.dry_run),
             documents=self._project_docs,
             models=models,
             vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
@@ -421,10 +421,3 @@ class _Run:
         if waiting:
             self._commits, _ = commits.without_paths(self._commits, waiting)
             commits.replay(self._worktree, self._commits, self._worktree.base, report.run)
-
-
-class _ReadOnlyJudgements(Judgements):
-    """Judgements that are not stored: for a run that only shows what it would do."""
-
-    def add(self, task: str, verdicts: Mapping[str, str]) -> None:
-        pass
