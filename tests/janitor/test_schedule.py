@@ -14,8 +14,8 @@ import pytest
 from vaults import refused
 
 from quaid.errors import BadInputError, UsageError, VaultReadOnlyError
-from quaid.janitor import schedule, schedulers
-from quaid.janitor.schedulers import NoSchedulerError, ScheduleError
+from quaid.janitor import schedule
+from quaid.janitor.schedule import NoSchedulerError, ScheduleError
 
 CRONTAB = """#!/bin/sh
 echo "crontab $*" >> "$CALLS"
@@ -81,7 +81,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(sys, "executable", str(home.programs / "python3"))
-    monkeypatch.setattr(schedulers, "RETRY_S", 0)
+    monkeypatch.setattr(schedule, "RETRY_S", 0)
     home.has("quaid", '#!/bin/sh\necho "$KEY: $*" > "$HOME/ran"\n')
     return home
 
