@@ -48,7 +48,7 @@ def run() -> NoReturn:
 
         code = run_command(arguments)
     if asked and answer is None:
-        from quaid.resident.process import start
+        from quaid.resident.listener import start
 
         start(asked.root)
     os._exit(code)  # everything is written and closed; taking the interpreter apart would take another 25 ms

@@ -1,4 +1,4 @@
-"""Several vaults asked as one: each answers in a thread of its own, and their answers are merged."""
+"""Several vaults queried as one: each answers in its own thread, and the answers are merged."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -24,29 +25,18 @@ from quaid.resident.worker import Worker
 from quaid.settings import RecallSettings
 
 
-class Question(NamedTuple):
-    """A question to several vaults: `options` are the fields of `RecallOptions`, all else is as for `Memory.recall`."""
-
-    text: str
-    options: Mapping[str, Any]
-    as_of: str | None = None
-    session: str | None = None
-    door: str = "python"
-    keep: bool = True
-
-
-class _Answered(NamedTuple):
-    """The answer of one vault, with the settings of its recall, and what its user should know of how it was opened."""
+class _VaultAnswer(NamedTuple):
+    """The answer of one vault, the settings of its recall, and the remarks on how it was opened."""
 
     answer: Recall
     settings: RecallSettings
-    asks_model: bool
+    has_model: bool
     remarks: tuple[str, ...]
 
 
 class Federation:
-    """Vaults that are asked as one, by their names. The settings of the first one say how many hits there are and where
-    relevance ends. One that could not be asked is named in `degraded` and stops no other.
+    """Named vaults that are queried as one. The settings of the first one say how many hits there are and where
+    relevance ends. A vault that cannot be queried is named in `degraded` and does not stop the others.
     """
 
     def __init__(self, workers: Mapping[str, Worker]) -> None:
@@ -55,7 +45,7 @@ class Federation:
 
     @classmethod
     def open(cls, paths: Sequence[str | os.PathLike[str]], owner: str | None = None) -> Self:
-        """Return the vaults at `paths`. That one is missing or not trusted is told when it is asked."""
+        """Return the vaults at `paths`. Whether one is missing or not trusted is reported by the first query."""
         named = name_vaults(paths)
         return cls({name: Worker(name, root, owner) for name, root in named.items()})
 
@@ -64,7 +54,7 @@ class Federation:
         return tuple(self._workers)
 
     def worker_of(self, name: str | None = None) -> Worker:
-        """Return the worker of the vault that is called so, of the first one without a name. BadInputError: none is."""
+        """Return the worker of a vault, of the first one without a name. BadInputError: no vault has that name."""
         if name is None:
             return next(iter(self._workers.values()))
         self._check([name])
@@ -74,30 +64,41 @@ class Federation:
         if unknown := sorted(set(names) - set(self._workers)):
             raise BadInputError(f"There is no vault {unknown[0][:80]!r} here. There are: {', '.join(self._workers)}")
 
-    def recall(self, question: Question, among: Collection[str] = ()) -> Recall:
-        """Return the memories of all vaults, or of those in `among`, that answer, best first.
+    def recall(
+        self,
+        query: str,
+        *,
+        among: Collection[str] = (),
+        as_of: str | None = None,
+        session: str | None = None,
+        door: str = "python",
+        keep: bool = True,
+        **options: Any,
+    ) -> Recall:
+        """Return the memories of all vaults, or of those in `among`, best first; all else is as for `Memory.recall`.
 
         Raises:
-            BadInputError: a name in `among` is not one of theirs.
-            QuaidError, OSError: none of them could be asked; the error is that of the first.
+            BadInputError: a name in `among` is unknown.
+            QuaidError, OSError: no vault could be queried; the error is that of the first.
         """
         self._check(among)
         started = time.perf_counter()
-        asked = {name: worker for name, worker in self._workers.items() if not among or name in among}
-        found, failed = _ask(asked, question)
+        workers = {name: worker for name, worker in self._workers.items() if not among or name in among}
+        ask = partial(_ask, query=query, as_of=as_of, options=options)
+        found, failed = ask(workers)
         home = next(iter(found.values())).settings
-        wanted = RecallOptions(**question.options)
+        wanted = RecallOptions(**options)
         merged = _merge(found, home, wanted)
-        depth = question.options.get("depth") or home.depth
-        if merged.doubt and depth == "auto" and any(each.asks_model for each in found.values()):
-            again, _ = _ask({name: asked[name] for name in found}, question, depth="auto")
+        depth = options.get("depth") or home.depth
+        if merged.doubt and depth == "auto" and any(each.has_model for each in found.values()):
+            again, _ = ask({name: workers[name] for name in found}, depth="auto")
             found |= again
             merged = _merge(found, home, wanted)
-        self.remarks = tuple(f"vault {name}: {said}" for name, each in found.items() for said in each.remarks)
-        merged = with_degraded(merged, [f"vault {name}: {error}" for name, error in failed.items()])
-        if question.keep and question.as_of is None and question.text.strip():
-            merged = with_degraded(merged, _keep(asked, found, merged, question))
-        return replace(merged, took_ms=(time.perf_counter() - started) * 1000)
+        self.remarks = tuple(f"vault {name}: {remark}" for name, each in found.items() for remark in each.remarks)
+        problems = [f"vault {name}: {error}" for name, error in failed.items()]
+        if keep and as_of is None and query.strip():
+            problems += _record(workers, found, merged, wanted, door, session)
+        return replace(with_degraded(merged, problems), took_ms=(time.perf_counter() - started) * 1000)
 
     def close(self) -> None:
         """Close all vaults."""
@@ -111,8 +112,8 @@ class Federation:
 
 
 def name_vaults(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
-    """Return the folders of vaults by what they are called: the name of the folder, its path where two have the same.
-    A vault that is named twice is one.
+    """Return the folders of vaults by name: the name of the folder, or its path where two folders have the same name. A
+    vault that is given twice is one.
     """
     roots: dict[str, Path] = {}
     for path in paths:
@@ -123,21 +124,18 @@ def name_vaults(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
 
 
 def _ask(
-    asked: Mapping[str, Worker], question: Question, depth: str | None = None
-) -> tuple[dict[str, _Answered], dict[str, QuaidError | OSError]]:
-    """Return what each vault answers, and of the others why they could not be asked.
+    workers: Mapping[str, Worker], query: str, as_of: str | None, options: Mapping[str, Any], depth: str = "fast"
+) -> tuple[dict[str, _VaultAnswer], dict[str, QuaidError | OSError]]:
+    """Return the answer of each vault, and of the others why they could not be queried.
 
     Raises:
         QuaidError, OSError: none answered; the error is that of the first.
     """
-
-    def ask(memory: Memory) -> _Answered:
-        return _answer(memory, question, depth)
-
-    waiting: dict[str, Future[_Answered]] = {name: worker.submit(ask) for name, worker in asked.items()}
-    found: dict[str, _Answered] = {}
+    job = partial(_answer, query=query, as_of=as_of, given=options, depth=depth)
+    pending = {name: worker.submit(job) for name, worker in workers.items()}
+    found: dict[str, _VaultAnswer] = {}
     failed: dict[str, QuaidError | OSError] = {}
-    for name, future in waiting.items():
+    for name, future in pending.items():
         try:
             found[name] = future.result()
         except (QuaidError, OSError) as error:
@@ -147,56 +145,62 @@ def _ask(
     return found, failed
 
 
-def _answer(memory: Memory, question: Question, depth: str | None) -> _Answered:
-    """Return the answer of one vault as it can be merged: whole, with as many hits as all together may have.
+def _answer(memory: Memory, query: str, as_of: str | None, given: Mapping[str, Any], depth: str) -> _VaultAnswer:
+    """Return the answer of one vault in a form that can be merged: whole, with as many hits as all together may have.
 
-    A vault that has nothing to do with the question is always in doubt, so no model is asked before all are.
+    A vault that has nothing to do with the question always has low confidence, so a model is used only if all have.
     """
     settings = memory.settings.recall
-    options = dict(question.options)
+    options = dict(given)
     budget = options.pop("budget", None)
     options["depth"] = options.get("depth") or settings.depth
     if options["depth"] == "auto":
-        options["depth"] = depth or "fast"
+        options["depth"] = depth
     most = MAX_IN_BUDGET if budget is not None else settings.k_most
     options["limit"] = options.get("limit") or settings.limit or most
     options |= {"comparable": True, "beside": options.get("beside", False) or budget is not None}
     if not options.get("keyword_only"):
         memory.warm()
-    answer = memory.recall(question.text, as_of=question.as_of, keep=False, **options)
-    asks_model = memory.settings.models.provider not in {"", "none"}
-    return _Answered(answer, settings, asks_model, memory.remarks)
+    answer = memory.recall(query, as_of=as_of, keep=False, **options)
+    has_model = memory.settings.models.provider not in {"", "none"}
+    return _VaultAnswer(answer, settings, has_model, memory.remarks)
 
 
-def _merge(found: Mapping[str, _Answered], settings: RecallSettings, wanted: RecallOptions) -> Recall:
-    """Return one answer, packed where there is a budget."""
+def _merge(found: Mapping[str, _VaultAnswer], settings: RecallSettings, wanted: RecallOptions) -> Recall:
+    """Return one answer, packed if there is a budget."""
     merged = merge({name: each.answer for name, each in found.items()}, settings, wanted)
     if wanted.budget is None:
         return merged
     from quaid.recall.blocks import pack  # not above: most questions have no budget
 
-    context, room = fit_core_notes(merged.context, wanted.budget)
-    told = pack(merged.hits, room, question=merged.query, more=merged.more, with_ids=wanted.with_ids)
-    return replace(merged, hits=told.hits, text=told.text, context=context)
+    context, budget = fit_core_notes(merged.context, wanted.budget)
+    shown = pack(merged.hits, budget, question=merged.query, more=merged.more, with_ids=wanted.with_ids)
+    return replace(merged, hits=shown.hits, text=shown.text, context=context)
 
 
-def _keep(asked: Mapping[str, Worker], found: Mapping[str, _Answered], merged: Recall, question: Question) -> list[str]:
-    """Let each vault record what was given of it, and return what could not be. One of which nothing was given has not
-    answered, and is not left with a question that another did answer.
+def _record(
+    workers: Mapping[str, Worker],
+    found: Mapping[str, _VaultAnswer],
+    merged: Recall,
+    options: RecallOptions,
+    door: str,
+    session: str | None,
+) -> list[str]:
+    """Let each vault record the hits that were given of it, and return what could not be recorded.
+
+    A vault without a hit has not answered: its log must not show an open question that another vault did answer.
     """
-    options = RecallOptions(**question.options)
-    given = {hit.vault for hit in merged.hits} or set(found)
-    waiting: dict[str, Future[Recall]] = {}
-    for name in sorted(given):
+    pending = {}
+    for name in sorted({hit.vault for hit in merged.hits} or set(found)):
         answer = share_of(merged, name, found[name].answer)
-
-        def keep(memory: Memory, answer: Recall = answer) -> Recall:
-            return memory.answers.keep(answer, options, door=question.door, session=question.session)
-
-        waiting[name] = asked[name].submit(keep)
+        pending[name] = workers[name].submit(partial(_keep, answer=answer, options=options, door=door, session=session))
     problems = []
-    for name, future in waiting.items():
+    for name, future in pending.items():
         kept, known = future.result(), found[name].answer
-        said = set(list_degraded(kept.degraded, kept.trace)).difference(list_degraded(known.degraded, known.trace))
-        problems += [f"vault {name}: {sentence}" for sentence in sorted(said)]
+        new = set(list_degraded(kept.degraded, kept.trace)).difference(list_degraded(known.degraded, known.trace))
+        problems += [f"vault {name}: {sentence}" for sentence in sorted(new)]
     return problems
+
+
+def _keep(memory: Memory, answer: Recall, options: RecallOptions, door: str, session: str | None) -> Recall:
+    return memory.answers.keep(answer, options, door=door, session=session)

@@ -18,13 +18,20 @@ from quaid.resident.call import ERR, EXIT, OUT, RAW, Call
 from quaid.resident.listener import Listener, find_listening
 
 
+class PatchableListener(Listener):
+    """Looks the function up at each call, so that a test can replace it."""
+
+    def run(self, memory, call):
+        return run_call(memory, call)
+
+
 @contextmanager
 def listening(root: Path, monkeypatch: pytest.MonkeyPatch, **options: object) -> Iterator[Listener]:
     """A listener in a thread of this process, as a server has it."""
     monkeypatch.setenv("QUAID_RESIDENT", "auto")
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # it is routed from then on
     monkeypatch.setattr(sys, "stderr", sys.stderr)
-    listener = Listener(root, run_call, "test", **options)
+    listener = PatchableListener(root, "test", **options)
     thread = threading.Thread(target=listener.listen, daemon=True)
     thread.start()
     wait_for(lambda: find_listening(root) or not thread.is_alive(), "a listener")

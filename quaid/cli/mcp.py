@@ -10,10 +10,12 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
-from quaid.cli.resident import run_call
+from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import closed_streams
 from quaid.errors import QuaidError, UsageError
 from quaid.history import vault_guard
+
+SERVER = "quaid mcp"
 
 
 class Surface(StrEnum):
@@ -59,12 +61,12 @@ def run_mcp(
     if not http:
         if closed_streams & {0, 1}:
             raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http")
-        from quaid.mcp.stdio import serve_stdio
+        from quaid.mcp.transports import serve_stdio
 
-        serve_stdio(root, tools.value, run_call, vaults)
-    from quaid.mcp.http import PORT, serve_http
+        serve_stdio(root, tools.value, CommandListener(root, SERVER), vaults)
+    from quaid.mcp.transports import PORT, serve_http
 
-    serve_http(root, tools.value, PORT if port is None else port, run_call, vaults)
+    serve_http(root, tools.value, PORT if port is None else port, CommandListener(root, SERVER), vaults)
 
 
 def _find_vaults(invocation: Invocation) -> dict[str, Path]:

@@ -113,14 +113,14 @@ def _recall(invocation: Invocation, memory: Memory, query: QueryOptions, options
 
 def _recall_from_all(invocation: Invocation, query: QueryOptions, options: dict[str, Any]) -> Recall:
     """The answer of all vaults that were named."""
-    from quaid.federation import Federation, Question
+    from quaid.federation import Federation
 
     if query.expect is not None:
         raise UsageError("--expect names a note of one vault. Leave all but one --vault out.")
-    asked = {**options, "limit": query.limit}
     with Federation.open(invocation.vaults, query.owner) as federation:
-        question = Question(query.text, asked, query.as_of, query.session, "cli")
-        found = federation.recall(question)
+        found = federation.recall(
+            query.text, limit=query.limit, as_of=query.as_of, session=query.session, door="cli", **options
+        )
         for remark in federation.remarks:
             invocation.notify(remark)
     return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from quaid.place import make_private_folder
 from quaid.resident.call import ERR, EXIT, GIVEN, OUT, RAW, Answer, Call
+from quaid.resident.listener import DeclinedError, Listener
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -75,18 +76,21 @@ def run_call(memory: Memory, call: Call) -> Answer:
 
 def _decline() -> None:
     """A model is asked with the keys of whoever wants to know, and for as long as they wait."""
-    from quaid.resident.listener import DeclinedError
-
     raise DeclinedError
+
+
+class CommandListener(Listener):
+    """Answers command lines and events as `run_call` does."""
+
+    def run(self, memory: Memory, call: Call) -> Answer:
+        return run_call(memory, call)
 
 
 def main(root: Path, idle_s: float) -> None:
     """Answer for the vault at `root` until nobody has asked for `idle_s` seconds."""
     import gc
 
-    from quaid.resident.listener import Listener
-
-    listener = Listener(root, run_call, "resident", idle_s=idle_s)
+    listener = CommandListener(root, "resident", idle_s)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: listener.close())
     gc.set_threshold(100_000)

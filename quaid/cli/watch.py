@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.resident import run_call
+from quaid.cli.resident import CommandListener
 from quaid.cli.sync import changes, shape_of_sync
 from quaid.cli.terminal import seconds
 from quaid.place import state_folder
-from quaid.resident.listener import Listener
 from quaid.sync.derived_index import SyncReport
 from quaid.sync.follow import read_heartbeat
 
@@ -36,7 +35,7 @@ def run_watch(ctx: typer.Context) -> None:
         follower = memory.follow(lambda report: _show(invocation, report))
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: follower.stop())
-        Listener(memory.root, run_call, "quaid watch").start()
+        CommandListener(memory.root, "quaid watch").start()
         invocation.notify(f"Following {memory.root}. Stop with Ctrl-C.")
         follower.run()
     invocation.notify("Stopped.")

@@ -1,6 +1,5 @@
 """The results of the tools for documents, in the same way as results.py: short, disarmed, without empty fields."""
-
-from __future__ import annotations
+# Without `from __future__ import annotations`: a TypedDict knows its required keys only where they are evaluated.
 
 import re
 from bisect import bisect
@@ -14,7 +13,7 @@ from typing_extensions import TypedDict
 
 from quaid.docs.freshness import describe
 from quaid.errors import BadInputError
-from quaid.mcp.results import MAX_NOTE, day, fit, one_line, shorten, tool_result, without_empty
+from quaid.mcp.results import MAX_NOTE, day, fit, one_line, shape, shorten, tool_result
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
@@ -104,69 +103,77 @@ class DocsReadOutput(TypedDict):
     next_line: NotRequired[int]
 
 
-def search_result(found: DocSearchResult, fresh: dict[str, Freshness]) -> CallToolResult:
+def search_result(found: "DocSearchResult", fresh: "dict[str, Freshness]") -> CallToolResult:
     """The result of docs_search. `fresh` has the freshness of the documents, by their ids."""
     hits = fit(found.hits, MAX_PASSAGE)
     warning = f"In doubt: {one_line(found.doubt)}. These may not answer the question." if found.doubt else ""
     if not found.hits:
         warning = "No document says anything to this. Ask again with other words, or see what there is with docs_list."
     passages = [
-        without_empty(PassageOutput(
-            place=one_line(f"{hit.doc}:{hit.first_line}-{hit.last_line}"),
-            project=one_line(hit.project),
-            heading=one_line(" > ".join(dict.fromkeys((hit.title, *hit.heading)))),
+        shape(
+            PassageOutput,
+            place=f"{hit.doc}:{hit.first_line}-{hit.last_line}",
+            project=hit.project,
+            heading=" > ".join(dict.fromkeys((hit.title, *hit.heading))),
             text=neutralise(shorten(hit.text, MAX_PASSAGE)),
             score=round(hit.score, 2),
             warning=_warning_of(fresh.get(hit.doc)),
-        ))
+        )
         for hit in hits
-    ]  # fmt: skip
-    return tool_result(DocsSearchOutput(
+    ]
+    return tool_result(
+        DocsSearchOutput,
         notice=PREFACE,
         warning=warning,
-        degraded=[one_line(sentence) for sentence in found.degraded],
+        degraded=found.degraded,
         passages=passages,
         left_out=len(found.hits) - len(hits),
-    ), keep=("passages",))  # fmt: skip
+    )
 
 
 def list_result(
-    projects: Sequence[Project], found: Sequence[tuple[Doc, Freshness]], titles: Sequence[str], catalogue: Catalogue
+    projects: "Sequence[Project]",
+    found: "Sequence[tuple[Doc, Freshness]]",
+    titles: Sequence[str],
+    catalogue: "Catalogue",
 ) -> CallToolResult:
     """The result of docs_list. `titles` are those of the first of `found`, as many as are shown."""
     docs = Counter(doc.project for doc, _ in found)
     stale = Counter(doc.project for doc, freshness in found if freshness.is_stale)
     listed_projects = [
-        without_empty(ListedProject(
-            name=one_line(project.name),
-            label=one_line(project.label) if project.label != project.name else "",
+        shape(
+            ListedProject,
+            name=project.name,
+            label=project.label if project.label != project.name else "",
             docs=docs[project.name],
             stale=stale[project.name],
-        ), keep=("docs",))
+        )
         for project in projects
-    ]  # fmt: skip
+    ]
     listed_docs = [
-        without_empty(ListedDoc(
-            id=one_line(doc.id),
+        shape(
+            ListedDoc,
+            id=doc.id,
             title=one_line(title)[:MAX_TITLE],
-            project=one_line(doc.project),
+            project=doc.project,
             status=freshness.status,
             updated=day(freshness.updated),
             sources=len(freshness.sources),
-            warning=one_line(describe(freshness)) if freshness.is_stale else "",
-        ))
+            warning=describe(freshness) if freshness.is_stale else "",
+        )
         for (doc, freshness), title in zip(found, titles, strict=False)
-    ]  # fmt: skip
-    return tool_result(DocsListOutput(
+    ]
+    return tool_result(
+        DocsListOutput,
         notice=PREFACE,
         projects=listed_projects,
         docs=listed_docs,
         left_out=len(found) - len(titles),
-        problems=[one_line(problem) for problem in _problems(projects, catalogue)[:MAX_LISTED]],
-    ), keep=("projects", "docs"))  # fmt: skip
+        problems=_problems(projects, catalogue)[:MAX_LISTED],
+    )
 
 
-def _problems(projects: Sequence[Project], catalogue: Catalogue) -> list[str]:
+def _problems(projects: "Sequence[Project]", catalogue: "Catalogue") -> list[str]:
     return [
         *(f"{path} is registered in {name} and is not a file any more" for name, path in catalogue.missing),
         *(f"{doc.registered_as} is {doc.registry_path} now" for doc in catalogue.docs if doc.registered_as),
@@ -180,7 +187,7 @@ def _problems(projects: Sequence[Project], catalogue: Catalogue) -> list[str]:
 
 
 def read_result(
-    doc: Doc, title: str, text: str, redacted: Sequence[str], freshness: Freshness, from_line: int
+    doc: "Doc", title: str, text: str, redacted: Sequence[str], freshness: "Freshness", from_line: int
 ) -> CallToolResult:
     """The result of docs_read. `text` is the document after redaction.
 
@@ -195,22 +202,23 @@ def read_result(
     shown = below[: bisect(list(ends), MAX_NOTE)] or [f"{below[0][:MAX_NOTE]} …"]
     last_line = from_line - 1 + len(shown)
     left_out = len(lines) - last_line
-    return tool_result(DocsReadOutput(
+    return tool_result(
+        DocsReadOutput,
         notice=PREFACE,
         warning=_warning_of(freshness),
-        id=one_line(doc.id),
-        project=one_line(doc.project),
-        title=one_line(title),
-        file=one_line(str(doc.file)),
+        id=doc.id,
+        project=doc.project,
+        title=title,
+        file=str(doc.file),
         updated=day(freshness.updated),
-        sources=[one_line(source) for source in freshness.sources[:MAX_SOURCES]],
+        sources=freshness.sources[:MAX_SOURCES],
         secrets_removed=dict(Counter(redacted)),
         first_line=from_line,
         last_line=last_line,
         text=neutralise("\n".join(shown)),
         left_out=left_out,
         next_line=last_line + 1 if left_out else 0,
-    ), keep=("text",))  # fmt: skip
+    )
 
 
 def parse_place(ref: str) -> tuple[str, int]:
@@ -219,7 +227,7 @@ def parse_place(ref: str) -> tuple[str, int]:
     return (place["doc"], int(place["first"])) if place else (ref, 1)
 
 
-def _warning_of(freshness: Freshness | None) -> str:
+def _warning_of(freshness: "Freshness | None") -> str:
     """That a document is stale, and what to compare it with."""
     if freshness is None or not freshness.is_stale:
         return ""

@@ -5,7 +5,7 @@ None of them updates a document: that is for the owner to decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +15,9 @@ from pydantic import Field
 
 from quaid.errors import BadInputError
 from quaid.mcp import docs_results, results
-from quaid.mcp.toolbox import ADDS, READS, SETTLES, Tool, reporter, with_retries
+from quaid.mcp.toolbox import ADDS, ATTEMPTS, READS, SETTLES, Tool, reporter
 from quaid.mcp.workers import Workers
+from quaid.resident.worker import Job
 from quaid.vault.layout import Layout, list_project_files
 
 if TYPE_CHECKING:
@@ -168,5 +169,5 @@ class DocsTools:
 
         return await self._write(create)
 
-    async def _write(self, job: Callable[[Memory], WriteResult]) -> CallToolResult:
-        return results.write_result(await self._workers.writing.run(with_retries(job)))
+    async def _write(self, job: Job[WriteResult]) -> CallToolResult:
+        return results.write_result(await self._workers.writing.run(job, attempts=ATTEMPTS))

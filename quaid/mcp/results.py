@@ -1,14 +1,13 @@
-"""The results of tools: JSON that reads well, for many hosts show their model that and nothing else.
+"""The results of tools: JSON that reads well, because many hosts show their model nothing else.
 
-A field that does not apply is left out. All text from the vault is disarmed: it is data, never an instruction.
+Each TypedDict is the output schema of a tool: an optional field that is empty is left out. All text from the vault is
+disarmed: it is data, never an instruction.
 """
-
-from __future__ import annotations
+# Without `from __future__ import annotations`: a TypedDict knows its required keys only where they are evaluated.
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
@@ -20,6 +19,7 @@ from quaid.mcp.advice import as_tools
 from quaid.model import Commit, Hit, Kind, Recall
 from quaid.recall.blocks import pack, show, show_neighbour
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.shapes import json_object
 from quaid.text.quoting import PREFACE, neutralise, wrap_memory
 
 if TYPE_CHECKING:
@@ -35,22 +35,21 @@ MAX_ANSWER = 20_000
 MAX_NOTE = 20_000
 MAX_TEXT = 1_000
 """Characters of one memory; the note has the rest."""
-MAX_BESIDE = 300
-"""Characters of what stands beside a memory, of each line."""
-FILLED = 1_500
-"""Tokens of an answer up to which it also has what stands beside the memories."""
-LOW_SCORE = 0.6
+MAX_NEIGHBOUR = 300
+"""Characters of each line of context around a memory."""
+CONTEXT_TOKENS = 1_500
+"""Tokens of an answer up to which it also has context around the memories."""
+MIN_AVERAGE_SCORE = 0.6
 """Memories that score less than this on average are not a good answer."""
 SUPERSEDED = "[superseded]"
+_MULTILINE = frozenset({"text", "notice", "beside", "question", "next_step"})
+"""Fields whose texts are disarmed where they are made, and may have several lines."""
 
-KEEP = ("memories", "text", "score")
-"""Fields that are shown even where they are empty."""
 _DEGRADED = {
     "vectors": "vectors: found by words and graph only, not by meaning",
     "model": "model: the order is not a model's, none judged in time",
 }
 
-Shape = TypeVar("Shape", bound=Mapping[str, Any])
 AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
 
 
@@ -59,6 +58,8 @@ class RecalledMemory(TypedDict):
 
     id: str
     text: str
+    heading: NotRequired[str]
+    beside: NotRequired[list[str]]
     score: NotRequired[float]
     kind: str
     date: NotRequired[str]
@@ -76,8 +77,6 @@ class RecalledMemory(TypedDict):
     later_than: NotRequired[list[str]]
     earlier_than: NotRequired[list[str]]
     related_through: NotRequired[list[str]]
-    heading: NotRequired[str]
-    beside: NotRequired[list[str]]
     vaults: NotRequired[list[str]]
 
 
@@ -201,85 +200,106 @@ class StatsOutput(TypedDict):
     edges: int
     chunks: int
     embedded: int
-    waiting: int
     oldest: NotRequired[str]
     newest: NotRequired[str]
+    waiting: int
 
 
-def tool_result(shape: Shape, keep: Sequence[str] = KEEP, text: str | None = None) -> CallToolResult:
-    """`shape` without its empty fields, and for hosts that do not read JSON `text`, by default the JSON on one line."""
-    structured = without_empty(shape, keep)
-    content = TextContent(type="text", text=text if text is not None else to_json(structured).decode())
-    return CallToolResult(content=[content], structured_content=dict(structured))
+class QuestionOutput(TypedDict):
+    """`answer`: what was ticked already and is carried out by the janitor's next run."""
+
+    id: str
+    question: str
+    answers: list[str]
+    answer: NotRequired[str]
+
+
+class QuestionsOutput(TypedDict):
+    """The questions that wait, by their path."""
+
+    notice: str
+    questions: list[QuestionOutput]
+    left_out: NotRequired[int]
+
+
+def shape(output: Any, keep: Collection[str] = (), /, **values: Any) -> dict[str, Any]:
+    """Return `values` in the order of the TypedDict `output`, disarmed, without empty optional fields but `keep`."""
+    required = output.__required_keys__ | set(keep)
+    return {
+        name: values[name] if name in _MULTILINE else _disarm(values[name])
+        for name in output.__annotations__
+        if name in values and (values[name] or name in required)
+    }
+
+
+def tool_result(output: Any, text: str | None = None, /, **values: Any) -> CallToolResult:
+    """Return the result of a tool, and for hosts that do not read JSON `text`, by default the JSON on one line."""
+    structured = shape(output, **values)
+    content = TextContent(type="text", text=to_json(structured).decode() if text is None else text)
+    return CallToolResult(content=[content], structured_content=structured)
 
 
 def recall_block(found: Recall, *, with_ids: bool = False) -> tuple[str, Sequence[Hit]]:
-    """The memories as a block of text, and those of them that are in it with what is shown beside them."""
+    """Return the memories as a block of text, and the hits that are in it with the context that is shown."""
     if found.text is not None:
         return wrap_memory(found.text), found.hits
-    room = MAX_ANSWER // CHARACTERS_PER_TOKEN
-    shown = pack(found.hits, room, question=found.query, more=found.more, fill_to=FILLED, with_ids=with_ids)
+    budget = MAX_ANSWER // CHARACTERS_PER_TOKEN
+    shown = pack(found.hits, budget, question=found.query, more=found.more, fill_to=CONTEXT_TOKENS, with_ids=with_ids)
     return wrap_memory(shown.text), shown.hits
 
 
 def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = False) -> CallToolResult:
-    """The result of a recall. `more` are sentences about what was missing, beside those in `found`."""
+    """Return the result of a recall. `more` are sentences about what was missing, in addition to those in `found`."""
     block, shown = recall_block(found, with_ids=with_ids)
     hits = fit(shown, MAX_TEXT)
-    then = found.trace.get("as_of")
-    sentences = [str(sentence) for sentence in cast("Sequence[object]", found.trace.get("degraded", ()))]
-    named = {sentence.partition(":")[0]: sentence for sentence in sentences}
-    keep = KEEP if found.query else ("memories", "text")
-    degraded = [one_line(as_tools(named.get(name) or _DEGRADED.get(name, name))) for name in found.degraded] + [*more]
+    past = found.trace.get("as_of")
+    sentences = _DEGRADED | {
+        each.partition(":")[0]: each for each in map(str, cast("Sequence[object]", found.trace.get("degraded", ())))
+    }
+    degraded = [one_line(as_tools(sentences.get(name, name))) for name in found.degraded] + [*more]
     warning = warning_of(found)
-    memories = [
-        without_empty(RecalledMemory(
-            id=one_line(hit.id),
-            text=(f"{SUPERSEDED} " if hit.superseded else "") + shorten(show(hit.text, hit.told), MAX_TEXT),
-            heading=one_line(hit.heading),
-            beside=[show_neighbour(each, MAX_BESIDE) for each in hit.beside],
-            score=round(hit.score, 2),
-            kind=hit.kind,
-            date=day(hit.created),
-            origin=hit.provenance,
-            speaker=one_line(hit.speaker),
-            session=one_line(hit.session) if hit.kind == "turn" else "",
-            turn=hit.turn or 0,
-            project=one_line(hit.project),
-            valid_from=day(hit.valid_from),
-            valid_until=day(hit.valid_until),
-            superseded=hit.superseded,
-            pending=hit.status == "pending",
-            said_times=hit.stands_for if hit.stands_for > 1 else 0,
-            contradicts=list(hit.contradicts),
-            later_than=list(hit.later_than),
-            earlier_than=list(hit.earlier_than),
-            related_through=[one_line(name) for name in hit.via],
-            vaults=[one_line(name) for name in (hit.vault, *hit.also_in) if name],
-        ), keep)
-        for hit in hits
-    ]  # fmt: skip
-    shape = RecallOutput(
+    remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
+    keep = ("score",) if found.query else ()
+    return tool_result(
+        RecallOutput,
+        "\n".join([*remarks, block]).strip(),
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
-        as_of=_tell_past(then) if isinstance(then, dict) else "",
-        memories=memories,
+        as_of=_describe_past(past) if isinstance(past, dict) else "",
+        memories=[shape(RecalledMemory, keep, **_memory_values(hit)) for hit in hits],
         left_out=len(found.hits) - len(hits),
     )
-    remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
-    return tool_result(shape, text="\n".join([*remarks, block]).strip())
 
 
-def _tell_past(then: Mapping[str, Any]) -> str:
-    """As of when a vault was asked, or each of several."""
-    if "commit" in then:
-        return f"{then['when']}, commit {then['commit'][:10]}"
-    return "; ".join(f"{one_line(vault)}: {_tell_past(known)}" for vault, known in then.items())
+def _memory_values(hit: Hit) -> dict[str, Any]:
+    return json_object(
+        hit, "id", "kind", "heading", "speaker", "turn", "project", "superseded", "contradicts", "later_than",
+        "earlier_than",
+        text=(f"{SUPERSEDED} " if hit.superseded else "") + shorten(show(hit.text, hit.told), MAX_TEXT),
+        beside=[show_neighbour(each, MAX_NEIGHBOUR) for each in hit.beside],
+        score=round(hit.score, 2),
+        date=day(hit.created),
+        origin=hit.provenance,
+        session=hit.session if hit.kind == "turn" else None,
+        valid_from=day(hit.valid_from),
+        valid_until=day(hit.valid_until),
+        pending=hit.status == "pending",
+        said_times=hit.stands_for if hit.stands_for > 1 else 0,
+        related_through=hit.via,
+        vaults=[name for name in (hit.vault, *hit.also_in) if name],
+    )  # fmt: skip
+
+
+def _describe_past(past: Mapping[str, Any]) -> str:
+    """Return the commit that was queried, or that of each vault."""
+    if "commit" in past:
+        return f"{past['when']}, commit {past['commit'][:10]}"
+    return "; ".join(f"{one_line(vault)}: {_describe_past(known)}" for vault, known in past.items())
 
 
 def warning_of(found: Recall) -> str:
-    """A sentence that says why an answer may be wrong and what to do about it; empty when it looks good."""
+    """Return why an answer may be wrong and what to do about it; empty when it looks good."""
     if not found.query:
         return "" if found.hits else "Nothing is remembered there yet."
     if not found.hits:
@@ -287,7 +307,7 @@ def warning_of(found: Recall) -> str:
             "Nothing relevant was found. Ask again with names, other words or no dates; else say that you do not know."
         )
     average = sum(hit.score for hit in found.hits) / len(found.hits)
-    if found.doubt is None and average >= LOW_SCORE:
+    if found.doubt is None and average >= MIN_AVERAGE_SCORE:
         return ""
     why = found.doubt or f"the memories score {average:.2f} on average"
     return (
@@ -295,120 +315,103 @@ def warning_of(found: Recall) -> str:
     )
 
 
-def note_result(view: NoteView) -> CallToolResult:
+def note_result(view: "NoteView") -> CallToolResult:
     document = view.document
     # A note of the owner's is headings, links and code as well; a fact is what it states.
     is_stated = document.kind in {Kind.FACT, Kind.ENTITY, Kind.EPISODE}
     text = neutralise(view.text if is_stated else view.markdown)
-    return tool_result(NoteOutput(
+    values = json_object(
+        document, "id", "kind", "path", "type", "status", "speaker", "session", "superseded_by", "confirmations",
         notice=PREFACE,
-        id=one_line(document.id),
-        kind=document.kind,
-        path=one_line(document.path),
-        title=one_line(document.title) if document.kind != "fact" else "",
-        type=one_line(document.type),
-        status=one_line(document.status),
-        speaker=one_line(document.speaker),
-        session=one_line(document.session),
-        turn=view.turn or 0,
+        title=document.title if document.kind != "fact" else "",
+        turn=view.turn,
         date=day(document.created),
         valid_from=day(document.valid_from),
         valid_until=day(document.valid_until),
-        superseded_by=one_line(document.superseded_by),
-        confirmations=document.confirmations,
         text=text[:MAX_NOTE],
-        edges=[one_line(f"{edge.subject} {edge.relation} {edge.object}") for edge in view.edges],
+        edges=[f"{edge.subject} {edge.relation} {edge.object}" for edge in view.edges],
         left_out=max(0, len(text) - MAX_NOTE),
-    ))  # fmt: skip
+    )  # fmt: skip
+    return tool_result(NoteOutput, **values)
 
 
-def write_result(written: WriteResult) -> CallToolResult:
-    return tool_result(WriteOutput(
-        outcome=written.outcome,
-        id=one_line(written.id),
-        path=one_line(written.path),
+def write_result(written: "WriteResult") -> CallToolResult:
+    values = json_object(
+        written, "outcome", "id", "path", "commit", "replaced",
         text=one_line(written.text)[:MAX_TEXT],
-        commit=written.commit or "",
-        new_notes=[one_line(path) for path in written.created],
-        uncommitted=[one_line(path) for path in written.left],
-        secrets_removed=dict(Counter(written.redacted)),
-        replaced=one_line(written.replaced),
+        new_notes=written.created,
+        uncommitted=written.left,
+        secrets_removed=Counter(written.redacted),
         hint=as_tools(written.hint or ""),
-    ))  # fmt: skip
+    )  # fmt: skip
+    return tool_result(WriteOutput, **values)
 
 
-def extract_result(extracted: ExtractResult, prompt: BuiltPrompt | None) -> CallToolResult:
-    """The result of an extraction, with the question for the host's model where `prompt` is given."""
-    next_step = prompt and (
-        "Answer `question` yourself, in the form it asks for, and call memory_extract with session "
-        f"{prompt.session!r}, through {prompt.through} and your answer."
-    )
-    return tool_result(ExtractOutput(
-        session=one_line(extracted.session),
-        path=one_line(extracted.path),
-        turns=extracted.turns,
-        new_turns=extracted.new_turns,
-        waiting=extracted.waiting,
-        facts=[
-            ExtractedFactOutput(id=fact.id, text=one_line(fact.text), outcome=fact.outcome)
-            for fact in extracted.facts
-        ],
-        names=[one_line(name) for name in extracted.entities],
-        not_kept=[SkippedFact(text=one_line(item.text), reason=as_tools(item.reason)) for item in extracted.left_out],
-        secrets_removed=dict(Counter(extracted.redacted)),
-        model=one_line(extracted.model),
-        commit=extracted.commit or "",
+def extract_result(extracted: "ExtractResult", prompt: "BuiltPrompt | None") -> CallToolResult:
+    """Return the result of an extraction, with the question for the host's model where `prompt` is given."""
+    facts = [{"id": fact.id, "text": one_line(fact.text), "outcome": fact.outcome} for fact in extracted.facts]
+    not_kept = [{"text": one_line(item.text), "reason": as_tools(item.reason)} for item in extracted.left_out]
+    values = json_object(
+        extracted, "session", "path", "turns", "new_turns", "waiting", "model", "commit",
+        facts=facts,
+        names=extracted.entities,
+        not_kept=not_kept,
+        secrets_removed=Counter(extracted.redacted),
         problem=as_tools(str(extracted.problem or "")),
-        next_step=next_step or "",
-        through=prompt.through if prompt else 0,
-        question=prompt.text if prompt else "",
-    ), keep=("facts", "waiting", "turns", "new_turns"))  # fmt: skip
+    )  # fmt: skip
+    if prompt is not None:
+        values["next_step"] = (
+            "Answer `question` yourself, in the form it asks for, and call memory_extract with session "
+            f"{prompt.session!r}, through {prompt.through} and your answer."
+        )
+        values |= {"through": prompt.through, "question": prompt.text}
+    return tool_result(ExtractOutput, **values)
 
 
 def history_result(commits: Sequence[Commit]) -> CallToolResult:
     changes = [
-        without_empty(HistoryEntry(
+        shape(
+            HistoryEntry,
             commit=commit.id[:10],
             when=commit.when,
-            author=one_line(commit.author),
-            what=one_line(commit.subject),
-            task=one_line(" ".join(commit.trailers.get("Quaid-Task", ()))),
-        ))
+            author=commit.author,
+            what=commit.subject,
+            task=" ".join(commit.trailers.get("Quaid-Task", ())),
+        )
         for commit in commits
-    ]  # fmt: skip
-    return tool_result(HistoryOutput(notice=PREFACE, changes=changes), keep=("changes",))
+    ]
+    return tool_result(HistoryOutput, notice=PREFACE, changes=changes)
 
 
-def stats_result(stats: Stats, waiting: int) -> CallToolResult:
-    known = {key: value for key, value in asdict(stats).items() if key in StatsOutput.__annotations__}
-    counted = {key: {one_line(name): number for name, number in known[key].items()} for key in ("types", "speakers")}
-    # Of notes without a date none is the oldest.
-    given = {key: value for key, value in {**known, **counted, "waiting": waiting}.items() if value is not None}
-    shape = cast("StatsOutput", given)
-    return tool_result(shape, keep=tuple(shape))
+def stats_result(stats: "Stats", waiting: int) -> CallToolResult:
+    return tool_result(StatsOutput, **json_object(stats, waiting=waiting))
 
 
 def fit(hits: Sequence[AnyHit], longest: int) -> Sequence[AnyHit]:
-    """The first of `hits` that fit into an answer, one at least, when of each text `longest` characters are shown."""
+    """Return the first hits that fit into an answer, at least one, with `longest` characters shown of each text."""
     ends = accumulate(min(len(hit.text), longest) for hit in hits)
     return hits[: max(1, bisect(list(ends), MAX_ANSWER))]
 
 
 def shorten(text: str, longest: int) -> str:
-    """`text`, cut with an ellipsis where it is longer than `longest` characters."""
+    """Return `text`, with an ellipsis at its end where it is longer than `longest` characters."""
     return text if len(text) <= longest else f"{text[:longest].rstrip()} …"
 
 
-def without_empty(shape: Shape, keep: Sequence[str] = KEEP) -> Shape:
-    """`shape` without its empty fields, except those in `keep`."""
-    return cast("Shape", {key: value for key, value in shape.items() if value or key in keep})
-
-
 def one_line(text: str | None) -> str:
-    """A text from the vault on one line, disarmed."""
+    """Return a text from the vault on one line, disarmed."""
     return " ".join(neutralise(text or "").split())
 
 
 def day(moment: str | None) -> str:
-    """The day of a moment in ISO 8601."""
+    """Return the day of a moment in ISO 8601."""
     return one_line(moment)[:10]
+
+
+def _disarm(value: Any) -> Any:
+    """Return `value` with all its texts on one line, disarmed."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, dict):
+        return {one_line(key): item if key in _MULTILINE else _disarm(item) for key, item in value.items()}
+    return [_disarm(item) for item in value] if isinstance(value, (list, tuple)) else value

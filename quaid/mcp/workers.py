@@ -1,6 +1,6 @@
-"""The worker threads of a server, one each for quick reads, writes, slow jobs and documents, and what runs beside them.
+"""The worker threads of a server, for quick reads, writes, slow jobs and documents, and the watch of the vault.
 
-A recall never waits behind a commit, an extraction or documents that are indexed: those have workers of their own.
+A recall never waits behind a commit, an extraction or the indexing of documents: those have their own workers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import wait
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,31 +18,28 @@ from typing import TYPE_CHECKING
 from quaid.errors import QuaidError
 from quaid.federation import Federation
 from quaid.local.locks import is_extracting, try_lock
+from quaid.memory import Memory
 from quaid.place import state_folder
-from quaid.resident.call import ANSWER_S, Answer
-from quaid.resident.listener import DeclinedError, Listener, Run
+from quaid.resident.listener import Listener
 from quaid.resident.worker import POLL_S, Reporter, Worker
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
-    from quaid.memory import Memory
     from quaid.sync.follow import Follower
 
 MAX_WAIT_S = 60.0
-"""A recall waits so long for an extraction under way."""
+"""A recall waits at most so long for an extraction in progress."""
 SERVER = "quaid mcp"
 WATCH_LOCK = "following.lock"
 WATCH_EVERY_S = 5.0
-"""The interval at which a server looks whether another process follows the vault."""
+"""The interval at which a server checks whether another process follows the vault."""
 CLOSE_S = 1.0
 
 
 class Workers:
-    """The workers of one vault, the thread that follows it, and the one that answers calls of other processes by
-    `run_call`. Where `vaults` names others beside it they are only asked, with it as a `federation`.
-    """
+    """The workers of one vault. `vaults` are the vaults that can be queried, with it, as a `federation`."""
 
-    def __init__(self, root: Path, run_call: Run | None = None, vaults: Mapping[str, Path] | None = None) -> None:
+    def __init__(self, root: Path, listener: Listener | None = None, vaults: Mapping[str, Path] | None = None) -> None:
         self.root = root
         self.state = state_folder(root)
         self.reading = Worker("reading", root)
@@ -50,7 +47,7 @@ class Workers:
         self.slow = Worker("slow", root)
         self.documents = Worker("documents", root)
         self._watch = _Watch(root)
-        self._listener = run_call and Listener(root, run_call, SERVER, use=self._lend)
+        self._listener = listener
         self._is_warm = False
         self._gave_up = False
         named = vaults or {}
@@ -60,23 +57,18 @@ class Workers:
         self.federation = Federation({**home, **self._others}) if self._others else None
 
     def warm(self) -> None:
-        """Load the embedding model, bring the index up to date, answer other processes, see that the vault is followed;
-        once. What fails here fails again, and is told, when somebody asks.
+        """Once: load the embedding model, update the index, answer other processes and watch the vault. What fails here
+        fails again, with a message, at the first query.
         """
-
-        def warm(memory: Memory) -> None:
-            memory.warm()
-            memory.index()
-
         if not self._is_warm:
             self._is_warm = True
-            self.reading.submit(warm)
+            self.reading.submit(_warm)
             if self._listener is not None:
-                self._listener.start()
+                self._listener.start(self.reading)
             self._watch.start()
 
     async def wait_for_extractions(self, report: Reporter) -> bool:
-        """Wait for extractions under way, only once for one that never ends. Return whether none is left."""
+        """Wait for extractions in progress, only once for one that never ends. Return whether all have ended."""
         waited_s = 0.0
         while any(map(is_extracting, self._states)):
             if self._gave_up or waited_s >= MAX_WAIT_S:
@@ -90,36 +82,32 @@ class Workers:
         return True
 
     def close(self) -> None:
-        """Stop everything; what is under way has a second to end."""
+        """Stop everything; jobs in progress have a second to end."""
         self._is_warm = True  # from here on it must not begin
         if self._listener is not None:
             self._listener.close()
         self._watch.stop()
-        others = self._others.values()
-        wait([worker.close() for worker in (self.writing, self.slow, self.documents, self.reading, *others)], CLOSE_S)
+        workers = (self.writing, self.slow, self.documents, self.reading, *self._others.values())
+        wait([worker.close() for worker in workers], CLOSE_S)
         self._watch.join()
 
-    def _lend(self, job: Callable[[Memory], Answer]) -> Answer:
-        future = self.reading.submit(job)
-        try:
-            return future.result(ANSWER_S)
-        except TimeoutError:  # its caller waits no longer
-            future.cancel()
-            raise DeclinedError from None
+
+def _warm(memory: Memory) -> None:
+    memory.warm()
+    memory.index()
 
 
 class _Watch:
-    """Follows the vault while no other process does: of many servers one, and another when that one ends."""
+    """Follows the vault while no other process does: one of many servers, and another when that one ends."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._state = state_folder(root)
         self._stop = threading.Event()
         self._follower: Follower | None = None
-        self._said = ""
+        self._last_message = ""
         self._thread = threading.Thread(target=self._run, name="quaid-watch", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self.start = self._thread.start
 
     def stop(self) -> None:
         self._stop.set()
@@ -131,31 +119,27 @@ class _Watch:
             self._thread.join(CLOSE_S / 2)
 
     def _run(self) -> None:
+        from quaid.sync.follow import read_heartbeat
+
         while not self._stop.is_set():
-            with try_lock(state_folder(self._root) / WATCH_LOCK) as is_alone:
-                if is_alone and not self._is_followed():
+            with try_lock(self._state / WATCH_LOCK) as is_alone:
+                beat = read_heartbeat(self._state) if is_alone else None
+                is_followed = beat is not None and beat.pid != os.getpid() and beat.is_alive(datetime.now(UTC))
+                if is_alone and not is_followed:
                     self._follow()
             self._stop.wait(WATCH_EVERY_S)
 
-    def _is_followed(self) -> bool:
-        from quaid.sync.follow import read_heartbeat
-
-        heartbeat = read_heartbeat(state_folder(self._root))
-        return heartbeat is not None and heartbeat.pid != os.getpid() and heartbeat.is_alive(datetime.now(UTC))
-
     def _follow(self) -> None:
-        from quaid.memory import Memory
-
         try:
             with Memory.open(self._root) as memory:
-                memory.report_to(None, self._say)
+                memory.report_to(None, self._report)
                 self._follower = memory.follow(lambda _: None, SERVER)
                 if not self._stop.is_set():
                     self._follower.run()
-        except (QuaidError, OSError) as error:  # the vault may be gone for now; every read looks for itself anyway
-            self._say(f"cannot follow {self._root}: {error}")
+        except (QuaidError, OSError) as error:  # the vault may be gone for now; every read checks that itself anyway
+            self._report(f"cannot follow {self._root}: {error}")
 
-    def _say(self, text: str) -> None:
-        if text != self._said:
+    def _report(self, text: str) -> None:
+        if text != self._last_message:
             print(escaped(f"quaid: {text}"), file=sys.stderr)
-        self._said = text
+        self._last_message = text

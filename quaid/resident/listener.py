@@ -1,4 +1,4 @@
-"""The half that answers: one process of a vault and a user listens, whoever holds the lock beside the socket."""
+"""The server side: one process per vault and user answers the calls of others, and the start of such a process."""
 
 from __future__ import annotations
 
@@ -11,38 +11,35 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from quaid.config import settings_for_reading
+from quaid.config import read_user_config, settings_for_reading
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.local.locks import try_lock
+from quaid.local.processes import start_detached
 from quaid.memory import Memory
-from quaid.place import folder_identity, make_private_folder
+from quaid.place import LOG_DIR, folder_identity, make_private_folder, state_folder
 from quaid.remotes.background import leave_exchange
 from quaid.resident import call as calls
 from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call
-from quaid.resident.opened import OpenedMemory
+from quaid.resident.worker import OpenedMemory, Worker
 
 IDLE_S = 15 * 60.0
-"""A process that only answers ends when nobody has asked for so long."""
-LOOK_S = 2.0
-"""The interval at which it is looked whether there still is somebody to answer for."""
-IN_LINE_S = 5.0
-"""The interval at which a server that is not the one tries again."""
+"""A process that does nothing but answer ends after so long without a call."""
+CHECK_S = 2.0
+"""The interval at which a listener checks whether it is still wanted."""
+RETRY_S = 5.0
+"""The interval at which a server tries again to become the listener."""
+RESTART_S = 10.0
+"""A process that ended at once is not started again sooner: at every call it would cost more than it saves."""
+MODULE = "quaid.cli.resident"
 _MAX_CALL = 2 * calls.MAX_SENT
 _WARM_UP = ("recall", "--help")
-"""Brings the command line into memory and prints to nobody."""
-
-Run = Callable[[Memory, Call], Answer]
-"""Answers a call with the memory it is about."""
-Use = Callable[[Callable[[Memory], Answer]], Answer]
-"""Lets a job use the memory, in the thread that this belongs to."""
+"""Imports the command line and prints to nobody."""
 
 
 class DeclinedError(BaseException):
@@ -60,27 +57,29 @@ class Listening:
 
 
 class Listener:
-    """Answers for the vault at `root` as long as no other process does. `start` is all that a server needs.
+    """Answers for the vault at `root` while no other process does. A subclass runs the calls.
 
-    `use` lends the memory that the server has open; without it the listener opens one of its own. With `idle_s` it
-    ends when nobody has asked for so long.
+    With `idle_s` it ends after so long without a call.
     """
 
-    def __init__(self, root: Path, run: Run, what: str, *, use: Use | None = None, idle_s: float = math.inf) -> None:
+    def __init__(self, root: Path, what: str, idle_s: float = math.inf) -> None:
         self._root = root
-        self._run = run
         self._what = what
         self._own = OpenedMemory(root)
-        self._use: Use = use or self._own.use
-        self._is_lent = use is not None
+        self._worker: Worker | None = None
         self._idle_s = idle_s
         self._identity = calls.identity_of(root)
         self._code = _Code()
         self._closed = threading.Event()
         self._since = datetime.now(UTC).isoformat(timespec="seconds")
 
-    def start(self) -> None:
-        """Listen in a thread, from when no other process does."""
+    def run(self, memory: Memory, call: Call) -> Answer:
+        """Answer a call. DeclinedError: only its own process can."""
+        raise NotImplementedError
+
+    def start(self, worker: Worker | None = None) -> None:
+        """Listen in a thread, as soon as no other process does; with the memory of `worker` if one is given."""
+        self._worker = worker
         threading.Thread(target=self._wait_in_line, name="quaid-listener", daemon=True).start()
 
     def close(self) -> None:
@@ -88,22 +87,22 @@ class Listener:
         self._closed.set()
 
     def listen(self) -> None:
-        """Answer calls until closed, idle, or not wanted; at once where another process does, or nothing can listen."""
+        """Answer calls until closed, idle or not wanted. Return at once if another process does, or no socket works."""
         try:
             path = Path(calls.socket_path(self._identity))
             make_private_folder(path.parent)
             if not calls.is_private(str(path.parent)):
                 return
-        except OSError:  # a path too long, a disk without room
+        except OSError:  # a path too long, a disk without space
             return
         with try_lock(lock_path(path)) as is_ours:
             if not is_ours or not self._is_wanted():
                 return
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
                 try:
-                    if not self._is_lent:
+                    if self._worker is None:
                         self._warm(self._own.open())
-                    path.unlink(missing_ok=True)  # of one that was killed
+                    path.unlink(missing_ok=True)  # of a process that was killed
                     listening.bind(str(path))
                     listening.listen(64)
                     self._answer_all(listening, path)
@@ -117,17 +116,17 @@ class Listener:
     def _wait_in_line(self) -> None:
         while self._code.is_current() and not self._closed.is_set():
             self.listen()
-            self._closed.wait(IN_LINE_S)
+            self._closed.wait(RETRY_S)
 
     def _answer_all(self, listening: socket.socket, path: Path) -> None:
-        place, vault = path.lstat().st_ino, folder_identity(self._root)
-        asked = time.monotonic()
-        listening.settimeout(min(LOOK_S, self._idle_s))
-        while not self._closed.is_set() and time.monotonic() - asked < self._idle_s:
+        inode, vault = path.lstat().st_ino, folder_identity(self._root)
+        last_call = time.monotonic()
+        listening.settimeout(min(CHECK_S, self._idle_s))
+        while not self._closed.is_set() and time.monotonic() - last_call < self._idle_s:
             try:
                 connection, _ = listening.accept()
             except TimeoutError:
-                if path.lstat().st_ino != place or folder_identity(self._root) != vault or not self._is_wanted():
+                if path.lstat().st_ino != inode or folder_identity(self._root) != vault or not self._is_wanted():
                     return
                 leave_exchange(self._root, settings_for_reading(self._root)[0])
                 continue
@@ -135,39 +134,52 @@ class Listener:
                 if not self._code.is_current() or folder_identity(self._root) != vault:
                     return
                 with suppress(OSError, ValueError):
-                    asked = self._answer(connection, asked)
+                    if self._answer(connection):
+                        last_call = time.monotonic()
 
-    def _answer(self, connection: socket.socket, before: float) -> float:
-        """Answer one call, or leave it to its caller; return when somebody last asked for an answer."""
+    def _answer(self, connection: socket.socket) -> bool:
+        """Answer one connection, or leave the call to its caller; return whether it was a call."""
         connection.settimeout(ANSWER_S)
         if not calls.is_own_peer(connection):
-            return before
-        identity, call = Call.unpack(str(self._root), _receive(connection))
+            return False
+        received = bytearray()
+        while len(received) < _MAX_CALL and (part := connection.recv(262_144)):
+            received += part
+        identity, call = Call.unpack(str(self._root), bytes(received))
         if identity != self._identity:
-            return before
+            return False
         if call.arguments == [ABOUT]:
-            connection.sendall(calls.pack_answer([(OUT, self._describe()), (EXIT, b"0")]))
-            return before
-        if _is_gone(connection):
-            return before
-        try:
-            answer = self._use(lambda memory: self._run_wanted(memory, call))
-        except (DeclinedError, Exception):  # noqa: BLE001 - the caller finds out by itself, and reports it
-            return time.monotonic()
-        connection.sendall(calls.pack_answer(answer))
-        return time.monotonic()
+            about = Listening(os.getpid(), self._what, self._since, _memory_mb())
+            connection.sendall(calls.pack_answer([(OUT, json.dumps(asdict(about)).encode()), (EXIT, b"0")]))
+            return False
+        if _is_closed(connection):
+            return False
+        # Whatever goes wrong, the caller runs into it itself, and reports it.
+        with suppress(DeclinedError, Exception):
+            connection.sendall(calls.pack_answer(self._run(call)))
+        return True
 
-    def _run_wanted(self, memory: Memory, call: Call) -> Answer:
-        if memory.settings.resident == "off":
-            raise DeclinedError
-        return self._run(memory, call)
+    def _run(self, call: Call) -> Answer:
+        def run(memory: Memory) -> Answer:
+            if memory.settings.resident == "off":
+                raise DeclinedError
+            return self.run(memory, call)
+
+        if self._worker is None:
+            return run(self._own.open())
+        future = self._worker.submit(run)
+        try:
+            return future.result(ANSWER_S)
+        except TimeoutError:  # the caller waits no longer
+            future.cancel()
+            raise DeclinedError from None
 
     def _warm(self, memory: Memory) -> None:
-        """Load what answers need: a caller that came now would wait longer than it takes alone."""
+        """Load what answers need: a caller that came now would wait longer than without a listener."""
         memory.warm()
-        for _ in range(2):  # from the second question on, changes are listened for
+        for _ in range(2):  # the second query starts the watch for changes
             memory.recall("memory", 1, depth="fast", keep=False)
-        self._run(memory, Call(str(self._root), _WARM_UP, cwd="/"))
+        self.run(memory, Call(str(self._root), _WARM_UP, cwd="/"))
 
     def _is_wanted(self) -> bool:
         try:
@@ -176,9 +188,26 @@ class Listener:
             return False
         return settings_for_reading(self._root)[0].resident != "off" and self._code.is_current()
 
-    def _describe(self) -> bytes:
-        told = Listening(os.getpid(), self._what, self._since, _memory_mb())
-        return json.dumps(asdict(told)).encode()
+
+def start(root: str, idle_s: float = IDLE_S) -> bool:
+    """Start a process that answers for the vault at `root`, with its own session: it outlives this process. Return
+    whether it was started: not if a process listens, one was started just now, or the settings forbid it.
+    """
+    try:
+        if read_user_config().get("resident") == "off":
+            return False
+        vault_guard.check(Path(root))
+        path = lock_path(Path(calls.socket_path(calls.identity_of(root))))
+        make_private_folder(path.parent)
+        started = path.with_suffix(".started")
+        with try_lock(path) as is_free:
+            if not is_free or (started.exists() and time.time() - started.stat().st_mtime < RESTART_S):
+                return False
+            started.touch(mode=0o600)
+        start_detached(MODULE, [root, str(idle_s)], state_folder(Path(root)) / LOG_DIR / "resident.log")
+    except (QuaidError, OSError):  # nobody waits for it
+        return False
+    return True
 
 
 def lock_path(path: Path) -> Path:
@@ -187,17 +216,16 @@ def lock_path(path: Path) -> Path:
 
 
 def find_listening(root: Path) -> Listening | None:
-    """Return the process that answers for the vault at `root`; None where none does, or it is busy."""
+    """Return the process that answers for the vault at `root`; None if there is none, or it is busy."""
     answer = Call(str(root), [ABOUT], cwd="/").ask()
     try:
-        told: dict[str, Any] = json.loads(answer[0][1]) if answer else {}
-        return Listening(**told) if told else None
+        return Listening(**json.loads(answer[0][1])) if answer else None
     except (ValueError, TypeError):
         return None
 
 
 def why_nobody_can_listen(root: Path) -> str | None:
-    """Return what is wrong with the place of the socket for the vault at `root`; None where nothing is."""
+    """Return what is wrong with the folder of the socket for the vault at `root`; None if nothing is."""
     try:
         folder = Path(calls.socket_path(calls.identity_of(root))).parent
     except OSError as error:
@@ -208,14 +236,14 @@ def why_nobody_can_listen(root: Path) -> str | None:
 
 
 class _Code:
-    """The code that this process runs, to be compared with what is on the disk by now."""
+    """The code that this process runs, to be compared with the code on disk."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, ...]] = {}
         self.is_current()
 
     def is_current(self) -> bool:
-        """Return whether no module of Quaid that was imported has changed since, and nothing was installed beside."""
+        """Return whether no imported module of Quaid has changed, and nothing was installed next to it."""
         package = Path(__file__).parents[1]
         files = [getattr(module, "__file__", None) for name, module in list(sys.modules.items()) if name[:5] == "quaid"]
         for path in (str(package.parent), *filter(None, files)):
@@ -229,22 +257,15 @@ class _Code:
         return True
 
 
-def _is_gone(connection: socket.socket) -> bool:
+def _is_closed(connection: socket.socket) -> bool:
     """Return whether the caller waits no longer."""
     events = select.poll()
     events.register(connection, 0)
     return any(event & select.POLLHUP for _, event in events.poll(0))
 
 
-def _receive(connection: socket.socket) -> bytes:
-    received = bytearray()
-    while len(received) < _MAX_CALL and (part := connection.recv(262_144)):
-        received += part
-    return bytes(received)
-
-
 def _memory_mb() -> int:
-    """The physical memory of this process; where the system does not tell, the most it has had."""
+    """Return the physical memory of this process, or its peak where the system does not report the current size."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError):

@@ -1,30 +1,65 @@
-"""A worker: one thread beside the event loop, with a Memory of its own, that does jobs one after the other."""
+"""A worker: one thread next to the event loop, with a Memory of its own, that runs jobs one after the other."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from quaid.resident.opened import OpenedMemory
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
+from quaid.config import user_config_path
+from quaid.errors import LockedError
+from quaid.history import vault_guard
+from quaid.memory import Memory
+from quaid.place import CONFIG_FILE
 
 Result = TypeVar("Result")
+Job = Callable[[Memory], Result]
 Reporter = Callable[[str], Awaitable[None]]
-"""Shows the one who waits what is being done."""
+"""Shows the caller what is being done."""
 
 POLL_S = 0.25
-"""The interval at which a job's progress is looked at."""
+"""The interval at which the progress of a job is checked."""
 REPEAT_S = 5.0
 """The longest interval between reports: a host takes a server that is silent for long for dead."""
 
 
 class StoppedError(BaseException):
     """The job is not wanted any more. Not an `Exception`: no handler of ordinary failures may catch it."""
+
+
+class OpenedMemory:
+    """The memory of the vault at `root`, as its owner or as `owner` sees it. It belongs to the thread that uses it."""
+
+    def __init__(self, root: Path, owner: str | None = None) -> None:
+        self._root = root
+        self._owner = owner
+        self._memory: Memory | None = None
+        self._settings: tuple[object, ...] = ()
+
+    def open(self) -> Memory:
+        """Return the memory; raises as `Memory.open`.
+
+        It is a new one if the settings have changed, or if the last one was without something that may exist by now: a
+        new process would look for it again.
+        """
+        vault_guard.check(self._root)
+        settings = tuple(_stamp(path) for path in (self._root / CONFIG_FILE, user_config_path()))
+        memory = self._memory
+        is_whole = memory is not None and not (memory.embedding.problem or memory.is_index_unwritable)
+        if not is_whole or settings != self._settings:
+            self.close()
+        if self._memory is None:
+            self._memory, self._settings = Memory.open(self._root, owner=self._owner), settings
+        return self._memory
+
+    def close(self) -> None:
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.close()
 
 
 class _Progress:
@@ -44,22 +79,21 @@ class _Progress:
 
 
 class Worker:
-    """Does jobs one after the other. The first of them opens the Memory of the vault at `root`, as its owner or as
-    `owner` sees it.
-    """
+    """Runs jobs one after the other with the memory of the vault at `root`, which the first job opens."""
 
     def __init__(self, name: str, root: Path, owner: str | None = None) -> None:
         self._opened = OpenedMemory(root, owner)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
         self._running: set[_Progress] = set()
 
-    async def run(self, job: Callable[[Memory], Result], report: Reporter | None = None) -> Result:
-        """Return what `job` makes of the Memory, and `report` its progress meanwhile.
+    async def run(self, job: Job[Result], report: Reporter | None = None, attempts: int = 1) -> Result:
+        """Return the result of `job`, and `report` its progress meanwhile.
 
-        A call that is cancelled stops the job where it next says how far it is.
+        While another process has the vault locked, the job is tried `attempts` times. A cancelled call stops the job at
+        its next report of progress.
         """
         progress = _Progress()
-        future = asyncio.wrap_future(self.submit(job, progress))
+        future = asyncio.wrap_future(self.submit(job, progress, attempts))
         reported, silent_s = "", 0.0
         try:
             while report is not None and not future.done():
@@ -74,24 +108,35 @@ class Worker:
             future.cancel()
             raise
 
-    def submit(self, job: Callable[[Memory], Result], progress: _Progress | None = None) -> Future[Result]:
+    def submit(self, job: Job[Result], progress: _Progress | None = None, attempts: int = 1) -> Future[Result]:
         """Queue `job`, for callers outside of the event loop."""
-        return self._thread.submit(self._run, job, progress or _Progress())
+        return self._thread.submit(self._run, job, progress or _Progress(), attempts)
 
     def close(self) -> Future[None]:
-        """Stop the running job, take no more, and close the Memory as soon as the thread is free."""
+        """Stop the running job, accept no more, and close the Memory as soon as the thread is free."""
         for progress in tuple(self._running):
             progress.is_stopped = True
         closed = self._thread.submit(self._opened.close)
         self._thread.shutdown(wait=False)
         return closed
 
-    def _run(self, job: Callable[[Memory], Result], progress: _Progress) -> Result:
+    def _run(self, job: Job[Result], progress: _Progress, attempts: int) -> Result:
         memory = self._opened.open()
         memory.report_to(progress.update, progress.say)
         self._running.add(progress)
         try:
             progress.say("")
+            for _ in range(attempts - 1):
+                with suppress(LockedError):
+                    return job(memory)
             return job(memory)
         finally:
             self._running.discard(progress)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        about = os.stat(path)  # noqa: PTH116 - at every call
+    except OSError:
+        return ()
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns

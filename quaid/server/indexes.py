@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.index.postgres.server import IndexServer
+from quaid.memory import Memory
 from quaid.place import CONFIG_FILE, write_private
+from quaid.resident.worker import Job
 from quaid.server.catalogue import ServedVault
 from quaid.server.database import UNREACHABLE, DatabaseUnreachableError
 from quaid.server.folders import VaultFolder
@@ -80,7 +82,7 @@ class Indexes:
             with index.transaction():
                 index.clear()
 
-    def ask(self, folder: VaultFolder, vault: ServedVault, caller: Caller, question: Callable[[ServedMemory], T]) -> T:
+    def ask(self, folder: VaultFolder, vault: ServedVault, caller: Caller, job: Job[T]) -> T:
         """Return the answer of a vault as of the commit that it was last indexed at, as `caller` may see it.
 
         Raises:
@@ -90,7 +92,7 @@ class Indexes:
         if vault.indexed is None:
             raise NotIndexedError
         with _explaining():
-            return question(self._open(folder, vault, caller))
+            return job(cast("Memory", self._open(folder, vault, caller)))
 
     def _open(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> ServedMemory:
         # A thread has its own: none waits for another's question.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from quaid.errors import QuaidError
 from quaid.history.mirrors import MirrorLimits
+from quaid.resident.worker import Job
 from quaid.server import writing
 from quaid.server.catalogue import Catalogue, ServedVault, VaultUnknownError
 from quaid.server.configuration import ServerConfig
@@ -20,14 +21,12 @@ from quaid.server.leases import Leases
 from quaid.server.limits import RateLimit, network_of
 from quaid.server.metrics import Labels, Metrics
 from quaid.server.oauth import AccessTokens
-from quaid.server.served_memory import ServedMemory
 from quaid.server.tokens import MAX_KNOWN, PREFIX, Caller, Tokens, digest_of
 from quaid.server.upkeep import Upkeep
 from quaid.server.writing import WriteCall
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
-    from quaid.memory import Memory
 
 T = TypeVar("T")
 CONNECTIONS = 6
@@ -134,8 +133,8 @@ class VaultServer:
 
     # -- asking and writing --------------------------------------------------------------------------------------
 
-    def read(self, caller: Caller, name: str, question: Callable[[ServedMemory], T]) -> Future[T]:
-        """Return what will be the answer of a vault to `question`, which runs in a thread.
+    def read(self, caller: Caller, name: str, job: Job[T]) -> Future[T]:
+        """Run `job` with a vault in a worker thread, and return its future result.
 
         Raises:
             VaultUnknownError: it may not be asked. The future: NotIndexedError, DatabaseUnreachableError
@@ -144,12 +143,12 @@ class VaultServer:
 
         def answer() -> T:
             vault = self.catalogue.find(name)
-            return self._indexes.ask(self._folders.of(vault), vault, caller, question)
+            return self._indexes.ask(self._folders.of(vault), vault, caller, job)
 
         return self._reading.submit(answer)
 
     async def write(
-        self, caller: Caller, name: str, key: str, job: Callable[[Memory], WriteResult], scope: str = "write"
+        self, caller: Caller, name: str, key: str, job: Job[WriteResult], scope: str = "write"
     ) -> WriteResult:
         """Return the answer of `job` when the vault's remote has its commit. `key` names the call: repeated, it is
         not stored twice. A call that is cut off by its client is carried out.
@@ -163,7 +162,7 @@ class VaultServer:
         future = self._writing.submit(self._write, name, call, job)
         return await asyncio.shield(asyncio.wrap_future(future))
 
-    def _write(self, name: str, call: WriteCall, job: Callable[[Memory], WriteResult]) -> WriteResult:
+    def _write(self, name: str, call: WriteCall, job: Job[WriteResult]) -> WriteResult:
         outcome, wait_s = "refused", self.config.write_s
         try:
             vault = self.catalogue.find(name)

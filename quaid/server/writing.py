@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
@@ -19,6 +18,7 @@ from quaid.history.messages import on_one_line
 from quaid.history.mirrors import Mirror, WorkingCopy
 from quaid.history.network import Pushed, RemoteRefusedError, RemoteUnreachableError
 from quaid.janitor.vetoes import CLIENT
+from quaid.resident.worker import Job
 from quaid.server.catalogue import ServedVault
 from quaid.server.folders import VaultFolder
 from quaid.server.tokens import Caller
@@ -84,7 +84,7 @@ class Stored:
     attempts: int = 0
 
 
-def write(folder: VaultFolder, vault: ServedVault, call: WriteCall, job: Callable[[Memory], WriteResult]) -> Stored:
+def write(folder: VaultFolder, vault: ServedVault, call: WriteCall, job: Job[WriteResult]) -> Stored:
     """Carry out `job` on the newest state of the vault, and return when the remote has its commit.
 
     Raises:
@@ -127,7 +127,7 @@ def open_memory(root: Path, caller: Caller) -> Memory:
     return Memory(root, replace(settings, owner=caller.owner, git=quiet, models=models, recall=recall), problem)
 
 
-def _carry_out(copy: WorkingCopy, call: WriteCall, job: Callable[[Memory], WriteResult]) -> WriteResult:
+def _carry_out(copy: WorkingCopy, call: WriteCall, job: Job[WriteResult]) -> WriteResult:
     with open_memory(copy.root, call.caller) as memory:
         if call.key and (known := _find_repeated(memory, call)) is not None:
             return known

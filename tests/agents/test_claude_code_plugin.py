@@ -12,11 +12,9 @@ import yaml
 
 from quaid.cli.app import COMMANDS, build_group
 from quaid.cli.janitor import ACTIONS
-from quaid.mcp.capture_tools import CaptureTools
 from quaid.mcp.docs_tools import DocsTools
-from quaid.mcp.recall_tools import RecallTools
+from quaid.mcp.tools import MemoryTools
 from quaid.mcp.workers import Workers
-from quaid.mcp.write_tools import WriteTools
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "hooks" / "claude-code"
@@ -90,7 +88,7 @@ def test_every_command_of_quaid_that_is_named_exists():
 def test_every_tool_that_is_named_is_offered(tmp_path):
     (tmp_path / "projects" / "quaid").mkdir(parents=True)
     (tmp_path / "projects" / "quaid" / "PROJECT.md").touch()
-    rooms = (RecallTools(None), WriteTools(None), CaptureTools(None), DocsTools(Workers(tmp_path)))
+    rooms = (MemoryTools(None), DocsTools(Workers(tmp_path)))
     select_tools = {tool.name for room in rooms for tool in room.tools() if tool.is_default}
     named = {
         name for path in PROSE for name in re.findall(r"(?:memory|docs)_[a-z]+(?:_[a-z]+)*", path.read_text("utf-8"))

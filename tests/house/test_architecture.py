@@ -51,7 +51,7 @@ OWNERS = {
     "nh3": ["web/rendering.py"],
     "jinja2": ["web/templating.py"],
     "starlette": ["web/", "mcp/"],
-    "uvicorn": ["web/server.py", "mcp/http.py", "mcp/serving.py", "resident/loopback.py"],
+    "uvicorn": ["web/server.py", "mcp/transports.py", "mcp/serving.py", "resident/loopback.py"],
     "psycopg": ["server/", "index/postgres/"],
     "psycopg_pool": ["server/", "index/postgres/", "cli/serve.py"],
     "jwt": ["server/oauth.py"],

@@ -25,7 +25,7 @@ from vaults import Vault, refused
 
 from quaid.cli.main import main
 from quaid.errors import BadInputError
-from quaid.mcp import http
+from quaid.mcp import transports
 from quaid.place import state_folder
 from quaid.resident.loopback import listen
 
@@ -83,7 +83,7 @@ def test_both_eras_and_every_refusal(served) -> None:
     for host in ("evil.example", "127.0.0.1.evil.example", "127.0.0.1:1"):
         assert post(url, **allowed, Host=host)[0] == 421
     assert post(url, b"no json", **allowed)[0] == 400
-    assert announce(url, http.MAX_BODY + 1, allowed) == 413
+    assert announce(url, transports.MAX_BODY + 1, allowed) == 413
     assert post(url.replace("/mcp", "/"), **allowed)[0] == 404
 
     async def talk(mode):
@@ -105,9 +105,9 @@ def test_both_eras_and_every_refusal(served) -> None:
 HURRIED = """
 import sys
 from pathlib import Path
-from quaid.mcp import http
-http.REQUEST_S = 0.4
-http.serve_http(Path(sys.argv[1]), "default", 0)
+from quaid.mcp import transports
+transports.REQUEST_S = 0.4
+transports.serve_http(Path(sys.argv[1]), "default", 0)
 """
 
 
@@ -146,23 +146,23 @@ def test_who_does_not_finish_a_request_is_cut_off_and_who_waits_for_an_answer_is
 
 class TestToken:
     def test_one_is_made_once_and_kept_from_others(self, vault: Vault) -> None:
-        token = http.find_token(vault.root)
+        token = transports.find_token(vault.root)
         assert len(token) >= 40
-        assert http.find_token(vault.root) == token
-        path = state_folder(vault.root) / http.TOKEN_FILE
+        assert transports.find_token(vault.root) == token
+        path = state_folder(vault.root) / transports.TOKEN_FILE
         path.chmod(0o644)
-        assert http.find_token(vault.root) != token
+        assert transports.find_token(vault.root) != token
         assert path.stat().st_mode & 0o777 == 0o600
 
     def test_one_in_the_environment_goes_before(self, vault: Vault, monkeypatch) -> None:
         monkeypatch.setenv("QUAID_MCP_TOKEN", "0123456789abcdef")
-        assert http.find_token(vault.root) == "0123456789abcdef"
-        assert not (state_folder(vault.root) / http.TOKEN_FILE).exists()
+        assert transports.find_token(vault.root) == "0123456789abcdef"
+        assert not (state_folder(vault.root) / transports.TOKEN_FILE).exists()
 
     @pytest.mark.parametrize("token", ["", "short", "with a space in its middle", "é" * 20, "tab\tin the middle of it"])
     def test_one_that_is_none_is_refused(self, vault: Vault, monkeypatch, token) -> None:
         monkeypatch.setenv("QUAID_MCP_TOKEN", token)
-        said = str(refused(lambda: http.find_token(vault.root), BadInputError))
+        said = str(refused(lambda: transports.find_token(vault.root), BadInputError))
         assert "QUAID_MCP_TOKEN" in said
         assert not token or token not in said
 

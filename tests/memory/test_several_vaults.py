@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vaults import Vault, copy_vault, refused
 
 from quaid.errors import BadInputError, UntrustedVaultError, VaultNotFoundError
-from quaid.federation import Federation, Question, name_vaults
+from quaid.federation import Federation, name_vaults
 from quaid.local import recall_trail
 from quaid.model import Hit, Recall, Scale
 from quaid.place import state_folder
@@ -48,7 +48,7 @@ def team(calm: None, tmp_path: Path) -> Vault:
 def ask(text: str, *vaults: Vault | Path, owner: str | None = None, keep: bool = True, **options: object) -> Recall:
     roots = [vault.root if isinstance(vault, Vault) else vault for vault in vaults]
     with Federation.open(roots, owner) as federation:
-        return federation.recall(Question(text, options, keep=keep))
+        return federation.recall(text, keep=keep, **options)
 
 
 def told(found: Recall) -> list[tuple[str, str]]:
@@ -143,8 +143,8 @@ def test_where_none_can_be_asked_the_first_error_is_told(calm: None, tmp_path: P
 
 def test_only_vaults_that_were_opened_can_be_asked_by_name(me: Vault, team: Vault) -> None:
     with Federation.open([me.root]) as federation:
-        refused(lambda: federation.recall(Question("milk", {}), ["team"]), BadInputError)
-        refused(lambda: federation.recall(Question("milk", {}), [str(team.root)]), BadInputError)
+        refused(lambda: federation.recall("milk", among=["team"]), BadInputError)
+        refused(lambda: federation.recall("milk", among=[str(team.root)]), BadInputError)
 
 
 def test_vaults_are_called_as_their_folders_and_by_path_where_two_are_called_alike(tmp_path: Path) -> None:

@@ -21,9 +21,8 @@ from vaults import Vault, trust_vault, wait_for
 from quaid import trust
 from quaid.config import change_user_config, user_config_path
 from quaid.resident import call as calls
-from quaid.resident import process
 from quaid.resident.call import Call
-from quaid.resident.listener import find_listening, lock_path
+from quaid.resident.listener import find_listening, lock_path, start
 
 COMMAND = [sys.executable, "-m", "quaid"]
 MILK = "What milk does Maya take?"
@@ -171,7 +170,7 @@ def test_it_ends_when_it_is_switched_off(home: Vault, monkeypatch: pytest.Monkey
         change_user_config(lambda document: document.update(resident="off"))
         try:
             assert Call(str(home.root), ["recall", MILK]).ask() is None
-            assert not process.start(str(home.root))
+            assert not start(str(home.root))
             wait_for(lambda: not listener.thread.is_alive(), "its end")
         finally:
             user_config_path().write_bytes(before)
@@ -193,7 +192,7 @@ def test_it_ends_with_the_vault_and_without_a_question(home: Vault, monkeypatch:
 def test_it_looks_whether_an_exchange_with_remotes_is_due(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Path, object]] = []
     monkeypatch.setattr("quaid.resident.listener.leave_exchange", lambda root, settings: asked.append((root, settings)))
-    monkeypatch.setattr("quaid.resident.listener.LOOK_S", 0.05)
+    monkeypatch.setattr("quaid.resident.listener.CHECK_S", 0.05)
     with listening(home.root, monkeypatch):
         wait_for(lambda: len(asked) > 1, "a look at what is due")
     assert {root for root, _ in asked} == {home.root}
@@ -229,7 +228,7 @@ def test_a_name_too_long_for_a_socket_leaves_each_alone(
     monkeypatch.setenv("QUAID_RESIDENT", "auto")
     monkeypatch.setattr(calls, "_MAX_PATH", 10)
     assert Call(str(home.root), ["recall", MILK]).ask() is None
-    assert not process.start(str(home.root))
+    assert not start(str(home.root))
 
 
 def test_what_is_no_call_harms_nobody(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
