@@ -1,4 +1,4 @@
-"""The answer to an action: the address to go to and what is said there, or a page about what cannot be done."""
+"""The answer to an action: the address to go to with a message, or a page about what cannot be done."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from quaid.capture.writer import WriteResult
+
 Context = Mapping[str, Any]
 Form = Mapping[str, str]
 
-SAID, COMMIT = "said", "commit"
-"""The parts of an address that say what was just done, and by which commit."""
+MESSAGE, COMMIT = "said", "commit"
+"""The parameters of an address that say what was just done, and by which commit."""
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OWN = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 """A path on this host: browsers take a backslash for a slash, and two of them for a host."""
 
 
 class Shown(NamedTuple):
-    """A page in place of the one that was asked for, or of an action that cannot be done as it is: what was posted is
-    on it and not lost; or, with the status 200, what the action has come to.
+    """A page in place of the requested one, or of an action that cannot be done as it is: the posted form is on it and
+    not lost; or, with the status 200, the result of an action.
     """
 
     template: str
@@ -27,22 +29,32 @@ class Shown(NamedTuple):
     status: int = 409
 
 
-def go_to(address: str, said: str, commit: str | None = None) -> str:
-    """Return an address of ours with what is said there, a key of `MESSAGES`, and the commit that can be undone."""
+def go_to(address: str, message: str, commit: str | None = None) -> str:
+    """Return an address of ours with a message, a key of `MESSAGES`, and the commit that can be undone."""
     place, _, part = address.partition("#")
     path, _, query = place.partition("?")
-    kept = without_said(query)
-    told = urlencode([*kept, (SAID, said), *([(COMMIT, commit)] if commit else [])])
-    return f"{path}?{told}{f'#{part}' if part else ''}"
+    pairs = [*without_message(query), (MESSAGE, message), *([(COMMIT, commit)] if commit else [])]
+    return f"{path}?{urlencode(pairs)}{f'#{part}' if part else ''}"
 
 
-def without_said(query: str) -> list[tuple[str, str]]:
-    """Return the names and values of a query but for what was just done."""
-    return [pair for pair in parse_qsl(query) if pair[0] not in {SAID, COMMIT}]
+def go_to_written(address: str, written: WriteResult, message: str) -> str:
+    """Return the address to go to after a write, with the message that it was done, or that it was not needed, or that
+    it is not committed.
+    """
+    if written.outcome == "unchanged":
+        message = "unchanged"
+    elif written.left:
+        message = "left"
+    return go_to(address, message, written.commit)
+
+
+def without_message(query: str) -> list[tuple[str, str]]:
+    """Return the names and values of a query without message and commit."""
+    return [pair for pair in parse_qsl(query) if pair[0] not in {MESSAGE, COMMIT}]
 
 
 def own_address(given: str) -> str | None:
-    """Return an address that a form named, without its fragment; None where it may lead to another host."""
+    """Return an address from a form, without its fragment; None if it may lead to another host."""
     if not _OWN.fullmatch(given):
         return None
     parts = urlsplit(given)
@@ -50,5 +62,10 @@ def own_address(given: str) -> str | None:
 
 
 def commit_id(given: str) -> str:
-    """Return `given` where it is the whole id of a commit, else nothing."""
+    """Return `given` if it is the whole id of a commit, else an empty string."""
     return given if _COMMIT_ID.fullmatch(given) else ""
+
+
+def page_number(given: str, first: int = 1) -> int:
+    """Return the number of a page from an address, `first` if it is not a number."""
+    return max(first, int(given)) if given.isascii() and given.isdigit() and len(given) < 7 else first

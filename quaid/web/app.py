@@ -1,12 +1,13 @@
-"""The application: pages, actions and files of routes.py as answers to requests, failures as pages with a sentence."""
+"""The application: the pages, actions and files of routes.py as responses, failures as pages with a sentence."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.applications import Starlette
@@ -18,28 +19,25 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
+from quaid.memory import Memory
 from quaid.report.bug_report import refusal_of, write_report
 from quaid.resident.worker import Worker
 from quaid.timeline.undo import ChangeNotFoundError
-from quaid.web.answer import COMMIT, SAID, Shown, commit_id, without_said
+from quaid.web.answer import COMMIT, MESSAGE, Shown, commit_id, without_message
 from quaid.web.guard import FORM, Guard, Keys
 from quaid.web.live import LIVE, Live
-from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, File, Page
-from quaid.web.templating import make_environment
+from quaid.web.routes import ACTIONS, FILES, MESSAGES, PAGES, Action, Page, View
+from quaid.web.templating import make_environment, to_json
 
-if TYPE_CHECKING:
-    from quaid.memory import Memory
-
-Answer = TypeVar("Answer")
 HERE = Path(__file__).parent
 NOT_FOUND = (NoteNotFoundError, AmbiguousReferenceError, ChangeNotFoundError)
 WARM_AFTER_S = 3.0
-"""Seconds after the start: the first page, which asks nothing, does not wait for the model."""
+"""Seconds after the start: the first page, which has no question, does not wait for the model."""
 
 
 class Site:
-    """The pages of one vault. Reading, writing and what is slow have a thread each, and each thread a Memory of its
-    own, so that no page waits for a commit or a check.
+    """The pages of one vault. Reading, writing and slow views have a thread each, and each thread its own Memory, so
+    that no page waits for a commit or a check.
     """
 
     def __init__(self, root: Path, keys: Keys, ending: asyncio.Event) -> None:
@@ -47,101 +45,80 @@ class Site:
         self._reading = Worker("reading", root)
         self._writing = Worker("writing", root)
         self._slow = Worker("slow", root)
-        self.live = Live(root, self._reading, ending)
+        self._live = Live(root, self._reading, ending)
         self._templates = make_environment(keys.form, [page for page in PAGES if page.title])
+
+    def routes(self) -> list[Route | Mount]:
+        return [
+            *(self._route(page.path, page.is_slow, partial(self._show, page)) for page in PAGES),
+            *(self._route(each.path, each.is_slow, partial(self._act, each), is_action=True) for each in ACTIONS),
+            *(self._route(path, False, partial(self._send, view)) for path, view in FILES.items()),
+            Route(LIVE, self._live.answer),
+            Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
+        ]
+
+    def _route(
+        self, path: str, is_slow: bool, respond: Callable[[Memory, Request], Response], *, is_action: bool = False
+    ) -> Route:
+        """Return a route that is answered by `respond`, in the thread of a memory."""
+        worker = self._slow if is_slow else self._writing if is_action else self._reading
+
+        async def answer(request: Request) -> Response:
+            responding = worker.run(lambda memory: respond(memory, request))
+            try:
+                return await (responding if is_action else _until_disconnect(request, responding))
+            except ClientDisconnect:
+                return Response()
+            except Exception as error:  # noqa: BLE001 - whatever is no refusal is a bug, and is reported
+                return await self.show_error(request, error)
+
+        return Route(path, answer, methods=["POST" if is_action else "GET"])
 
     @asynccontextmanager
     async def run(self, _: Starlette) -> AsyncIterator[None]:
-        """Get ready for the first page, then for the first question; close both memories in the end."""
-        # What fails here fails again, and is told, when a page is asked for.
+        """Get ready for the first page, then for the first question; close the memories in the end."""
+        # What fails here fails again, with a message, when a page is requested.
         self._reading.submit(self._prepare)
-        loop = asyncio.get_running_loop()
-        waiting = loop.call_later(WARM_AFTER_S, self._reading.submit, lambda memory: memory.warm())
-        async with self.live.run():
+        warming = asyncio.get_running_loop().call_later(WARM_AFTER_S, self._reading.submit, Memory.warm)
+        async with self._live.run():
             yield
-        waiting.cancel()
+        warming.cancel()
         for closed in [worker.close() for worker in (self._reading, self._writing, self._slow)]:
             await run_in_threadpool(closed.result)
 
     def _prepare(self, memory: Memory) -> None:
-        """Make the first page while the browser starts: what it has to load and to look at is there when it asks."""
+        """Make the first page while the browser starts: then all that it loads and checks is there."""
         memory.freshness.listen()
-        request = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
-        self._make(memory, PAGES[0], Request(request))
+        request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
+        self._show(PAGES[0], memory, request)
 
-    def show(self, page: Page) -> Route:
-        """Return the route of a page."""
-        worker = self._slow if page.is_slow else self._reading
-
-        async def answer(request: Request) -> Response:
-            try:
-                return HTMLResponse(await self._read(worker, request, lambda memory: self._make(memory, page, request)))
-            except ClientDisconnect:
-                return Response()
-            except Exception as error:  # noqa: BLE001 - whatever else comes is a bug, and is kept
-                return await self.tell(request, error)
-
-        return Route(page.path, answer)
-
-    def _make(self, memory: Memory, page: Page, request: Request) -> str:
+    def _show(self, page: Page, memory: Memory, request: Request) -> Response:
         with memory.freshness.checked_once():
             given = page.show(memory, request)
             shown = given if isinstance(given, Shown) else Shown(page.template, given)
-            return self._render(request, shown.template, counts=count_waiting(memory), **shown.context)
+            return self._render(request, count_waiting(memory), shown._replace(status=200))
 
-    async def _read(self, worker: Worker, request: Request, job: Callable[[Memory], Answer]) -> Answer:
-        """Return what `job` makes of the memory. One that nobody waits for any more stops: an answer of the past takes
-        seconds, and the slider asks for the next.
-        """
-        reading, leaving = asyncio.create_task(worker.run(job)), asyncio.create_task(_wait_until_gone(request))
-        try:
-            await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not reading.done():
-                raise ClientDisconnect
-            return reading.result()
-        finally:
-            reading.cancel()
-            leaving.cancel()
+    def _act(self, action: Action, memory: Memory, request: Request) -> Response:
+        """Answer with the way to a page, so that a reload does nothing twice."""
+        there = action.do(memory, request.scope[FORM], request)
+        if isinstance(there, str):
+            return RedirectResponse(there, 303)
+        return self._render(request, count_waiting(memory), there)
 
-    def act(self, action: Action) -> Route:
-        """Return the route of an action: it answers with the way to a page, so that a reload does nothing twice."""
-        worker = self._slow if action.is_slow else self._writing
+    def _send(self, view: View, memory: Memory, request: Request) -> Response:
+        made = view(memory, request)
+        if isinstance(made, str):
+            return Response(made, media_type="text/plain")
+        return Response(to_json(made), media_type="application/json")
 
-        async def answer(request: Request) -> Response:
-            form = request.scope[FORM]
-            try:
-                there = await worker.run(lambda memory: action.do(memory, form, request))
-            except Exception as error:  # noqa: BLE001 - as above
-                return await self.tell(request, error)
-            if isinstance(there, str):
-                return RedirectResponse(there, 303)
-            counts = await self._count()
-            return HTMLResponse(self._render(request, there.template, counts=counts, **there.context), there.status)
-
-        return Route(action.path, answer, methods=["POST"])
-
-    def send(self, file: File) -> Route:
-        """Return the route of a file."""
-        saving = {"Content-Disposition": f'attachment; filename="{file.name}"'} if file.name else None
-
-        async def answer(request: Request) -> Response:
-            try:
-                made = await self._reading.run(lambda memory: file.make(memory, request))
-            except Exception as error:  # noqa: BLE001 - as above
-                return await self.tell(request, error)
-            return Response(made, media_type=file.media_type, headers=saving)
-
-        return Route(file.path, answer)
-
-    async def tell_http(self, request: Request, error: Exception) -> Response:
+    async def show_http_error(self, request: Request, error: Exception) -> Response:
         """Return the page for an address that leads nowhere."""
         status = error.status_code if isinstance(error, HTTPException) else 500
         sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
-        counts = await self._count()
-        return HTMLResponse(self._render(request, "error.html", counts=counts, sentence=sentence), status)
+        return self._render(request, await self._count(), Shown("error.html", {"sentence": sentence}, status))
 
-    async def tell(self, request: Request, error: Exception) -> Response:
-        """Return the page for what went wrong: one sentence, and the notes to choose from where several fit."""
+    async def show_error(self, request: Request, error: Exception) -> Response:
+        """Return the page for a failure: one sentence, and the candidates of an ambiguous reference."""
         refusal = error if isinstance(error, QuaidError) else refusal_of(error, self._root)
         if refusal is None:
             path = write_report(error, ["view", request.url.path], self._root)
@@ -149,48 +126,57 @@ class Site:
         else:
             sentence = str(refusal).partition("\n")[0]
             status = 404 if isinstance(refusal, NOT_FOUND) else 400
-        candidates = getattr(refusal, "candidates", ())
-        context = {"counts": await self._count(), "sentence": sentence, "candidates": candidates}
-        return HTMLResponse(self._render(request, "error.html", **context), status)
+        context = {"sentence": sentence, "candidates": getattr(refusal, "candidates", ())}
+        return self._render(request, await self._count(), Shown("error.html", context, status))
 
     async def _count(self) -> Mapping[str, int]:
-        """Return what waits on each page; nothing where that fails, which may be what the page is to tell."""
+        """Return the numbers of the navigation; none if that fails, which may be the very failure to show."""
         try:
             return await self._reading.run(count_waiting)
-        except Exception:  # noqa: BLE001 - it fails again, and is told, on the page that is asked for next
+        except Exception:  # noqa: BLE001 - the next page shows it
             return {}
 
-    def _render(self, request: Request, template: str, **context: object) -> str:
-        said = MESSAGES.get(request.query_params.get(SAID, ""))
-        undoable = commit_id(request.query_params.get(COMMIT, ""))
-        kept = urlencode(without_said(request.url.query))
-        here = f"{quote(request.scope['path'])}{f'?{kept}' if kept else ''}"
-        page = self._templates.get_template(template)
-        about = {"said": said, "undoable": undoable, "here": here, "path": request.url.path}
-        return page.render({**about, **context})
+    def _render(self, request: Request, counts: Mapping[str, int], shown: Shown) -> Response:
+        query = urlencode(without_message(request.url.query))
+        context = {
+            "said": MESSAGES.get(request.query_params.get(MESSAGE, "")),
+            "undoable": commit_id(request.query_params.get(COMMIT, "")),
+            "here": f"{quote(request.scope['path'])}{f'?{query}' if query else ''}",
+            "path": request.url.path,
+            "counts": counts,
+            **shown.context,
+        }
+        return HTMLResponse(self._templates.get_template(shown.template).render(context), shown.status)
 
 
 def count_waiting(memory: Memory) -> Mapping[str, int]:
-    """Return how much waits on each page that counts it, by the path of the page."""
+    """Return the number of pending items of each page that counts them, by the path of the page."""
     return {page.path: page.count_waiting(memory) for page in PAGES if page.count_waiting}
 
 
-async def _wait_until_gone(request: Request) -> None:
+async def _until_disconnect(request: Request, responding: Coroutine[Any, Any, Response]) -> Response:
+    """Return the response. ClientDisconnect: the browser left first, and the job was stopped.
+
+    An answer of the past takes seconds, and the slider requests the next one meanwhile.
+    """
+    answer, leaving = asyncio.create_task(responding), asyncio.create_task(_wait_for_disconnect(request))
+    try:
+        await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        answer.cancel()
+        leaving.cancel()
+
+
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
-    """Return the ASGI application for the vault at `root`, which is served at `port` of this machine until `ending`."""
+    """Return the ASGI application for the vault at `root`, served at `port` of this machine until `ending`."""
     site = Site(root, keys, ending)
-    routes = [
-        *map(site.show, PAGES),
-        *map(site.act, ACTIONS),
-        *map(site.send, FILES),
-        Route(LIVE, site.live.answer),
-        Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
-    ]
-    app = Starlette(
-        routes=routes, lifespan=site.run, exception_handlers={HTTPException: site.tell_http, Exception: site.tell}
-    )
-    return Guard(app, keys, port)
+    handlers = {HTTPException: site.show_http_error, Exception: site.show_error}
+    return Guard(Starlette(routes=site.routes(), lifespan=site.run, exception_handlers=handlers), keys, port)

@@ -1,19 +1,20 @@
-"""Every page, action and file, each with its address. A page with a title stands in the navigation."""
+"""Every page, action and file, each with its address. A page with a title is in the navigation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
+from starlette.requests import Request
+
+from quaid.memory import Memory
 from quaid.web.answer import Context, Form, Shown
 from quaid.web.pages.ask import show_ask
-from quaid.web.pages.change import show_change, undo
 from quaid.web.pages.editing import read_version, save_edit, show_edit
-from quaid.web.pages.graph import make_graph, show_graph
+from quaid.web.pages.graph import read_picture, show_graph
 from quaid.web.pages.health import answer_gap, leave_out_gap, show_checks, show_fading, show_health
-from quaid.web.pages.memory import show_memory
-from quaid.web.pages.memory_actions import dispute, forget, mark, restore
-from quaid.web.pages.nights import show_night, show_nights
+from quaid.web.pages.history import show_change, show_night, show_nights, undo
+from quaid.web.pages.memory import dispute, forget, mark, restore, show_memory
 from quaid.web.pages.projects import (
     apply,
     confirm,
@@ -26,15 +27,13 @@ from quaid.web.pages.projects import (
 from quaid.web.pages.review import answer_question, carry_out_answers, count_open, show_review
 from quaid.web.pages.timeline import show_session, show_timeline
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from quaid.memory import Memory
+View = Callable[[Memory, Request], Any]
 
 
 class Page(NamedTuple):
-    """A page: `show` returns what its template is given, or another page in its place; `count_waiting` how much waits
-    there. What `is_slow` has a thread of its own: no other waits.
+    """A page. `show` returns the context of its template, or another page; `count_waiting` is for the navigation.
+
+    A slow page has its own thread: no other waits.
     """
 
     path: str
@@ -46,22 +45,11 @@ class Page(NamedTuple):
 
 
 class Action(NamedTuple):
-    """A change of the memory: `do` returns the address to go to, with `said=KEY` for a sentence of `MESSAGES`, or a
-    page to show instead. What `is_slow` has a thread of its own: no other waits.
-    """
+    """A change of the memory: `do` returns the address to go to, with a message of `MESSAGES`, or a page to show."""
 
     path: str
     do: Callable[[Memory, Form, Request], str | Shown]
     is_slow: bool = False
-
-
-class File(NamedTuple):
-    """What is fetched by a page or saved by its reader under `name`; `make` returns the content."""
-
-    path: str
-    media_type: str
-    make: Callable[[Memory, Request], bytes]
-    name: str = ""
 
 
 PAGES = (
@@ -98,10 +86,8 @@ ACTIONS: tuple[Action, ...] = (
     Action("/projects/propose", propose, is_slow=True),
     Action("/projects/apply", apply, is_slow=True),
 )
-FILES: tuple[File, ...] = (
-    File("/version/{reference:path}", "text/plain", read_version),
-    File("/graph.json", "application/json", make_graph),
-)
+FILES: Mapping[str, View] = {"/version/{reference:path}": read_version, "/graph.json": read_picture}
+"""Values that a script fetches: text, or JSON."""
 MESSAGES: dict[str, str] = {
     "edited": "Saved, as a commit.",
     "unchanged": "Nothing was changed: it is so already.",
@@ -128,4 +114,4 @@ MESSAGES: dict[str, str] = {
     "doc_still_true": "Nothing in the document has to change: it is true as its sources are now.",
     "gap_left_out": "The question is left out. Asked again in vain, it comes back.",
 }
-"""What a page can say of what was just done. Only the key is in the address: no note can put words there."""
+"""What a page can say about the last action. Only the key is in the address: no note can write words there."""

@@ -1,4 +1,4 @@
-"""Templates: whatever one prints is without secrets, shows what is hidden, and is escaped."""
+"""Templates: all that they print is escaped, without secrets, and shows hidden characters."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from quaid.web.guard import FORM_TOKEN
 if TYPE_CHECKING:
     from quaid.web.routes import Page
 
-MAX_KEPT = 20_000
-"""Texts whose shown form is remembered: a page that is asked for again, as most are, has the same."""
+MAX_CACHED = 20_000
+"""Texts whose printed form is cached: a page that is loaded again, as most are, has the same."""
 
 
 def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment:
@@ -30,17 +30,17 @@ def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
-        finalize=_shown,
+        finalize=_printed,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
     field = Markup('<input type="hidden" name="{}" value="{}">').format(FORM_TOKEN, form_token)
-    environment.globals |= {"navigation": navigation, "form_token": lambda: field, "memory_path": memory_path}
+    environment.globals |= {"navigation": navigation, "form_token": field.__html__, "memory_path": memory_path}
     environment.filters |= {
         "exactly": lambda text: Markup(escape(text)),  # noqa: S704 - escaped just here
-        "moment": tell_moment,
+        "moment": format_moment,
         "short_id": short_id,
     }
     environment.tests["untitled"] = lambda note: note.title == note_name(note.path)
@@ -48,33 +48,31 @@ def make_environment(form_token: str, navigation: Sequence[Page]) -> Environment
 
 
 def memory_path(reference: str, page: str = "memory") -> str:
-    """Return the address of the page of the memory that `reference` means, or of another page about it."""
+    """Return the address of the page of a memory, or of another page about it."""
     return f"/{page}/{quote(reference, safe='')}"
 
 
-def tell_moment(moment: str | None) -> str:
-    """Return a moment of ISO 8601 as it is read: the day, and the time to the minute where it has one."""
-    if not moment:
-        return ""
-    day, _, time = moment.partition("T")
+def format_moment(moment: str | None) -> str:
+    """Return a moment of ISO 8601 as people read it: the day, and the time to the minute if it has one."""
+    day, _, time = (moment or "").partition("T")
     return f"{day} {time[:5]}" if time else day
 
 
 def to_json(value: Any) -> bytes:
-    """Return JSON for a script, of whose strings each is as a template prints it, but for the escaping."""
-
-    def shown(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {key: shown(inner) for key, inner in part.items()}
-        return [shown(inner) for inner in part] if isinstance(part, list) else _shown(part)
-
-    return json.dumps(shown(value), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    """Return JSON for a script, with each string as a template prints it, but not escaped."""
+    return json.dumps(_print_all(value), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _shown(value: Any) -> Any:
-    return _show(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _print_all(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _print_all(item) for key, item in value.items()}
+    return [_print_all(item) for item in value] if isinstance(value, list) else _printed(value)
 
 
-@lru_cache(maxsize=MAX_KEPT)
-def _show(text: str) -> str:
+def _printed(value: Any) -> Any:
+    return _print_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@lru_cache(maxsize=MAX_CACHED)
+def _print_text(text: str) -> str:
     return escaped(admit(text).text)

@@ -10,8 +10,8 @@ from web.browsing import find_violations, start_browser, visit
 from web.test_pages import Tags
 
 from quaid.model import ChannelRank, Hit
-from quaid.recall.options import FEATURES
-from quaid.web.explanation import CHANNELS, EVIDENCE, WANTED, share_scores, tell_channels
+from quaid.recall.options import FEATURES as KNOWN
+from quaid.web.pages.ask import CHANNELS, FEATURES, WANTED, list_ranks, share_scores
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def past_vault(vault):
 
 
 def test_everything_that_recall_tells_of_has_words():
-    assert set(EVIDENCE) == {*FEATURES, "later stages"}
+    assert set(FEATURES) == {*KNOWN, "later stages"}
     assert {"keyword", "vector", "graph", "exact", "hyde", "second_pass"} <= CHANNELS.keys()
     assert {"general", "who", "when"} <= WANTED.keys()
 
@@ -61,13 +61,13 @@ def test_the_road_of_an_answer_is_drawn_and_told(client):
 def test_places_are_told_as_english_has_them():
     numbers = (1, 2, 3, 4, 11, 12, 13, 21, 102, 111, 1003)
     hit = Hit("01milk", "fact", "milk", 0.5, "f.md", channels={str(one): ChannelRank(one, 1.0) for one in numbers})
-    told = [sentence.split()[0] for sentence in tell_channels(hit, {"stages": []})]
+    told = [sentence.split()[0] for sentence in list_ranks(hit, {"stages": []})]
     assert told == ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th", "1,003rd"]
 
 
 def test_the_evidence_of_all_answers_is_on_one_scale():
     hits = [Hit("01a", "fact", "a", own - 0.1, "f.md", evidence={"own": own, "length": -0.1}) for own in (0.8, 0.2)]
-    first, second = ({share.name: share.strength for share in shares} for shares in share_scores(hits))
+    first, second = ({share["name"]: share["strength"] for share in shares} for shares in share_scores(hits))
     assert first["its own words and meaning"] == 100
     assert second["its own words and meaning"] == pytest.approx(25)
     assert first["how much it says"] == second["how much it says"]
@@ -118,7 +118,7 @@ def test_an_answer_that_nobody_waits_for_stops(past_vault):
     """The memory is free for the next question as soon as the slider has moved on."""
     import asyncio
 
-    from quaid.web.app import Site
+    from quaid.web.app import Site, _until_disconnect
     from quaid.web.guard import Keys
 
     async def leave_early() -> float:
@@ -135,7 +135,7 @@ def test_an_answer_that_nobody_waits_for_stops(past_vault):
 
         started = time.monotonic()
         with pytest.raises(Exception, match=r"^$"):
-            await site._read(site._reading, Left(), work)
+            await _until_disconnect(Left(), site._reading.run(work))
         await site._reading.run(lambda _: None)
         return time.monotonic() - started
 

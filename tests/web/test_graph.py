@@ -14,7 +14,7 @@ from web.test_pages import Tags
 
 from quaid.index.entity_graph import Entity, EntityGraph, Link
 from quaid.index.graph import StatedEdge
-from quaid.web.pages.graph import MAX_DRAWN, Wanted, select
+from quaid.web.pages.graph import MAX_DRAWN, select
 
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: {owner}\n{more}---\n{text}\n"
 NASTY = "<img src=x onerror=alert(1)>"
@@ -157,7 +157,7 @@ def test_of_too_many_the_most_connected_are_drawn():
     entities = [Entity(f"e{number}", frozenset({f"e{number}"}), "", None, 1, 0) for number in range(MAX_DRAWN + 10)]
     edge = StatedEdge(1, "a", "r", "b", "a", "b", "01a", "fact", None, "t", None, None, None, None, False)
     links = [Link(0, 1, edge), Link(0, MAX_DRAWN + 5, edge)]
-    picture = select(EntityGraph(entities, links), Wanted(f"e{MAX_DRAWN + 5}", 0, "", frozenset(), ""))
+    picture = select(EntityGraph(entities, links), f"e{MAX_DRAWN + 5}")
     assert len(picture.entities) == MAX_DRAWN
     assert picture.left_out == 10
     assert picture.entities[picture.focus].name == f"e{MAX_DRAWN + 5}"

@@ -13,7 +13,7 @@ from web.browsing import NARROW, find_violations, start_browser, visit
 from quaid.cli.main import main as quaid
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.visibility import SEVERAL_OWNERS
-from quaid.web.pages import change, nights
+from quaid.web.pages import history
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +211,8 @@ def test_an_undo_leads_to_our_own_pages_only(own, back):
 
 
 def test_long_nights_and_changes_are_paged(reader, tidied, monkeypatch):
-    monkeypatch.setattr(nights, "MAX_COMMITS", 1)
-    monkeypatch.setattr(change, "MAX_FILES", 3)
+    monkeypatch.setattr(history, "MAX_COMMITS", 1)
+    monkeypatch.setattr(history, "MAX_FILES", 3)
     first = reader.get(f"/nights/{tidied.run_name}")
     assert f'rel="next" href="/nights/{tidied.run_name}?page=1"' in first
     assert "approved 3" in reader.get(f"/nights/{tidied.run_name}?page=1")
@@ -222,7 +222,7 @@ def test_long_nights_and_changes_are_paged(reader, tidied, monkeypatch):
         for path in re.findall(r'<h3 class="path">(.*?)</h3>', reader.get(f"/change/{tidied.head()}?page={page}"))
     ]
     assert len(paths) == len(set(paths)) == 7
-    monkeypatch.setattr(nights, "MAX_NIGHTS", 1)
+    monkeypatch.setattr(history, "MAX_NIGHTS", 1)
     assert 'rel="next"' not in reader.get("/nights")
 
 

@@ -12,7 +12,7 @@ from web.test_pages import Tags
 
 from quaid.errors import UsageError
 from quaid.index.calendar import DatedFact
-from quaid.web.pages.timeline import ROWS, draw_bar, read_period, tell_period
+from quaid.web.pages.timeline import ROWS, describe_period, draw_bar, read_period
 
 TALK = "20-1402-2f1c9a"
 
@@ -199,7 +199,7 @@ def test_bars_are_cut_at_the_period_and_days_that_are_none_have_no_bar():
 
 
 def test_periods_are_told_in_words():
-    assert [tell_period(at) for at in ("", "2026", "2026-03", "2026-03-04")] == [
+    assert [describe_period(at) for at in ("", "2026", "2026-03", "2026-03-04")] == [
         "all time", "2026", "March 2026", "4 March 2026"
     ]  # fmt: skip
 

@@ -1,21 +1,22 @@
-"""Ask: the hits of a question, why each is there, and what was left out; without a question the newest memories."""
+"""Ask: the answer to a question, the reasons for each hit, and what was left out; or the newest memories."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from quaid.errors import GitError, QuaidError, UsageError
 from quaid.index.listing import list_values
 from quaid.index.views import view_note
-from quaid.model import PRIVACIES, Recall
+from quaid.model import PRIVACIES, Hit, Recall
 from quaid.recall.options import KINDS
-from quaid.recall.trace import group_left_out, list_degraded
+from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
 from quaid.text.dates import parse_day
 from quaid.text.quoting import describe, relate_rivals, short_id
-from quaid.web.explanation import explain, share_scores, tell_channels
+from quaid.web.answer import Context
 from quaid.web.templating import memory_path
 
 if TYPE_CHECKING:
@@ -24,25 +25,69 @@ if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
-NEWEST = 12
-"""Memories that are shown where nothing is asked."""
+MAX_NEWEST = 12
+"""Memories that are shown without a question."""
 MAX_LEFT_OUT = 8
-"""Named for each reason."""
+"""Memories that are named for each reason to leave them out."""
 MAX_CHOICES = 200
 """Owners and projects to choose from."""
 FIELDS = ("q", "kind", "owner", "project", "privacy", "from", "to", "at", "as_of", "superseded")
+CHANNELS = {
+    "keyword": "words",
+    "vector": "meaning",
+    "graph": "graph",
+    "exact": "name",
+    "episodes": "sessions",
+    "hyde": "imagined answer",
+    "second_pass": "broader search",
+}
+"""The names of the channels, in the order of the page."""
+WANTED = {
+    "who": "a person",
+    "when": "a time",
+    "where": "a place",
+    "what": "a thing",
+    "preference": "what somebody likes",
+    "relation": "how two are related",
+    "why": "a reason",
+    "project": "how a project works",
+    "general": "anything",
+}
+"""What a question asks for, by intent."""
+FEATURES = {
+    "own": "its own words and meaning",
+    "beside": "what was said beside it",
+    "session_best": "the best turn of its session",
+    "session_words": "its session as a whole",
+    "cited": "a fact that rests on it",
+    "session_fact": "a fact from its session",
+    "speaker": "who said it, or who it is about",
+    "length": "how much it says",
+    "pieces": "one of many pieces of a long turn",
+    "asks": "it asks, and answers nothing",
+    "answers": "it follows a question",
+    "tells_when": "it tells when",
+    "graph": "near in the graph to a name in the question",
+    "dated": "from the time in the question",
+    "phrase": "it has the quoted phrase",
+    "later stages": "its exact name, its confidence, the order",
+}
+"""The names of the features of a score."""
+MAX_COLOURS = 4
+"""Features with their own colour."""
+MIN_WIDTH = 1.5
+"""Percent, so that a small share is visible."""
+MIN_DISTANCE = 5.0
+"""Percent between two dots of one row: closer ones are drawn in several rows."""
+MAX_ROWS = 4
+_TERMS = ("words", "names", "dates", "phrases")
+
+Picture = Mapping[str, Any]
+"""What a drawing needs; places and widths are in percent."""
 
 
-class History(NamedTuple):
-    """The days that the slider goes through, as numbers from the `first`; the last is now."""
-
-    first: str
-    days: int
-    chosen: int
-
-
-def show_ask(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return the answer to the question in the address. Nothing is recorded: looking does not count as use."""
+def show_ask(memory: Memory, request: Request) -> Context:
+    """Return the answer to the question in the address. Nothing is recorded: a page view is not a use of a memory."""
     now = datetime.now(UTC)
     asked = {name: request.query_params.get(name, "").strip() for name in FIELDS}
     index = memory.index()
@@ -58,21 +103,25 @@ def show_ask(memory: Memory, request: Request) -> Mapping[str, Any]:
         "problem": "",
     }
     try:
-        options = _read_options(asked, now)
-        limit, as_of = None if asked["q"] else NEWEST, asked["as_of"] or None
-        # As fast as it is typed: no model is asked for each letter.
         found = memory.recall(
-            asked["q"], limit, as_of=as_of, keep=False, recent=not asked["q"], depth="fast", **options
+            asked["q"],
+            None if asked["q"] else MAX_NEWEST,
+            as_of=asked["as_of"] or None,
+            keep=False,
+            recent=not asked["q"],
+            depth="fast",  # as fast as it is typed: no model is called for each letter
+            **_read_options(asked, now),
         )
     except QuaidError as error:
         return {**shown, "problem": str(error)}
-    return {**shown, **_tell_answer(memory, index, found)}
+    return {**shown, **_describe_answer(memory, index, found)}
 
 
-def _tell_answer(memory: Memory, index: IndexConnection, found: Recall) -> Mapping[str, Any]:
+def _describe_answer(memory: Memory, index: IndexConnection, found: Recall) -> Context:
     trace: Mapping[str, Any] = found.trace
     settings = memory.settings.recall
-    slowest = max((stage["took_ms"] for stage in trace.get("stages", ())), default=0.0)
+    stages = trace.get("stages", ())
+    slowest = max((stage["took_ms"] for stage in stages), default=0.0)
     numbers = {hit.id: f"answer {number}" for number, hit in enumerate(found.hits, 1)}
     rivals = {
         hit.id: [f"{word} {numbers.get(other, short_id(other))}" for other, word in relate_rivals(hit).items()]
@@ -81,35 +130,35 @@ def _tell_answer(memory: Memory, index: IndexConnection, found: Recall) -> Mappi
     return {
         "found": found,
         "hits": [
-            (hit, describe(hit), rivals[hit.id], shares, tell_channels(hit, trace))
+            (hit, describe(hit), rivals[hit.id], shares, list_ranks(hit, trace))
             for hit, shares in zip(found.hits, share_scores(found.hits), strict=True)
         ],
-        "origins": {  # of each turn the address and the name of its conversation
+        "origins": {  # the address and the name of the conversation of each turn
             hit.id: (f"{memory_path(hit.path)}#b-t{hit.turn}", hit.heading or hit.path)
             for hit in found.hits
             if hit.turn is not None
         },
-        "explained": explain(found, settings.gate, settings.cut_share),
+        "explained": _explain(found, trace, settings.gate, settings.cut_share),
         "degraded": list_degraded(found.degraded, trace),
         "then": trace.get("as_of"),
-        "stages": [(stage, 100 * stage["took_ms"] / slowest if slowest else 0) for stage in trace.get("stages", ())],
+        "stages": [(stage, 100 * stage["took_ms"] / slowest if slowest else 0) for stage in stages],
         "left_out": {
-            why: [(hit_id, score, _name(index, hit_id)) for hit_id, score in [*scores.items()][:MAX_LEFT_OUT]]
+            why: [(hit_id, score, _read_text(index, hit_id)) for hit_id, score in [*scores.items()][:MAX_LEFT_OUT]]
             for why, scores in group_left_out(trace).items()
         },
     }
 
 
-def _name(index: IndexConnection, hit_id: str) -> str:
-    """Return what a memory that was left out says, empty where the memory of now does not have it."""
+def _read_text(index: IndexConnection, hit_id: str) -> str:
+    """Return the text of a memory that was left out, empty if it is not there any more."""
     try:
         return view_note(index, hit_id).text.strip()
     except QuaidError:
         return ""
 
 
-def _read_history(memory: Memory, as_of: str, today: date) -> History | None:
-    """Return the days that can be asked for; None where there is no history to go back in."""
+def _read_history(memory: Memory, as_of: str, today: date) -> Picture | None:
+    """Return the days of the slider, as numbers from the first one; None if there is no history to go back in."""
     try:
         first = memory.pasts.first_day()
     except GitError:
@@ -117,33 +166,150 @@ def _read_history(memory: Memory, as_of: str, today: date) -> History | None:
     if first is None or first >= today:
         return None
     try:
-        chosen = date.fromisoformat(as_of)
+        selected = date.fromisoformat(as_of)
     except ValueError:
-        chosen = today
+        selected = today
     days = (today - first).days
-    return History(first.isoformat(), days, min(days, max(0, (chosen - first).days)))
+    return {"first": first.isoformat(), "days": days, "chosen": min(days, max(0, (selected - first).days))}
 
 
 def _read_options(asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """Return the fields of `RecallOptions`.
-
-    Raises:
-        UsageError: an unknown name, or something that is not a date.
-    """
+    """Return the fields of `RecallOptions`. UsageError: an unknown name, or not a date."""
     for name, known in (("kind", KINDS), ("privacy", PRIVACIES)):
         if asked[name] and asked[name] not in known:
             raise UsageError(f"There is no {name} {asked[name]!r}; there are {', '.join(known)}.")
-
-    def day(name: str, *, end: bool) -> date | None:
-        return parse_day(asked[name], now, end=end) if asked[name] else None
-
+    names = {"kinds": "kind", "privacies": "privacy", "of_owners": "owner", "projects": "project"}
+    days = {"first": ("from", False), "last": ("to", True), "at": ("at", True)}
     return {
-        "kinds": frozenset({asked["kind"]} - {""}),
-        "privacies": frozenset({asked["privacy"]} - {""}),
-        "of_owners": frozenset({asked["owner"]} - {""}),
-        "projects": frozenset({asked["project"]} - {""}),
-        "first": day("from", end=False),
-        "last": day("to", end=True),
-        "at": day("at", end=True),
+        **{option: frozenset({asked[name]} - {""}) for option, name in names.items()},
+        **{
+            option: parse_day(asked[name], now, end=end) if asked[name] else None
+            for option, (name, end) in days.items()
+        },
         "superseded": bool(asked["superseded"]),
     }
+
+
+# -- how an answer came about ----------------------------------------------------------------------------------------
+
+
+def _explain(found: Recall, trace: Mapping[str, Any], gate: float, cut_share: float) -> Picture | None:
+    """Return how the question was read, what each channel found, how it was scored, and how many hits remained at each
+    stage; None without a question. `gate` and `cut_share` are the settings of recall.
+    """
+    if "channels" not in trace:
+        return None
+    stages = {stage["stage"]: stage for stage in reversed(trace["stages"])}
+    read = [("It asks for", [WANTED[trace["intent"]]])]
+    # The second pass adds words; the first stage has the words of the question.
+    terms = stages.get("query", {})
+    read += [(f"by the {name}", list(map(str, terms[name]))) for name in _TERMS if terms.get(name)]
+    return {
+        "read": read,
+        "tracks": list(_draw_tracks(found, trace)),
+        "scores": _draw_scores(found, gate, cut_share),
+        "remaining": list(_draw_remaining(found, trace)),
+    }
+
+
+def share_scores(hits: Sequence[Hit]) -> list[list[Picture]]:
+    """Return the shares of the score of each hit: stretches of one bar, all on one scale."""
+    split = [{name: value for name, value in split_score(hit).items() if abs(value) >= MIN_SHOWN} for hit in hits]
+    best = max((1.0, *(hit.score for hit in hits)))
+    greatest = max((abs(value) for parts in split for value in parts.values()), default=1.0)
+    return [list(_share(hit.score, parts, best, greatest)) for hit, parts in zip(hits, split, strict=True)]
+
+
+def _share(score: float, parts: Mapping[str, float], best: float, greatest: float) -> Iterator[Picture]:
+    """Yield stretches of one bar. A negative share has no width; `strength` compares it with those of all answers."""
+    total = sum(value for value in parts.values() if value > 0)
+    start = 0.0
+    for place, (name, value) in enumerate(parts.items(), 1):
+        width = 100 * score / best * value / total if value > 0 else 0.0
+        yield {
+            "name": FEATURES.get(name, name),
+            "value": value,
+            "start": start,
+            "width": width,
+            "colour": place if place <= MAX_COLOURS and value > 0 else 0,
+            "strength": 100 * abs(value) / greatest,
+        }
+        start += width
+
+
+def list_ranks(hit: Hit, trace: Mapping[str, Any]) -> list[str]:
+    """Return the rank of a hit in each channel that found it: `1st of 35 by words`."""
+    counts = _count_found(trace)
+    return [
+        f"{_ordinal(place.rank)} of {counts.get(name, place.rank):,} by {CHANNELS.get(name, name)}"
+        if place.rank
+        else f"by the {CHANNELS.get(name, name)}"
+        for name, place in hit.channels.items()
+    ]
+
+
+def _count_found(trace: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of candidates of each channel, in the order of `CHANNELS`."""
+    stages = {stage["stage"]: stage["found"] for stage in trace["stages"] if "found" in stage}
+    counts = {**{name: stages[name] for name in ("exact", "episodes") if stages.get(name)}, **trace.get("channels", {})}
+    return {name: counts[name] for name in CHANNELS if name in counts}
+
+
+def _draw_tracks(found: Recall, trace: Mapping[str, Any]) -> Iterator[Picture]:
+    """Yield the answers on a line for each channel: the first rank at 0 percent, the last at 100, logarithmic."""
+    for name, count in _count_found(trace).items():
+        ranks = {number: hit.channels[name].rank for number, hit in enumerate(found.hits, 1) if name in hit.channels}
+        last = math.log(max(2, count, *ranks.values()))
+        dots = _in_rows([(number, 100 * math.log(max(1, rank)) / last) for number, rank in ranks.items()])
+        places = ", ".join(f"answer {number} was {_ordinal(rank)}" for number, rank in ranks.items())
+        told = places or ("of none of the answers" if count else "")
+        yield {"name": CHANNELS[name], "found": count, "dots": dots, "told": told}
+
+
+def _draw_scores(found: Recall, gate: float, cut_share: float) -> Picture:
+    """Return the scores on a line from 0 to 1. `least` is the line between hits and what is too far behind the best."""
+    left_out = group_left_out(found.trace)
+    behind = [score for why, scores in left_out.items() if "behind" in why for score in scores.values() if score]
+    others = [score for scores in left_out.values() for score in scores.values() if score]
+    shown = [hit.score for hit in found.hits]
+    least = cut_share * shown[0] if shown and behind else None
+    if least is not None and not max(behind) <= least <= min(shown):
+        least = None  # a list has a lower limit, an exact name another scale: then no line separates the two
+    dots = _in_rows([(number, 100 * min(1.0, score)) for number, score in enumerate(shown, 1)])
+    dots += [{"number": 0, "at": 100 * min(1.0, score), "row": 0} for score in others]
+    told = ", ".join(f"answer {number} has {score:.2f}" for number, score in enumerate(shown, 1))
+    if others:
+        told += f"{'; ' if told else ''}what was left out has up to {max(others):.2f}"
+    return {"dots": dots, "gate": 100 * gate, "least": None if least is None else 100 * least, "told": told}
+
+
+def _draw_remaining(found: Recall, trace: Mapping[str, Any]) -> Iterator[Picture]:
+    """Yield how many candidates are left after each stage."""
+    stages = {stage["stage"]: stage for stage in trace["stages"]}
+    scored, selected = stages.get("score", {}), stages.get("choose", {})
+    first = scored.get("candidates", 0)
+    counts = (
+        (first, "were found and weighed"),
+        (scored.get("left", 0), "may be shown: they hold, and are of the kind asked for"),
+        (selected.get("shown", 0) + selected.get("behind", 0), "have to do with the question, and are near the best"),
+        (len(found.hits), "are shown: the best of them, one for all that say the same"),
+    )
+    for count, what in counts:
+        width = max(MIN_WIDTH, 100 * count / first) if count and first else 0.0
+        yield {"left": count, "what": what, "width": width}
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
+
+
+def _in_rows(places: Sequence[tuple[int, float]]) -> list[Picture]:
+    """Return dots in as many rows as are needed, and allowed, so that none covers another."""
+    ends = [-100.0] * MAX_ROWS
+    dots: list[Picture] = []
+    for number, at in sorted(places, key=lambda each: each[1]):
+        row = next((row for row, end in enumerate(ends) if at - end >= MIN_DISTANCE), MAX_ROWS - 1)
+        ends[row] = at
+        dots.append({"number": number, "at": at, "row": row})
+    return dots

@@ -1,4 +1,4 @@
-"""Editing a note as it is written: the form, saving it, and both versions where somebody else has changed the lines."""
+"""Editing a note as it is written: the form, saving it, and both versions if another person changed the same lines."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from quaid.redaction import admit
 from quaid.text.invisible import escaped, list_unseen
 from quaid.text.line_ends import restore_lines
 from quaid.vault import files, notes
-from quaid.vault.layout import Layout
-from quaid.web.answer import Form, Shown
-from quaid.web.pages.memory_actions import go_to_note
+from quaid.web.answer import Context, Form, Shown, go_to_written
+from quaid.web.templating import memory_path
 from quaid.web.word_diff import diff_words
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 MAX_EDITED = 512 * 1024
 """Bytes of a note that is edited on a page: a form holds it twice, each character in up to three bytes."""
 MAX_LINES_NAMED = 5
-"""Of those with a character that nobody sees."""
+"""Lines with an invisible character that are named."""
 _BOM = "\ufeff"
 
 
@@ -38,8 +37,8 @@ class NotEditableHereError(BadInputError):
         super().__init__(f"{rel_path} {problem}: it cannot be edited on a page. Edit it with: quaid edit {rel_path!r}")
 
 
-def show_edit(memory: Memory, request: Request) -> dict[str, Any]:
-    """Return the form with the whole note that the address means, or a part of.
+def show_edit(memory: Memory, request: Request) -> Context:
+    """Return the form with the whole referenced note.
 
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
@@ -47,88 +46,88 @@ def show_edit(memory: Memory, request: Request) -> dict[str, Any]:
     """
     path = memory.get(request.path_params["reference"]).document.path
     data = _read(memory, path)
-    return _fill(request, path, data, _decode(path, data))
+    return _fill_form(request, path, data, _decode(path, data))
 
 
-def read_version(memory: Memory, request: Request) -> bytes:
-    """Return a word for the note that the address means, as it is on disk: another one when it has changed."""
-    return notes.content_hash(_read(memory, memory.get(request.path_params["reference"]).document.path)).encode()
+def read_version(memory: Memory, request: Request) -> str:
+    """Return a hash of the referenced note as it is on disk."""
+    return notes.content_hash(_read(memory, memory.get(request.path_params["reference"]).document.path))
 
 
 def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
-    """Save what the reader has written, as a commit in the owner's name; return the way to the memory. Where that
-    cannot be done: a page with what they wrote.
+    """Save the text of the form, as a commit in the owner's name; return the way to the memory, or, if that cannot be
+    done, a page with the text.
     """
-    before, sent = _unpack(form.get("before", "")), form.get("text", "")
-    reference = request.path_params["reference"]
-    after = read_from_form(before, sent)
+    try:
+        before = urlsafe_b64decode(form.get("before", "").encode("ascii"))
+        before.decode("utf-8")
+    except ValueError as error:
+        raise BadInputError("The form is not whole: nothing was saved. Open the page of the note again.") from error
+    reference = path = request.path_params["reference"]
+    after = read_from_form(before, form.get("text", ""))
     try:
         path = memory.get(reference).document.path
-        if loss := "" if form.get("anyway") else _tell_loss(memory, path, before, after):
-            filled = _fill(request, path, before, show_in_form(after))
-            return Shown("edit.html", {**filled, "problem": loss, "warning": loss})
-        written = memory.writer.save_edit(path, before, after)
+        loss = "" if form.get("anyway") else _describe_loss(memory, path, before, after)
+        if not loss:
+            written = memory.writer.save_edit(path, before, after)
+            return go_to_written(memory_path(written.id), written, "edited")
+        problem = loss
     except NoteChangedError:
         return _show_both(memory, request, path, before, after)
     except QuaidError as error:
-        filled = _fill(request, reference, before, show_in_form(after))
-        return Shown("edit.html", {**filled, "problem": str(error).partition("\n")[0]})
-    return go_to_note(written, written.id, "edited")
+        path, problem, loss = reference, str(error).partition("\n")[0], ""
+    filled = _fill_form(request, path, before, show_in_form(after))
+    return Shown("edit.html", {**filled, "problem": problem, "warning": loss})
 
 
 def show_in_form(data: bytes) -> str:
-    """Return the text of a note for a form.
-
-    Raises:
-        UnicodeDecodeError: it is not UTF-8.
-    """
+    """Return the text of a note for a form. UnicodeDecodeError: it is not UTF-8."""
     return data.decode("utf-8").removeprefix(_BOM)
 
 
 def read_from_form(before: bytes, sent: str) -> bytes:
-    """Return the note that was `before` in a form and came back as `sent`: its mark, its bytes where the text is the
-    same, and line by line its own ends. A browser ends every line of a form with CRLF, replaces NUL, and shows a byte
-    order mark nowhere.
+    """Return the note that was `before` in a form and came back as `sent`, with its byte order mark and its line ends.
+
+    A browser ends every line of a form with CRLF, replaces NUL, and shows no byte order mark.
     """
     mark = _BOM if before.startswith(_BOM.encode()) else ""
     restored = restore_lines(show_in_form(before), sent, lambda line: line.replace("\0", "\ufffd"))
     return f"{mark}{restored}".encode()
 
 
-def _tell_loss(memory: Memory, path: str, before: bytes, after: bytes) -> str:
-    """Return what the memory would no longer know of the note; nothing where it reads as much of it as before."""
-    place = Layout.of(memory.settings.vault)
-    was, now = (notes.parse_note(path, data, place=place) for data in (before, after))
+def _describe_loss(memory: Memory, path: str, before: bytes, after: bytes) -> str:
+    """Return what the memory would no longer know of the note; empty if nothing."""
+    was, now = (notes.parse_note(path, data, place=memory.layout) for data in (before, after))
     if now.kind is not was.kind:
         return f"Without its head this would be a note of your own and not a {was.kind.value}."
     return tell_new_problems(was, now) or ""
 
 
 def _show_both(memory: Memory, request: Request, path: str, before: bytes, mine: bytes) -> Shown:
-    """Return the page with the note as it is now, what the reader wrote, and a draft of both."""
+    """Return the page with the note as it is now, the reader's text, and a merge of both."""
     now = _read(memory, path)
-    # What was changed meanwhile is taken into what the reader wrote, who wins where both changed a line.
+    # The other changes are merged into the reader's text, which wins where both changed a line.
     draft = show_in_form(revert_change(now, before, mine).text)
     theirs, yours = (admit(text, keep_lines=True).text for text in (_decode(path, now), show_in_form(mine)))
-    filled = _fill(request, path, now, draft)
+    filled = _fill_form(request, path, now, draft)
     return Shown("conflict.html", {**filled, "theirs": theirs, "yours": yours, "pieces": diff_words(theirs, yours)})
 
 
-def _fill(request: Request, path: str, before: bytes, text: str) -> dict[str, Any]:
-    """What the form is filled with: `before` is the note that it is about to change, `text` what stands in it."""
+def _fill_form(request: Request, path: str, before: bytes, text: str) -> dict[str, Any]:
+    """Return the fields of the form that changes the note `before` and contains `text`."""
     return {
         "reference": request.path_params["reference"],
         "note_path": path,
         "before": urlsafe_b64encode(before).decode(),
         "version": notes.content_hash(before),
         "text": text,
-        "unseen": list(_tell_unseen(text)),
+        "unseen": list(_describe_unseen(text)),
         "problem": "",
         "warning": "",
     }
 
 
-def _tell_unseen(text: str) -> Iterator[str]:
+def _describe_unseen(text: str) -> Iterator[str]:
     for character, lines in list_unseen(text).items():
         name = unicodedata.name(character[0], "a control character").lower()
         more = f" and {len(lines) - MAX_LINES_NAMED} more" if len(lines) > MAX_LINES_NAMED else ""
@@ -150,12 +149,3 @@ def _decode(path: str, data: bytes) -> str:
         return show_in_form(data)
     except UnicodeDecodeError as error:
         raise NotEditableHereError(path, "is not UTF-8") from error
-
-
-def _unpack(packed: str) -> bytes:
-    try:
-        data = urlsafe_b64decode(packed.encode("ascii"))
-        data.decode("utf-8")
-    except ValueError as error:
-        raise BadInputError("The form is not whole: nothing was saved. Open the page of the note again.") from error
-    return data

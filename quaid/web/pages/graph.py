@@ -3,62 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
-from weakref import WeakKeyDictionary
 
 from quaid.errors import UsageError
 from quaid.index.entity_graph import Entity, EntityGraph, Link, read_graph
-from quaid.index.graph import StatedEdge
-from quaid.index.kept import KeptAnswers
 from quaid.model import ENTITY_TYPES, name_key
 from quaid.text.dates import parse_day
 from quaid.text.endings import is_true_on, tell_days
-from quaid.web.templating import memory_path, to_json
+from quaid.web.answer import Context, page_number
+from quaid.web.templating import memory_path
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from quaid.index.graph import StatedEdge
     from quaid.memory import Memory
 
 GRAPH = "/graph"
 MAX_DRAWN = 3_000
-"""Entities of one picture; more could be neither told apart nor moved."""
+"""Entities of one picture; more could not be told apart or moved."""
 MAX_RELATIONS = 100
-"""Of the focused entity, listed beside the picture."""
+"""Relations of the focused entity in the list next to the picture."""
 MAX_CHOICES = 20
-"""Entities to choose from where several are called so."""
+"""Entities to choose from if several have the name."""
 MAX_SUGGESTED = 1_000
 """Names that are offered while one is typed."""
-MAX_TOLD = 1_500
-"""Edges of a picture that have their facts with them; of more they come with the focus."""
+MAX_EXPLAINED = 1_500
+"""Edges of a picture that have the texts of their facts; with more edges the texts come with the focus."""
 MAX_FACT = 200
-"""Characters of a fact that stands on an edge."""
-MAX_BESIDE = 6
+"""Characters of the fact of an edge."""
+MAX_ROW_RELATIONS = 6
 """Relations of an entity in a row of the table."""
 ROWS = 50
 HOPS = {"": 0, "1": 1, "2": 2}
 OTHER = "other"
-"""The type of what has no note, or none that says its type."""
-_kept: WeakKeyDictionary[Memory, KeptAnswers] = WeakKeyDictionary()
-
-
-class Wanted(NamedTuple):
-    """What is shown of the graph; empty fields stand for everything. `on` is YYYY-MM-DD."""
-
-    focus: str
-    hops: int
-    relation: str
-    types: frozenset[str]
-    on: str
+"""The type of an entity without a note, or whose note has no type."""
 
 
 class Picture(NamedTuple):
-    """The entities that are shown, those with most edges first, and the links between them. `focus` is one of them;
-    `choices` are those that may be meant instead, `left_out` are too many to be drawn.
+    """The entities that are shown, the best connected first, and the links between them. `focus` is the place of one of
+    them; `choices` are others with its name, `left_out` counts those that are too many to draw.
     """
 
     entities: list[Entity]
@@ -68,30 +57,21 @@ class Picture(NamedTuple):
     left_out: int = 0
 
 
-class Relation(NamedTuple):
-    """A relation of an entity to the `other` end of an edge, or from it."""
-
-    other: Entity
-    relation: str
-    is_outgoing: bool
-    edge: StatedEdge
-    is_over: bool
-
-
-def show_graph(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return what is beside the picture, and the same in words for those who see none."""
-    asked, now = _read_fields(request), datetime.now(UTC)
-    today, problem = now.date().isoformat(), ""
-    graph = _read(memory)
+def show_graph(memory: Memory, request: Request) -> Context:
+    """Return what is next to the picture, and the picture in words."""
+    asked, today, problem = _read_fields(request), datetime.now(UTC).date().isoformat(), ""
+    graph = _read_graph(memory)
     try:
-        wanted = _read_wanted(asked, now)
+        wanted = _read_filters(asked)
     except UsageError as error:
-        problem, wanted = str(error), _read_wanted({**asked, "hops": "", "on": ""}, now)
-    shown = select(graph, wanted)
-    relations = _relate(shown, today)
+        problem, wanted = str(error), _read_filters({**asked, "hops": "", "on": ""})
+    shown = select(graph, **wanted)
+    relations = _list_relations(shown, today)
     counts = Counter(map(_type_of, graph.entities))
-    page = max(1, int(asked["page"])) if asked["page"].isdecimal() else 1
+    page = page_number(asked["page"])
     rows = range(ROWS * (page - 1), min(ROWS * page, len(shown.entities)))
+    dates = (day for link in graph.links for day in (link.edge.valid_from, link.edge.valid_until) if day)
+    days = [today, *(day[:10] for day in dates)]
     return {
         "asked": asked,
         "problem": problem,
@@ -104,32 +84,32 @@ def show_graph(memory: Memory, request: Request) -> Mapping[str, Any]:
         "names": [entity.name for entity in graph.entities[:MAX_SUGGESTED]],
         "types": [(kind, counts[kind]) for kind in (*ENTITY_TYPES, OTHER) if counts[kind]],
         "all_relations": sorted({link.edge.relation for link in graph.links}),
-        "days": _list_bounds(graph, today),
+        "days": (min(days), max(days)),
         "rows": [(shown.entities[row], relations.get(row, [])) for row in rows],
-        "max_beside": MAX_BESIDE,
+        "max_beside": MAX_ROW_RELATIONS,
         "page": page,
         "pages": -(-len(shown.entities) // ROWS),
-        "here": lambda **changed: _address(asked, changed),
+        "here": partial(_address, asked),
         "type_of": _type_of,
         "address_of": address_of,
-        "called": _called,
+        "called": _unique_name,
         "tell_days": tell_days,
     }
 
 
-def make_graph(memory: Memory, request: Request) -> bytes:
-    """Return the picture for the script that draws it: nodes, and edges with their places among them.
+def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
+    """Return the picture for the script that draws it: nodes, and edges with the places of their ends.
 
     Raises:
-        UsageError: the address asks for something that there is not.
+        UsageError: a filter has an unknown value.
     """
-    now = datetime.now(UTC)
-    shown = select(_read(memory), _read_wanted(_read_fields(request), now))
-    is_told = len(shown.links) <= MAX_TOLD
+    today = datetime.now(UTC).date().isoformat()
+    shown = select(_read_graph(memory), **_read_filters(_read_fields(request)))
+    is_explained = len(shown.links) <= MAX_EXPLAINED
     nodes = [
         {
             "name": entity.name,
-            "called": _called(entity),
+            "called": _unique_name(entity),
             "type": _type_of(entity),
             "facts": entity.facts,
             "page": address_of(entity),
@@ -145,113 +125,115 @@ def make_graph(memory: Memory, request: Request) -> bytes:
             "since": (link.edge.valid_from or "")[:10],
             "until": (link.edge.valid_until or "")[:10],
             "days": ", ".join(tell_days(link.edge)),
-            "over": _is_over(link.edge, now.date().isoformat()),
-            "text": shorten(link.edge.text, MAX_FACT, placeholder="…") if is_told else "",
-            "page": memory_path(link.edge.id) if is_told else "",
+            "over": _is_over(link.edge, today),
+            "text": shorten(link.edge.text, MAX_FACT, placeholder="…") if is_explained else "",
+            "page": memory_path(link.edge.id) if is_explained else "",
         }
         for link in shown.links
     ]
-    return to_json({"nodes": nodes, "edges": edges, "focus": shown.focus, "left_out": shown.left_out})
+    return {"nodes": nodes, "edges": edges, "focus": shown.focus, "left_out": shown.left_out}
 
 
-def select(graph: EntityGraph, wanted: Wanted) -> Picture:
-    """Return what is shown of `graph`. Filters of edges leave only what still has one."""
-    focus, choices = _find(graph.entities, wanted.focus)
-    kept = {
-        place
-        for place, entity in enumerate(graph.entities)
-        if not wanted.types or _type_of(entity) in wanted.types or place == focus
+def select(
+    graph: EntityGraph,
+    focus: str = "",
+    hops: int = 0,
+    relation: str = "",
+    types: Collection[str] = (),
+    on: str = "",
+) -> Picture:
+    """Return a part of `graph`; empty filters select everything. Filters of edges leave only connected entities.
+
+    `focus` is the name of an entity, `hops` the greatest distance from it, `on` a day on which edges are true.
+    """
+    place, choices = _find(graph.entities, focus)
+    selected = {
+        number
+        for number, entity in enumerate(graph.entities)
+        if not types or _type_of(entity) in types or number == place
     }
     links = [
         link
         for link in graph.links
-        if link.subject in kept
-        and link.object in kept
-        and (not wanted.relation or link.edge.relation == wanted.relation)
-        and (not wanted.on or is_true_on(link.edge, wanted.on, is_replaced=link.edge.is_replaced))
+        if link.subject in selected
+        and link.object in selected
+        and (not relation or link.edge.relation == relation)
+        and (not on or is_true_on(link.edge, on, is_replaced=link.edge.is_replaced))
     ]
-    if wanted.relation or wanted.on:
-        related = {place for link in links for place in (link.subject, link.object)}
-        kept = {place for place in kept if place in related or place == focus}
-    if focus is not None and wanted.hops:
-        kept &= _walk(focus, links, wanted.hops)
-    drawn = sorted(kept, key=lambda place: (place != focus, place))[:MAX_DRAWN]
-    places = {place: new for new, place in enumerate(sorted(drawn))}
+    if relation or on:
+        connected = {end for link in links for end in (link.subject, link.object)}
+        selected &= connected | ({place} if place is not None else set())
+    if place is not None and hops:
+        selected &= _walk(place, links, hops)
+    drawn = sorted(selected, key=lambda number: (number != place, number))[:MAX_DRAWN]
+    places = {old: new for new, old in enumerate(sorted(drawn))}
     return Picture(
-        [graph.entities[place] for place in places],
+        [graph.entities[number] for number in places],
         [
             Link(places[link.subject], places[link.object], link.edge)
             for link in links
             if link.subject in places and link.object in places
         ],
-        None if focus is None else places[focus],
-        [graph.entities[place] for place in choices],
-        len(kept) - len(drawn),
+        None if place is None else places[place],
+        [graph.entities[number] for number in choices],
+        len(selected) - len(drawn),
     )
 
 
 def address_of(entity: Entity) -> str:
-    """Return the address of an entity's page: its note, or what is said of it where it has none."""
+    """Return the address of an entity's page: its note, or a question about it if it has none."""
     return memory_path(entity.path) if entity.path else f"/?{urlencode({'q': entity.name})}"
 
 
-def _read(memory: Memory) -> EntityGraph:
-    """Return the graph, which is put together again only when the index has changed."""
+def _read_graph(memory: Memory) -> EntityGraph:
+    """Return the graph, which is built again only when the index has changed."""
     index = memory.index()
-    return _kept.setdefault(memory, KeptAnswers()).of(index, "graph", lambda: read_graph(index))
+    return memory.cache.of(index, "graph", partial(read_graph, index))
 
 
-def _called(entity: Entity) -> str:
-    """Return what means just this entity: its name, or its note's path where another one goes by that name."""
+def _unique_name(entity: Entity) -> str:
+    """Return the name of an entity, or its note's path if the name is another entity's."""
     return entity.name if entity.path is None or name_key(entity.name) in entity.keys else entity.path
 
 
-def _find(entities: list[Entity], name: str) -> tuple[int | None, list[int]]:
-    """Return the place of the entity that is called `name`, or else of the only one with these letters in its name;
-    of several their places.
-    """
+def _find(entities: Sequence[Entity], name: str) -> tuple[int | None, list[int]]:
+    """Return the place of the entity with this name, or of the only one whose name contains it; or of several."""
     key = name_key(name)
     if not key:
         return None, []
-    called = [place for place, entity in enumerate(entities) if key in entity.keys or entity.path == name]
-    called = called or [place for place, entity in enumerate(entities) if any(key in each for each in entity.keys)]
-    return (called[0], []) if len(called) == 1 else (None, called[:MAX_CHOICES])
+    found = [place for place, entity in enumerate(entities) if key in entity.keys or entity.path == name]
+    found = found or [place for place, entity in enumerate(entities) if any(key in each for each in entity.keys)]
+    return (found[0], []) if len(found) == 1 else (None, found[:MAX_CHOICES])
 
 
 def _walk(start: int, links: Iterable[Link], hops: int) -> set[int]:
-    beside: dict[int, set[int]] = defaultdict(set)
+    neighbours: dict[int, set[int]] = defaultdict(set)
     for link in links:
-        beside[link.subject].add(link.object)
-        beside[link.object].add(link.subject)
+        neighbours[link.subject].add(link.object)
+        neighbours[link.object].add(link.subject)
     reached = {start}
     for _ in range(hops):
-        reached |= {other for place in reached for other in beside[place]}
+        reached |= {other for place in reached for other in neighbours[place]}
     return reached
 
 
-def _relate(shown: Picture, today: str) -> dict[int, list[Relation]]:
-    """Return the relations of each entity, by its place; those that hold first."""
-    found: dict[int, list[Relation]] = defaultdict(list)
+def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]]]:
+    """Return the relations of each entity by its place, those that hold first."""
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for link in shown.links:
-        is_over = _is_over(link.edge, today)
-        subject, thing = shown.entities[link.subject], shown.entities[link.object]
-        found[link.subject].append(Relation(thing, link.edge.relation, True, link.edge, is_over))
+        relation = {"relation": link.edge.relation, "edge": link.edge, "is_over": _is_over(link.edge, today)}
+        found[link.subject].append({**relation, "other": shown.entities[link.object], "is_outgoing": True})
         if link.subject != link.object:
-            found[link.object].append(Relation(subject, link.edge.relation, False, link.edge, is_over))
+            found[link.object].append({**relation, "other": shown.entities[link.subject], "is_outgoing": False})
     for relations in found.values():
-        relations.sort(key=lambda each: (each.is_over, not each.is_outgoing, each.relation, each.other.name))
+        relations.sort(
+            key=lambda each: (each["is_over"], not each["is_outgoing"], each["relation"], each["other"].name)
+        )
     return found
 
 
 def _is_over(edge: StatedEdge, today: str) -> bool:
     return not is_true_on(edge._replace(valid_from=None), today, is_replaced=edge.is_replaced)
-
-
-def _list_bounds(graph: EntityGraph, today: str) -> tuple[str, str]:
-    """Return the first and the last day on which something begins or ends."""
-    given = (day for link in graph.links for day in (link.edge.valid_from, link.edge.valid_until) if day)
-    days = [today, *(day[:10] for day in given)]
-    return min(days), max(days)
 
 
 def _type_of(entity: Entity) -> str:
@@ -264,25 +246,20 @@ def _read_fields(request: Request) -> dict[str, Any]:
     return {**{name: given.get(name, "").strip() for name in names}, "type": given.getlist("type")}
 
 
-def _read_wanted(asked: Mapping[str, Any], now: datetime) -> Wanted:
-    """Return what the address asks for.
-
-    Raises:
-        UsageError: something that is not a number of steps, or not a date.
-    """
+def _read_filters(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `select`. UsageError: not a number of steps, or not a date."""
     if asked["hops"] not in HOPS:
         raise UsageError(f"{asked['hops']!r} is not a number of steps; there are 1 and 2.")
-    on = asked["on"] and parse_day(asked["on"], now, end=True)
-    return Wanted(
-        asked["focus"],
-        HOPS[asked["hops"]],
-        asked["relation"],
-        frozenset(asked["type"]) & {*ENTITY_TYPES, OTHER},
-        on.isoformat() if isinstance(on, date) else "",
-    )
+    return {
+        "focus": asked["focus"],
+        "hops": HOPS[asked["hops"]],
+        "relation": asked["relation"],
+        "types": frozenset(asked["type"]) & {*ENTITY_TYPES, OTHER},
+        "on": parse_day(asked["on"], datetime.now(UTC), end=True).isoformat() if asked["on"] else "",
+    }
 
 
-def _address(asked: Mapping[str, Any], changed: Mapping[str, str]) -> str:
-    """Return the address of this page with other values for some fields; another picture begins at its first page."""
+def _address(asked: Mapping[str, Any], **changed: str) -> str:
+    """Return the address of this page with other values of some fields; another picture begins at its first page."""
     fields = {**asked, "page": "", **changed}
     return f"{GRAPH}?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"

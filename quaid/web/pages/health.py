@@ -1,12 +1,12 @@
-"""Health: how the memory grew, how fast it answers, what was asked in vain, what contradicts itself, what models took.
+"""Health: how the memory grew, how fast it answers, unanswered questions, contradictions, and the use of models.
 
-What fades, and the checks of `quaid doctor`, take longer and are parts of their own.
+What fades, and the checks of `quaid doctor`, take longer and are separate parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from quaid.errors import BadInputError, QuaidError
@@ -15,7 +15,7 @@ from quaid.recall.visibility import visible_paths
 from quaid.report import health, stats
 from quaid.report.doctor import examine
 from quaid.report.status import status_of
-from quaid.web.answer import Shown, go_to
+from quaid.web.answer import Context, Form, Shown, go_to
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -30,42 +30,24 @@ LEVELS = ("error", "warning", "ok")
 HERE = "/health"
 
 
-class Column(NamedTuple):
-    """A column of figures: `colour` from 1 where it is drawn, 0 for what is told in the table only."""
-
-    name: str
-    values: tuple[float | None, ...]
-    colour: int = 0
-
-
-class Limit(NamedTuple):
-    """What was used of what may be used in a day; `width` in percent, 0 as `most` for no limit."""
-
-    name: str
-    used: float
-    most: float
-    width: float
-
-
-def show_health(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return the figures that are there at once, and the fact that has just answered a gap."""
+def show_health(memory: Memory, request: Request) -> Context:
+    """Return the figures that are known at once, and the fact that has just answered a gap."""
     recalls, models = stats.recall_stats_of(memory), stats.model_stats_of(memory)
     gaps, all_gaps = stats.list_gaps(memory, health.MAX_GAPS)
     growth = health.measure_growth(memory)
-    today, caps = models.today, models.caps
-    used_of = (("tokens", today.tokens, caps.max_tokens_per_day), ("$", today.cost_usd or 0.0, caps.max_usd_per_day))
     days, spent = recalls.numbers.days[-MAX_DAYS:], models.days[-MAX_DAYS:]
+    today, caps = models.today, models.caps
     return {
         "growth": growth,
         "kinds": _draw_kinds(growth.kinds),
         "recalls": recalls,
         "recall_days": [day.date for day in days],
         "recall_columns": [
-            Column("half within, ms", tuple(day.p50_ms for day in days), 1),
-            Column("95 of 100 within, ms", tuple(day.p95_ms for day in days), 2),
-            Column("recalls", tuple(day.recalls for day in days)),
-            Column("without an answer", tuple(day.recalls - day.answered for day in days)),
-            Column("degraded", tuple(day.degraded for day in days)),
+            _column("half within, ms", [day.p50_ms for day in days], 1),
+            _column("95 of 100 within, ms", [day.p95_ms for day in days], 2),
+            _column("recalls", [day.recalls for day in days]),
+            _column("without an answer", [day.recalls - day.answered for day in days]),
+            _column("degraded", [day.degraded for day in days]),
         ],
         "answer": _find_answer(memory, request.query_params.get("fact", "")),
         "gaps": [gap for gap in gaps if gap.text],
@@ -75,17 +57,29 @@ def show_health(memory: Memory, request: Request) -> Mapping[str, Any]:
         "contradictions": health.list_contradictions(memory),
         "models": models,
         "limits": [
-            Limit(name, used, most, min(100.0, 100 * used / most) if most else 0.0) for name, used, most in used_of
+            _limit("tokens", today.tokens, caps.max_tokens_per_day),
+            _limit("$", today.cost_usd or 0.0, caps.max_usd_per_day),
         ],
         "model_days": [day.day for day in spent],
         "model_columns": [
-            Column("cost, $", tuple(day.usage.cost_usd for day in spent), 1),
-            Column("calls", tuple(day.usage.calls for day in spent)),
-            Column("tokens in", tuple(day.usage.input_tokens for day in spent)),
-            Column("tokens out", tuple(day.usage.output_tokens for day in spent)),
+            _column("cost, $", [day.usage.cost_usd for day in spent], 1),
+            _column("calls", [day.usage.calls for day in spent]),
+            _column("tokens in", [day.usage.input_tokens for day in spent]),
+            _column("tokens out", [day.usage.output_tokens for day in spent]),
         ],
         "prompts": models.prompts[:MAX_PROMPTS],
     }
+
+
+def _column(name: str, figures: Sequence[float | None], colour: int = 0) -> Mapping[str, Any]:
+    """Return a column of a table; with a colour, from 1, it is drawn as well."""
+    return {"name": name, "figures": figures, "colour": colour}
+
+
+def _limit(name: str, used: float, most: float) -> Mapping[str, Any]:
+    """Return the use of a daily budget, with a width in percent; `most` is 0 without a limit."""
+    width = min(100.0, 100 * used / most) if most else 0.0
+    return {"name": name, "used": used, "most": most, "width": width}
 
 
 def _find_answer(memory: Memory, fact_id: str) -> NoteView | None:
@@ -95,7 +89,7 @@ def _find_answer(memory: Memory, fact_id: str) -> NoteView | None:
         return None  # it was undone, or forgotten
 
 
-def show_fading(memory: Memory, _: Request) -> Mapping[str, Any]:
+def show_fading(memory: Memory, _: Request) -> Context:
     """Return what fades, and when."""
     try:
         fading = health.measure_fading(memory)
@@ -104,21 +98,21 @@ def show_fading(memory: Memory, _: Request) -> Mapping[str, Any]:
     return {"problem": "", "fading": fading, "floor": FLOOR}
 
 
-def show_checks(memory: Memory, _: Request) -> Mapping[str, Any]:
-    """Return what needs attention, and what doctor says, the worst first."""
+def show_checks(memory: Memory, _: Request) -> Context:
+    """Return what needs attention, and the findings of doctor, the worst first."""
     whole, seen = memory.whole_index(), memory.visible_index()
     attention = [(each, visible_paths(each.paths, whole, seen)) for each in status_of(memory).attention]
     findings = sorted(examine(memory.root), key=lambda finding: LEVELS.index(finding.level))
-    told = " ".join(each.what for each, _ in attention)
+    shown = " ".join(each.what for each, _ in attention)
     return {
         "attention": [(each, paths) for each, paths in attention if paths or not each.paths],
-        "findings": [each for each in findings if each.level != "ok" and each.sentence.rstrip(".") not in told],
+        "findings": [each for each in findings if each.level != "ok" and each.sentence.rstrip(".") not in shown],
         "fine": [finding for finding in findings if finding.level == "ok"],
     }
 
 
-def answer_gap(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
-    """Remember what the reader typed as the answer to a question that found nothing, and close the gap."""
+def answer_gap(memory: Memory, form: Form, _: Request) -> str | Shown:
+    """Remember the reader's answer to a question that found nothing, and close the gap."""
     gap, answer = health.find_gap(memory, form.get("key", "")), form.get("answer", "").strip()
     try:
         if not answer:
@@ -127,21 +121,21 @@ def answer_gap(memory: Memory, form: Mapping[str, str], _: Request) -> str | Sho
     except QuaidError as refusal:
         return Shown("gap.html", {"gap": gap, "answer": answer, "problem": str(refusal)})
     written = answered.written
-    said = "left" if written.left else "gap_unfound" if answered.is_found is False else "gap_answered"
-    there = go_to(HERE, said, written.commit)
+    message = "left" if written.left else "gap_unfound" if answered.is_found is False else "gap_answered"
+    there = go_to(HERE, message, written.commit)
     return f"{there}&{urlencode({'fact': written.id})}#gaps"
 
 
-def leave_out_gap(memory: Memory, form: Mapping[str, str], _: Request) -> str:
+def leave_out_gap(memory: Memory, form: Form, _: Request) -> str:
     """Close a gap without an answer."""
     health.close_gap(memory, form.get("key", ""))
-    return f"{HERE}?said=gap_left_out#gaps"
+    return go_to(f"{HERE}#gaps", "gap_left_out")
 
 
-def _draw_kinds(kinds: Mapping[str, tuple[int, ...]]) -> list[Column]:
-    """Return a column for each kind; those after the most frequent ones are drawn as one."""
-    columns = [Column(kind, counts, place) for place, (kind, counts) in enumerate(kinds.items(), 1)]
+def _draw_kinds(kinds: Mapping[str, tuple[int, ...]]) -> list[Mapping[str, Any]]:
+    """Return a column for each kind; the less frequent kinds are one column."""
+    columns = [_column(kind, counts, place) for place, (kind, counts) in enumerate(kinds.items(), 1)]
     if len(columns) <= MAX_COLOURS + 1:
         return columns
-    rest = [column.values for column in columns[MAX_COLOURS:]]
-    return [*columns[:MAX_COLOURS], Column("other", tuple(map(sum, zip(*rest, strict=True))), MAX_COLOURS + 1)]
+    others = [*kinds.values()][MAX_COLOURS:]
+    return [*columns[:MAX_COLOURS], _column("other", [*map(sum, zip(*others, strict=True))], MAX_COLOURS + 1)]

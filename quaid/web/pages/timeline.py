@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -16,6 +17,7 @@ from quaid.index import backlinks
 from quaid.index import calendar as days
 from quaid.model import Kind
 from quaid.text.endings import tell_days
+from quaid.web.answer import Context, page_number
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -29,7 +31,7 @@ LANES = {"learned": "Learned", "true": "True", "conversations": "Conversations",
 ROWS = {"learned": 100, "true": 100, "conversations": 50, "changes": 50}
 """Of one page."""
 MAX_CHANGES = 1_000
-"""Commits that are looked through; `quaid log` has the rest."""
+"""Commits that are read; `quaid log` has the rest."""
 MAX_TURNS = 60
 """Of one page of a conversation."""
 MAX_MONTHS = 36
@@ -39,7 +41,7 @@ _PERIOD = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 
 
 class Period(NamedTuple):
-    """A year, a month or a day, or all time, as it stands in the address: `2026`, `2026-03`, `2026-03-14` or nothing.
+    """A year, a month or a day, or all time, as in the address: `2026`, `2026-03`, `2026-03-14` or an empty string.
     `first` and `last` are its days, YYYY-MM-DD.
     """
 
@@ -48,58 +50,37 @@ class Period(NamedTuple):
     last: str
 
 
-class Column(NamedTuple):
-    """A column over the timeline: the period it leads to and what that is called, how much falls on it, and its height
-    in percent of the highest.
-    """
-
-    period: Period
-    name: str
-    total: int
-    height: float
-    is_shown: bool
-
-
-class Bar(NamedTuple):
-    """The days on which a fact was true, in percent of the period that is shown."""
-
-    start: float
-    width: float
-
-
-def show_timeline(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return the lane that the address asks for, a page of it, and the columns that lead to other times."""
+def show_timeline(memory: Memory, request: Request) -> Context:
+    """Return one page of the lane in the address, and the columns that lead to other times."""
     given, today = request.query_params, datetime.now(UTC).date().isoformat()
     lane = given.get("show", "") if given.get("show") in LANES else "learned"
-    page = max(1, int(given["page"])) if given.get("page", "").isdecimal() and len(given["page"]) < 7 else 1
+    page = page_number(given.get("page", ""))
     problem = ""
     try:
         period = read_period(given.get("at", "").strip())
     except UsageError as error:
         problem, period = str(error), read_period("")
     index, rows = memory.index(), ROWS[lane]
-    asked = (period.first, period.last, rows, rows * (page - 1))
+    window = (period.first, period.last, rows, rows * (page - 1))
     shown: dict[str, Any] = {"facts": [], "talks": [], "entries": [], "columns": [], "bars": {}, "undated": 0}
     if lane == "changes":
-        limit = min(rows * page + 1, MAX_CHANGES)
-        entries = memory.timeline.log(limit)
-        shown["entries"] = _by_day(entries[rows * (page - 1) : rows * page], lambda entry: entry.commit.when)
-        total, is_more = len(entries), len(entries) > rows * page
+        entries = memory.timeline.log(min(rows * page + 1, MAX_CHANGES))
+        shown["entries"] = _by_day((entry.commit.when, entry) for entry in entries[rows * (page - 1) : rows * page])
+        total = len(entries)
     else:
-        counted = _count(index, lane, today)
-        shown["columns"] = _draw_columns(counted, period)
-        total = counted.of(period)
+        spans = _Spans(index, lane, today)
+        shown["columns"] = _draw_columns(spans, period)
+        total = spans.count(period)
         if lane == "conversations":
-            shown["talks"] = _by_day(days.list_talks(index, *asked), lambda talk: talk.started)
+            shown["talks"] = _by_day((talk.started, talk) for talk in days.list_talks(index, *window))
         elif lane == "learned":
-            shown["facts"] = _by_day(days.list_learned(index, *asked), lambda fact: fact.learned)
+            shown["facts"] = _by_day((fact.learned, fact) for fact in days.list_learned(index, *window))
         else:
-            facts = days.list_true(index, *asked)
-            scale = (max(period.first, counted.first), min(period.last, counted.last))
+            facts = days.list_true(index, *window)
+            scale = (max(period.first, spans.first), min(period.last, spans.last))
             shown["facts"] = [("", facts)] if facts else []
             shown["undated"] = days.count_undated(index)
             shown["bars"] = {fact.id: draw_bar(fact, *scale) for fact in facts}
-        is_more = total > rows * page
     return {
         **shown,
         "lane": lane,
@@ -107,30 +88,30 @@ def show_timeline(memory: Memory, request: Request) -> Mapping[str, Any]:
         "period": period,
         "above": list(_list_above(period.at)),
         "total": total,
-        "is_more": is_more,
+        "is_more": total > rows * page,
         "page": page,
         "pages": -(-total // rows),
         "problem": problem,
         "tell_days": tell_days,
-        "tell_period": tell_period,
-        "here": lambda **changed: _address({"show": lane, "at": period.at}, changed),
+        "tell_period": describe_period,
+        "here": partial(_address, {"show": lane, "at": period.at}),
     }
 
 
-def show_session(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return a conversation as it was said, with the facts that were drawn from each turn.
+def show_session(memory: Memory, request: Request) -> Context:
+    """Return the turns of a conversation, each with the facts that were extracted from it.
 
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
-        UsageError: the address means something else than a conversation.
+        UsageError: the referenced note is not a conversation.
     """
     document = memory.get(request.path_params["reference"]).document
     if document.kind != Kind.EPISODE:
         raise UsageError(f"{document.title!r} is not a conversation.")
-    index, given = memory.index(), request.query_params.get("page", "")
+    index = memory.index()
     total = backlinks.count_turns(index, document.doc_id)
     pages = max(1, -(-total // MAX_TURNS))
-    page = min(pages, max(1, int(given))) if given.isdecimal() and len(given) < 7 else 1
+    page = min(pages, page_number(request.query_params.get("page", "")))
     turns = days.list_said(index, document.doc_id, MAX_TURNS, MAX_TURNS * (page - 1))
     drawn = days.list_drawn(index, document.path, document.session)
     facts = {number: list(those) for number, those in groupby(drawn, lambda fact: fact.turn)}
@@ -146,11 +127,7 @@ def show_session(memory: Memory, request: Request) -> Mapping[str, Any]:
 
 
 def read_period(at: str) -> Period:
-    """Return the period that `at` names.
-
-    Raises:
-        UsageError: it names none.
-    """
+    """Parse a period. UsageError: it is not one."""
     if not at:
         return Period("", "0001-01-01", "9999-12-31")
     parts = _PERIOD.fullmatch(at)
@@ -167,7 +144,7 @@ def read_period(at: str) -> Period:
     return Period(at, first.isoformat(), last.isoformat())
 
 
-def tell_period(at: str) -> str:
+def describe_period(at: str) -> str:
     """Return a period in words: `14 March 2026`."""
     if len(at) <= len("2026"):
         return at or "all time"
@@ -176,8 +153,8 @@ def tell_period(at: str) -> str:
     return month if len(at) == len("2026-03") else f"{day.day} {month}"
 
 
-def draw_bar(fact: DatedFact, first: str, last: str) -> Bar | None:
-    """Return the bar of a fact on a scale from one day to another; None where its days are none of the calendar."""
+def draw_bar(fact: DatedFact, first: str, last: str) -> tuple[float, float] | None:
+    """Return start and width of a fact's bar on a scale between two days, in percent; None for impossible days."""
     try:
         begin, end, start, stop = (
             date.fromisoformat(day).toordinal() for day in (first, last, fact.first or first, fact.last)
@@ -186,41 +163,45 @@ def draw_bar(fact: DatedFact, first: str, last: str) -> Bar | None:
         return None
     whole = max(1, end - begin + 1)
     left, right = max(begin, start), min(end, stop) + 1
-    return Bar(100 * (left - begin) / whole, max(0.6, 100 * (right - left) / whole))
+    return 100 * (left - begin) / whole, max(0.6, 100 * (right - left) / whole)
 
 
-class _Counted:
-    """How much falls on each period: points in time by their days, or spans that are counted in all they touch."""
+class _Spans:
+    """The days of a lane: spans from a first to a last day, which count in every period that they touch."""
 
-    def __init__(self, spans: Iterable[tuple[str, str, int]], today: str) -> None:
-        found = list(spans)
-        self._firsts = sorted(first for first, _, times in found for _ in range(times))
-        self._lasts = sorted(last for _, last, times in found for _ in range(times))
-        known = [day for first, last, _ in found for day in (first, last) if day < "9999-12-31"]
-        self.first, self.last = min([*known, today]), max([*known, today])
+    def __init__(self, index: IndexConnection, lane: str, today: str) -> None:
+        if lane == "true":
+            spans = [(first, last, 1) for first, last in days.list_spans(index)]
+        else:
+            kind = Kind.EPISODE if lane == "conversations" else Kind.FACT
+            spans = [(day, day, count) for day, count in days.count_learned(index, kind).items()]
+        self._firsts = sorted(first for first, _, times in spans for _ in range(times))
+        self._lasts = sorted(last for _, last, times in spans for _ in range(times))
+        known = [today, *(day for first, last, _ in spans for day in (first, last) if day < "9999-12-31")]
+        self.first, self.last = min(known), max(known)
 
-    def of(self, period: Period) -> int:
+    def count(self, period: Period) -> int:
         return bisect_right(self._firsts, period.last) - bisect_left(self._lasts, period.first)
 
 
-def _count(index: IndexConnection, lane: str, today: str) -> _Counted:
-    if lane == "true":
-        return _Counted(((first, last, 1) for first, last in days.list_spans(index)), today)
-    kind = Kind.EPISODE if lane == "conversations" else Kind.FACT
-    return _Counted(((day, day, count) for day, count in days.count_learned(index, kind).items()), today)
-
-
-def _draw_columns(counted: _Counted, period: Period) -> list[Column]:
-    columns = [(each, counted.of(each)) for each in _list_columns(counted, period.at)]
+def _draw_columns(spans: _Spans, period: Period) -> list[Mapping[str, Any]]:
+    """Return a column for each period: where it leads, its name, its count, its height in percent of the highest."""
+    columns = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
     highest = max((count for _, count in columns), default=0) or 1
     return [
-        Column(each, _name_column(each.at), count, 100 * count / highest, each.at == period.at)
+        {
+            "period": each,
+            "name": _short_name(each.at),
+            "total": count,
+            "height": 100 * count / highest,
+            "is_shown": each.at == period.at,
+        }
         for each, count in columns
     ]
 
 
-def _list_columns(counted: _Counted, at: str) -> list[Period]:
-    """Return the days of a month that is shown, the months of a year, of all time the months or the years."""
+def _list_columns(spans: _Spans, at: str) -> list[Period]:
+    """Return the days of a month, the months of a year, or of all time the months or the years."""
     if len(at) >= len("2026-03"):
         month = at[:7]
         number_of_days = int(read_period(month).last[8:])
@@ -228,24 +209,24 @@ def _list_columns(counted: _Counted, at: str) -> list[Period]:
     if at:
         return [read_period(f"{at}-{month:02}") for month in range(1, 13)]
     try:
-        first, last = (12 * int(day[:4]) + int(day[5:7]) - 1 for day in (counted.first, counted.last))
+        first, last = (12 * int(day[:4]) + int(day[5:7]) - 1 for day in (spans.first, spans.last))
     except ValueError:
         return []
     if last - first < MAX_MONTHS:
         return [read_period(f"{month // 12:04}-{month % 12 + 1:02}") for month in range(first, last + 1)]
     years = [read_period(f"{year:04}") for year in range(max(1, first // 12), last // 12 + 1)]
-    filled = years if len(years) <= MAX_YEARS else [year for year in years if counted.of(year)]
+    filled = years if len(years) <= MAX_YEARS else [year for year in years if spans.count(year)]
     return filled[-MAX_YEARS:]
 
 
-def _name_column(at: str) -> str:
+def _short_name(at: str) -> str:
     if len(at) == len("2026"):
         return at
     return str(int(at[8:])) if len(at) > len("2026-03") else calendar.month_abbr[int(at[5:7])]
 
 
 def _list_above(at: str) -> Iterator[tuple[str, str]]:
-    """Yield the periods around the one that is shown, the widest first, each as (address, name)."""
+    """Yield (address, name) of the periods around a period, the widest first."""
     yield "", "All time"
     for length in (4, 7, 10):
         if len(at) >= length:
@@ -253,11 +234,12 @@ def _list_above(at: str) -> Iterator[tuple[str, str]]:
             yield part, {4: part, 7: calendar.month_name[int(at[5:7] or 1)], 10: str(int(at[8:] or 1))}[length]
 
 
-def _by_day(items: Sequence[Any], moment: Any) -> list[tuple[str, list[Any]]]:
-    return [(day, list(those)) for day, those in groupby(items, lambda item: moment(item)[:10])]
+def _by_day(items: Iterable[tuple[str, Any]]) -> list[tuple[str, Sequence[Any]]]:
+    grouped = groupby(items, lambda pair: pair[0][:10])
+    return [(day, [item for _, item in those]) for day, those in grouped]
 
 
-def _address(fields: Mapping[str, str], changed: Mapping[str, Any]) -> str:
+def _address(fields: Mapping[str, str], **changed: Any) -> str:
     asked = {
         name: value for name, value in {**fields, **changed}.items() if value and (name, value) != ("show", "learned")
     }
