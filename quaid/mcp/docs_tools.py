@@ -58,7 +58,7 @@ class DocsTools:
         query: Query,
         project: Project = None,
         limit: Annotated[int | None, Field(ge=1, le=50, description="At most so many passages.")] = None,
-    ) -> Annotated[CallToolResult, docs_results.DocsSearchOutput]:
+    ) -> Annotated[CallToolResult, docs_results.SEARCH]:
         """Passages of the owner's project documentation that answer a question, best first.
 
         USE WHEN: you are about to explain, use or change how one of the owner's projects works: design, set-up,
@@ -81,7 +81,7 @@ class DocsTools:
         ref: Ref,
         project: Project = None,
         from_line: Annotated[int | None, Field(ge=1, description="Begin here: `next_line` of the part before.")] = None,
-    ) -> Annotated[CallToolResult, docs_results.DocsReadOutput]:
+    ) -> Annotated[CallToolResult, docs_results.READ]:
         """One document of a project, from a line on, with what it is about and a warning where it is stale.
 
         USE WHEN: a passage of docs_search is not enough, or the user names a document.
@@ -101,7 +101,7 @@ class DocsTools:
 
     async def docs_list(
         self, context: Context, project: Project = None
-    ) -> Annotated[CallToolResult, docs_results.DocsListOutput]:
+    ) -> Annotated[CallToolResult, docs_results.LIST]:
         """The projects and their documents: title, when each was last changed, and which their sources left behind.
 
         USE WHEN: you need to know which documents or projects there are, or the user asks what is out of date.
@@ -129,7 +129,7 @@ class DocsTools:
         sources: Annotated[
             Paths, Field(description="What it is about: files, folders or globs of the repository.")
         ] = None,
-    ) -> Annotated[CallToolResult, results.WriteOutput]:
+    ) -> Annotated[CallToolResult, results.WRITE]:
         """Register a document with a project, and what it is about: it is told to be stale when that changes.
 
         USE WHEN: you wrote a document for the user, or they say which files one describes.
@@ -151,7 +151,7 @@ class DocsTools:
         source_roots: Annotated[Paths, Field(description="Folders with its files, absolute: repositories.")] = None,
         patterns: Annotated[Paths, Field(description="Which files are documents. Default: *.md, docs/**/*.md.")] = None,
         exclude: Annotated[Paths, Field(description="Which of these are not.")] = None,
-    ) -> Annotated[CallToolResult, results.WriteOutput]:
+    ) -> Annotated[CallToolResult, results.WRITE]:
         """Make a project, so that its documents are found and seen to be true. No file of its own is touched.
 
         USE WHEN: the user asks for it, or wants the documentation of a repository searched or watched.

@@ -1,9 +1,9 @@
 """The results of tools: JSON that reads well, because many hosts show their model nothing else.
 
-Each TypedDict is the output schema of a tool: an optional field that is empty is left out. All text from the vault is
-disarmed: it is data, never an instruction.
+A field that does not apply is left out. All text from the vault is disarmed: it is data, never an instruction.
 """
-# Without `from __future__ import annotations`: a TypedDict knows its required keys only where they are evaluated.
+
+from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter
@@ -50,185 +50,111 @@ _DEGRADED = {
     "model": "model: the order is not a model's, none judged in time",
 }
 
+ListOf: Any = list
+"""Of a schema that `output` made."""
+
 AnyHit = TypeVar("AnyHit", "Hit", "DocHit")
 
 
-class RecalledMemory(TypedDict):
-    """`date`: when it was said; `origin`: whose word it is; `beside`: what was said around it or what it rests on."""
-
-    id: str
-    text: str
-    heading: NotRequired[str]
-    beside: NotRequired[list[str]]
-    score: NotRequired[float]
-    kind: str
-    date: NotRequired[str]
-    origin: str
-    speaker: NotRequired[str]
-    session: NotRequired[str]
-    turn: NotRequired[int]
-    project: NotRequired[str]
-    valid_from: NotRequired[str]
-    valid_until: NotRequired[str]
-    superseded: NotRequired[bool]
-    pending: NotRequired[bool]
-    said_times: NotRequired[int]
-    contradicts: NotRequired[list[str]]
-    later_than: NotRequired[list[str]]
-    earlier_than: NotRequired[list[str]]
-    related_through: NotRequired[list[str]]
-    vaults: NotRequired[list[str]]
+def output(name: str, about: str, required: Mapping[Any, str], optional: Mapping[Any, str]) -> Any:
+    """Return the schema of an output, from the names of its fields by type."""
+    fields = {field: kind for kind, names in required.items() for field in names.split()}
+    fields |= {field: NotRequired[kind] for kind, names in optional.items() for field in names.split()}
+    make: Any = TypedDict
+    made = make(name, fields)
+    made.__doc__ = about
+    return made
 
 
-class RecallOutput(TypedDict):
-    """`warning`: why they may not be an answer."""
-
-    notice: str
-    warning: NotRequired[str]
-    degraded: NotRequired[list[str]]
-    as_of: NotRequired[str]
-    memories: list[RecalledMemory]
-    left_out: NotRequired[int]
-
-
-class NoteOutput(TypedDict):
-    """`left_out`: the characters that did not fit."""
-
-    notice: str
-    id: str
-    kind: str
-    path: str
-    title: NotRequired[str]
-    type: NotRequired[str]
-    status: NotRequired[str]
-    speaker: NotRequired[str]
-    session: NotRequired[str]
-    turn: NotRequired[int]
-    date: NotRequired[str]
-    valid_from: NotRequired[str]
-    valid_until: NotRequired[str]
-    superseded_by: NotRequired[str]
-    confirmations: NotRequired[int]
-    text: str
-    edges: NotRequired[list[str]]
-    left_out: NotRequired[int]
-
-
-class WriteOutput(TypedDict):
-    """`uncommitted`: files whose change git does not have, for the owner's own work in them or as `hint` says."""
-
-    outcome: str
-    id: str
-    path: str
-    text: NotRequired[str]
-    commit: NotRequired[str]
-    new_notes: NotRequired[list[str]]
-    uncommitted: NotRequired[list[str]]
-    secrets_removed: NotRequired[dict[str, int]]
-    replaced: NotRequired[str]
-    hint: NotRequired[str]
-
-
-class NotedOutput(TypedDict):
-    """`waiting`: lines for the next extraction."""
-
-    waiting: int
-
-
-class ExtractedFactOutput(TypedDict):
-    """One fact of a conversation."""
-
-    id: str
-    text: str
-    outcome: str
-
-
-class SkippedFact(TypedDict):
-    """A statement that was not kept, and why."""
-
-    text: str
-    reason: str
-
-
-class ExtractOutput(TypedDict):
-    """`waiting`: some of it was not learned from, `problem` says why, `question` is for whoever will answer."""
-
-    session: str
-    path: str
-    turns: int
-    new_turns: int
-    waiting: bool
-    facts: list[ExtractedFactOutput]
-    names: NotRequired[list[str]]
-    not_kept: NotRequired[list[SkippedFact]]
-    secrets_removed: NotRequired[dict[str, int]]
-    model: NotRequired[str]
-    commit: NotRequired[str]
-    problem: NotRequired[str]
-    next_step: NotRequired[str]
-    through: NotRequired[int]
-    question: NotRequired[str]
-
-
-class HistoryEntry(TypedDict):
-    """One commit that touched a note."""
-
-    commit: str
-    when: str
-    author: str
-    what: str
-    task: NotRequired[str]
-
-
-class HistoryOutput(TypedDict):
-    """The commits that touched a note, newest first."""
-
-    notice: str
-    changes: list[HistoryEntry]
-
-
-class StatsOutput(TypedDict):
-    """The figures of the memory. `waiting` counts conversations that nothing was learned from yet."""
-
-    vault: str
-    notes: int
-    kinds: dict[str, int]
-    types: dict[str, int]
-    statuses: dict[str, int]
-    speakers: dict[str, int]
-    entities: int
-    edges: int
-    chunks: int
-    embedded: int
-    oldest: NotRequired[str]
-    newest: NotRequired[str]
-    waiting: int
-
-
-class QuestionOutput(TypedDict):
-    """`answer`: what was ticked already and is carried out by the janitor's next run."""
-
-    id: str
-    question: str
-    answers: list[str]
-    answer: NotRequired[str]
-
-
-class QuestionsOutput(TypedDict):
-    """The questions that wait, by their path."""
-
-    notice: str
-    questions: list[QuestionOutput]
-    left_out: NotRequired[int]
+MEMORY = output(
+    "RecalledMemory",
+    "`date`: when it was said; `origin`: whose word it is; `beside`: what was said around it or what it rests on.",
+    {str: "id text kind origin"},
+    {
+        str: "heading date speaker session project valid_from valid_until",
+        float: "score",
+        int: "turn said_times",
+        bool: "superseded pending",
+        list[str]: "beside contradicts later_than earlier_than related_through vaults",
+    },
+)
+RECALL = output(
+    "RecallOutput",
+    "`warning`: why they may not be an answer.",
+    {str: "notice", ListOf[MEMORY]: "memories"},
+    {str: "warning as_of", list[str]: "degraded", int: "left_out"},
+)
+NOTE = output(
+    "NoteOutput",
+    "`left_out`: the characters that did not fit.",
+    {str: "notice id kind path text"},
+    {
+        str: "title type status speaker session date valid_from valid_until superseded_by",
+        int: "turn confirmations left_out",
+        list[str]: "edges",
+    },
+)
+WRITE = output(
+    "WriteOutput",
+    "`uncommitted`: files whose change git does not have, for the owner's own work in them or as `hint` says.",
+    {str: "outcome id path"},
+    {str: "text commit replaced hint", list[str]: "new_notes uncommitted", dict[str, int]: "secrets_removed"},
+)
+NOTED = output("NotedOutput", "`waiting`: lines for the next extraction.", {int: "waiting"}, {})
+EXTRACTED_FACT = output("ExtractedFactOutput", "One fact of a conversation.", {str: "id text outcome"}, {})
+SKIPPED_FACT = output("SkippedFact", "A statement that was not kept, and why.", {str: "text reason"}, {})
+EXTRACT = output(
+    "ExtractOutput",
+    "`waiting`: some of it was not learned from, `problem` says why, `question` is for whoever will answer.",
+    {str: "session path", int: "turns new_turns", bool: "waiting", ListOf[EXTRACTED_FACT]: "facts"},
+    {
+        str: "model commit problem next_step question",
+        int: "through",
+        list[str]: "names",
+        ListOf[SKIPPED_FACT]: "not_kept",
+        dict[str, int]: "secrets_removed",
+    },
+)
+HISTORY_ENTRY = output(
+    "HistoryEntry", "One commit that touched a note.", {str: "commit when author what"}, {str: "task"}
+)
+HISTORY = output(
+    "HistoryOutput",
+    "The commits that touched a note, newest first.",
+    {str: "notice", ListOf[HISTORY_ENTRY]: "changes"},
+    {},
+)
+STATS = output(
+    "StatsOutput",
+    "The figures of the memory. `waiting` counts conversations that nothing was learned from yet.",
+    {
+        str: "vault",
+        int: "notes entities edges chunks embedded waiting",
+        dict[str, int]: "kinds types statuses speakers",
+    },
+    {str: "oldest newest"},
+)
+QUESTION = output(
+    "QuestionOutput",
+    "`answer`: what was ticked already and is carried out by the janitor's next run.",
+    {str: "id question", list[str]: "answers"},
+    {str: "answer"},
+)
+QUESTIONS = output(
+    "QuestionsOutput",
+    "The questions that wait, by their path.",
+    {str: "notice", ListOf[QUESTION]: "questions"},
+    {int: "left_out"},
+)
 
 
 def shape(output: Any, keep: Collection[str] = (), /, **values: Any) -> dict[str, Any]:
-    """Return `values` in the order of the TypedDict `output`, disarmed, without empty optional fields but `keep`."""
+    """Return `values` for a schema: disarmed, without empty optional fields other than `keep`."""
     required = output.__required_keys__ | set(keep)
     return {
-        name: values[name] if name in _MULTILINE else _disarm(values[name])
-        for name in output.__annotations__
-        if name in values and (values[name] or name in required)
+        name: value if name in _MULTILINE else _disarm(value)
+        for name, value in values.items()
+        if name in output.__annotations__ and (value or name in required)
     }
 
 
@@ -261,13 +187,13 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
     keep = ("score",) if found.query else ()
     return tool_result(
-        RecallOutput,
+        RECALL,
         "\n".join([*remarks, block]).strip(),
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
         as_of=_describe_past(past) if isinstance(past, dict) else "",
-        memories=[shape(RecalledMemory, keep, **_memory_values(hit)) for hit in hits],
+        memories=[shape(MEMORY, keep, **_memory_values(hit)) for hit in hits],
         left_out=len(found.hits) - len(hits),
     )
 
@@ -315,7 +241,7 @@ def warning_of(found: Recall) -> str:
     )
 
 
-def note_result(view: "NoteView") -> CallToolResult:
+def note_result(view: NoteView) -> CallToolResult:
     document = view.document
     # A note of the owner's is headings, links and code as well; a fact is what it states.
     is_stated = document.kind in {Kind.FACT, Kind.ENTITY, Kind.EPISODE}
@@ -332,10 +258,10 @@ def note_result(view: "NoteView") -> CallToolResult:
         edges=[f"{edge.subject} {edge.relation} {edge.object}" for edge in view.edges],
         left_out=max(0, len(text) - MAX_NOTE),
     )  # fmt: skip
-    return tool_result(NoteOutput, **values)
+    return tool_result(NOTE, **values)
 
 
-def write_result(written: "WriteResult") -> CallToolResult:
+def write_result(written: WriteResult) -> CallToolResult:
     values = json_object(
         written, "outcome", "id", "path", "commit", "replaced",
         text=one_line(written.text)[:MAX_TEXT],
@@ -344,10 +270,10 @@ def write_result(written: "WriteResult") -> CallToolResult:
         secrets_removed=Counter(written.redacted),
         hint=as_tools(written.hint or ""),
     )  # fmt: skip
-    return tool_result(WriteOutput, **values)
+    return tool_result(WRITE, **values)
 
 
-def extract_result(extracted: "ExtractResult", prompt: "BuiltPrompt | None") -> CallToolResult:
+def extract_result(extracted: ExtractResult, prompt: BuiltPrompt | None) -> CallToolResult:
     """Return the result of an extraction, with the question for the host's model where `prompt` is given."""
     facts = [{"id": fact.id, "text": one_line(fact.text), "outcome": fact.outcome} for fact in extracted.facts]
     not_kept = [{"text": one_line(item.text), "reason": as_tools(item.reason)} for item in extracted.left_out]
@@ -365,13 +291,13 @@ def extract_result(extracted: "ExtractResult", prompt: "BuiltPrompt | None") -> 
             f"{prompt.session!r}, through {prompt.through} and your answer."
         )
         values |= {"through": prompt.through, "question": prompt.text}
-    return tool_result(ExtractOutput, **values)
+    return tool_result(EXTRACT, **values)
 
 
 def history_result(commits: Sequence[Commit]) -> CallToolResult:
     changes = [
         shape(
-            HistoryEntry,
+            HISTORY_ENTRY,
             commit=commit.id[:10],
             when=commit.when,
             author=commit.author,
@@ -380,11 +306,11 @@ def history_result(commits: Sequence[Commit]) -> CallToolResult:
         )
         for commit in commits
     ]
-    return tool_result(HistoryOutput, notice=PREFACE, changes=changes)
+    return tool_result(HISTORY, notice=PREFACE, changes=changes)
 
 
-def stats_result(stats: "Stats", waiting: int) -> CallToolResult:
-    return tool_result(StatsOutput, **json_object(stats, waiting=waiting))
+def stats_result(stats: Stats, waiting: int) -> CallToolResult:
+    return tool_result(STATS, **json_object(stats, waiting=waiting))
 
 
 def fit(hits: Sequence[AnyHit], longest: int) -> Sequence[AnyHit]:

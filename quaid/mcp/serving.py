@@ -1,7 +1,6 @@
-"""`quaid serve`: MCP over streamable HTTP for many vaults, as an OAuth 2.1 resource server; beside it news of pushes,
-health, figures.
+"""`quaid serve`: MCP over streamable HTTP for many vaults, as an OAuth 2.1 resource server; also health and metrics.
 
-It keeps no session: each request says who asks and of which vault, and any server answers it.
+It has no sessions: each request names its caller and its vault, and any server answers it.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ import re
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.mcp.served import SCOPES, ServedCall, ServedTools, current
+from quaid.resident.loopback import protocol_with_timeout
 from quaid.server import log
 from quaid.server.catalogue import VaultUnknownError
 from quaid.server.database import DatabaseUnreachableError
@@ -40,119 +41,136 @@ METADATA = "/.well-known/oauth-protected-resource"
 MAX_PUSH_BYTES = 2**20
 MAX_KEY = 200
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-_STATUSES = {
-    BadInputError: 400, ScopeMissingError: 403, VaultUnknownError: 404, TooManyRequestsError: 429,
-    DatabaseUnreachableError: 503, KeysUnreachableError: 503,
-}  # fmt: skip
 _REQUEST_ID = re.compile(r"[\w.:@/+=-]{1,100}")
+_STATUSES = {
+    BadInputError: 400,
+    ScopeMissingError: 403,
+    VaultUnknownError: 404,
+    TooManyRequestsError: 429,
+    DatabaseUnreachableError: 503,
+    KeysUnreachableError: 503,
+}
+_ADDRESS_KEYS = (
+    "clone_url",
+    "ssh_url",
+    "git_url",
+    "html_url",
+    "git_ssh_url",
+    "git_http_url",
+    "ssh_url_to_repo",
+    "url",
+)
 
 
-def make_app(server: VaultServer) -> ASGIApp:
-    """The ASGI application. It starts `server` and closes it at the end."""
-    # A token, which no page of a browser has, stands before everything; `_Door` looks at the origin.
-    of_one, of_all = (
-        ServedTools(server, of_several=several).streamable_http_app(
-            streamable_http_path="/mcp",
-            stateless_http=True,
-            json_response=True,
-            max_request_body_size=server.config.max_body_bytes,
-            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        )
-        for several in (False, True)
-    )
+class _RefusedError(Exception):
+    """A request that does not reach the tools; `response` says why."""
 
-    @asynccontextmanager
-    async def live(_app: Starlette) -> AsyncIterator[None]:
-        await asyncio.to_thread(server.start)
-        try:
-            async with of_one.router.lifespan_context(of_one), of_all.router.lifespan_context(of_all):
-                yield
-        finally:
-            await asyncio.to_thread(server.close)
-
-    operations = _Operations(server)
-    # Who issues tokens for this resource (RFC 9728).
-    metadata = JSONResponse({
-        "resource": server.config.address,
-        "authorization_servers": [each.issuer for each in server.config.issuers],
-        "bearer_methods_supported": ["header"],
-        "resource_name": "Quaid",
-    })  # fmt: skip
-    routes = [
-        Route("/healthz", PlainTextResponse("ok\n"), methods=["GET"]),
-        Route("/readyz", operations.show_readiness),
-        Route("/metrics", operations.show_metrics),
-        Route("/hooks/push", operations.hear_push, methods=["POST"]),
-        Route(METADATA, metadata, methods=["GET"]),
-        Route(METADATA + "/{rest:path}", metadata, methods=["GET"]),
-        # No streams (GET): a server without sessions has nothing to tell, and they would outlive their token.
-        Route("/v/{vault}/mcp", _Door(server, of_one), methods=["POST"]),
-        Route("/mcp", _Door(server, of_all), methods=["POST"]),
-    ]
-    handlers = dict.fromkeys((QuaidError, _RefusedError), operations.explain)
-    return _Watched(server, Starlette(routes=routes, lifespan=live, exception_handlers=handlers))
+    def __init__(self, status: int, code: str, sentence: str, authenticate: str = "") -> None:
+        super().__init__()
+        self.response = _explain(status, code, sentence)
+        if authenticate:
+            self.response.headers["www-authenticate"] = authenticate
 
 
-class _Operations:
-    """What is asked of a server beside its vaults."""
+def _explain(status: int, code: str, sentence: str) -> Response:
+    return JSONResponse({"error": code, "error_description": sentence}, status)
+
+
+class _Routes:
+    """The endpoints of a server. It is started and closed with the application."""
 
     def __init__(self, server: VaultServer) -> None:
         self._server = server
+        self._origin = "/".join(server.config.address.split("/")[:3])
+        self._metadata = f"{self._origin}{METADATA}"
+        # The origin is checked in `_Tools`, and no page of a browser has a token.
+        self._one_vault, self._all_vaults = (
+            ServedTools(server, of_several=several).streamable_http_app(
+                streamable_http_path="/mcp",
+                stateless_http=True,
+                json_response=True,
+                max_request_body_size=server.config.max_body_bytes,
+                transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            )
+            for several in (False, True)
+        )
+
+    def make_app(self) -> Starlette:
+        config = self._server.config
+        # Who issues tokens for this resource (RFC 9728).
+        metadata = JSONResponse({
+            "resource": config.address,
+            "authorization_servers": [each.issuer for each in config.issuers],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Quaid",
+        })  # fmt: skip
+        routes = [
+            Route("/healthz", PlainTextResponse("ok\n"), methods=["GET"]),
+            Route("/readyz", self.show_readiness),
+            Route("/metrics", self.show_metrics),
+            Route("/hooks/push", self.receive_push, methods=["POST"]),
+            Route(METADATA, metadata, methods=["GET"]),
+            Route(METADATA + "/{rest:path}", metadata, methods=["GET"]),
+            # No streams (GET): a server without sessions has nothing to send, and they would outlive their token.
+            Route("/v/{vault}/mcp", _Endpoint(self, self._one_vault), methods=["POST"]),
+            Route("/mcp", _Endpoint(self, self._all_vaults), methods=["POST"]),
+        ]
+        handlers = dict.fromkeys((QuaidError, _RefusedError), self.explain)
+        return Starlette(routes=routes, lifespan=self._run, exception_handlers=handlers)
+
+    @asynccontextmanager
+    async def _run(self, _app: Starlette) -> AsyncIterator[None]:
+        await asyncio.to_thread(self._server.start)
+        one, every = self._one_vault, self._all_vaults
+        try:
+            async with one.router.lifespan_context(one), every.router.lifespan_context(every):
+                yield
+        finally:
+            await asyncio.to_thread(self._server.close)
 
     async def show_readiness(self, _request: Request) -> Response:
-        """Say if a request would be answered."""
         is_ready = await asyncio.to_thread(self._server.is_ready)
         return PlainTextResponse("ready\n" if is_ready else "not ready\n", 200 if is_ready else 503)
 
     async def show_metrics(self, request: Request) -> Response:
-        """Show the figures to who has a token for them."""
-        server = self._server
-        caller = await _identify(server, request.scope)
-        if caller is None or not caller.grants.get(METRICS):
-            return _unauthorised(server)
-        gauges = await asyncio.to_thread(server.gauges)
-        return PlainTextResponse(server.metrics.render(gauges), media_type="text/plain; version=0.0.4")
+        """Show the metrics to a caller with a token for them."""
+        if not (await self._identify(request.scope)).grants.get(METRICS):
+            raise self._unauthorised()
+        gauges = await asyncio.to_thread(self._server.gauges)
+        return PlainTextResponse(self._server.metrics.render(gauges), media_type="text/plain; version=0.0.4")
 
-    async def hear_push(self, request: Request) -> Response:
-        """Have the vaults of a repository brought up to date. The answer does not say if there are any."""
+    async def receive_push(self, request: Request) -> Response:
+        """Queue the vaults of a repository that was pushed to. The answer does not say whether there are any."""
         secret = self._server.config.webhook_secret
         body = await _read_body(request.receive, MAX_PUSH_BYTES)
-        if not secret or not _is_signed(request, body, secret):
-            return _refusal(401, "invalid_signature", "The message is not signed with the secret of this server.")
+        if not secret or not _is_signed(request.headers, body, secret):
+            raise _RefusedError(401, "invalid_signature", "The message is not signed with the secret of this server.")
         message = _read_json(body)
-        await asyncio.to_thread(self._server.hear_of_push, sorted(_list_addresses(message)))
+        await asyncio.to_thread(self._server.update_pushed, sorted(_list_addresses(message)))
         return JSONResponse({"outcome": "heard"}, 202)
 
     async def explain(self, _request: Request, error: Exception) -> Response:
-        """Say why a request is refused, whichever route it took."""
+        """Return why a request is refused."""
         if isinstance(error, _RefusedError):
             return error.response
         status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
-        response = _refusal(status, getattr(error, "code", "error"), str(error))
+        response = _explain(status, getattr(error, "code", "error"), str(error))
         if isinstance(error, TooManyRequestsError):
             response.headers["retry-after"] = str(max(1, round(error.wait_s)))
         if isinstance(error, ScopeMissingError):
             response.headers["www-authenticate"] = (
-                f'Bearer error="{error.code}", scope="{error.scope}", resource_metadata="{_metadata(self._server)}"'
+                f'Bearer error="{error.code}", scope="{error.scope}", resource_metadata="{self._metadata}"'
             )
         return response
 
-
-class _Door:
-    """Lets through to the tools who may use them."""
-
-    def __init__(self, server: VaultServer, inner: ASGIApp) -> None:
-        self._server = server
-        self._inner = inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        server, vault = self._server, str(scope["path_params"].get("vault", ""))  # none stands for all one may read
-        origin = Headers(scope=scope).get("origin")
-        if origin and origin.rstrip("/") != _origin_of(server.config.address):
-            raise _RefusedError(_refusal(403, "foreign_origin", "Pages of other addresses are not answered."))
-        caller = await _identify(server, scope)
-        if caller is None:
-            raise _RefusedError(_unauthorised(server))
+    async def call_tool(self, inner: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on to the tools if its caller may use them."""
+        server, vault = self._server, str(scope["path_params"].get("vault", ""))  # empty for all readable vaults
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        if origin and origin.rstrip("/") != self._origin:
+            raise _RefusedError(403, "foreign_origin", "Pages of other addresses are not answered.")
+        caller = await self._identify(scope)
         scope["state"]["client"] = caller.client
         server.limit.take(f"{caller.client}\0{caller.owner}")
         if vault or not caller.list_readable():
@@ -161,24 +179,44 @@ class _Door:
         message = _read_json(body) if body else None
         if vault:
             server.check_scope(caller, vault, _scope_of(message))
-        key = Headers(scope=scope).get("idempotency-key", "")[:MAX_KEY]
+        key = headers.get("idempotency-key", "")[:MAX_KEY]
         token = current.set(ServedCall(caller, vault, key, scope["state"].get("request", "")))
+        unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_again() -> Message:
+            return unread.pop() if unread else await receive()
+
         try:
-            await self._inner({**scope, "path": "/mcp", "raw_path": b"/mcp"}, _replay(body, receive), send)
+            await inner({**scope, "path": "/mcp", "raw_path": b"/mcp"}, receive_again, send)
         finally:
             current.reset(token)
 
+    async def _identify(self, scope: Scope) -> Caller:
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        address = scope["client"][0] if scope.get("client") else ""
+        caller = await self._server.identify(token.strip() if scheme.lower() == "bearer" else "", address)
+        if caller is None:
+            raise self._unauthorised()
+        return caller
 
-class _RefusedError(Exception):
-    """A request that does not come as far as the tools; `response` says why."""
+    def _unauthorised(self) -> _RefusedError:
+        authenticate = f'Bearer error="invalid_token", resource_metadata="{self._metadata}"'
+        return _RefusedError(401, "invalid_token", "A valid token is needed.", authenticate)
 
-    def __init__(self, response: Response) -> None:
-        super().__init__()
-        self.response = response
+
+class _Endpoint:
+    """The tools as an ASGI application, behind the checks of `_Routes.call_tool`."""
+
+    def __init__(self, routes: _Routes, inner: ASGIApp) -> None:
+        self._routes = routes
+        self._inner = inner
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._routes.call_tool(self._inner, scope, receive, send)
 
 
 class _Watched:
-    """Gives each request an id, counts and times it, and writes its line of the log."""
+    """Gives each request an id, counts and times it, and logs it."""
 
     def __init__(self, server: VaultServer, app: ASGIApp) -> None:
         self._server = server
@@ -208,20 +246,13 @@ class _Watched:
             self._server.metrics.count("quaid_requests_total", route=route, status=str(status))
             self._server.metrics.observe("quaid_request_seconds", took_s, route=route)
             if route not in {"/healthz", "/readyz", "/metrics"}:
-                log.write_line(
-                    "request", request=request, client=state.get("client"), route=route, method=scope["method"],
-                    status=status, ms=round(took_s * 1000),
-                )  # fmt: skip
-
-
-async def _identify(server: VaultServer, scope: Scope) -> Caller | None:
-    scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-    address = scope["client"][0] if scope.get("client") else ""
-    return await server.identify(token.strip() if scheme.lower() == "bearer" else "", address)
+                client, took_ms = state.get("client"), round(took_s * 1000)
+                fields = {"route": route, "method": scope["method"], "status": status, "ms": took_ms}
+                log.write_line("request", request=request, client=client, **fields)
 
 
 def _read_json(body: bytes) -> Any:
-    """Parse a body. Raises BadInputError: it is not JSON, or has a text that no database and no file takes."""
+    """Parse a body. BadInputError: it is not JSON, or has a text that no database and no file accepts."""
     try:
         text = body.decode()
         message = json.loads(text)
@@ -235,16 +266,15 @@ def _read_json(body: bytes) -> Any:
 
 
 def _scope_of(message: Any) -> str:
-    """Return the scope that a request takes; the tool checks its own again."""
-    named = message.get("params") if isinstance(message, dict) else None
-    tool = named.get("name") if isinstance(named, dict) else None
+    """Return the scope that a request needs; the tool checks its own again."""
+    params = message.get("params") if isinstance(message, dict) else None
+    tool = params.get("name") if isinstance(params, dict) else None
     return SCOPES.get(tool, "read") if isinstance(tool, str) else "read"
 
 
-def _is_signed(request: Request, body: bytes, secret: str) -> bool:
-    """Return whether a message of GitHub, Gitea, Forgejo or GitLab is from one who has the secret."""
+def _is_signed(headers: Headers, body: bytes, secret: str) -> bool:
+    """Return whether a message of GitHub, Gitea, Forgejo or GitLab is signed with the secret."""
     expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    headers = request.headers
     signed = headers.get("x-hub-signature-256", "").removeprefix("sha256=") or headers.get("x-gitea-signature", "")
     if signed:
         return hmac.compare_digest(signed.encode(), expected.encode())
@@ -252,71 +282,37 @@ def _is_signed(request: Request, body: bytes, secret: str) -> bool:
 
 
 def _list_addresses(message: Any) -> set[str]:
-    """The addresses of the repository that a message is about, in all forms that it gives."""
+    """Return the addresses of the repository in a message, in all forms that it has."""
     parts = [message.get(key) for key in ("repository", "project")] if isinstance(message, dict) else []
-    keys = ("clone_url", "ssh_url", "git_url", "html_url", "git_ssh_url", "git_http_url", "ssh_url_to_repo", "url")
-    named = [part.get(key) for part in parts if isinstance(part, dict) for key in keys]
-    found = {each for each in named if isinstance(each, str) and each}
+    values = [part.get(key) for part in parts if isinstance(part, dict) for key in _ADDRESS_KEYS]
+    found = {each for each in values if isinstance(each, str) and each}
     return found | {each.removesuffix(".git") for each in found} | {f"{each}.git" for each in found}
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:
-    """The body of a request. Raises _RefusedError: it is longer than `limit`, or its sender went away."""
-    parts: list[bytes] = []
-    size, has_more = 0, True
+    """Return the body of a request. _RefusedError: it is longer than `limit`, or its sender went away."""
+    body, has_more = bytearray(), True
     while has_more:
         message = await receive()
         if message["type"] != "http.request":
-            raise _RefusedError(_refusal(400, "bad_input", "The request was not sent to its end."))
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
+            raise _RefusedError(400, "bad_input", "The request was not sent to its end.")
+        body += message.get("body", b"")
         has_more = message.get("more_body", False)
-        if size > limit:
-            raise _RefusedError(_refusal(413, "too_large", "The request is too large."))
-    return b"".join(parts)
+        if len(body) > limit:
+            raise _RefusedError(413, "too_large", "The request is too large.")
+    return bytes(body)
 
 
-def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
-    """What receives a body that was read already, and then what comes after it."""
-    is_read = False
-
-    async def again() -> Message:
-        nonlocal is_read
-        if is_read:
-            return await receive()
-        is_read = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
-
-
-def _origin_of(address: str) -> str:
-    return "/".join(address.split("/")[:3])
-
-
-def _unauthorised(server: VaultServer) -> Response:
-    response = _refusal(401, "invalid_token", "A valid token is needed.")
-    response.headers["www-authenticate"] = f'Bearer error="invalid_token", resource_metadata="{_metadata(server)}"'
-    return response
-
-
-def _metadata(server: VaultServer) -> str:
-    return f"{_origin_of(server.config.address)}{METADATA}"
-
-
-def _refusal(status: int, code: str, sentence: str) -> Response:
-    return JSONResponse({"error": code, "error_description": sentence}, status)
+def make_app(server: VaultServer) -> ASGIApp:
+    """Return the ASGI application."""
+    return _Watched(server, _Routes(server).make_app())
 
 
 def serve(server: VaultServer) -> None:
-    """Serve until a signal comes; then take no more requests, end those that are being answered, and return."""
-    import uvicorn
-
-    from quaid.resident.loopback import protocol_with_timeout
-
+    """Serve until a signal comes; then accept no more requests, answer the current ones, and return."""
     config = server.config
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)  # uvicorn, which has served all it had to, raises it once more
+        signal.signal(number, lambda *_: None)  # uvicorn raises it once more in the end
     log.write_line("started", server=config.identity, port=config.port)
     app = make_app(server)
     log.silence_libraries()

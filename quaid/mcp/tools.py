@@ -168,7 +168,7 @@ class MemoryTools:
         budget: Budget = None,
         ids: Ids = False,
         vaults: Vaults = None,
-    ) -> Annotated[CallToolResult, results.RecallOutput]:
+    ) -> Annotated[CallToolResult, results.RECALL]:
         """What is remembered about people, preferences, plans, decisions and past conversations, best first.
 
         USE WHEN: the user names a person, place or project; asks about the past, a preference or a decision ("last
@@ -209,7 +209,7 @@ class MemoryTools:
         project: Project = None,
         superseded: Superseded = False,
         vaults: Vaults = None,
-    ) -> Annotated[CallToolResult, results.RecallOutput]:
+    ) -> Annotated[CallToolResult, results.RECALL]:
         """Memories that have these words, by words alone: no meaning, no graph.
 
         USE WHEN: you look for an exact term, a name, a number, an error message, or want to see all that mentions it.
@@ -223,7 +223,7 @@ class MemoryTools:
             return results.recall_result(await asyncio.to_thread(recall))
         return results.recall_result(await self._workers.reading.run(lambda memory: memory.search(query, **options)))
 
-    async def memory_get(self, ref: Ref, vault: Vault = None) -> Annotated[CallToolResult, results.NoteOutput]:
+    async def memory_get(self, ref: Ref, vault: Vault = None) -> Annotated[CallToolResult, results.NOTE]:
         """One memory in whole: its text, dates, status and edges.
 
         USE WHEN: you need all of a note that memory_recall found, who said it or what replaced it; or the note of a
@@ -235,14 +235,14 @@ class MemoryTools:
 
     async def memory_history(
         self, ref: Ref, limit: Annotated[int, Field(ge=1, le=100)] = 20
-    ) -> Annotated[CallToolResult, results.HistoryOutput]:
+    ) -> Annotated[CallToolResult, results.HISTORY]:
         """The commits that made and changed one memory, newest first.
 
         USE WHEN: the user asks when or why something was remembered, changed or replaced.
         """
         return results.history_result(await self._workers.slow.run(lambda memory: memory.history(ref, limit)))
 
-    async def memory_stats(self) -> Annotated[CallToolResult, results.StatsOutput]:
+    async def memory_stats(self) -> Annotated[CallToolResult, results.STATS]:
         """What the memory is made of: notes by kind, people who speak in it, how much waits to be learned from.
 
         USE WHEN: the user asks about the memory itself. SKIP WHEN: they ask about what is in it.
@@ -266,7 +266,7 @@ class MemoryTools:
         valid_from: Since = None,
         valid_until: Until = None,
         project: AboutProject = None,
-    ) -> Annotated[CallToolResult, results.WriteOutput]:
+    ) -> Annotated[CallToolResult, results.WRITE]:
         """Remember one fact for good. One that is known already is confirmed instead of stored twice.
 
         USE WHEN: the user asks you to remember something, or tells a lasting preference, decision, date or relation.
@@ -293,16 +293,16 @@ class MemoryTools:
         self,
         text: Annotated[str, Field(min_length=1, max_length=4_000, description="One line.")],
         session: NoteSession = None,
-    ) -> Annotated[CallToolResult, results.NotedOutput]:
+    ) -> Annotated[CallToolResult, results.NOTED]:
         """Note a line for when this conversation is learned from at its end.
 
         USE WHEN: something matters and its meaning will be clear only later: an open question, a thing to follow up.
         SKIP WHEN: it is a plain fact: memory_store.
         """
         waiting = await self._workers.writing.run(lambda memory: memory.note(text, session))
-        return results.tool_result(results.NotedOutput, waiting=waiting)
+        return results.tool_result(results.NOTED, waiting=waiting)
 
-    async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WriteOutput]:
+    async def memory_forget(self, ref: Ref) -> Annotated[CallToolResult, results.WRITE]:
         """Take out a fact, a turn, or, by its whole id, a person or a conversation. git keeps it.
 
         USE WHEN: the user asks to forget something, or a memory was never true. Recall it first and give its id.
@@ -317,7 +317,7 @@ class MemoryTools:
 
     async def memory_restore(
         self, ref: Annotated[str, Field(min_length=1, max_length=250, description="Its whole id.")]
-    ) -> Annotated[CallToolResult, results.WriteOutput]:
+    ) -> Annotated[CallToolResult, results.WRITE]:
         """Bring back a memory that was forgotten, as it was, or let a fact hold again that was replaced.
 
         USE WHEN: the user wants back what memory_forget or `replaces` took out.
@@ -332,7 +332,7 @@ class MemoryTools:
             Field(min_length=1, max_length=100, description="A verb in snake_case: works_at, parent_of, caused_by."),
         ],
         object: Annotated[Name, Field(description="To whom or what.")],  # noqa: A002 - the word of the graph
-    ) -> Annotated[CallToolResult, results.WriteOutput]:
+    ) -> Annotated[CallToolResult, results.WRITE]:
         """Connect two people or things in the graph of the memory.
 
         USE WHEN: the user tells how two named things are related and no fact says more than that.
@@ -348,7 +348,7 @@ class MemoryTools:
         answer: Answer = None,
         through: Through = None,
         trigger: Trigger = "Session",
-    ) -> Annotated[CallToolResult, results.ExtractOutput]:
+    ) -> Annotated[CallToolResult, results.EXTRACT]:
         """Keep a conversation and learn from it: facts, names, relations. The same session is never taken in twice.
 
         USE WHEN: the user asks you to remember this conversation, or gives you one; or before context is lost, where no
@@ -381,7 +381,7 @@ class MemoryTools:
 
         return await self._workers.slow.run(extract, reporter(context), ATTEMPTS)
 
-    async def memory_questions(self) -> Annotated[CallToolResult, results.QuestionsOutput]:
+    async def memory_questions(self) -> Annotated[CallToolResult, results.QUESTIONS]:
         """What the janitor asks before it merges, replaces or removes a memory, and which of two facts is true.
 
         USE WHEN: the user wants to review the memory. Show them the question; do not answer for them.
@@ -389,7 +389,7 @@ class MemoryTools:
         found = await self._workers.slow.run(_list_questions)
         questions = [
             results.shape(
-                results.QuestionOutput,
+                results.QUESTION,
                 id=each.rel_path,
                 question=results.shorten(results.one_line(each.title), results.MAX_TEXT),
                 answers=each.answers,
@@ -398,13 +398,13 @@ class MemoryTools:
             for each in found[:MAX_QUESTIONS]
         ]
         left_out = max(0, len(found) - MAX_QUESTIONS)
-        return results.tool_result(results.QuestionsOutput, notice=PREFACE, questions=questions, left_out=left_out)
+        return results.tool_result(results.QUESTIONS, notice=PREFACE, questions=questions, left_out=left_out)
 
     async def memory_answer(
         self,
         ref: Ref,
         answer: Annotated[AnswerTo, Field(description="One of the question's `answers`, as the user said it.")],
-    ) -> Annotated[CallToolResult, results.WriteOutput]:
+    ) -> Annotated[CallToolResult, results.WRITE]:
         """Answer a question of memory_questions; the janitor's next run does what the answer says.
 
         USE WHEN: the user has decided.

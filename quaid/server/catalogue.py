@@ -1,6 +1,6 @@
-"""The vaults that are served, and the queue of what is to be brought up to date.
+"""The catalogue of served vaults and the queue of pending index updates.
 
-A worker takes a job and the lease of its vault in one statement; jobs that others are taking are skipped.
+A worker takes a job and the lease of its vault in one statement, and skips jobs that others are taking.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from quaid.server.database import Database, Row
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 MAX_PROBLEM = 400
 FIRST_PAUSE_S = 2.0
-"""After the first failure of a vault; it doubles each time, to `MAX_PAUSE_S`."""
+"""After the first failure of a vault; it doubles each time, up to `MAX_PAUSE_S`."""
 MAX_PAUSE_S = 3600.0
 
 
 class VaultUnknownError(QuaidError):
-    """No vault of this name is served to whoever asks. It does not say whether there is one."""
+    """No vault of this name is served to this caller. It does not say whether there is one."""
 
     code = "vault_unknown"
 
@@ -35,8 +35,8 @@ class VaultUnknownError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class ServedVault:
-    """A vault of the catalogue. `head` is the commit that its remote was last seen at, `indexed` the one that its index
-    holds, with `config` as its quaid.toml; `failures` counts those in a row, `problem` is the last one.
+    """A vault of the catalogue. `head` is the last known commit of its remote, `indexed` that of its index, with
+    `config` as its quaid.toml; `failures` counts those in a row, `problem` is the last one.
     """
 
     vault: int
@@ -56,7 +56,7 @@ class ServedVault:
 
     @property
     def key(self) -> str:
-        """What tells its index from that of any other vault, one of the same name before it too."""
+        """The key of its index, different from that of an earlier vault with the same name."""
         return f"{self.vault}-{self.name}"
 
     @classmethod
@@ -66,7 +66,7 @@ class ServedVault:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A vault whose index is to be brought up to date, and its lease, which `holder` has."""
+    """A vault whose index is to be updated, and its lease, which `holder` has."""
 
     vault: ServedVault
     asked: int
@@ -84,11 +84,7 @@ class Catalogue:
     # -- vaults --------------------------------------------------------------------------------------------------
 
     def add(self, name: str, address: str, branch: str = "main") -> ServedVault:
-        """Serve the vault at `address` from now on, under `name`.
-
-        Raises:
-            BadInputError: the name, the address or the branch is not one, or the name is taken.
-        """
+        """Add the vault at `address`. BadInputError: the name, address or branch is not valid, or the name is taken."""
         if not NAME.fullmatch(name):
             raise BadInputError(f"{name!r} is not a name for a vault. Give small letters, digits and hyphens.")
         address = complete(address)
@@ -104,14 +100,14 @@ class Catalogue:
         return ServedVault.of(row)
 
     def remove(self, name: str) -> ServedVault:
-        """Serve a vault no longer, and return it; its repository stays. Raises BadInputError: there is none."""
+        """Remove a vault from the catalogue and return it; its repository stays. BadInputError: there is none."""
         rows = self._database.ask("DELETE FROM quaid_server.vaults WHERE name = %s RETURNING *", (name,))
         if not rows:
             raise BadInputError(f"There is no vault {name!r}. See them with: quaid serve status")
         return ServedVault.of(rows[0])
 
     def find(self, name: str) -> ServedVault:
-        """Return the vault of this name. Raises VaultUnknownError."""
+        """Return the vault with this name. Raises VaultUnknownError."""
         rows = self._database.ask("SELECT * FROM quaid_server.vaults WHERE name = %s", (name,))
         if not rows:
             raise VaultUnknownError
@@ -130,8 +126,8 @@ class Catalogue:
     # -- freshness -----------------------------------------------------------------------------------------------
 
     def take_due(self, limit: int, poll_s: float) -> list[ServedVault]:
-        """Return vaults whose remotes are to be asked now; other servers get others. Each is due again `poll_s` seconds
-        later, a fifth more or less, so that a thousand vaults are not asked at once.
+        """Return vaults whose remotes are to be polled now; other servers get others. Each is due again after `poll_s`
+        seconds, plus or minus a fifth, so that a thousand vaults are not polled at once.
         """
         rows = self._database.ask(
             "UPDATE quaid_server.vaults SET poll_at = now() + make_interval(secs => %s * (0.8 + 0.4 * random())) "
@@ -142,7 +138,7 @@ class Catalogue:
         return [ServedVault.of(row) for row in rows]
 
     def queue(self, vault: int, reason: str) -> None:
-        """Have the index of a vault brought up to date. One that waits after a failure goes on waiting."""
+        """Queue an index update. The pause after a failure stays."""
         self._database.change(
             "INSERT INTO quaid_server.jobs (vault, reason) VALUES (%s, %s) "
             "ON CONFLICT (vault) DO UPDATE SET asked = jobs.asked + 1",
@@ -150,7 +146,7 @@ class Catalogue:
         )
 
     def take(self, holder: str, lease_s: float) -> Job | None:
-        """Return a job that is due, with the lease of its vault; None where there is none for now."""
+        """Return a job that is due, with the lease of its vault; None if there is none."""
         rows = self._database.ask(
             "WITH next AS (SELECT vault FROM quaid_server.jobs AS job WHERE due <= now() AND NOT EXISTS "
             "(SELECT 1 FROM quaid_server.leases AS lease WHERE lease.vault = job.vault AND expires > now()) "
@@ -168,8 +164,8 @@ class Catalogue:
         return Job(ServedVault.of(rows[0]), rows[0]["asked"], rows[0]["queued_at"], holder)
 
     def note_indexed(self, vault: int, commit: str, config: str, asked: int | None = None) -> None:
-        """Note that the remote is at `commit` and the index holds it. With `asked` that was a job, which is done; what
-        was asked for meanwhile stays in the queue.
+        """Record that the index contains `commit` of the remote. With `asked` a job is done; an update that was
+        requested meanwhile stays in the queue.
         """
         self._database.change(
             "WITH done AS (DELETE FROM quaid_server.jobs WHERE vault = %(vault)s AND asked = %(asked)s::bigint) "
@@ -179,7 +175,7 @@ class Catalogue:
         )
 
     def fail(self, job: Job, problem: str) -> None:
-        """Put a job off: the more often it has failed, the longer."""
+        """Postpone a job: the more often it has failed, the longer."""
         self._database.change(
             "WITH failed AS (UPDATE quaid_server.vaults SET failures = failures + 1, problem = %(problem)s "
             "WHERE vault = %(vault)s RETURNING vault, failures) "
@@ -194,9 +190,7 @@ class Catalogue:
         )
 
     def count(self) -> Row:
-        """Return the numbers of `vaults`, those `failing` and `behind`, and `jobs`, and in `oldest_s` the age of the
-        oldest job that is due, in seconds.
-        """
+        """Count `vaults`, those `failing` and `behind`, and `jobs`; `oldest_s` is the age of the oldest due job."""
         (row,) = self._database.ask(
             "SELECT count(*) AS vaults, count(*) FILTER (WHERE failures > 0) AS failing, "
             "count(*) FILTER (WHERE indexed IS DISTINCT FROM head) AS behind, "

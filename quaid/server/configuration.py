@@ -24,9 +24,9 @@ _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (i
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Who issues OAuth tokens that are accepted. `jwks` is the address, or the file, of its public keys; `owner_claim`
-    the claim that names whose private notes the bearer may see; without one, only those that are stored with tokens of
-    the same subject.
+    """An accepted issuer of OAuth tokens. `jwks` is the address, or the file, of its public keys; `owner_claim` the
+    claim with the owner whose private notes the bearer may see. Without one, they are those stored with tokens of the
+    same subject.
     """
 
     issuer: str
@@ -36,13 +36,12 @@ class Issuer:
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """All that a server is told.
+    """The settings of a server. Times are in seconds, sizes in bytes.
 
     `database` is the address of the PostgreSQL database. `address` is the public URL, which OAuth tokens must be for.
-    `folder` is for working copies, which servers may not share, and for mirrors where `mirrors` names no other folder;
-    that one they may share. `proxies` are the addresses and networks whose X-Forwarded-For says where a request comes
-    from; `plain_hosts` the hosts that are reached over http. Times are in seconds, sizes in bytes, `rate` and `burst`
-    count requests of one token in one process, and those of one address whose tokens are new.
+    `folder` contains working copies, which servers may not share, and mirrors unless `mirrors` names another folder,
+    which they may share. The X-Forwarded-For of `proxies` is trusted; `plain_hosts` are reached over http. `rate` and
+    `burst` count requests of one token in one process, and those of one address with new tokens.
     """
 
     database: str
@@ -72,7 +71,7 @@ class ServerConfig:
 
     @property
     def place(self) -> Path:
-        """The folder for what this server keeps on disk."""
+        """The folder of the files of this server."""
         return Path(self.folder).expanduser().absolute() if self.folder else state_home() / "served" / self.identity
 
     @property
@@ -82,15 +81,15 @@ class ServerConfig:
 
     @property
     def identity(self) -> str:
-        """The name of this server among those of one database."""
+        """The name of this server among the servers of one database."""
         return self.name or f"{socket.gethostname()}-{self.port}"
 
 
 def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ServerConfig:
-    """Return the configuration in the file at `path`; what the environment says goes before it.
+    """Return the configuration in the file at `path`; the environment overrides it.
 
     Raises:
-        ConfigError: it cannot be read, lacks something, or has a key or a value that does not fit.
+        ConfigError: it cannot be read, lacks a setting, or has an invalid key or value.
     """
     environ = os.environ if environ is None else environ
     try:
@@ -107,7 +106,7 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ServerC
     _check(config, str(path))
     known = tuple(_read(Issuer, item, f"{path}, issuers") for item in issuers)
     for issuer in known:
-        # Whoever could change the keys on the way would sign tokens of their own.
+        # An attacker who could change the keys on the way would sign tokens.
         scheme = issuer.jwks.partition("://")[0].lower() if "://" in issuer.jwks else "https"
         if scheme != "https" and not (scheme == "http" and is_local(issuer.jwks)):
             raise ConfigError(str(path), f"the keys of {issuer.issuer} are not fetched over https")

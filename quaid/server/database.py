@@ -1,4 +1,4 @@
-"""The PostgreSQL database that servers share: a pool of connections, and the tables of this room."""
+"""The PostgreSQL database that servers share: a pool of connections, and the tables of this package."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ WAIT_S = 5.0
 """The longest time that a call waits for a connection."""
 Row = dict[str, Any]
 UNREACHABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
-"""What the driver raises where the database does not answer."""
+"""Errors of the driver if the database does not answer."""
 
 
 class DatabaseUnreachableError(QuaidError):
-    """The database does not answer. What a vault holds is in its git repository."""
+    """The database does not answer."""
 
     exit_code = 75
     code = "database_unreachable"
@@ -44,11 +44,11 @@ class NotInstalledError(QuaidError):
 
 
 def install(owner: str, server: str) -> None:
-    """Make the tables in the database at `owner`, the address for the role that will own them, for servers, which reach
-    it at `server`. Done again, it changes nothing.
+    """Create the tables. Repeated, it changes nothing. `owner` is the address of the database for the role that will
+    own them, `server` the address for servers.
 
     Raises:
-        BadInputError: both have the same role, or that of servers can look behind the walls between vaults.
+        BadInputError: both have the same role, or the role of servers can read more than row-level security allows.
         DatabaseUnreachableError
     """
     from quaid.index.postgres.server import install as install_index
@@ -75,7 +75,7 @@ def install(owner: str, server: str) -> None:
 
 
 class Database:
-    """A pool of connections to the database at `address`. Each call is a transaction of its own."""
+    """A pool of connections to the database at `address`. Each call is its own transaction."""
 
     def __init__(self, address: str, size: int) -> None:
         self.pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
@@ -84,17 +84,13 @@ class Database:
             max_size=size,
             timeout=WAIT_S,
             open=False,
-            check=ConnectionPool.check_connection,  # one that a restart of the database has cut is not handed out
+            check=ConnectionPool.check_connection,  # after a restart of the database, old ones fail
             kwargs={"row_factory": dict_row, "connect_timeout": 5},
             num_workers=1,
         )
 
     def open(self) -> None:
-        """Connect.
-
-        Raises:
-            DatabaseUnreachableError, NotInstalledError
-        """
+        """Connect. Raises DatabaseUnreachableError, NotInstalledError."""
         self.pool.open()
         if self.ask("SELECT to_regclass('quaid_server.vaults') AS found")[0]["found"] is None:
             raise NotInstalledError
@@ -104,11 +100,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection[Row]]:
-        """Yield a connection in a transaction, which an error takes back.
-
-        Raises:
-            DatabaseUnreachableError
-        """
+        """Yield a connection in a transaction, which an error rolls back. Raises DatabaseUnreachableError."""
         try:
             with self.pool.connection() as connection:
                 yield connection
@@ -116,12 +108,12 @@ class Database:
             raise DatabaseUnreachableError from error
 
     def ask(self, question: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
-        """Run one statement and return its rows, none where it has none. Raises DatabaseUnreachableError."""
+        """Run one statement and return its rows. Raises DatabaseUnreachableError."""
         with self.transaction() as connection:
             cursor = connection.execute(question, values)
             return cursor.fetchall() if cursor.description else []
 
     def change(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> int:
-        """Run one statement and return the number of rows that it changed. Raises DatabaseUnreachableError."""
+        """Run one statement and return the number of changed rows. Raises DatabaseUnreachableError."""
         with self.transaction() as connection:
             return connection.execute(statement, values).rowcount

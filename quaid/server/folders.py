@@ -1,4 +1,4 @@
-"""What a server keeps of a vault on its disk: the mirror, and a working copy to write in. All can be made again."""
+"""The files of a served vault: the mirror, and a working copy to write in. Both can be made again."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class VaultFolder:
 
     @contextmanager
     def writing(self) -> Iterator[WorkingCopy]:
-        """Yield the working copy. Where the process is killed in the block, or it leaves something behind that would go
-        along with another write, the copy and its state are thrown away before that: it was never acknowledged.
+        """Yield the working copy. If the process is killed in the block, or it leaves changes that would become part of
+        another write, the copy and its state are discarded before the next write: it was never acknowledged.
         """
         copy = WorkingCopy(self.path / "copy", self.mirror)
         mark = self.path / _UNFINISHED
@@ -53,10 +53,10 @@ class VaultFolder:
 
     @contextmanager
     def alone(self, wait_s: float) -> Iterator[None]:
-        """Be the only one at work in the folder and in the mirror, which servers may share.
+        """Lock the folder, and the mirror, which servers may share.
 
         Raises:
-            LockedError: another one is, for longer than `wait_s` seconds.
+            LockedError: they are locked for longer than `wait_s` seconds.
         """
         until = time.monotonic() + wait_s
         with _holding(self.mutex, wait_s):
@@ -72,12 +72,12 @@ class VaultFolder:
                 lock.release()
 
     def in_line(self, wait_s: float) -> AbstractContextManager[None]:
-        """Be the only writer of this process that asks for the vault's lease. Raises as `alone`."""
+        """Be the only writer of this process that waits for the vault's lease. Raises as `alone`."""
         return _holding(self.line, wait_s)
 
 
 class VaultFolders:
-    """The folders of all vaults that this server has had to do with."""
+    """The folders of the vaults of this server."""
 
     def __init__(self, place: Path, mirrors: Path, limits: MirrorLimits) -> None:
         self._place = place
@@ -87,7 +87,7 @@ class VaultFolders:
         self._mutex = threading.Lock()
 
     def of(self, vault: ServedVault) -> VaultFolder:
-        """Return the folder of a vault; that of one which was added again is another."""
+        """Return the folder of a vault; a vault that was added again has another one."""
         key = (vault.vault, vault.address, vault.branch)
         with self._mutex:
             if key not in self._known:
@@ -110,7 +110,7 @@ def _holding(mutex: threading.Lock, wait_s: float) -> Iterator[None]:
 
 
 def _discard(root: Path) -> None:
-    """Remove a working copy and its state, but for the vectors of texts, which no write can spoil."""
+    """Remove a working copy and its state, except the vectors of texts, which no write can spoil."""
     shutil.rmtree(root, ignore_errors=True)
     for path in state_folder(root).glob("*"):
         if path.name.startswith(CACHE_FILE):

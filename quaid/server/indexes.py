@@ -1,4 +1,4 @@
-"""The indexes that questions are answered from: one for each vault, in the database that all servers share."""
+"""The indexes of all vaults, in the database that all servers share."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.index.postgres.server import IndexServer
 from quaid.memory import Memory
 from quaid.place import CONFIG_FILE, write_private
-from quaid.resident.worker import Job
 from quaid.server.catalogue import ServedVault
 from quaid.server.database import UNREACHABLE, DatabaseUnreachableError
 from quaid.server.folders import VaultFolder
@@ -26,13 +25,12 @@ from quaid.settings import Settings
 from quaid.sync.commits import index_commit
 from quaid.sync.embedding import Embedding
 
-T = TypeVar("T")
 MAX_OPEN = 256
-"""Vaults as somebody sees them whose words and vectors are kept in memory; the least recently used goes."""
+"""Vaults, each as one owner sees it, whose words and vectors are in memory; the least recently used is dropped."""
 
 
 class NotIndexedError(QuaidError):
-    """A vault was added and has not been fetched yet, or cannot be."""
+    """A vault that was added has not been fetched yet, or cannot be."""
 
     exit_code = 75
     code = "not_indexed"
@@ -60,8 +58,8 @@ class Indexes:
         if self._server is not None:
             self._server.close()
 
-    def bring_to(self, folder: VaultFolder, vault: ServedVault, commit: str) -> str:
-        """Have the index of a vault hold `commit`, which its mirror has, and return the quaid.toml of it.
+    def update(self, folder: VaultFolder, vault: ServedVault, commit: str) -> str:
+        """Index `commit` of a vault, which its mirror has, and return its quaid.toml.
 
         Raises:
             DatabaseUnreachableError, LockedError, RevisionError, GitError
@@ -69,10 +67,8 @@ class Indexes:
         config = (folder.mirror.read(commit, CONFIG_FILE) or b"").decode("utf-8", "replace")
         root, settings = _read_settings(folder.path, config)
         with _explaining():
-            index_commit(
-                self._connect().open(vault.key), folder.mirror.folder, commit, settings,
-                Embedding(root, settings.embedding),
-            )  # fmt: skip
+            index = self._connect().open(vault.key)
+            index_commit(index, folder.mirror.folder, commit, settings, Embedding(root, settings.embedding))
         return config
 
     def forget(self, vault: ServedVault) -> None:
@@ -82,20 +78,21 @@ class Indexes:
             with index.transaction():
                 index.clear()
 
-    def ask(self, folder: VaultFolder, vault: ServedVault, caller: Caller, job: Job[T]) -> T:
-        """Return the answer of a vault as of the commit that it was last indexed at, as `caller` may see it.
+    @contextmanager
+    def memory(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> Iterator[Memory]:
+        """Yield a vault as of the last indexed commit, as `caller` may see it.
 
         Raises:
-            NotIndexedError: there is none yet.
+            NotIndexedError: no commit is indexed yet.
             DatabaseUnreachableError
         """
         if vault.indexed is None:
             raise NotIndexedError
         with _explaining():
-            return job(cast("Memory", self._open(folder, vault, caller)))
+            yield cast("Memory", self._open(folder, vault, caller))
 
     def _open(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> ServedMemory:
-        # A thread has its own: none waits for another's question.
+        # Each thread has its own, so that none waits for another's question.
         key = (threading.get_ident(), vault.vault, caller.owner, hashlib.sha256(vault.config.encode()).hexdigest())
         with self._mutex:
             memory = self._opened.get(key)
@@ -117,7 +114,7 @@ class Indexes:
 
 
 def _read_settings(folder: Path, config: str) -> tuple[Path, Settings]:
-    """The settings of a vault with this quaid.toml, and a folder in which that stands alone."""
+    """Return a folder with nothing but this quaid.toml, and the settings in it."""
     root = folder / "config" / hashlib.sha256(config.encode()).hexdigest()[:16]
     if not (root / CONFIG_FILE).exists():
         write_private(root / CONFIG_FILE, config)
@@ -128,7 +125,7 @@ def _read_settings(folder: Path, config: str) -> tuple[Path, Settings]:
 
 @contextmanager
 def _explaining() -> Iterator[None]:
-    """Within it, a database that does not answer is told as one."""
+    """Raise DatabaseUnreachableError if the database does not answer."""
     try:
         yield
     except UNREACHABLE as error:

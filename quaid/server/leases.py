@@ -1,7 +1,7 @@
-"""The lease of a vault: of many servers one at a time brings its index up to date or writes to it.
+"""The lease of a vault: one server at a time updates its index or writes to it.
 
-It saves work, it does not decide: a holder that was cut off for longer than its lease can do no harm, since git takes a
-push only on top of what the remote has, and the index says which commit it holds.
+It saves work, it is no lock: a holder that was cut off for longer than its lease can do no harm, because git accepts a
+push only on top of the remote's commit, and the index records its commit.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Leases:
         self._thread.start()
 
     def close(self) -> None:
-        """Give back what is still held."""
+        """Release all leases."""
         self._stop.set()
         with suppress(QuaidError):
             self._database.change("DELETE FROM quaid_server.leases WHERE holder LIKE %s", (f"{self._process}/%",))
 
     def new_holder(self) -> str:
-        """Return a name under which one piece of work holds a lease."""
+        """Return the name of a new holder."""
         return f"{self._process}/{uuid.uuid4().hex[:8]}"
 
     @contextmanager
     def keeping(self, vault: int, holder: str) -> Iterator[None]:
-        """Renew a lease that `holder` has taken, and give it back at the end."""
+        """Renew a lease that `holder` has taken, and release it at the end."""
         key = (vault, holder)
         with self._mutex:
             self._held.add(key)
@@ -54,16 +54,12 @@ class Leases:
         finally:
             with self._mutex:
                 self._held.discard(key)
-            with suppress(QuaidError):  # it runs out by itself
+            with suppress(QuaidError):  # it expires
                 self._database.change("DELETE FROM quaid_server.leases WHERE vault = %s AND holder = %s", key)
 
     @contextmanager
     def held(self, vault: int, wait_s: float) -> Iterator[None]:
-        """Hold the lease of a vault within the block.
-
-        Raises:
-            LockedError: others hold it for longer than `wait_s` seconds.
-        """
+        """Hold the lease of a vault. LockedError: another holder has it for longer than `wait_s` seconds."""
         holder, until = self.new_holder(), time.monotonic() + wait_s
         while not self._take(vault, holder):
             if time.monotonic() >= until:
@@ -87,7 +83,7 @@ class Leases:
             with self._mutex:
                 held = list(self._held)
             if held:
-                with suppress(Exception):  # it is tried again before the leases run out
+                with suppress(Exception):  # it is repeated before the leases expire
                     self._database.change(
                         "UPDATE quaid_server.leases SET expires = now() + make_interval(secs => %s) "
                         "WHERE holder = ANY(%s)",

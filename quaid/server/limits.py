@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 
 from quaid.errors import QuaidError
@@ -24,19 +23,18 @@ class TooManyRequestsError(QuaidError):
 
 
 class RateLimit:
-    """Lets each caller make `burst` requests at once and `rate` a second in the long run, in this process."""
+    """Allows each caller `burst` requests at once and `rate` per second in the long run, in this process."""
 
-    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, rate: float, burst: int) -> None:
         self._rate = rate
         self._burst = float(burst)
-        self._clock = clock
         self._buckets: dict[str, tuple[float, float]] = {}
         """The least recently used comes first."""
         self._mutex = threading.Lock()
 
     def take(self, caller: str) -> None:
         """Count one request of `caller`. Raises TooManyRequestsError."""
-        now = self._clock()
+        now = time.monotonic()
         with self._mutex:
             left, then = self._buckets.pop(caller, (self._burst, now))
             left = min(self._burst, left + (now - then) * self._rate)
@@ -48,8 +46,8 @@ class RateLimit:
 
 
 def network_of(address: str) -> str:
-    """Return the part of an IP address that one customer of a network has: all of IPv4, a /64 of IPv6. What is not an
-    address, such as a header that no proxy wrote, is one caller.
+    """Return the network of one customer: an IPv4 address, a /64 of IPv6. All that is not an address, such as a header
+    that no proxy wrote, is one caller.
     """
     try:
         ip = ip_address(address.partition("%")[0])

@@ -1,6 +1,4 @@
-"""The log: one JSON object a line on stderr. It says who did what, how long it took and how it ended, never the
-content: no question, no text of a note, no token.
-"""
+"""The log: one JSON object a line on stderr, with caller, action, duration and outcome, but without any content."""
 
 from __future__ import annotations
 
@@ -16,13 +14,13 @@ FIELDS = frozenset({
     "server", "request", "client", "vault", "route", "method", "status", "tool", "outcome", "ms", "commit", "reason",
     "attempts", "lag_ms", "problem", "port", "failures",
 })  # fmt: skip
-"""The fields that a line may have: what is not listed cannot be logged by accident."""
+"""The fields of a line: no other can be logged by accident."""
 
 _mutex = threading.Lock()
 
 
 class ContentlessHandler(logging.Handler):
-    """Tells of what libraries log where it comes from and which kind of error it is: their words may quote a note."""
+    """Logs only the source and the kind of messages of libraries: their words may quote a note."""
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else record.levelname
@@ -30,20 +28,18 @@ class ContentlessHandler(logging.Handler):
 
 
 def silence_libraries() -> None:
-    """Let everything that libraries log go through `ContentlessHandler`, from warnings on."""
+    """Log warnings and errors of libraries by `ContentlessHandler`."""
     logging.basicConfig(handlers=[ContentlessHandler()], level=logging.WARNING, force=True)
 
 
-def write_line(event: str, *, to: TextIO | None = None, **said: str | float | None) -> None:
-    """Write one line. Values that are None are left out.
-
-    Raises:
-        ValueError: a field is not one of `FIELDS`.
-    """
-    if unknown := said.keys() - FIELDS:
+def write_line(event: str, *, to: TextIO | None = None, **fields: str | float | None) -> None:
+    """Write one line, without fields that are None. ValueError: a field is not one of `FIELDS`."""
+    if unknown := fields.keys() - FIELDS:
         raise ValueError(f"{sorted(unknown)} are not fields of the log")
     shown = {
-        key: value[:MAX_VALUE] if isinstance(value, str) else value for key, value in said.items() if value is not None
+        key: value[:MAX_VALUE] if isinstance(value, str) else value
+        for key, value in fields.items()
+        if value is not None
     }
     line = json.dumps({"at": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "event": event, **shown})
     with _mutex:

@@ -1,4 +1,4 @@
-"""Figures in Prometheus' text format. They count and time; no name of a vault, a caller or a note is among them."""
+"""Metrics in Prometheus' text format. They contain no name of a vault, a caller or a note."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ HELP = {
     "quaid_request_seconds": "Seconds that a request took, by route.",
     "quaid_tool_seconds": "Seconds that a tool took, by tool and outcome.",
     "quaid_jobs_total": "Vaults brought up to date, by outcome.",
-    "quaid_index_lag_seconds": "Seconds from a push that was heard of to its index.",
-    "quaid_polls_total": "Remotes asked for news, by outcome.",
-    "quaid_poll_seconds": "Seconds that it took to ask a remote.",
+    "quaid_index_lag_seconds": "Seconds from the notification of a push to its index.",
+    "quaid_polls_total": "Polls of remotes, by outcome.",
+    "quaid_poll_seconds": "Seconds that a poll of a remote took.",
     "quaid_writes_total": "Writes, by outcome.",
     "quaid_write_attempts": "Pushes that a write took.",
     "quaid_vaults": "Vaults in the catalogue, by state.",
@@ -40,13 +40,13 @@ class Metrics:
     def observe(self, name: str, value: float, **labels: str) -> None:
         """Add a value to a histogram."""
         with self._mutex:
-            # The buckets, one for what is above them all, and the sum.
+            # The buckets, one for all greater values, and the sum.
             row = self._times.setdefault((name, tuple(sorted(labels.items()))), [0.0] * (len(BUCKETS_S) + 2))
             row[bisect_left(BUCKETS_S, value)] += 1
             row[-1] += value
 
     def render(self, gauges: dict[tuple[str, Labels], float] | None = None) -> str:
-        """Return all of them, and `gauges`, as text."""
+        """Return the metrics and `gauges` as text."""
         with self._mutex:
             counts = dict(self._counts)
             times = {key: list(row) for key, row in self._times.items()}

@@ -1,7 +1,7 @@
 """OAuth 2.1 access tokens of other issuers: JSON Web Tokens, checked against the keys that their issuers publish.
 
-A token is good for this server alone (`aud`), of an issuer that the operator named, signed with a public-key algorithm,
-and not expired. Nothing is asked of the issuer but its keys.
+A valid token is for this server alone (`aud`), from a configured issuer, signed with a public-key algorithm, and not
+expired. Only the keys are requested from the issuer.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from quaid.server.configuration import Issuer
 from quaid.server.tokens import Caller, is_name, is_reserved, parse_grants
 
 ALGORITHMS = ("RS256", "ES256", "EdDSA")
-"""Never `none`, nor one whose key both sides would have to know."""
+"""Neither `none` nor algorithms with a shared secret."""
 LEEWAY_S = 30
 REFRESH_S = 600.0
 MAX_AGE_S = 3600.0
-"""Keys that cannot be refreshed are used for so long."""
+"""Keys that cannot be refreshed are used up to this age."""
 RETRY_S = 10.0
-"""Keys are fetched at most so often, however many tokens are forged: until then an unknown key stays unknown."""
+"""The shortest interval between fetches, however many tokens are forged."""
 FETCH_S = 5.0
 MAX_TOKEN = 8_192
 MAX_DOCUMENT = 2**18
 MAX_TIME = 2**40
 _TIMES = ("exp", "nbf", "iat")
 _MALFORMED = (jwt.PyJWTError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What PyJWT and Python raise for a token that was made to hurt."""
+"""Errors of PyJWT and Python for malicious tokens."""
 
 
 class KeysUnreachableError(QuaidError):
@@ -58,11 +58,7 @@ class AccessTokens:
         self._audience = [audience.rstrip("/"), audience.rstrip("/") + "/"]
 
     async def find(self, token: str) -> Caller | None:
-        """Return the caller that a token names, None if the token is not valid here.
-
-        Raises:
-            KeysUnreachableError: the issuer's keys are needed and could not be fetched.
-        """
+        """Return the caller of a token, None if it is not valid. KeysUnreachableError: its key cannot be fetched."""
         if len(token) > MAX_TOKEN or token.count(".") != 2:
             return None
         try:
@@ -88,8 +84,8 @@ class AccessTokens:
 
 
 class _IssuerKeys:
-    """The public keys of one issuer, by id. All but the fetch itself runs in the event loop, so nobody ever waits for a
-    lock, and callers whose key is known do not wait for a fetch.
+    """The public keys of one issuer, by id. All but the fetch runs in the event loop, so there is no lock to wait for,
+    and callers with a known key do not wait for a fetch.
     """
 
     def __init__(self, issuer: Issuer) -> None:
@@ -97,7 +93,7 @@ class _IssuerKeys:
         self._known: Mapping[str, jwt.PyJWK] = {}
         self._read_at = self._asked_at = -math.inf
         self._fetch: asyncio.Task[None] | None = None
-        # One thread: an address that hangs holds no other, not even if it is the name server that hangs.
+        # Its own thread: an issuer, or a name server, that hangs blocks no other issuer.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="quaid-keys")
 
     async def find(self, key_id: str) -> jwt.PyJWK | None:
@@ -134,7 +130,7 @@ def _caller_of(claims: Mapping[str, Any], issuer: Issuer) -> Caller | None:
     if not (is_listed and are_times and is_name(client) and is_name(claims["sub"])):
         return None
     owner = claims.get(issuer.owner_claim) if issuer.owner_claim else None
-    # Without a name that the operator has the issuer give, the owner is one that nobody else can have.
+    # Without an owner claim, the owner is one that nobody else can have.
     own = owner if is_name(owner) and not is_reserved(owner) else f"{issuer.issuer}#{claims['sub']}"
     return Caller(client, own, parse_grants(listed))
 
@@ -152,7 +148,7 @@ def _read_keys(issuer: Issuer) -> dict[str, jwt.PyJWK]:
     for each in json.loads(body)["keys"]:
         try:
             key = jwt.PyJWK(each)
-        except _MALFORMED:  # of a kind that we do not take
+        except _MALFORMED:  # an unsupported kind
             continue
         if each.get("use", "sig") == "sig" and key.algorithm_name in ALGORITHMS:
             found[key.key_id or ""] = key

@@ -1,10 +1,11 @@
-"""A served vault as one caller sees it: what the tools that read ask of a `Memory`, answered from the shared index and
-the history of the mirror. It has no files and keeps no record of questions.
+"""A served vault as one caller sees it: the part of `Memory` that reading tools use, over the shared index and the
+history of the mirror. It has no files and records no questions.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,7 @@ from quaid.vault.layout import Layout
 
 
 class ServedMemory:
-    """A vault that is answered for; it belongs to one thread.
-
-    `root` holds the vault's quaid.toml and nothing else of it.
-    """
+    """A served vault; it belongs to one thread. `root` contains the vault's quaid.toml and nothing else."""
 
     def __init__(
         self, root: Path, settings: Settings, folder: VaultFolder, server: IndexServer, key: str, embedding: Embedding
@@ -52,14 +50,14 @@ class ServedMemory:
         self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
         self._matrix = VectorMatrix(open_multiply)
         self._postings = Postings()
-        self._kept = KeptAnswers()
+        self._cache = KeptAnswers()
 
     def recall(self, query: str, limit: int | None = None, *, as_of: str | None = None, **options: Any) -> Recall:
-        """Return the memories that answer `query`, best first. `options` are the fields of `RecallOptions`; what says
-        how an answer is recorded is passed over.
+        """Return the memories that answer `query`, best first. `options` are the fields of `RecallOptions`; options
+        about the record of an answer are ignored.
 
         Raises:
-            BadInputError: it asks of the past.
+            BadInputError: `as_of` is given.
         """
         if as_of is not None:
             raise BadInputError("A server does not answer as of the past. Ask where the vault is cloned.")
@@ -67,12 +65,12 @@ class ServedMemory:
         wanted = RecallOptions(limit=limit, owners=self._owners, **fields)
         recall, visible = self.settings.recall, self._visible
         with contents.shared_snapshot(visible, self._second) as second:
-            sources = Sources(visible, second, self._embedding.embedder_of, self._matrix, self._postings, self._kept)
+            sources = Sources(visible, second, self._embedding.embedder_of, self._matrix, self._postings, self._cache)
             if wanted.recent and not query.strip():
                 answer = pipeline.list_newest(sources, recall, wanted, self._helpers)
             else:
                 answer = pipeline.recall(sources, query, recall, wanted, self._helpers)
-            waiting = self._kept.of(visible, "pending", lambda: vectors.count_missing(visible))
+            waiting = self._cache.of(visible, "pending", partial(vectors.count_missing, visible))
         if wanted.recent:
             answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
         is_embedded = not wanted.keyword_only and self.settings.embedding.provider != "none"
@@ -85,7 +83,7 @@ class ServedMemory:
         return self.recall(query, limit, keyword_only=True, **options)
 
     def get(self, reference: str) -> NoteView:
-        """Return the note, turn or section that `reference` means; NoteNotFoundError, AmbiguousReferenceError."""
+        """Return the referenced note, turn or section; NoteNotFoundError, AmbiguousReferenceError."""
         with self._visible.snapshot():
             view = view_note(self._visible, reference)
             commit = contents.get_meta(self._visible, COMMIT) or ""
@@ -95,7 +93,7 @@ class ServedMemory:
         return with_source(view, data)
 
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
-        """The commits that touched a note, newest first, across renames."""
+        """Return the commits that touched a note, newest first, across renames."""
         document = self.get(reference).document
         git = self._folder.mirror.open_history(self.settings.git)
         life = git.note_history(document.path, None if document.id == document.path else document.id)
@@ -103,15 +101,15 @@ class ServedMemory:
         return see_parts((revision.commit for revision in life[:limit]), git, visible.of)
 
     def warm(self) -> None:
-        """The embedding model is loaded once for all vaults, when it is first needed."""
+        """Load the embedding model, once for all vaults."""
         self._embedding.warm()
 
     def index(self) -> IndexConnection:
-        """Return the index without what others keep private."""
+        """Return the index without the private notes of others."""
         return self._visible
 
     def _read(self, commit: str, path: str) -> bytes | None:
-        """A file of the vault. Another server may have indexed a commit that is not here yet."""
+        """Return a file of the vault. Another server may have indexed a commit that is not here yet."""
         mirror = self._folder.mirror
         if mirror.resolve(commit) is None:
             mirror.fetch()

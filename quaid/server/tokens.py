@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: scopes per vault, tokens of machines, and the callers that are made of both."""
+"""Callers and their rights: scopes per vault, and the tokens of machines."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from quaid.server.catalogue import NAME
 from quaid.server.database import Database
 
 SCOPES = ("read", "write", "review", "admin")
-"""Asking; storing and forgetting; answering the janitor's questions; all of it. Each but `read` has `read` with it."""
+"""Queries; storing and forgetting; answering the janitor's questions; all of it. Each includes `read`."""
 METRICS = "server:metrics"
-"""What stands in place of a vault in the grant of a token that reads the figures."""
+"""The name in place of a vault in the grant of a token that reads the metrics."""
 PREFIX = "quaid_"
 KNOWN_S = 10.0
-"""A token that was taken back is refused on every server after this time."""
+"""A removed token is refused on every server after this time."""
 MAX_KNOWN = 10_000
 _SCOPE = re.compile(r"quaid:([a-z0-9-]+):([a-z]+)")
 _TOKEN_NAME = re.compile(r"[\w.@-]{1,64}")
 MAX_NAME = 255
 VAULT_OWNER = "default"
 OWN_NOTES = "token "
-"""Before the name of a token: the owner of what it stores if it was made for no owner. No token has a space in it."""
+"""The prefix of the owner of notes that a token without an owner stores. No token name has a space in it."""
 
 Grants = Mapping[str, frozenset[str]]
 """Vault name -> scopes."""
@@ -39,7 +39,7 @@ Grants = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: the name of the client, for the log and the commits; whose private notes are shown; what is granted."""
+    """A caller: the client for the log and the commits, the owner whose private notes are shown, and the grants."""
 
     client: str
     owner: str
@@ -51,38 +51,34 @@ class Caller:
         return scope in granted or "admin" in granted or (scope == "read" and bool(granted))
 
     def list_readable(self) -> list[str]:
-        """Return the names of the vaults that may be asked."""
+        """Return the names of the readable vaults."""
         return sorted(name for name in self.grants if NAME.fullmatch(name) and self.may(name, "read"))
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Return whether a value may name a client or an owner in the log, in notes and in commits."""
+    """Return whether a value can be the name of a client or an owner."""
     return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable() and value == value.strip()
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether nobody is called so by a name that was chosen elsewhere: the owner of each vault, and the owners
-    that a token or a subject of an issuer has alone.
+    """Return whether no token or issuer can give this name: that of the owner of each vault, or of the owner that a
+    token or a subject has alone.
     """
     return name.casefold() == VAULT_OWNER or name.startswith(OWN_NOTES) or "#" in name
 
 
 def parse_grants(scopes: Iterable[str]) -> Grants:
-    """Return what OAuth scopes such as `quaid:team:read` grant; others grant nothing here."""
+    """Return the grants of OAuth scopes such as `quaid:team:read`; others grant nothing."""
     found: dict[str, set[str]] = {}
     for scope in scopes:
-        said = _SCOPE.fullmatch(scope)
-        if said and said[2] in SCOPES and NAME.fullmatch(said[1]):
-            found.setdefault(said[1], set()).add(said[2])
+        match = _SCOPE.fullmatch(scope)
+        if match and match[2] in SCOPES and NAME.fullmatch(match[1]):
+            found.setdefault(match[1], set()).add(match[2])
     return {name: frozenset(granted) for name, granted in found.items()}
 
 
 def parse_typed_grants(typed: Sequence[str]) -> Grants:
-    """Return what `team:read,write` and the like grant.
-
-    Raises:
-        BadInputError: one of them is not a grant.
-    """
+    """Parse grants such as `team:read,write`. BadInputError: one is not valid."""
     found: dict[str, frozenset[str]] = {}
     for each in typed:
         vault, _, listed = each.partition(":")
@@ -94,18 +90,18 @@ def parse_typed_grants(typed: Sequence[str]) -> Grants:
 
 
 class Tokens:
-    """The tokens of machines. The database has their hashes, not them."""
+    """The tokens of machines. The database has only their hashes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[bytes, tuple[float, Caller]] = {}
 
     def add(self, name: str, grants: Grants, owner: str = "", expires: datetime | None = None) -> str:
-        """Return a new token, which is shown this once. `owner` is whose private notes its bearer may see, by default
+        """Return a new token, which is shown only once. Its bearer may see the private notes of `owner`, by default
         only those that are stored with this token.
 
         Raises:
-            BadInputError: the name is not one, or is reserved or taken; the owner is not a name.
+            BadInputError: the name is not valid, reserved or taken; the owner is not a name.
         """
         if not _TOKEN_NAME.fullmatch(name):
             raise BadInputError(f"{name!r} is not a name for a token. Give letters, digits and hyphens.")
@@ -128,7 +124,7 @@ class Tokens:
         return token
 
     def remove(self, name: str) -> None:
-        """Take a token back. Raises BadInputError: there is none of that name."""
+        """Remove a token. BadInputError: there is none with that name."""
         if not self._database.change("DELETE FROM quaid_server.tokens WHERE name = %s", (name,)):
             raise BadInputError(f"There is no token {name!r}. See them with: quaid serve token list")
 
@@ -138,7 +134,7 @@ class Tokens:
         return [(row["name"], row["owner"], _grants_of(row["grants"])) for row in rows]
 
     def find(self, token: str) -> Caller | None:
-        """Return who bears a token, None where nobody does. Raises DatabaseUnreachableError."""
+        """Return the caller with a token, None if there is none. Raises DatabaseUnreachableError."""
         digest, now = digest_of(token), time.monotonic()
         known = self._known.get(digest)
         if known is None or known[0] < now:
@@ -156,7 +152,7 @@ class Tokens:
 
 
 def digest_of(token: str) -> bytes:
-    """Return the hash by which a token is known."""
+    """Return the hash of a token."""
     # A token has 256 random bits: a slow hash would only slow down its bearer.
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 

@@ -1,10 +1,9 @@
-"""What runs beside the answers: workers that bring vaults up to date, and the poll of remotes that tell nobody."""
+"""The background work of a server: workers that index what was pushed, and the poll of remotes without webhooks."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -19,7 +18,7 @@ from quaid.server.leases import Leases
 from quaid.server.metrics import Metrics
 
 IDLE_S = 0.25
-"""A worker looks for a job that another server has queued at this interval; one of its own server wakes it."""
+"""The interval at which a worker checks for jobs that another server has queued; its own server wakes it."""
 POLL_BATCH = 16
 
 
@@ -33,12 +32,17 @@ class BranchMissingError(QuaidError):
 
 
 class Upkeep:
-    """The threads that keep indexes at what the remotes have."""
+    """The threads that update the indexes."""
 
     def __init__(
-        self, config: ServerConfig, catalogue: Catalogue, leases: Leases, folders: VaultFolders, indexes: Indexes,
+        self,
+        config: ServerConfig,
+        catalogue: Catalogue,
+        leases: Leases,
+        folders: VaultFolders,
+        indexes: Indexes,
         metrics: Metrics,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._config = config
         self._catalogue = catalogue
         self._leases = leases
@@ -47,15 +51,15 @@ class Upkeep:
         self._metrics = metrics
         self._stop = threading.Event()
         self._wake = threading.Semaphore(0)
-        jobs: list[Callable[[], None]] = [*[self._work] * config.workers, self._poll]
-        self._threads = [threading.Thread(target=job, name="quaid-upkeep", daemon=True) for job in jobs]
+        loops = [*[self._work] * config.workers, self._poll]
+        self._threads = [threading.Thread(target=loop, name="quaid-upkeep", daemon=True) for loop in loops]
 
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
 
     def close(self, within_s: float) -> None:
-        """Take no more jobs, and wait for those that are being done."""
+        """Accept no more jobs, and wait for the current ones."""
         self._stop.set()
         for _ in self._threads:
             self._wake.release()
@@ -64,7 +68,7 @@ class Upkeep:
             thread.join(max(0.0, until - time.monotonic()))
 
     def queue(self, vault: ServedVault, reason: str) -> None:
-        """Have a vault brought up to date, by this server or another. Raises DatabaseUnreachableError."""
+        """Queue a vault for an update, by this server or another. Raises DatabaseUnreachableError."""
         self._catalogue.queue(vault.vault, reason)
         self._wake.release()
 
@@ -74,53 +78,53 @@ class Upkeep:
                 job = self._catalogue.take(self._leases.new_holder(), self._leases.lease_s)
                 if job is not None:
                     with self._leases.keeping(job.vault.vault, job.holder):
-                        self._bring_up_to_date(job)
+                        self._update(job)
                     continue
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next job is taken
+            except Exception as error:  # noqa: BLE001 - whatever it is, the worker goes on
                 log.write_line("upkeep_failed", problem=getattr(error, "code", type(error).__name__))
             self._wake.acquire(timeout=IDLE_S)
 
-    def _bring_up_to_date(self, job: Job) -> None:
-        folder, started = self._folders.of(job.vault), time.perf_counter()
+    def _update(self, job: Job) -> None:
+        vault, started = job.vault, time.perf_counter()
+        folder = self._folders.of(vault)
         try:
             with folder.alone(self._config.write_s):
                 head = folder.mirror.fetch()
                 if head is None:
-                    raise BranchMissingError(job.vault.branch)  # noqa: TRY301 - told like any other failure
-                config = self._indexes.bring_to(folder, job.vault, head)
-                self._catalogue.note_indexed(job.vault.vault, head, config, job.asked)
+                    raise BranchMissingError(vault.branch)  # noqa: TRY301 - reported like any other failure
+                config = self._indexes.update(folder, vault, head)
+                self._catalogue.note_indexed(vault.vault, head, config, job.asked)
                 folder.mirror.maintain()
         except DatabaseUnreachableError:
-            raise  # the job stays as it is, and the lease runs out
+            raise  # the job stays as it is, and the lease expires
         except Exception as error:  # noqa: BLE001 - a repository that is made to break us stops only itself
             self._metrics.count("quaid_jobs_total", outcome="failed")
-            said = str(error) if isinstance(error, QuaidError) else type(error).__name__
-            self._catalogue.fail(job, said)
-            code, failures = getattr(error, "code", type(error).__name__), job.vault.failures + 1
-            log.write_line("index_failed", vault=job.vault.name, problem=code, failures=failures, ms=_ms(started))
+            self._catalogue.fail(job, str(error) if isinstance(error, QuaidError) else type(error).__name__)
+            code, failures = getattr(error, "code", type(error).__name__), vault.failures + 1
+            log.write_line("index_failed", vault=vault.name, problem=code, failures=failures, ms=_ms(started))
             return
         lag_s = (datetime.now(UTC) - job.queued_at).total_seconds()
         self._metrics.count("quaid_jobs_total", outcome="done")
         self._metrics.observe("quaid_index_lag_seconds", lag_s)
-        log.write_line("indexed", vault=job.vault.name, commit=head, ms=_ms(started), lag_ms=round(lag_s * 1000))
+        log.write_line("indexed", vault=vault.name, commit=head, ms=_ms(started), lag_ms=round(lag_s * 1000))
 
     def _poll(self) -> None:
         with ThreadPoolExecutor(4, thread_name_prefix="quaid-poll") as pool:
             while not self._stop.is_set():
                 try:
                     due = self._catalogue.take_due(POLL_BATCH, self._config.poll_s)
-                    list(pool.map(self._look, due))
+                    list(pool.map(self._check, due))
                 except Exception as error:  # noqa: BLE001 - the poll goes on
                     log.write_line("poll_failed", problem=getattr(error, "code", type(error).__name__))
                     due = []
                 if not due:
                     self._stop.wait(min(1.0, self._config.poll_s / 4))
 
-    def _look(self, vault: ServedVault) -> None:
+    def _check(self, vault: ServedVault) -> None:
+        """Queue a vault if its remote has another commit than its index."""
         started = time.perf_counter()
         try:
-            head = self._folders.of(vault).mirror.look()
-            outcome = "same" if head == vault.indexed else "news"
+            outcome = "same" if self._folders.of(vault).mirror.look() == vault.indexed else "news"
             if outcome == "news":
                 self.queue(vault, "poll")
         except DatabaseUnreachableError:

@@ -1,4 +1,4 @@
-"""A server of many vaults: the façade of this room. Any server of one database answers for any vault."""
+"""A server of many vaults: the façade of this package. Any server of one database answers for any vault."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ from quaid.server.metrics import Labels, Metrics
 from quaid.server.oauth import AccessTokens
 from quaid.server.tokens import MAX_KNOWN, PREFIX, Caller, Tokens, digest_of
 from quaid.server.upkeep import Upkeep
-from quaid.server.writing import WriteCall
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
 
 T = TypeVar("T")
 CONNECTIONS = 6
-"""To the tables of this room, for short statements; those to the index come on top."""
+"""To the tables of this package, for short statements; those to the index come on top."""
 LOOKUPS = 2
 """Tokens that are looked up in the database at the same time."""
 
 
 class ScopeMissingError(QuaidError):
-    """The caller may read a vault and wants more."""
+    """The caller may read a vault, but not more."""
 
     code = "insufficient_scope"
 
@@ -77,7 +76,7 @@ class VaultServer:
         self._upkeep.start()
 
     def close(self) -> None:
-        """End what is being done, within `stop_s` seconds, and give back all leases."""
+        """End the current work, within `stop_s` seconds, and release all leases."""
         self.is_stopping = True
         self._upkeep.close(self.config.stop_s)
         self._looking_up.shutdown(wait=False, cancel_futures=True)
@@ -95,15 +94,13 @@ class VaultServer:
             return False
         return not self.is_stopping
 
-    # -- who asks ------------------------------------------------------------------------------------------------
-
     async def identify(self, token: str, address: str) -> Caller | None:
-        """Return the caller with this token, None if it is not valid here. With a token that was not accepted before,
-        the request counts against the rate of the address that it comes from.
+        """Return the caller with this token, None if it is not valid here. A token that was not accepted before counts
+        against the rate of the address that the request comes from.
 
         Raises:
             TooManyRequestsError
-            DatabaseUnreachableError, KeysUnreachableError: nobody can tell.
+            DatabaseUnreachableError, KeysUnreachableError: the token cannot be checked.
         """
         digest = digest_of(token)
         if digest not in self._accepted:
@@ -121,7 +118,7 @@ class VaultServer:
         return caller
 
     def check_scope(self, caller: Caller, vault: str, scope: str) -> None:
-        """Refuse what is not granted. A vault that may not be read is refused as one that is not there, unseen.
+        """Refuse what is not granted. A vault that the caller may not read is refused like one that does not exist.
 
         Raises:
             VaultUnknownError, ScopeMissingError
@@ -131,79 +128,69 @@ class VaultServer:
         if not caller.may(vault, scope):
             raise ScopeMissingError(vault, scope)
 
-    # -- asking and writing --------------------------------------------------------------------------------------
-
     def read(self, caller: Caller, name: str, job: Job[T]) -> Future[T]:
         """Run `job` with a vault in a worker thread, and return its future result.
 
         Raises:
-            VaultUnknownError: it may not be asked. The future: NotIndexedError, DatabaseUnreachableError
+            VaultUnknownError: the caller may not read it. The future: NotIndexedError, DatabaseUnreachableError
         """
         self.check_scope(caller, name, "read")
+        return self._reading.submit(self._read, caller, name, job)
 
-        def answer() -> T:
-            vault = self.catalogue.find(name)
-            return self._indexes.ask(self._folders.of(vault), vault, caller, job)
-
-        return self._reading.submit(answer)
+    def _read(self, caller: Caller, name: str, job: Job[T]) -> T:
+        vault = self.catalogue.find(name)
+        with self._indexes.memory(self._folders.of(vault), vault, caller) as memory:
+            return job(memory)
 
     async def write(
         self, caller: Caller, name: str, key: str, job: Job[WriteResult], scope: str = "write"
     ) -> WriteResult:
-        """Return the answer of `job` when the vault's remote has its commit. `key` names the call: repeated, it is
-        not stored twice. A call that is cut off by its client is carried out.
+        """Return the result of `job` once the vault's remote has its commit. A call that is repeated with the same
+        `key` is not stored twice. A call whose client disconnects is carried out.
 
         Raises:
             VaultUnknownError, ScopeMissingError, DatabaseUnreachableError: nothing was stored.
             as `writing.write`
         """
         self.check_scope(caller, name, scope)
-        call = WriteCall(caller, key)
-        future = self._writing.submit(self._write, name, call, job)
+        future = self._writing.submit(self._write, caller, name, key, job)
         return await asyncio.shield(asyncio.wrap_future(future))
 
-    def _write(self, name: str, call: WriteCall, job: Job[WriteResult]) -> WriteResult:
+    def _write(self, caller: Caller, name: str, key: str, job: Job[WriteResult]) -> WriteResult:
         outcome, wait_s = "refused", self.config.write_s
         try:
             vault = self.catalogue.find(name)
             folder = self._folders.of(vault)
-            # In the order of upkeep.py, which has the lease when it comes to the folder.
+            # In the same order as upkeep.py, which has the lease before it opens the folder.
             with folder.in_line(wait_s), self._leases.held(vault.vault, wait_s), folder.alone(wait_s):
-                stored = writing.write(folder, vault, call, job)
+                written, attempts = writing.write(folder, vault, caller, key, job)
                 outcome = "stored"
-                if stored.attempts:
-                    self.metrics.observe("quaid_write_attempts", stored.attempts)
-                self._show(vault)
+                if attempts:
+                    self.metrics.observe("quaid_write_attempts", attempts)
+                self._index_written(vault)
         except writing.OutcomeUnknownError:
             outcome = "unknown"
             raise
-        else:
-            return stored.written
         finally:
             self.metrics.count("quaid_writes_total", outcome=outcome)
+        return written
 
-    def _show(self, vault: ServedVault) -> None:
-        """Bring the index to what was pushed, so that its writer reads it. What fails here is left to a worker: the
-        write is stored.
-        """
+    def _index_written(self, vault: ServedVault) -> None:
+        """Index what was pushed, so that its writer can read it. After a failure a worker does it."""
         folder = self._folders.of(vault)
         try:
             head = folder.mirror.fetch()
             if head is not None:
-                config = self._indexes.bring_to(folder, vault, head)
+                config = self._indexes.update(folder, vault, head)
                 self.catalogue.note_indexed(vault.vault, head, config)
         except Exception:  # noqa: BLE001 - whatever it is, the remote has the commit
             with suppress(QuaidError):
                 self._upkeep.queue(vault, "written")
 
-    # -- news and figures ----------------------------------------------------------------------------------------
-
-    def hear_of_push(self, addresses: Sequence[str]) -> int:
-        """Have the vaults at these addresses brought up to date; return their number."""
-        vaults = self.catalogue.find_by_address(addresses)
-        for vault in vaults:
+    def update_pushed(self, addresses: Sequence[str]) -> None:
+        """Queue the vaults whose remotes are at these addresses."""
+        for vault in self.catalogue.find_by_address(addresses):
             self._upkeep.queue(vault, "push")
-        return len(vaults)
 
     def gauges(self) -> dict[tuple[str, Labels], float]:
         """Return the figures that all servers share. Raises DatabaseUnreachableError."""
