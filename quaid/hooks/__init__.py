@@ -1,5 +1,5 @@
 """The commands that agents call at the events of a session.
 
-May import Memory and every room below it.
+May import Memory and every package below it.
 Begin with entry.py.
 """

@@ -1,7 +1,7 @@
-"""`quaid hook EVENT`, which programs call that agents live in: reads the event, prints the answer.
+"""`quaid hook EVENT`, which programs call that agents run in: reads the event, prints the answer.
 
 Whatever happens here, the agent goes on: the answer comes within a moment or not at all, and the exit code is 0.
-Nothing is imported that the event at hand does not need.
+Nothing is imported that the event does not need.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid import trust
+from quaid.agents.prompt_context import HookAnswer, build_prompt_context, question_in
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
-from quaid.local import hook_failures, hook_log, sessions, state_files
-from quaid.place import state_folder, state_home
+from quaid.hooks.transcripts import open_transcript
+from quaid.local import hook_failures, hook_log, processes, queue, sessions, state_files
+from quaid.place import LOG_DIR, state_folder, state_home
 from quaid.redaction import admit
 from quaid.resident.call import NO_HOOKS, event_name, named_vaults, read_input
 from quaid.text.invisible import escaped, whole_json
@@ -28,112 +30,66 @@ from quaid.text.invisible import escaped, whole_json
 if TYPE_CHECKING:
     from quaid.memory import Memory
 
-TELLING = ("session-start", "user-prompt-submit")
-"""Events whose answer a program shows to the person at its terminal."""
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
+SHOWN_EVENTS = ("session-start", "user-prompt-submit")
+"""Events whose answer a program shows to the person at its terminal."""
+MAX_ANSWER = 8_000
+"""Characters. Claude Code accepts 10,000 and shows its agent a fifth of what is longer."""
+_NEW_CONTEXT = frozenset({"startup", "clear", "compact", ""})
+"""Sources of a session without context: one that is resumed or forked has it from before."""
+_LOST_CONTEXT = frozenset({"clear", "compact"})
+_EDITING_TOOLS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_FORGETFUL_HOSTS = frozenset({"openclaw"})
+"""Programs that show their model the context of a prompt only once."""
+_MAX_FIELD = 4_000
+Event = Mapping[str, Any]
 
 
 def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
-    """Answer one event. `arguments` are its name, and `--text` for the bare text instead of JSON; `stdin`, what the
-    program tells about it, is read where it is not given.
+    """Answer one event. `arguments` are its name, and `--text` for the bare text instead of JSON; `stdin` is the event,
+    which is read if it is not given.
     """
     if os.environ.get(NO_HOOKS):
         return 0
-    started = time.perf_counter()
-    name = event_name(arguments)
-    call = _Call(arguments, started)
-    given: Mapping[str, object] = {}
+    started, name = time.perf_counter(), event_name(arguments)
+    event: Event = {}
+    root: Path | None = None
+    is_readable = False
+    found = HookAnswer()
     try:
-        call.event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
-        call.root = _locate(arguments, call.event)
-        vault_guard.check(call.root)
-        call.is_there = True
+        event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
+        root = _locate(arguments, event)
+        vault_guard.check(root)
+        is_readable = True
         if name == "work":
             from quaid.hooks.queue_worker import run_worker
 
-            run_worker(call.root)
+            run_worker(root)
         elif name in EVENTS:
-            given = call.answer(None)
+            found = answer(name, root, event)
         else:
-            call.problem = f"there is no event {name!r}; known are {', '.join(EVENTS)}"
+            found = HookAnswer(problem=f"there is no event {name!r}; known are {', '.join(EVENTS)}")
     except QuaidError as error:
-        call.problem = str(error)
+        found = HookAnswer(problem=str(error))
     except Exception as error:  # noqa: BLE001 - the agent goes on, whatever is wrong with its memory
-        call.problem = f"{type(error).__name__}: {error}"
+        found = HookAnswer(problem=f"{type(error).__name__}: {error}")
     with suppress(OSError):  # nobody reads: nothing was given
-        if record := call.end(given):
+        if record := _finish(arguments, event, root, found, started, is_readable=is_readable):
             state_files.append(*record)
     return 0
 
 
 def respond(memory: Memory, arguments: Sequence[str], stdin: bytes) -> tuple[Path, str] | None:
-    """Answer an event for the process that was called with it, from a memory that is open. What goes wrong is raised:
-    that process does it alone then. Return the file and the line that it appends once it has delivered the answer.
+    """Answer an event from an open memory, for the process that was called. An error is raised: that process answers
+    the event itself then. Return the file and the line that it appends once the answer is delivered.
     """
-    call = _Call(arguments, time.perf_counter())
-    call.event, call.root, call.is_there = _read(stdin), memory.root, True
-    return call.end(call.answer(memory))
+    started, event = time.perf_counter(), _read(stdin)
+    found = answer(event_name(arguments), memory.root, event, memory)
+    return _finish(arguments, event, memory.root, found, started, is_readable=True)
 
 
-@dataclass(slots=True)
-class _Call:
-    """One call: what it found, said and met. `is_there` says whether the vault at `root` may be read."""
-
-    arguments: Sequence[str]
-    started: float
-    event: dict[str, Any] = field(default_factory=dict)
-    root: Path | None = None
-    is_there: bool = False
-    text: str = ""
-    news: str = ""
-    problem: str = ""
-
-    @property
-    def name(self) -> str:
-        return event_name(self.arguments)
-
-    def answer(self, memory: Memory | None) -> Mapping[str, object]:
-        """Find the answer; return what is to be recorded of the session once it was delivered."""
-        from quaid.hooks.events import answer
-
-        self.text, self.news, self.problem, given = answer(self.name, self.root or Path(), self.event, memory)
-        return given
-
-    def end(self, given: Mapping[str, object]) -> tuple[Path, str] | None:
-        """Print the answer, and with it once a session what fails; leave a line in the log. Return the file and the
-        line that say what the session was `given`, None where nothing was.
-        """
-        self.problem = admit(self.problem).text
-        with suppress(OSError):
-            self.news = "\n".join(filter(None, (self.news, self._record())))
-        _print(self)
-        if self.problem:
-            print(escaped(f"quaid: hook {self.name}: {self.problem}"), file=sys.stderr)
-        with suppress(OSError):
-            state = state_folder(self.root) if self.root and self.is_there else state_home()
-            hook_log.write(state, self.name, (time.perf_counter() - self.started) * 1000, self.problem)
-        session = self.event.get("session_id")
-        if self.root is None or not (self.text and given and session):
-            return None
-        return sessions.plan_record(state_folder(self.root), admit(str(session)).text, given)
-
-    def _record(self) -> str:
-        """Keep whether it failed, and return what its session should be told of failures."""
-        if self.name not in (*EVENTS, "work"):
-            return ""
-        vault = self.root or Path()
-        if self.problem:
-            hook_failures.failed(vault, self.name, self.problem, is_there=self.is_there)
-        else:
-            hook_failures.succeeded(vault, self.name)
-        session = self.event.get("session_id")
-        if self.name not in TELLING or not isinstance(session, str):
-            return ""
-        return hook_failures.tell(vault, session, is_there=self.is_there)
-
-
-def _read(stdin: bytes) -> dict[str, Any]:
-    """The event as the program describes it; empty where it cannot be read."""
+def _read(stdin: bytes) -> Event:
+    """Return the event, empty if it cannot be read."""
     try:
         event = json.loads(whole_json(stdin.decode(json.detect_encoding(stdin), "replace")), strict=False)
     except ValueError:
@@ -141,7 +97,7 @@ def _read(stdin: bytes) -> dict[str, Any]:
     return event if isinstance(event, dict) else {}
 
 
-def _locate(arguments: Sequence[str], event: dict[str, Any]) -> Path:
+def _locate(arguments: Sequence[str], event: Event) -> Path:
     named = "".join(named_vaults(arguments)[-1:]) or None
     cwd = event.get("cwd")
     start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
@@ -151,23 +107,156 @@ def _locate(arguments: Sequence[str], event: dict[str, Any]) -> Path:
     return root
 
 
-def _print(call: _Call) -> None:
-    """Print the answer as Claude Code's hooks do, or its bare text; no context that is longer than a program takes."""
-    from quaid.hooks.events import MAX_ANSWER
-
-    if len(json.dumps(call.text, ensure_ascii=False)) > MAX_ANSWER:
-        call.text = ""
-    text = call.text
-    if "--text" in call.arguments:
-        shown = text
-    else:
+def _finish(
+    arguments: Sequence[str], event: Event, root: Path | None, found: HookAnswer, started: float, *, is_readable: bool
+) -> tuple[Path, str] | None:
+    """Print the answer, with failures of hooks once a session, and log the event. Return the file and the line that
+    record what the session was given, None if nothing was.
+    """
+    name, session = event_name(arguments), event.get("session_id")
+    problem, news = admit(found.problem).text, found.news
+    with suppress(OSError):
+        news = "\n".join(filter(None, (news, _record_outcome(name, root or Path(), session, problem, is_readable))))
+    # No program accepts a longer context.
+    text = found.text if len(json.dumps(found.text, ensure_ascii=False)) <= MAX_ANSWER else ""
+    shown = text
+    if "--text" not in arguments:
         output: dict[str, Any] = {}
         if text:
-            event = "".join(part.capitalize() for part in call.name.split("-"))
-            output["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": text}
-        if call.news:
-            output["systemMessage"] = call.news
+            camel_case = "".join(part.capitalize() for part in name.split("-"))
+            output["hookSpecificOutput"] = {"hookEventName": camel_case, "additionalContext": text}
+        if news:
+            output["systemMessage"] = news
         shown = json.dumps(output, ensure_ascii=False) if output else ""
     if shown:
         sys.stdout.buffer.write(shown.encode("utf-8", "backslashreplace") + b"\n")
         sys.stdout.buffer.flush()
+    if problem:
+        print(escaped(f"quaid: hook {name}: {problem}"), file=sys.stderr)
+    with suppress(OSError):
+        state = state_folder(root) if root and is_readable else state_home()
+        hook_log.write(state, name, (time.perf_counter() - started) * 1000, problem)
+    if root is None or not (text and found.given and session):
+        return None
+    return sessions.plan_record(state_folder(root), admit(str(session)).text, found.given)
+
+
+def _record_outcome(name: str, vault: Path, session: object, problem: str, is_readable: bool) -> str:
+    """Record whether the hook failed, and return the failures to show to its session."""
+    if name not in (*EVENTS, "work"):
+        return ""
+    if problem:
+        hook_failures.failed(vault, name, problem, is_there=is_readable)
+    else:
+        hook_failures.succeeded(vault, name)
+    if name not in SHOWN_EVENTS or not isinstance(session, str):
+        return ""
+    return hook_failures.tell(vault, session, is_there=is_readable)
+
+
+# -- the answer to each event ----------------------------------------------------------------------------------------
+
+
+def answer(name: str, root: Path, event: Event, memory: Memory | None = None) -> HookAnswer:
+    """Return what an event injects into the agent's session, for the vault at `root`; from `memory` if it is open."""
+    session = admit(_field(event, "session_id")).text
+    if name == "session-start":
+        return _start_session(root, session, event, memory)
+    if name == "user-prompt-submit":
+        return _answer_prompt(root, session, event, memory)
+    if name == "post-tool-use":
+        _record_edit(root, session, event)
+    elif name == "stop":
+        _queue(root, session, event, "idle", "session")
+    elif name in {"pre-compact", "session-end"}:
+        # The worker learns from the conversation and checks the documents about the files that were edited in it.
+        reason = "compaction" if name == "pre-compact" else "session"
+        if _queue(root, session, event, "now", reason) or queue.has_edited(state_folder(root)):
+            start_worker(root)
+    return HookAnswer()
+
+
+def _start_session(root: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:
+    state, source = state_folder(root), _field(event, "source")
+    has_work = queue.is_any(state) or queue.has_edited(state)
+    if has_work and memory is not None:
+        from quaid.resident.listener import DeclinedError
+
+        raise DeclinedError  # a worker calls models, with the keys of the process that starts it
+    if session and source in _LOST_CONTEXT:
+        sessions.compact(state, session, datetime.now(UTC))
+    if has_work:
+        start_worker(root)  # for sessions that never ended, or whose worker was killed
+    if source not in _NEW_CONTEXT:
+        return HookAnswer()
+    from quaid.config import settings_for_reading
+    from quaid.hooks import alone
+    from quaid.vault import markdown
+
+    settings, problem = (memory.settings, memory.problem) if memory else settings_for_reading(root)
+    if not settings.hooks.context:
+        return HookAnswer(problem=str(problem or ""))
+    longest, cwd = MAX_ANSWER - 200, _field(event, "cwd")
+    text = memory.context(None, longest, cwd) if memory else alone.build_context(root, settings, longest, cwd)
+    # Facts are given as they are, notes without markup.
+    given = {"text": f"{text}\n{markdown.plain(text)}"} if session and text else {}
+    return HookAnswer(text, problem=str(problem or ""), given=given)
+
+
+def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None) -> HookAnswer:
+    prompt = event.get("prompt")
+    if not isinstance(prompt, str) or question_in(prompt) is None:
+        return HookAnswer()
+    if len(prompt) > 2 * _MAX_FIELD:
+        prompt = f"{prompt[:_MAX_FIELD]}\n{prompt[-_MAX_FIELD:]}"
+    is_kept = event.get("host") not in _FORGETFUL_HOSTS
+    if memory is None:
+        from quaid.hooks import alone
+
+        return alone.answer_prompt(root, prompt, session, is_kept=is_kept)
+    found = build_prompt_context(root, memory.settings, memory.recall, prompt, session, is_kept=is_kept)
+    return found._replace(problem=str(memory.problem or ""))
+
+
+def _record_edit(root: Path, session: str, event: Event) -> None:
+    given = event.get("tool_input")
+    if event.get("tool_name") not in _EDITING_TOOLS or not isinstance(given, Mapping):
+        return
+    path = given.get("file_path") or given.get("notebook_path")
+    if isinstance(path, str) and 0 < len(path) <= _MAX_FIELD and not admit(path).redacted:
+        queue.note_edited(state_folder(root), path, session)
+
+
+def _queue(root: Path, session: str, event: Event, when: queue.When, reason: str) -> bool:
+    """Queue the conversation: the program's own transcript, else a copy of the messages of the event. Return whether
+    there was one.
+    """
+    state, transcript, messages = state_folder(root), event.get("transcript_path"), event.get("messages")
+    spooled = False
+    if isinstance(transcript, str) and transcript:
+        try:
+            open_transcript(transcript).close()
+        except FileNotFoundError:
+            return False  # the session is empty
+        path = str(Path(transcript).absolute())  # the worker runs in another folder
+    elif isinstance(messages, list) and messages and session:
+        from quaid.config import settings_for_reading
+
+        settings_for_reading(root)  # whether numbers are secrets
+        path = queue.spool(state, session, [message for message in messages if isinstance(message, dict)])
+        spooled = True
+    else:
+        return False
+    queue.put(state, queue.QueuedItem(session or path, path, when, reason, time.time(), spooled=spooled))
+    return True
+
+
+def start_worker(root: Path) -> None:
+    """Start a worker for the vault at `root` without waiting for it. It ends at once if another one is running."""
+    log = state_folder(root) / LOG_DIR / "worker.log"
+    processes.start_detached("quaid.hooks.queue_worker", [str(root)], log)
+
+
+def _field(event: Event, name: str) -> str:
+    value = event.get(name)
+    return value[:_MAX_FIELD] if isinstance(value, str) else ""

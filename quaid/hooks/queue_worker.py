@@ -1,4 +1,4 @@
-"""The worker process that hooks start: learns from the conversations in the queue, checks documents, and ends.
+"""The worker process that hooks start: it learns from the queued conversations, checks documents, and ends.
 
 There is one at a time in a vault, and it outlives the program that the hooks belong to.
 """
@@ -8,46 +8,41 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from quaid.errors import QuaidError
-from quaid.local import locks, processes, queue
-from quaid.place import LOG_DIR, state_folder
+from quaid.capture.extractor import ExtractResult
+from quaid.capture.transcripts import SPOOL, AgentLog
+from quaid.errors import BadInputError, NothingSaidError, QuaidError
+from quaid.hooks.transcripts import open_spooled, open_transcript
+from quaid.janitor.news import overdue_in
+from quaid.janitor.runner import RunOptions
+from quaid.local import locks, queue, sessions
+from quaid.local.notifications import deliver, level_of
+from quaid.memory import Memory
+from quaid.place import state_folder
+from quaid.redaction import admit
 from quaid.text.invisible import escaped
 
-if TYPE_CHECKING:
-    from quaid.capture.extractor import ExtractResult
-    from quaid.capture.transcripts import AgentLog
-    from quaid.memory import Memory
-
 LOCK_FILE = "worker.lock"
-LOG_FILE = "worker.log"
 RETRY_S = 300.0
 """The wait after a failure; after the second one twice as long."""
 
 
-def start_worker(root: Path) -> None:
-    """Start a worker for the vault at `root` without waiting for it. It ends at once where another one runs."""
-    processes.start_detached("quaid.hooks.queue_worker", [str(root)], state_folder(root) / LOG_DIR / LOG_FILE)
-
-
 def run_worker(root: Path, *, idle_s: float | None = None) -> int:
-    """Learn from the conversations that are due, and return how many there were; 0 too where another worker runs.
+    """Learn from the conversations that are due, and return their number; also 0 if another worker is running.
 
-    `idle_s` overrides `hooks.idle_minutes`: a conversation that never ended is due when it has been silent so long.
+    `idle_s` overrides `hooks.idle_minutes`: a conversation that never ended is due after such a silence.
     """
-    from quaid.local import sessions
-    from quaid.memory import Memory
-
     state = state_folder(root)
     count = 0
     with Memory.open(root) as memory:
         hooks = memory.settings.hooks
         silent_s = hooks.idle_minutes * 60.0 if idle_s is None else idle_s
         queue.set_aside(state)
-        # Once more after the lock is released: hooks that found it held have started no worker.
+        # Again after the lock is released: hooks that found it locked have started no worker.
         while _due(state, silent_s) or queue.has_edited(state):
             with locks.try_lock(state / LOCK_FILE) as is_ours:
                 if not is_ours:
@@ -80,9 +75,7 @@ def _last_change(state: Path, item: queue.QueuedItem) -> float:
 
 
 def _learn(memory: Memory, state: Path, item: queue.QueuedItem) -> int:
-    """Learn from one conversation, or keep it in the queue with the problem. Return how many were learned from."""
-    from quaid.errors import BadInputError, NothingSaidError
-
+    """Learn from one conversation, or leave it in the queue with the problem. Return how many were learned from."""
     try:
         learned = list(memory.extract_each(_open_transcript(state, item), trigger=item.reason.capitalize()))
     except NothingSaidError:
@@ -90,7 +83,7 @@ def _learn(memory: Memory, state: Path, item: queue.QueuedItem) -> int:
         return 0
     except QuaidError as error:
         problem, for_good = str(error), isinstance(error, BadInputError)
-    except Exception as error:  # noqa: BLE001 - one conversation must not keep the others
+    except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
         problem, for_good = f"{type(error).__name__}: {error}", False
     else:
         queue.done(state, item)
@@ -105,10 +98,6 @@ def _learn(memory: Memory, state: Path, item: queue.QueuedItem) -> int:
 
 
 def _open_transcript(state: Path, item: queue.QueuedItem) -> AgentLog:
-    from quaid.capture.transcripts import SPOOL, AgentLog
-    from quaid.errors import BadInputError
-    from quaid.hooks.transcripts import open_spooled, open_transcript
-
     try:
         if item.spooled:
             return AgentLog(item.transcript, open_spooled(item.transcript, state / queue.FOLDER), SPOOL)
@@ -118,9 +107,7 @@ def _open_transcript(state: Path, item: queue.QueuedItem) -> AgentLog:
 
 
 def _check_documents(memory: Memory, state: Path) -> None:
-    """Tell which documents are about the files that agents have edited, and update them where that is set."""
-    from quaid.local.notifications import deliver
-
+    """Report the documents about files that agents have edited, and update them if that is configured."""
     edited = queue.take_edited(state)
     settings = memory.settings
     try:
@@ -132,8 +119,6 @@ def _check_documents(memory: Memory, state: Path) -> None:
             lines += [f"- {doc}: {', '.join(files[:5])}" for doc, files in affected[:20]]
             deliver(memory.root, settings.notifications, "docs", "\n".join(lines))
             if found and settings.docs.update_on_compact:
-                from quaid.janitor.runner import RunOptions
-
                 memory.janitor.run(RunOptions(tasks=("docs_staleness",)))
     except QuaidError as error:
         log(f"The documents of what was edited could not be checked: {error}")
@@ -142,18 +127,11 @@ def _check_documents(memory: Memory, state: Path) -> None:
 
 def log(line: str) -> None:
     """Write `line` to the worker's log, without secrets and control characters."""
-    from quaid.redaction import admit
-
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     print(f"{when}  {escaped(' '.join(admit(line).text.split()))}", file=sys.stderr, flush=True)
 
 
-def _notify(memory: Memory, learned: list[ExtractResult]) -> None:
-    from datetime import UTC, datetime
-
-    from quaid.janitor.news import overdue_in
-    from quaid.local.notifications import deliver, level_of
-
+def _notify(memory: Memory, learned: Sequence[ExtractResult]) -> None:
     settings = memory.settings.notifications
     level = level_of(settings, "extraction")
     facts = [fact for extracted in learned for fact in extracted.facts]

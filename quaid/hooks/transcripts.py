@@ -1,7 +1,7 @@
-"""Opening the transcripts that programs of agents keep, and no other file.
+"""Opening the transcripts of agent programs, and no other file.
 
-A hook names a path, and so does an item of the queue. Either may come from somebody who wants another file read, so the
-same function opens it in both places.
+Hooks and queue items contain paths. Either may come from an attacker who wants another file read, so the same function
+opens both.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NotATranscriptError(BadInputError):
-    """The path is not one that an agent's program writes its transcripts to."""
+    """The path is not one of an agent program's transcripts."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path} is not read as a transcript: {why}. Take it in yourself with: quaid extract FILE")
 
 
 def transcript_folders() -> Iterator[Path]:
-    """The folders in which the programs that Quaid has hooks for keep their transcripts."""
+    """Yield the folders of transcripts of the programs that Quaid has hooks for."""
     home = Path.home()
     yield _setting("CLAUDE_CONFIG_DIR", home / ".claude") / "projects"
     yield _setting("CODEX_HOME", home / ".codex") / "sessions"
@@ -36,8 +36,7 @@ def transcript_folders() -> Iterator[Path]:
 
 
 def open_transcript(path: str) -> IO[bytes]:
-    """The transcript at `path`, opened: a regular file of this user in the folder of an agent's program, not a link out
-    of it. Its content is not looked at.
+    """Open a transcript: a regular file of this user in the folder of an agent's program, not a link out of it.
 
     Raises:
         NotATranscriptError: it is something else.
@@ -47,16 +46,16 @@ def open_transcript(path: str) -> IO[bytes]:
     for folder in map(Path, map(os.path.realpath, transcript_folders())):
         if real.is_relative_to(folder) and real != folder and real.suffix in _SUFFIXES:
             return _open_below(folder, real.relative_to(folder).parts, path)
-    raise NotATranscriptError(path, "it does not lie where an agent's program keeps its sessions")
+    raise NotATranscriptError(path, "it is not in the folder of an agent's program")
 
 
 def open_spooled(path: str, folder: Path) -> IO[bytes]:
-    """The messages that a hook has kept as a file of the queue `folder`, opened. Raises as `open_transcript`."""
+    """Open the messages that a hook has stored in the queue `folder`. Raises as `open_transcript`."""
     return _open_below(folder, (Path(path).name,), path)
 
 
 def _open_below(folder: Path, parts: tuple[str, ...], path: str) -> IO[bytes]:
-    """Open folder by folder, so that none on the way can be exchanged for a link meanwhile."""
+    """Open folder by folder, so that none on the way can be replaced by a link meanwhile."""
     here = os.open(folder, _FOLDER)
     try:
         for part in parts[:-1]:

@@ -13,7 +13,7 @@ from quaid.agents.project_context import MAX_PROJECTS, ProjectContext, read_proj
 from quaid.agents.session_context import SessionContext, ToldFact, render_context
 from quaid.docs import registry
 from quaid.docs.registrar import NewProject
-from quaid.hooks.events import answer
+from quaid.hooks.entry import answer
 from quaid.place import state_folder
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.vault.layout import Layout
@@ -107,7 +107,7 @@ def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: Sou
 
 
 def test_the_hook_that_begins_a_session_tells_it(vault: Vault, studio: SourceRepo, monkeypatch) -> None:
-    monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", lambda _: None)
+    monkeypatch.setattr("quaid.hooks.entry.start_worker", lambda _: None)
     vault.write("projects/studio/AGENTS.md", "# Agents\n\nAsk before you fire.\n")
     event = {"source": "startup", "cwd": str(studio.path)}
     alone = answer("session-start", vault.root, event).text

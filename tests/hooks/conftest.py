@@ -12,7 +12,7 @@ from vaults import Vault
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The vaults that a worker would be started for: only the tests that are about workers start one."""
     started: list[Path] = []
-    monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", started.append)
+    monkeypatch.setattr("quaid.hooks.entry.start_worker", started.append)
     return started
 
 

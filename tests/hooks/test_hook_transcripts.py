@@ -17,7 +17,7 @@ from vaults import Vault, copy_vault
 
 from quaid.errors import BadInputError
 from quaid.hooks import transcripts
-from quaid.hooks.events import answer
+from quaid.hooks.entry import answer
 from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue
 from quaid.local.queue import QueuedItem

@@ -23,7 +23,8 @@ from vaults import assert_verified, wait_for
 from quaid import config
 from quaid.agents.prompt_context import GIVEN_BEFORE, build_prompt_context, question_in
 from quaid.hooks import entry, events
-from quaid.hooks.queue_worker import run_worker, start_worker
+from quaid.hooks.entry import start_worker
+from quaid.hooks.queue_worker import run_worker
 from quaid.local import hook_failures, queue, recall_trail, sessions
 from quaid.model import Hit, Recall
 from quaid.place import state_home

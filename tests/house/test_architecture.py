@@ -203,7 +203,7 @@ def test_every_module_says_what_it_is_for():
     ("import quaid.model, quaid.errors, quaid.config", HEAVY),
     ("import quaid.cli.main", ("numpy", "apsw", "onnxruntime", "git", "httpx", "mistune", "starlette", "jinja2")),
     ("import quaid.cli.view", ("starlette", "jinja2", "uvicorn", "nh3")),
-    ("import quaid.__main__, quaid.hooks.entry, quaid.hooks.events", HEAVY),
+    ("import quaid.__main__, quaid.hooks.entry", HEAVY),
     ("from quaid import Memory", tuple(name for name in HEAVY if name != "apsw")),
 ])  # fmt: skip
 def test_an_import_brings_nothing_heavy_along(statement, left_out):

@@ -94,7 +94,7 @@ def test_mcp_and_several_vaults(cited: Vault, tmp_path: Path) -> None:
 
 
 def test_hooks(cited: Vault, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", lambda _: None)
+    monkeypatch.setattr("quaid.hooks.entry.start_worker", lambda _: None)
     assert "Visby" in hook(monkeypatch, capsys, "user-prompt-submit", prompt=ASKED, session_id="s1", cwd="/")
     assert STATED in hook(monkeypatch, capsys, "session-start", source="startup", session_id="s2", cwd="/")
 

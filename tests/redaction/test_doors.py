@@ -50,7 +50,7 @@ class Ground:
     def hook(self, event: str, **given: object) -> None:
         data = json.dumps({"session_id": "s1", "cwd": str(self.vault.root), **given}).encode()
         self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-        self.monkeypatch.setattr("quaid.hooks.queue_worker.start_worker", lambda _: None)
+        self.monkeypatch.setattr("quaid.hooks.entry.start_worker", lambda _: None)
         assert entry.main([event, "--vault", str(self.vault.root)]) == 0
 
     def write(self, name: str, text: str) -> str:
