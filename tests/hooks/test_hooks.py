@@ -22,7 +22,7 @@ from vaults import assert_verified, wait_for
 
 from quaid import config
 from quaid.agents.prompt_context import GIVEN_BEFORE, build_prompt_context, question_in
-from quaid.hooks import entry, events
+from quaid.hooks import entry
 from quaid.hooks.entry import start_worker
 from quaid.hooks.queue_worker import run_worker
 from quaid.local import hook_failures, queue, recall_trail, sessions
@@ -56,7 +56,7 @@ def hook(monkeypatch, capsys, event, *arguments, raw=None, **given):
         patch.setattr("sys.stdout", out)
         assert entry.main([event, *arguments]) == 0
         told = out.buffer.getvalue().decode()
-    assert len(told) <= events.MAX_ANSWER + 1
+    assert len(told) <= entry.MAX_ANSWER + 1
     return told
 
 
@@ -124,7 +124,7 @@ class TestSessionStart:
         monkeypatch.setenv("QUAID_HOOKS_CONTEXT_TOKENS", "100000")
         home.write("USER.md", "# User\n" + 'Maya "says" a lot.\n\n' * 2000)
         told = call("session-start", source="startup")
-        assert 6_000 < len(told) <= events.MAX_ANSWER + 1
+        assert 6_000 < len(told) <= entry.MAX_ANSWER + 1
 
     def test_it_can_be_switched_off(self, call, monkeypatch):
         monkeypatch.setenv("QUAID_HOOKS_CONTEXT", "false")
