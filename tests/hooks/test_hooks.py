@@ -423,11 +423,11 @@ class TestNothingStandsInTheWay:
             raise RuntimeError("out of\norder")
 
         with monkeypatch.context() as patch:
-            patch.setattr(events, "answer", fail)
+            patch.setattr(entry, "answer", fail)
             patch.setattr(time, "gmtime", lambda: time.strptime("2026-11-20 10:02", "%Y-%m-%d %H:%M"))
             call("session-start", source="startup")
         with monkeypatch.context() as patch:
-            patch.setattr(events, "answer", fail)
+            patch.setattr(entry, "answer", fail)
             told = json.loads(call("session-start", source="startup", session_id="s2"))["systemMessage"]
         assert (
             told
