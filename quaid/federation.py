@@ -196,8 +196,10 @@ def _record(
         pending[name] = workers[name].submit(partial(_keep, answer=answer, options=options, door=door, session=session))
     problems = []
     for name, future in pending.items():
-        kept, known = future.result(), found[name].answer
-        new = set(list_degraded(kept.degraded, kept.trace)).difference(list_degraded(known.degraded, known.trace))
+        recorded, known = future.result(), found[name].answer
+        new = set(list_degraded(recorded.degraded, recorded.trace)).difference(
+            list_degraded(known.degraded, known.trace)
+        )
         problems += [f"vault {name}: {sentence}" for sentence in sorted(new)]
     return problems
 

@@ -119,7 +119,10 @@ class Wire:
                     raise
             if response is not None and (attempt == RETRIES or not _is_retried(response)):
                 return response
-            wait_s = _wait_s(attempt, response)
+            wait_s = _retry_after_s(response.headers) if response is not None else 0.0
+            if wait_s <= 0:
+                jitter = 1 - _JITTER * random.random()  # noqa: S311 - spreads retries, guards nothing
+                wait_s = min(FIRST_WAIT_S * 2**attempt, _MAX_WAIT_S) * jitter
             if time.monotonic() + wait_s >= deadline:
                 if response is not None:
                     return response
@@ -147,9 +150,9 @@ class Wire:
         silence_s: float = math.inf,
         follows: bool = False,
     ) -> Iterator[httpx.Response]:
-        """Send `payload` as JSON without its secrets, to services on this machine too: they may pass on what they get.
-        Yield the response, whose body is still to be read, by `pieces`. It may pause for `silence_s`; with `follows` a
-        redirect is followed, which is for requests that carry no key.
+        """Send `payload` as JSON without secrets, also to services on this machine: they may pass it on. Yield the
+        response, whose body is read by `pieces`. It may pause for `silence_s`; `follows` allows redirects, for requests
+        without a key.
 
         Raises:
             TimeoutError, UnreachableError: as for `post`, while the body is read as well.
@@ -162,7 +165,7 @@ class Wire:
             headers = {"content-type": "application/json", **headers}
         left_s = max(0.05, deadline - time.monotonic())
         connect_s = min(left_s, _LOCAL_CONNECT_S if self.is_local else _REMOTE_CONNECT_S)
-        # A timeout is per read, and a service may trickle: even its headers, which are not seen before they are whole.
+        # A timeout is per read, and a service may send slowly: even headers are visible only when they are complete.
         alarm = threading.Timer(left_s, self._cut)
         alarm.daemon = True
         cuts = self._cuts
@@ -225,7 +228,7 @@ class Wire:
             self._streams.add(info["return_value"])
 
     def _cut(self) -> None:
-        """End every connection. A read that another thread waits in ends as well; what was not late is tried again."""
+        """Close every connection. Reads of other threads end too; requests that were not late are tried again."""
         import socket
 
         self._cuts += 1
@@ -346,7 +349,7 @@ def ollama_address(url: str, environ: Mapping[str, str]) -> str:
 
 
 def read_json(body: bytes) -> Any:
-    """Return the JSON in `body`; of a stream, which some gateways send whatever was asked for, its pieces joined."""
+    """Return the JSON in `body`; the pieces of a stream, which some gateways send in any case, are joined."""
     try:
         return json.loads(body)
     except ValueError:
@@ -368,7 +371,7 @@ def _joined(whole: Any, piece: Any, key: str = "") -> Any:
 
 
 def _as_it_says(response: Response) -> Response:
-    """Return `response` with the status of the error in it: gateways say 200 before they know what their model does."""
+    """Return `response` with the status of the error in it: gateways send 200 before their model has answered."""
     if response.status != 200 or b'"error"' not in response.body:
         return response
     try:
@@ -387,23 +390,14 @@ def _list_set(names: Sequence[str]) -> list[str]:
 
 
 def _is_retried(response: Response) -> bool:
-    """Return whether to try again; `x-should-retry`, which the providers' own clients heed, goes before the status."""
+    """Return whether to try again; `x-should-retry` overrides the status, as in the providers' own clients."""
     advice = response.headers.get("x-should-retry", "")
-    if advice in {"true", "false"}:
-        return advice == "true"
-    return response.status in _RETRIED or response.status >= 500
-
-
-def _wait_s(attempt: int, response: Response | None) -> float:
-    requested_s = _retry_after_s(response.headers) if response is not None else 0.0
-    if requested_s > 0:
-        return requested_s
-    wait_s: float = min(FIRST_WAIT_S * 2**attempt, _MAX_WAIT_S)
-    return wait_s * (1 - _JITTER * random.random())  # noqa: S311 - spreads retries, guards nothing
+    is_passing = response.status in _RETRIED or response.status >= 500
+    return advice == "true" if advice in {"true", "false"} else is_passing
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """Return the seconds that the service asks us to wait, which it may say in milliseconds, seconds or as a date."""
+    """Return the seconds to wait as the service requests, in milliseconds, seconds or as a date."""
     with suppress(ValueError):
         return float(headers.get("retry-after-ms", "")) / 1000
     value = headers.get("retry-after", "")

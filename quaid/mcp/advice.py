@@ -1,4 +1,4 @@
-"""Next steps of Quaid's sentences for a reader who has tools and no shell."""
+"""Next steps in messages for a reader that has tools and no shell."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TOOLS = {
     "project list": "docs_list",
     "project create": "project_create",
 }
-"""Commands with the tool that does the same."""
+"""Commands, each with the equivalent tool."""
 _COMMAND = re.compile(r"\bquaid ((?:docs |project )?[a-z]+)\b(?! (?:is|was|has|does)\b)")
-_OF_OWNER = re.compile(
+_SHELL_COMMAND = re.compile(
     r"\b(?:quaid [a-z]+|git (?:-C|add|commit|init|checkout|merge|rebase|restore|switch|stash)|chown)\b"
 )
 _ASIDE = "; see what there is with: quaid log"
@@ -36,13 +36,13 @@ ALWAYS = frozenset({"memory_recall", "memory_get", "memory_store", "memory_note"
 
 
 def as_tools(text: str, offered: Collection[str] = ALWAYS) -> str:
-    """Return `text` with the tool in `offered` in place of each command that has one. What is left to do in a shell is
-    the owner's, and said to be.
+    """Return `text` with an offered tool in place of each command that has one. Other commands are for the owner to
+    run, and the text says so.
     """
 
     def tool(command: re.Match[str]) -> str:
         name = _TOOLS.get(command[1], "")
         return name if name in offered else command[0]
 
-    told = _COMMAND.sub(tool, text.replace(_ASIDE, ""))
-    return f"{told.rstrip().removesuffix('.')}. {FOR_OWNER}" if _OF_OWNER.search(told) else told
+    advice = _COMMAND.sub(tool, text.replace(_ASIDE, ""))
+    return f"{advice.rstrip().removesuffix('.')}. {FOR_OWNER}" if _SHELL_COMMAND.search(advice) else advice

@@ -1,5 +1,5 @@
-"""One process that has the memory open answers for others: a command line, a hook, an editor's plugin ask it.
+"""One process with an open memory answers for others: command lines, hooks, plugins of editors.
 
-May import the base, local and memory; what answers a command line or an event is given by the doors above.
-Begin with call.py, the caller's half, which imports next to nothing; listener.py is the half that answers.
+May import the base, local and memory; a subclass of `Listener` in a package above answers a command line or an event.
+Begin with call.py, the client side, which imports next to nothing; listener.py is the server side.
 """

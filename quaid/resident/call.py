@@ -1,6 +1,7 @@
-"""A command or event that a process which has the memory open can answer: where that listens, the question, its answer.
+"""Client side of the resident process: find its socket, send a command or event, return its output.
 
-Whoever gets no answer goes on alone. Imports next to nothing: most of what such a call takes is the start of Python.
+If it does not reply in time, the command runs in this process. Imports next to nothing: most of the time of such a call
+is the start of Python.
 """
 
 from __future__ import annotations
@@ -18,35 +19,36 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SWITCH = "QUAID_RESIDENT"
-"""The variable of the setting `resident`: with `off` a call goes without."""
+"""The variable of the setting `resident`; `off` disables it."""
 COMMANDS = frozenset({"recall", "search", "context", "list"})
 EVENTS = frozenset({"session-start", "user-prompt-submit"})
 ABOUT = "about"
-"""Asks a process that listens who it is."""
+"""The request for a description of the listening process."""
 NO_HOOKS = "QUAID_NO_HOOKS"
-"""Set for the models that Quaid itself asks: their prompts are not answered from memory, nor learned from."""
+"""Set for models that Quaid itself calls: hooks ignore their sessions."""
 ANSWER_S = 1.0
-"""Seconds after which a caller goes on alone: whoever listens is busy with something long."""
+"""Seconds after which a command runs in its own process: the listening one is busy."""
 MAX_INPUT = 64_000_000
 MAX_SENT = 1_000_000
-"""Bytes of an event that are sent to another process."""
+"""Bytes of an event that is sent to another process."""
 _MAX_PATH = 100
 """Bytes; the name of a socket may have 104 on macOS."""
+_ENVIRON = ("NO_COLOR", "TERM")
 _SETTINGS = ("QUAID_", "OPENAI_", "OLLAMA_")
 _SHARED_OPTIONS = frozenset({"--vault", "--json", "-q", "--quiet"})
 _OF_CALLS = frozenset({SWITCH, NO_HOOKS, "QUAID_HOME", "QUAID_MCP_TOKEN"})
-"""Variables that mean one call or one server, and change no answer."""
+"""Variables of one call or one server, which change no answer."""
 
 OUT, ERR, RAW, EXIT, GIVEN = 1, 2, 3, 4, 5
 Answer = list[tuple[int, bytes]]
-"""What was printed, in order: (`OUT` or `ERR`, UTF-8) as text, (`RAW`, bytes) as bytes to stdout, and last (`EXIT`,
-the exit code). (`GIVEN`, path NUL line): the caller appends the line to the file once all of that was printed. Only
-the caller knows that it was, and did not go on alone before.
+"""The output, in order: (`OUT` or `ERR`, UTF-8) as text, (`RAW`, bytes) as bytes to stdout, and last (`EXIT`, the exit
+code). (`GIVEN`, path NUL line): the caller appends the line to the file once all output is printed. Only the caller
+knows that it was, and that it did not run the command itself.
 """
 
 
 class Call:
-    """A command line, and what of its process shapes the answer."""
+    """A command line, and the properties of its process that shape the answer."""
 
     def __init__(self, root: str, arguments: Sequence[str], stdin: bytes = b"", cwd: str | None = None) -> None:
         self.root = root
@@ -57,22 +59,19 @@ class Call:
         self.has_terminal = bool(sys.stdout) and sys.stdout.isatty()
         self.has_error_terminal = bool(sys.stderr) and sys.stderr.isatty()
         self.columns = _columns()
-        self.environ = {name: os.environ[name] for name in ("NO_COLOR", "TERM") if name in os.environ}
+        self.environ = {name: os.environ[name] for name in _ENVIRON if name in os.environ}
 
     def pack(self, identity: str) -> bytes:
-        """Return the call as bytes, for the process that `identity` describes."""
-        told = [identity, self.cwd, self.encoding, "1" if self.has_terminal else "",
-                "1" if self.has_error_terminal else "", str(self.columns), self.environ.get("NO_COLOR", ""),
-                self.environ.get("TERM", ""), str(len(self.arguments)), *self.arguments, ""]  # fmt: skip
-        return "\0".join(told).encode("utf-8", "surrogatepass") + self.stdin
+        """Return the call as bytes, for the process with this `identity`."""
+        terminals = ["1" if each else "" for each in (self.has_terminal, self.has_error_terminal)]
+        environ = [self.environ.get(name, "") for name in _ENVIRON]
+        fields = [identity, self.cwd, self.encoding, *terminals, str(self.columns), *environ]
+        fields += [str(len(self.arguments)), *self.arguments, ""]
+        return "\0".join(fields).encode("utf-8", "surrogatepass") + self.stdin
 
     @classmethod
     def unpack(cls, root: str, data: bytes) -> tuple[str, Call]:
-        """Return the identity that was asked, and the call.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Return the identity of the addressed process, and the call. ValueError: it is not a call."""
         fixed = data.split(b"\0", 9)
         count = int(fixed[8]) if len(fixed) == 10 else -1
         rest = fixed[-1].split(b"\0", count) if 0 <= count < 1_000 else []
@@ -86,7 +85,7 @@ class Call:
         return identity, call
 
     def ask(self) -> Answer | None:
-        """Return the answer of the process that listens for this vault; None where none answers in time."""
+        """Return the answer of the process that listens for this vault; None if none answers in time."""
         try:
             identity = identity_of(self.root)
             path = socket_path(identity)
@@ -94,7 +93,7 @@ class Call:
                 return None
             data = self.pack(identity)
             connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        except (OSError, AttributeError):  # nobody ever listened; or this system has no such sockets
+        except (OSError, AttributeError):  # no process ever listened; or this system has no such sockets
             return None
         try:
             connection.settimeout(ANSWER_S)
@@ -114,14 +113,14 @@ class Call:
 
 
 def of_this_process(arguments: Sequence[str]) -> Call | None:
-    """Return this process as a call that another one may answer; None where it is none of those."""
+    """Return this process as a call that another one may answer; None if it is not of that kind."""
     if os.environ.get(SWITCH, "").lower() == "off" or not (sys.stdin and sys.stdout and sys.stderr) or not arguments:
         return None
     is_hook = arguments[0] == "hook" and event_name(arguments[1:]) in EVENTS and not os.environ.get(NO_HOOKS)
     if (not is_hook and arguments[0] not in COMMANDS) or "-h" in arguments or "--help" in arguments:
         return None
     vaults = named_vaults(arguments)
-    if len(vaults) > 1:  # a process that answers has one memory open
+    if len(vaults) > 1:  # the listening process has one memory open
         return None
     try:
         stdin = read_input() if is_hook else b""
@@ -140,16 +139,12 @@ def event_name(arguments: Sequence[str]) -> str:
 
 
 def read_input() -> bytes:
-    """Return what a program tells about an event on stdin."""
+    """Return the event on stdin."""
     return b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT)
 
 
 def show(answer: Answer) -> int:
-    """Print an answer as the process that made it would have, and return its exit code.
-
-    Raises:
-        OSError: nobody reads any more, or the disk is full.
-    """
+    """Print an answer and return its exit code. OSError: nobody reads any more, or the disk is full."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # as the command line does
     for kind, data in answer[:-1]:
@@ -167,12 +162,12 @@ def show(answer: Answer) -> int:
 
 
 def pack_answer(answer: Answer) -> bytes:
-    """Return the answer as bytes: of each part its kind, its length in four bytes, and what was printed."""
+    """Return the answer as bytes: the kind of each part, its length in four bytes, and its content."""
     return b"".join(bytes([kind]) + len(data).to_bytes(4, "big") + data for kind, data in answer)
 
 
 def unpack_answer(data: bytes) -> Answer | None:
-    """Return the answer that the bytes are; None where they do not end with an exit code."""
+    """Parse an answer; None if it does not end with an exit code."""
     answer, start = [], 0
     while len(data) >= start + 5:
         end = start + 5 + int.from_bytes(data[start + 1 : start + 5], "big")
@@ -182,20 +177,19 @@ def unpack_answer(data: bytes) -> Answer | None:
 
 
 def identity_of(root: str | os.PathLike[str]) -> str:
-    """Return what a process that answers has in common with its caller: vault, installation, settings, environment."""
+    """Return what caller and listening process must share: vault, installation, settings, environment."""
     environ = (f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS))
     shared = (setting for setting in environ if setting.partition("=")[0] not in _OF_CALLS)
     return "\n".join([os.path.realpath(root), sys.prefix, config_path(), os.uname().nodename, *shared])
 
 
 def socket_path(identity: str) -> str:
-    """Return the path of the socket at which the process with this identity listens. It is outside of the vault, which
-    may lie on a disk without sockets.
+    """Return the path of the socket for an identity, outside of the vault, which may be on a disk without sockets.
 
     Raises:
         OSError: it would be too long.
     """
-    # A name that two identities share harms nobody: the one that is asked looks at the whole.
+    # Two identities may share a name: the listening process compares the whole identity.
     path = os.path.join(state_path(), RUN_DIR, f"{zlib.crc32(identity.encode('utf-8', 'surrogateescape')):08x}.sock")
     if len(os.fsencode(path)) > _MAX_PATH:
         raise OSError(path)
@@ -203,25 +197,21 @@ def socket_path(identity: str) -> str:
 
 
 def is_private(folder: str) -> bool:
-    """Return whether nobody else can have put anything into the folder.
-
-    Raises:
-        OSError: there is none.
-    """
+    """Return whether no other user can write to the folder. OSError: there is none."""
     about = os.lstat(folder)
     return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077
 
 
 def is_own_peer(connection: _socket.socket) -> bool:
-    """Return whether the process at the other end belongs to this user, as far as the system tells."""
+    """Return whether the process at the other end belongs to this user, as far as the system reports it."""
     if not hasattr(_socket, "SO_PEERCRED"):
         return True
-    told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid and gid as C has them
-    return int.from_bytes(told[4:8], sys.byteorder) == os.geteuid()
+    peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid and gid as C has them
+    return int.from_bytes(peer[4:8], sys.byteorder) == os.geteuid()
 
 
 def put_command_first(arguments: list[str]) -> list[str]:
-    """Return the same command line with the shared options that stand before the command's name behind it."""
+    """Return the same command line with shared options moved behind the name of the command."""
     place = 0
     while arguments[place : place + 1] and arguments[place].partition("=")[0] in _SHARED_OPTIONS:
         place += 2 if arguments[place] == "--vault" else 1
@@ -230,7 +220,7 @@ def put_command_first(arguments: list[str]) -> list[str]:
 
 
 def named_vaults(arguments: Sequence[str]) -> list[str]:
-    """Return the vaults that the command line names."""
+    """Return the vaults in a command line."""
     named = []
     for number, argument in enumerate(arguments):
         if argument == "--":
@@ -254,7 +244,7 @@ def _folder_of_event(stdin: bytes) -> str:
 
 
 def _columns() -> int:
-    """As `shutil.get_terminal_size` says, which takes too long to import."""
+    """Return the width as `shutil.get_terminal_size` does, which takes too long to import."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns) > 0:
         return int(columns)

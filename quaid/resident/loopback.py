@@ -9,15 +9,12 @@ from quaid.errors import BadInputError
 
 HOST = "127.0.0.1"
 REQUEST_S = 10.0
-"""The time for a whole request. A client that connects and stays silent would hold one of a few hundred places."""
+"""The time for a whole request. A client that connects and stays silent would occupy one of a few hundred connections.
+"""
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on loopback.
-
-    Raises:
-        BadInputError: the port cannot be used.
-    """
+    """Return a socket on loopback. BadInputError: the port cannot be used."""
     if not 0 <= port <= 65535:
         raise BadInputError(f"There is no port {port}: it must be between 0 and 65535. 0 takes any that is free.")
     listening = socket.socket()
@@ -33,11 +30,11 @@ def listen(port: int) -> socket.socket:
 
 
 def protocol_with_timeout() -> type[asyncio.Protocol]:
-    """Uvicorn's protocol, which waits forever for a first request, with a limit to that."""
+    """Return uvicorn's protocol, which waits forever for a first request, with a time limit."""
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class Impatient(H11Protocol):
+    class LimitedProtocol(H11Protocol):
         _alarm: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -49,18 +46,18 @@ def protocol_with_timeout() -> type[asyncio.Protocol]:
             self._watch()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._let_go()
+            self._stop_alarm()
             super().connection_lost(exc)
 
         def _watch(self) -> None:
             if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
-                self._let_go()
+                self._stop_alarm()
             elif self._alarm is None:
                 self._alarm = self.loop.call_later(REQUEST_S, self.transport.abort)
 
-        def _let_go(self) -> None:
+        def _stop_alarm(self) -> None:
             if self._alarm is not None:
                 self._alarm.cancel()
                 self._alarm = None
 
-    return Impatient
+    return LimitedProtocol

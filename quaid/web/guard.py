@@ -1,8 +1,8 @@
-"""Who is answered: the browser that was given the opening address, from this very page, and nobody else.
+"""Access control: only the browser that was opened with the printed address is answered, and only to this page.
 
 Any page of the web can make a browser send requests to this port, and can name it (DNS rebinding). So a request needs
-the host it was opened by, a cookie that only the opening address gives, and no sign of another site; a post needs the
-token that is in the forms of our own pages as well.
+the right host, a cookie that only the opening address gives, and no sign of another site; a post also needs the token
+in the forms of our own pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_BODY = 4 * 2**20
 """Bytes of a form: the longest note that can be edited here."""
 FORM = "quaid.form"
-"""The key of the scope under which an action finds what was posted."""
+"""The key of the scope with the posted form."""
 FORM_TOKEN = "form_token"  # noqa: S105 - a name, not the token
 SECURITY = {
     "Content-Security-Policy": (
@@ -39,8 +39,8 @@ SECURITY = {
 
 
 class Keys(NamedTuple):
-    """The secrets of one server: in the address that is printed, in the one that a browser is started with (other users
-    of the machine see it in the list of processes, so it opens once), in the cookie, and in the forms.
+    """The secrets of one server: in the printed address, in the address that a browser is started with (other users of
+    the machine see it in the list of processes, so it opens once), in the cookie, and in the forms.
     """
 
     printed: str
@@ -54,13 +54,11 @@ class Keys(NamedTuple):
 
 
 class RefusedError(Exception):
-    """A request that is not answered, and the sentence for it."""
+    """A request that is refused, and the sentence for it."""
 
 
 class Guard:
-    """Passes on to `app` what the owner's browser asks of the server at `port`, and puts the headers of `SECURITY` on
-    each answer.
-    """
+    """Passes requests of the owner's browser on to `app`, and adds the headers of `SECURITY` to each answer."""
 
     def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
         self._app = app
@@ -116,7 +114,7 @@ class Guard:
             )
 
     def _open(self, scope: Scope) -> list[tuple[str, str]] | None:
-        """Return the headers that let a browser in that knows a token, and take it out of the address; else None."""
+        """Return the headers that let in a browser with a token and remove it from the address, None without one."""
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for name, value in query if name == "token"]
         if scope["method"] != "GET" or not given:
@@ -143,7 +141,7 @@ class Guard:
         body = bytearray()
         while True:
             message = await receive()
-            if message["type"] == "http.disconnect":  # half of a note is not to be saved
+            if message["type"] == "http.disconnect":  # half of a note must not be saved
                 raise RefusedError("The form did not arrive as a whole.")
             body += message.get("body", b"")
             if len(body) > MAX_BODY:

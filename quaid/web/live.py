@@ -1,4 +1,4 @@
-"""Pages that are open learn within a second that the memory has changed, whoever changed it."""
+"""Open pages are notified within a second that the memory has changed, whatever has changed it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from quaid.errors import QuaidError
 from quaid.index.contents import manifest
 from quaid.place import folder_identity
-from quaid.sync.watcher import Notice, concerns_notes, observe, why_incomplete
+from quaid.sync.watcher import concerns_notes, observe, why_incomplete
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,39 +27,34 @@ LIVE = "/live"
 """The address of the events."""
 EVENTS = "text/event-stream"
 GATHER_S = 0.3
-"""Seconds in which changes are gathered before pages are told: a night, or a pull, writes many notes."""
+"""Seconds in which changes are gathered before pages are notified: a run, or a pull, writes many notes."""
 MAX_STREAMS = 32
-"""Pages that listen at the same time. One more is told so, and learns of changes when it is loaded again."""
+"""Pages that listen at the same time. Another page is refused, and shows changes when it is loaded again."""
 CHECK_S = 2.0
-"""The interval at which is looked whether the folder is still the one that is listened to: a disk may come and go."""
+"""The interval at which it is checked that the watched folder is still the vault: a disk may come and go."""
 POLL_S = 1.0
-"""The interval at which a file system is looked through that reports no changes."""
+"""The interval at which a file system is scanned that reports no changes."""
 
 
 class Live:
-    """Listens to the folder `root` while `run` is entered, and tells each page that asks until `ending`."""
+    """Watches the folder `root` while `run` is entered, and notifies each open page until `ending`."""
 
     def __init__(self, root: Path, reading: Worker, ending: asyncio.Event) -> None:
         self._root = root
         self._reading = reading
         self._ending = ending
         self._changed = asyncio.Event()
-        self._told = asyncio.Condition()
+        self._published = asyncio.Condition()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._version = ""
         self.streams = 0
         """Pages that listen now."""
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Listen until this is left."""
-        loop = asyncio.get_running_loop()
-
-        def notice(path: str, *, is_folder: bool) -> None:
-            if concerns_notes(self._root, path, is_folder=is_folder):
-                with suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(self._changed.set)
-
-        tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._listen(notice))]
+        """Watch the folder until this is left."""
+        self._loop = asyncio.get_running_loop()
+        tasks = [asyncio.create_task(self._publish_changes()), asyncio.create_task(self._watch())]
         try:
             yield
         finally:
@@ -75,76 +70,81 @@ class Live:
             return PlainTextResponse("Too many pages are open. This one shows changes when it is loaded again.\n", 503)
         return StreamingResponse(self._list_events(), media_type=EVENTS)
 
-    async def _listen(self, notice: Notice) -> None:
-        """Listen to the folder, and again to the one that has come in its place."""
+    def _notice(self, path: str, *, is_folder: bool) -> None:
+        if self._loop is not None and concerns_notes(self._root, path, is_folder=is_folder):
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._changed.set)
+
+    async def _watch(self) -> None:
+        """Watch the folder, and another one that replaces it."""
         while True:
-            observed = folder_identity(self._root)
-            observer = await run_in_threadpool(_observe, self._root, notice) if observed else None
+            identity = folder_identity(self._root)
+            observer = await run_in_threadpool(self._observe) if identity else None
             try:
-                if self._version:  # it may have changed while nobody listened
+                if self._version:  # it may have changed while nothing was watched
                     self._changed.set()
                 await asyncio.sleep(CHECK_S)
-                while (  # noqa: ASYNC110 - nobody tells
+                while (  # noqa: ASYNC110 - there is no event for it
                     observer is not None
                     and all(each.is_alive() for each in observer.emitters)
-                    and folder_identity(self._root) == observed
+                    and folder_identity(self._root) == identity
                 ):
                     await asyncio.sleep(CHECK_S)
             finally:
                 if observer is not None:
                     observer.stop()
 
+    def _observe(self) -> BaseObserver | None:
+        try:
+            return observe(self._root, self._notice, poll_s=POLL_S if why_incomplete(self._root) else None)
+        except FileNotFoundError:  # gone meanwhile
+            return None
+        except OSError:  # the system has no watches left
+            with suppress(FileNotFoundError):
+                return observe(self._root, self._notice, poll_s=POLL_S)
+            return None
+
     async def _list_events(self) -> AsyncIterator[str]:
-        """Yield the version of the memory, and again each time it has another."""
+        """Yield the version of the memory, and each new version."""
         self.streams += 1
         ending = asyncio.create_task(self._ending.wait())
         try:
             sent = ""
             if not self._version:
-                await self._look()
+                await self._publish()
             while not ending.done():
                 if sent != self._version:
                     sent = self._version
                     yield f"data: {sent}\n\n"
-                waiting = asyncio.create_task(self._wait_for_other_than(sent))
-                await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
+                changing = asyncio.create_task(self._wait_for_change(sent))
+                await asyncio.wait({changing, ending}, return_when=asyncio.FIRST_COMPLETED)
+                changing.cancel()
         finally:
             self.streams -= 1
             ending.cancel()
 
-    async def _wait_for_other_than(self, version: str) -> None:
-        async with self._told:
-            await self._told.wait_for(lambda: self._version != version)
+    async def _wait_for_change(self, version: str) -> None:
+        async with self._published:
+            while self._version == version:
+                await self._published.wait()
 
-    async def _tell(self) -> None:
+    async def _publish_changes(self) -> None:
         while True:
             await self._changed.wait()
             await asyncio.sleep(GATHER_S)
             self._changed.clear()
-            await self._look()
+            await self._publish()
 
-    async def _look(self) -> None:
+    async def _publish(self) -> None:
         try:
             version = await self._reading.run(_read_version)
-        except (QuaidError, OSError):  # the page that is asked for next says what is wrong
+        except (QuaidError, OSError):  # the next page says what is wrong
             return
-        async with self._told:
+        async with self._published:
             self._version = version
-            self._told.notify_all()
-
-
-def _observe(root: Path, notice: Notice) -> BaseObserver | None:
-    with suppress(FileNotFoundError):  # gone meanwhile
-        try:
-            return observe(root, notice, poll_s=POLL_S if why_incomplete(root) else None)
-        except FileNotFoundError:
-            raise
-        except OSError:  # the system has no watches left
-            return observe(root, notice, poll_s=POLL_S)
-    return None
+            self._published.notify_all()
 
 
 def _read_version(memory: Memory) -> str:
-    """Return a word for what its owner may see of the memory: what others keep private changes nothing here."""
+    """Return a hash of what the owner may see: private notes of others change nothing here."""
     return manifest(memory.index())

@@ -1,7 +1,7 @@
-"""The markdown of a note -> HTML that is safe to show: a note is hostile until shown otherwise.
+"""The markdown of a note as safe HTML: every note may be hostile.
 
-Two walls. The renderer escapes raw HTML, makes no images and links only to the memory or, without a referrer, to the
-web. What it makes is then sanitised by a library that knows no note.
+There are two barriers. The renderer escapes raw HTML, makes no images and links only to the memory or, without a
+referrer, to the web. Its output is then sanitised by an independent library.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ def render_note(source: str) -> Markup:
 
 
 def without_compared(reason: str) -> str:
-    """Return a reason without the lines that say what a note said before and after, which a diff says better."""
+    """Return a reason without the texts before and after, which a diff shows better."""
     return _COMPARED.sub("", reason)
 
 
 def render_reason(body: str) -> Markup:
-    """Return the body of a commit as HTML, without what the diff beside it shows: whole lines, as many as fit."""
+    """Return the body of a commit as HTML, without what the diff next to it shows; as many whole lines as fit."""
     lines = without_compared(body).strip().splitlines()
     ends = accumulate(len(line) + 1 for line in lines)
-    kept = max(1, sum(end <= MAX_REASON for end in ends))
-    shown = "\n".join(lines[:kept])
-    left = len(lines) - kept
+    count = max(1, sum(end <= MAX_REASON for end in ends))
+    shown = "\n".join(lines[:count])
+    left = len(lines) - count
     more = f"\n\n… and {left} more line{'s' * (left != 1)}" if left > 0 else ""
     return render_markdown((shown if len(shown) <= MAX_REASON else f"{shown[:MAX_REASON]} …") + more)
 
@@ -78,18 +78,13 @@ def _markdown() -> mistune.Markdown:
     )
     assert isinstance(made, mistune.Markdown)
     inline = made.inline
-    inline.register("wikilink", r"!?\[\[(?P<target>[^\[\]\n]{1,400})\]\]", _parse_wikilink, before="link")
-    inline.register("block_id", r"(?<!\S)\^(?P<name>[A-Za-z0-9-]{1,80})[ \t]*(?=\n|\Z)", _parse_block_id)
+    inline.register("wikilink", r"!?\[\[(?P<in_wikilink>[^\[\]\n]{1,400})\]\]", _parse, before="link")
+    inline.register("block_id", r"(?<!\S)\^(?P<in_block_id>[A-Za-z0-9-]{1,80})[ \t]*(?=\n|\Z)", _parse)
     return made
 
 
-def _parse_wikilink(_: Any, match: re.Match[str], state: Any) -> int:
-    state.append_token({"type": "wikilink", "raw": match["target"]})
-    return match.end()
-
-
-def _parse_block_id(_: Any, match: re.Match[str], state: Any) -> int:
-    state.append_token({"type": "block_id", "raw": match["name"]})
+def _parse(_: Any, match: re.Match[str], state: Any) -> int:
+    state.append_token({"type": match.lastgroup, "raw": match[f"in_{match.lastgroup}"]})
     return match.end()
 
 
@@ -127,7 +122,7 @@ class _Renderer(mistune.HTMLRenderer):
             return f'<a class="outside" rel="noreferrer noopener nofollow" href="{mistune.escape(url)}">{text}</a>'
         if scheme or host or not path:
             return f"{text} <code>{mistune.escape(url)}</code>"
-        note = re.sub(r"^(?:\.{0,2}/)+", "", unquote(path))  # the end of a path names a note wherever the link stands
+        note = re.sub(r"^(?:\.{0,2}/)+", "", unquote(path))  # the end of a path names a note in any folder
         there = memory_path(note + (f"#{unquote(part)}" if part else ""))
         return f'<a class="memory" href="{mistune.escape(there)}">{text}</a>'
 

@@ -1,4 +1,4 @@
-"""The server of `quaid view`: on this machine only, until it is stopped or nobody has looked for an hour."""
+"""The server of `quaid view`: on this machine only, until it is stopped or unused for an hour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IDLE_S = 3600.0
 
 
 class LastUse:
-    """Passes requests on to `app` and knows how long ago the last one was."""
+    """Passes requests on to `app` and measures the time since the last one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -42,8 +42,7 @@ class LastUse:
 
 
 def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
-    """Serve the pages of the vault at `root` until Ctrl-C or an hour without a request; begin at `path`. `port` 0 takes
-    any that is free.
+    """Serve the pages of a vault until Ctrl-C or an hour without a request; begin at `path`. `port` 0 picks a free one.
 
     Raises:
         BadInputError: the port cannot be used.
@@ -56,7 +55,7 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            ending.set()  # pages listen for changes as long as they are open
+            ending.set()  # open pages wait for events
             await super().shutdown(sockets)
 
     with closing(loopback.listen(port)) as listening:
@@ -67,7 +66,7 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
                 used,
                 http=loopback.protocol_with_timeout(),
                 ws="none",
-                log_level="critical",  # what any program of this machine sends is not told in the terminal
+                log_level="critical",  # any program of this machine can cause warnings
                 proxy_headers=False,
                 access_log=False,
                 server_header=False,
@@ -78,19 +77,19 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
         async def run() -> None:
             unused = asyncio.create_task(_end_unused(server, used))
             await server.serve([listening])
-            if not unused.cancel():  # it has come to its end
+            if not unused.cancel():  # it has ended
                 print("Nobody has looked for an hour, so quaid view has ended.")
 
         address = f"http://{loopback.HOST}:{port}{path}?token="
         print(f"The memory is at {address}{keys.printed} until Ctrl-C.", flush=True)
         if with_browser:
-            # A browser may take its time to come back, or never does.
+            # Starting a browser may take long, or never return.
             threading.Thread(target=webbrowser.open, args=[address + keys.started], daemon=True).start()
         with suppress(KeyboardInterrupt):
             asyncio.run(run())
 
 
 async def _end_unused(server: uvicorn.Server, used: LastUse) -> None:
-    while (left_s := IDLE_S - used.ago_s) > 0:  # noqa: ASYNC110 - each request moves the end, and wakes nobody
+    while (left_s := IDLE_S - used.ago_s) > 0:  # noqa: ASYNC110 - requests postpone the end without an event
         await asyncio.sleep(left_s)
     server.should_exit = True

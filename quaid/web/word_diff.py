@@ -1,11 +1,9 @@
-"""What has changed between two versions of a text, line by line, and inside a changed line word by word."""
+"""The difference of two versions of a text, line by line, and in a changed line word by word."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import chain
 from typing import Literal, NamedTuple
 
 from quaid.redaction import admit
@@ -13,9 +11,9 @@ from quaid.redaction import admit
 CONTEXT = 2
 """Unchanged lines that are shown around a change."""
 MAX_LINES = 2_000
-"""Longer texts are not compared: the time grows with the square."""
+"""Longer texts are not compared: the time is quadratic."""
 MAX_WORDS = 1_500
-"""Of a changed passage; a longer one is shown as taken out and put in."""
+"""Of a changed passage; a longer one is shown as removed and added."""
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
 How = Literal["same", "removed", "added", "gap"]
@@ -24,56 +22,50 @@ _MARKS: dict[str, How] = {" ": "same", "-": "removed", "+": "added"}
 
 
 class Piece(NamedTuple):
-    """A stretch of text, and what became of it. A gap stands for unchanged lines that are left out."""
+    """A stretch of text, and what became of it. A gap replaces unchanged lines."""
 
     how: How
     text: str
 
 
 def diff_words(before: str, after: str) -> list[Piece]:
-    """Return `after` with what is gone of `before` where it was; nothing where they are the same."""
+    """Return `after` with the removed parts of `before` in their places; nothing if they are the same."""
     if before == after:
         return []
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     if max(len(old), len(new)) > MAX_LINES:
         return [Piece("gap", f"too long to compare: {len(old):,} lines before, {len(new):,} after")]
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    return list(chain.from_iterable(_diff_group(group, old, new) for group in matcher.get_grouped_opcodes(CONTEXT)))
+    pieces: list[Piece] = []
+    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT):
+        pieces += [Piece("gap", "…\n")] if group[0][1] else []
+        for tag, start, end, first, last in group:
+            removed, added = "".join(old[start:end]), "".join(new[first:last])
+            pieces += [Piece("same", removed)] if tag == "equal" else _diff_passage(removed, added)
+    return pieces
+
+
+def _diff_passage(before: str, after: str) -> list[Piece]:
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    if max(len(old), len(new)) > MAX_WORDS:
+        steps = [("replace", 0, len(old), 0, len(new))]
+    else:
+        steps = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    pieces: list[Piece] = []
+    for tag, start, end, first, last in steps:
+        if tag == "equal":
+            pieces.append(Piece("same", "".join(old[start:end])))
+            continue
+        pieces += [Piece("removed", "".join(old[start:end]))] if end > start else []
+        pieces += [Piece("added", "".join(new[first:last]))] if last > first else []
+    return pieces
 
 
 def diff_versions(before: bytes | None, after: bytes | None) -> list[Piece]:
-    """Return what one version of a file made of the other, None for no file, without secrets: a piece of one would not
-    look like it.
+    """Return the difference of two versions of a file, None for no file. Secrets are removed first: a piece of one
+    would not be recognised.
     """
     old, new = (admit((data or b"").decode("utf-8", "replace"), keep_lines=True).text for data in (before, after))
     return diff_words(old, new)
-
-
-def _diff_group(
-    group: Sequence[tuple[str, int, int, int, int]], old: Sequence[str], new: Sequence[str]
-) -> Iterator[Piece]:
-    if group[0][1]:
-        yield Piece("gap", "…\n")
-    for tag, start, end, first, last in group:
-        gone, come = "".join(old[start:end]), "".join(new[first:last])
-        if tag == "equal":
-            yield Piece("same", gone)
-        else:
-            yield from _diff_passage(_WORD.findall(gone), _WORD.findall(come))
-
-
-def _diff_passage(old: list[str], new: list[str]) -> Iterator[Piece]:
-    is_short = max(len(old), len(new)) <= MAX_WORDS
-    matcher = SequenceMatcher(None, old, new, autojunk=False) if is_short else None
-    steps = matcher.get_opcodes() if matcher else [("replace", 0, len(old), 0, len(new))]
-    for tag, start, end, first, last in steps:
-        if tag == "equal":
-            yield Piece("same", "".join(old[start:end]))
-            continue
-        if end > start:
-            yield Piece("removed", "".join(old[start:end]))
-        if last > first:
-            yield Piece("added", "".join(new[first:last]))
 
 
 def read_diff(diff: str) -> list[Piece]:

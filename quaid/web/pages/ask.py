@@ -114,10 +114,6 @@ def show_ask(memory: Memory, request: Request) -> Context:
         )
     except QuaidError as error:
         return {**shown, "problem": str(error)}
-    return {**shown, **_describe_answer(memory, index, found)}
-
-
-def _describe_answer(memory: Memory, index: IndexConnection, found: Recall) -> Context:
     trace: Mapping[str, Any] = found.trace
     settings = memory.settings.recall
     stages = trace.get("stages", ())
@@ -128,6 +124,7 @@ def _describe_answer(memory: Memory, index: IndexConnection, found: Recall) -> C
         for hit in found.hits
     }
     return {
+        **shown,
         "found": found,
         "hits": [
             (hit, describe(hit), rivals[hit.id], shares, list_ranks(hit, trace))
@@ -203,12 +200,23 @@ def _explain(found: Recall, trace: Mapping[str, Any], gate: float, cut_share: fl
     read = [("It asks for", [WANTED[trace["intent"]]])]
     # The second pass adds words; the first stage has the words of the question.
     terms = stages.get("query", {})
+    scored, selected = stages.get("score", {}), stages.get("choose", {})
+    first = scored.get("candidates", 0)
+    counts = (
+        (first, "were found and weighed"),
+        (scored.get("left", 0), "may be shown: they hold, and are of the kind asked for"),
+        (selected.get("shown", 0) + selected.get("behind", 0), "have to do with the question, and are near the best"),
+        (len(found.hits), "are shown: the best of them, one for all that say the same"),
+    )
     read += [(f"by the {name}", list(map(str, terms[name]))) for name in _TERMS if terms.get(name)]
     return {
         "read": read,
         "tracks": list(_draw_tracks(found, trace)),
         "scores": _draw_scores(found, gate, cut_share),
-        "remaining": list(_draw_remaining(found, trace)),
+        "remaining": [
+            {"left": count, "what": what, "width": max(MIN_WIDTH, 100 * count / first) if count and first else 0.0}
+            for count, what in counts
+        ],
     }
 
 
@@ -217,24 +225,20 @@ def share_scores(hits: Sequence[Hit]) -> list[list[Picture]]:
     split = [{name: value for name, value in split_score(hit).items() if abs(value) >= MIN_SHOWN} for hit in hits]
     best = max((1.0, *(hit.score for hit in hits)))
     greatest = max((abs(value) for parts in split for value in parts.values()), default=1.0)
-    return [list(_share(hit.score, parts, best, greatest)) for hit, parts in zip(hits, split, strict=True)]
-
-
-def _share(score: float, parts: Mapping[str, float], best: float, greatest: float) -> Iterator[Picture]:
-    """Yield stretches of one bar. A negative share has no width; `strength` compares it with those of all answers."""
-    total = sum(value for value in parts.values() if value > 0)
-    start = 0.0
-    for place, (name, value) in enumerate(parts.items(), 1):
-        width = 100 * score / best * value / total if value > 0 else 0.0
-        yield {
-            "name": FEATURES.get(name, name),
-            "value": value,
-            "start": start,
-            "width": width,
-            "colour": place if place <= MAX_COLOURS and value > 0 else 0,
-            "strength": 100 * abs(value) / greatest,
-        }
-        start += width
+    bars = []
+    for hit, parts in zip(hits, split, strict=True):
+        total, start = sum(value for value in parts.values() if value > 0), 0.0
+        shares: list[Picture] = []
+        for place, (name, value) in enumerate(parts.items(), 1):
+            # A negative share has no width; `strength` compares it with those of all answers.
+            width = 100 * hit.score / best * value / total if value > 0 else 0.0
+            colour = place if place <= MAX_COLOURS and value > 0 else 0
+            strength = 100 * abs(value) / greatest
+            share = {"name": FEATURES.get(name, name), "value": value, "start": start, "width": width}
+            shares.append({**share, "colour": colour, "strength": strength})
+            start += width
+        bars.append(shares)
+    return bars
 
 
 def list_ranks(hit: Hit, trace: Mapping[str, Any]) -> list[str]:
@@ -262,8 +266,8 @@ def _draw_tracks(found: Recall, trace: Mapping[str, Any]) -> Iterator[Picture]:
         last = math.log(max(2, count, *ranks.values()))
         dots = _in_rows([(number, 100 * math.log(max(1, rank)) / last) for number, rank in ranks.items()])
         places = ", ".join(f"answer {number} was {_ordinal(rank)}" for number, rank in ranks.items())
-        told = places or ("of none of the answers" if count else "")
-        yield {"name": CHANNELS[name], "found": count, "dots": dots, "told": told}
+        words = places or ("of none of the answers" if count else "")
+        yield {"name": CHANNELS[name], "found": count, "dots": dots, "words": words}
 
 
 def _draw_scores(found: Recall, gate: float, cut_share: float) -> Picture:
@@ -277,26 +281,10 @@ def _draw_scores(found: Recall, gate: float, cut_share: float) -> Picture:
         least = None  # a list has a lower limit, an exact name another scale: then no line separates the two
     dots = _in_rows([(number, 100 * min(1.0, score)) for number, score in enumerate(shown, 1)])
     dots += [{"number": 0, "at": 100 * min(1.0, score), "row": 0} for score in others]
-    told = ", ".join(f"answer {number} has {score:.2f}" for number, score in enumerate(shown, 1))
+    words = ", ".join(f"answer {number} has {score:.2f}" for number, score in enumerate(shown, 1))
     if others:
-        told += f"{'; ' if told else ''}what was left out has up to {max(others):.2f}"
-    return {"dots": dots, "gate": 100 * gate, "least": None if least is None else 100 * least, "told": told}
-
-
-def _draw_remaining(found: Recall, trace: Mapping[str, Any]) -> Iterator[Picture]:
-    """Yield how many candidates are left after each stage."""
-    stages = {stage["stage"]: stage for stage in trace["stages"]}
-    scored, selected = stages.get("score", {}), stages.get("choose", {})
-    first = scored.get("candidates", 0)
-    counts = (
-        (first, "were found and weighed"),
-        (scored.get("left", 0), "may be shown: they hold, and are of the kind asked for"),
-        (selected.get("shown", 0) + selected.get("behind", 0), "have to do with the question, and are near the best"),
-        (len(found.hits), "are shown: the best of them, one for all that say the same"),
-    )
-    for count, what in counts:
-        width = max(MIN_WIDTH, 100 * count / first) if count and first else 0.0
-        yield {"left": count, "what": what, "width": width}
+        words += f"{'; ' if words else ''}what was left out has up to {max(others):.2f}"
+    return {"dots": dots, "gate": 100 * gate, "least": None if least is None else 100 * least, "words": words}
 
 
 def _ordinal(number: int) -> str:

@@ -186,18 +186,15 @@ class _Spans:
 
 def _draw_columns(spans: _Spans, period: Period) -> list[Mapping[str, Any]]:
     """Return a column for each period: where it leads, its name, its count, its height in percent of the highest."""
-    columns = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
-    highest = max((count for _, count in columns), default=0) or 1
-    return [
-        {
-            "period": each,
-            "name": _short_name(each.at),
-            "total": count,
-            "height": 100 * count / highest,
-            "is_shown": each.at == period.at,
-        }
-        for each, count in columns
-    ]
+    found = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
+    highest = max((count for _, count in found), default=0) or 1
+    columns: list[Mapping[str, Any]] = []
+    for each, count in found:
+        year, month, day = each.at[:4], each.at[5:7], each.at[8:]
+        name = str(int(day)) if day else calendar.month_abbr[int(month)] if month else year
+        height, is_shown = 100 * count / highest, each.at == period.at
+        columns.append({"period": each, "name": name, "total": count, "height": height, "is_shown": is_shown})
+    return columns
 
 
 def _list_columns(spans: _Spans, at: str) -> list[Period]:
@@ -217,12 +214,6 @@ def _list_columns(spans: _Spans, at: str) -> list[Period]:
     years = [read_period(f"{year:04}") for year in range(max(1, first // 12), last // 12 + 1)]
     filled = years if len(years) <= MAX_YEARS else [year for year in years if spans.count(year)]
     return filled[-MAX_YEARS:]
-
-
-def _short_name(at: str) -> str:
-    if len(at) == len("2026"):
-        return at
-    return str(int(at[8:])) if len(at) > len("2026-03") else calendar.month_abbr[int(at[5:7])]
 
 
 def _list_above(at: str) -> Iterator[tuple[str, str]]:
