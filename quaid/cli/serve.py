@@ -143,7 +143,7 @@ def _render_status(counted: Row, vaults: Sequence[ServedVault]) -> str:
 
 def _vault(invocation: Invocation, database: Database, config: ServerConfig, words: Sequence[str], branch: str) -> None:
     from quaid.server.catalogue import Catalogue
-    from quaid.server.indexes import Indexes
+    from quaid.server.vaults import Indexes
 
     catalogue = Catalogue(database, config.plain_hosts)
     match words:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from quaid.errors import BadInputError
 from quaid.mcp import docs_results, results
-from quaid.mcp.toolbox import ADDS, ATTEMPTS, READS, SETTLES, Tool, reporter
+from quaid.mcp.tools import ADDS, ATTEMPTS, READS, SETTLES, Tool, reporter
 from quaid.mcp.workers import Workers
 from quaid.resident.worker import Job
 from quaid.vault.layout import Layout, list_project_files

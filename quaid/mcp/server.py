@@ -33,8 +33,7 @@ from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs_tools
 from quaid.mcp.advice import as_tools
 from quaid.mcp.resources import add_prompts, add_resources
-from quaid.mcp.toolbox import Tool, lean
-from quaid.mcp.tools import FOR_REVIEWERS, ONLY_FOR_SEVERAL, MemoryTools
+from quaid.mcp.tools import FOR_REVIEWERS, ONLY_FOR_SEVERAL, MemoryTools, Tool, lean
 from quaid.mcp.workers import Workers
 from quaid.redaction import admit, admit_all
 from quaid.report.bug_report import refusal_of, write_report

@@ -1,21 +1,98 @@
-"""The background work of a server: workers that index what was pushed, and the poll of remotes without webhooks."""
+"""The background work of a server: the leases of vaults, workers that index pushes, and the poll of remotes."""
 
 from __future__ import annotations
 
 import threading
 import time
+import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
-from quaid.errors import QuaidError
+from quaid.errors import LockedError, QuaidError
 from quaid.server import log
 from quaid.server.catalogue import Catalogue, Job, ServedVault
 from quaid.server.configuration import ServerConfig
-from quaid.server.database import DatabaseUnreachableError
-from quaid.server.folders import VaultFolders
-from quaid.server.indexes import Indexes
-from quaid.server.leases import Leases
+from quaid.server.database import Database, DatabaseUnreachableError
 from quaid.server.metrics import Metrics
+from quaid.server.vaults import Indexes, VaultFolders
+
+LEASE_POLL_S = 0.05
+
+
+class Leases:
+    """The leases that this process holds; a thread renews them."""
+
+    def __init__(self, database: Database, server: str, lease_s: float) -> None:
+        self._database = database
+        self._process = f"{server}/{uuid.uuid4().hex[:12]}"
+        self.lease_s = lease_s
+        self._held: set[tuple[int, str]] = set()
+        self._mutex = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="quaid-leases", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Release all leases."""
+        self._stop.set()
+        with suppress(QuaidError):
+            self._database.change("DELETE FROM quaid_server.leases WHERE holder LIKE %s", (f"{self._process}/%",))
+
+    def new_holder(self) -> str:
+        """Return the name of a new holder."""
+        return f"{self._process}/{uuid.uuid4().hex[:8]}"
+
+    @contextmanager
+    def keeping(self, vault: int, holder: str) -> Iterator[None]:
+        """Renew a lease that `holder` has taken, and release it at the end."""
+        key = (vault, holder)
+        with self._mutex:
+            self._held.add(key)
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._held.discard(key)
+            with suppress(QuaidError):  # it expires
+                self._database.change("DELETE FROM quaid_server.leases WHERE vault = %s AND holder = %s", key)
+
+    @contextmanager
+    def held(self, vault: int, wait_s: float) -> Iterator[None]:
+        """Hold the lease of a vault. LockedError: another holder has it for longer than `wait_s` seconds."""
+        holder, until = self.new_holder(), time.monotonic() + wait_s
+        while not self._take(vault, holder):
+            if time.monotonic() >= until:
+                raise LockedError("Others keep writing to this vault")
+            time.sleep(LEASE_POLL_S)
+        with self.keeping(vault, holder):
+            yield
+
+    def _take(self, vault: int, holder: str) -> bool:
+        taken = self._database.change(
+            "INSERT INTO quaid_server.leases AS lease (vault, holder, expires) "
+            "VALUES (%(vault)s, %(holder)s, now() + make_interval(secs => %(lease_s)s)) "
+            "ON CONFLICT (vault) DO UPDATE SET holder = excluded.holder, expires = excluded.expires "
+            "WHERE lease.expires <= now()",
+            {"vault": vault, "holder": holder, "lease_s": self.lease_s},
+        )
+        return taken == 1
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self.lease_s / 3):
+            with self._mutex:
+                held = list(self._held)
+            if held:
+                with suppress(Exception):  # it is repeated before the leases expire
+                    self._database.change(
+                        "UPDATE quaid_server.leases SET expires = now() + make_interval(secs => %s) "
+                        "WHERE holder = ANY(%s)",
+                        (self.lease_s, [holder for _, holder in held]),
+                    )
+
 
 IDLE_S = 0.25
 """The interval at which a worker checks for jobs that another server has queued; its own server wakes it."""

@@ -15,14 +15,12 @@ from quaid.server import writing
 from quaid.server.catalogue import Catalogue, ServedVault, VaultUnknownError
 from quaid.server.configuration import ServerConfig
 from quaid.server.database import Database, DatabaseUnreachableError
-from quaid.server.folders import VaultFolders
-from quaid.server.indexes import Indexes
-from quaid.server.leases import Leases
 from quaid.server.limits import RateLimit, network_of
 from quaid.server.metrics import Labels, Metrics
 from quaid.server.oauth import AccessTokens
 from quaid.server.tokens import MAX_KNOWN, PREFIX, Caller, Tokens, digest_of
-from quaid.server.upkeep import Upkeep
+from quaid.server.upkeep import Leases, Upkeep
+from quaid.server.vaults import Indexes, VaultFolders
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult

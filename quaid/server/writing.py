@@ -21,8 +21,8 @@ from quaid.janitor.vetoes import CLIENT
 from quaid.memory import Memory
 from quaid.resident.worker import Job
 from quaid.server.catalogue import ServedVault
-from quaid.server.folders import VaultFolder
 from quaid.server.tokens import Caller
+from quaid.server.vaults import VaultFolder
 from quaid.trust import make_state_folder
 
 ATTEMPTS = 8

@@ -20,8 +20,8 @@ pytest.importorskip("psycopg_pool", reason="psycopg is not installed")
 
 from quaid.server.catalogue import Catalogue, VaultUnknownError
 from quaid.server.database import Database, install
-from quaid.server.leases import Leases
 from quaid.server.tokens import KNOWN_S, Caller, Tokens, parse_grants, parse_typed_grants
+from quaid.server.upkeep import Leases
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from oauth_issuer import AUDIENCE, ISSUER, KEYS, make_token, publish
 
 from quaid.errors import ConfigError
-from quaid.mcp.served import SCOPES, ServedCall, ServedTools, current
+from quaid.mcp.serving import SCOPES, ServedCall, ServedTools, current
 from quaid.server import log
 from quaid.server.configuration import Issuer, ServerConfig, load_config
 from quaid.server.limits import RateLimit, TooManyRequestsError, network_of

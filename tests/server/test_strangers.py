@@ -22,7 +22,7 @@ pytest.importorskip("jwt")
 from oauth_issuer import ISSUER, KeyServer, make_token
 from served_vaults import PROTOCOL, SECRET, USUAL, Answer, GitHost, ServerProcess, fact, get, post, wait_for
 
-from quaid.mcp.served import READING, SCOPES
+from quaid.mcp.serving import READING, SCOPES
 from quaid.server.catalogue import Catalogue
 from quaid.server.database import Database
 from quaid.server.oauth import LEEWAY_S

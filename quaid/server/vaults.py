@@ -1,0 +1,338 @@
+"""The vaults of a server: their folders with mirror and working copy, their indexes, and the view of one caller."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from filelock import FileLock, Timeout
+
+from quaid.config import own_names, settings_for_reading
+from quaid.embed.runtime import open_multiply
+from quaid.errors import BadInputError, LockedError, NoteNotFoundError, QuaidError
+from quaid.history.mirrors import Mirror, MirrorLimits, WorkingCopy
+from quaid.index import contents, vectors
+from quaid.index.kept import KeptAnswers
+from quaid.index.matrix import VectorMatrix
+from quaid.index.port import IndexConnection
+from quaid.index.postgres.server import IndexServer
+from quaid.index.postings import Postings
+from quaid.index.views import NoteView, view_note
+from quaid.memory import Memory
+from quaid.model import Commit, Recall
+from quaid.place import CACHE_FILE, CONFIG_FILE, make_private_folder, state_folder, write_private
+from quaid.recall import pipeline
+from quaid.recall.answers import list_owner_names, with_source
+from quaid.recall.options import RecallOptions
+from quaid.recall.pipeline import Helpers
+from quaid.recall.retrieval import Sources
+from quaid.recall.visibility import VisibleCommits, see_parts
+from quaid.server.catalogue import ServedVault
+from quaid.server.database import UNREACHABLE, DatabaseUnreachableError
+from quaid.server.tokens import Caller
+from quaid.settings import Settings
+from quaid.sync.commits import COMMIT, index_commit
+from quaid.sync.embedding import Embedding
+from quaid.vault import transaction, uncommitted
+from quaid.vault.layout import Layout
+
+_UNFINISHED = "writing"
+_OTHERS_WRITE = "Others keep writing to this vault"
+
+
+@dataclass(frozen=True)
+class VaultFolder:
+    """The folder of one vault."""
+
+    path: Path
+    mirror: Mirror
+    mutex: threading.Lock
+    line: threading.Lock
+
+    @contextmanager
+    def writing(self) -> Iterator[WorkingCopy]:
+        """Yield the working copy. If the process is killed in the block, or it leaves changes that would become part of
+        another write, the copy and its state are discarded before the next write: it was never acknowledged.
+        """
+        copy = WorkingCopy(self.path / "copy", self.mirror)
+        mark = self.path / _UNFINISHED
+        if mark.exists():
+            _discard(copy.root)
+        make_private_folder(self.path)
+        mark.touch(mode=0o600)
+        try:
+            yield copy
+        except QuaidError:
+            if transaction.needs_recovery(copy.root) or uncommitted.list_uncommitted(copy.root):
+                raise
+            mark.unlink(missing_ok=True)
+            raise
+        mark.unlink(missing_ok=True)
+
+    @contextmanager
+    def alone(self, wait_s: float) -> Iterator[None]:
+        """Lock the folder, and the mirror, which servers may share.
+
+        Raises:
+            LockedError: they are locked for longer than `wait_s` seconds.
+        """
+        until = time.monotonic() + wait_s
+        with _holding(self.mutex, wait_s):
+            make_private_folder(self.mirror.folder.parent)
+            lock = FileLock(f"{self.mirror.folder}.lock", mode=0o600)
+            try:
+                lock.acquire(timeout=max(0.0, until - time.monotonic()))
+            except Timeout:
+                raise LockedError(_OTHERS_WRITE) from None
+            try:
+                yield
+            finally:
+                lock.release()
+
+    def in_line(self, wait_s: float) -> AbstractContextManager[None]:
+        """Be the only writer of this process that waits for the vault's lease. Raises as `alone`."""
+        return _holding(self.line, wait_s)
+
+
+class VaultFolders:
+    """The folders of the vaults of this server."""
+
+    def __init__(self, place: Path, mirrors: Path, limits: MirrorLimits) -> None:
+        self._place = place
+        self._mirrors = mirrors
+        self._limits = limits
+        self._known: dict[tuple[int, str, str], VaultFolder] = {}
+        self._mutex = threading.Lock()
+
+    def of(self, vault: ServedVault) -> VaultFolder:
+        """Return the folder of a vault; a vault that was added again has another one."""
+        key = (vault.vault, vault.address, vault.branch)
+        with self._mutex:
+            if key not in self._known:
+                name = f"{vault.vault}-{vault.name}"
+                place = self._mirrors / "vaults" / name / "mirror.git"
+                mirror = Mirror(place, vault.address, vault.branch, self._limits)
+                path = self._place / "vaults" / name
+                self._known[key] = VaultFolder(path, mirror, threading.Lock(), threading.Lock())
+            return self._known[key]
+
+
+@contextmanager
+def _holding(mutex: threading.Lock, wait_s: float) -> Iterator[None]:
+    if not mutex.acquire(timeout=wait_s):
+        raise LockedError(_OTHERS_WRITE)
+    try:
+        yield
+    finally:
+        mutex.release()
+
+
+def _discard(root: Path) -> None:
+    """Remove a working copy and its state, except the vectors of texts, which no write can spoil."""
+    shutil.rmtree(root, ignore_errors=True)
+    for path in state_folder(root).glob("*"):
+        if path.name.startswith(CACHE_FILE):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+class ServedMemory:
+    """A served vault; it belongs to one thread. `root` contains the vault's quaid.toml and nothing else."""
+
+    def __init__(
+        self, root: Path, settings: Settings, folder: VaultFolder, server: IndexServer, key: str, embedding: Embedding
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.remarks: tuple[str, ...] = ()
+        self._folder = folder
+        self._embedding = embedding
+        self._owners = own_names(root, settings)
+        self._helpers = Helpers(owner_names=list_owner_names(root, settings, self._owners))
+        self._whole = server.open(key)
+        self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
+        self._matrix = VectorMatrix(open_multiply)
+        self._postings = Postings()
+        self._cache = KeptAnswers()
+
+    def recall(self, query: str, limit: int | None = None, *, as_of: str | None = None, **options: Any) -> Recall:
+        """Return the memories that answer `query`, best first. `options` are the fields of `RecallOptions`; options
+        about the record of an answer are ignored.
+
+        Raises:
+            BadInputError: `as_of` is given.
+        """
+        if as_of is not None:
+            raise BadInputError("A server does not answer as of the past. Ask where the vault is cloned.")
+        fields = {name: value for name, value in options.items() if name not in {"door", "keep", "session"}}
+        wanted = RecallOptions(limit=limit, owners=self._owners, **fields)
+        recall, visible = self.settings.recall, self._visible
+        with contents.shared_snapshot(visible, self._second) as second:
+            sources = Sources(visible, second, self._embedding.embedder_of, self._matrix, self._postings, self._cache)
+            if wanted.recent and not query.strip():
+                answer = pipeline.list_newest(sources, recall, wanted, self._helpers)
+            else:
+                answer = pipeline.recall(sources, query, recall, wanted, self._helpers)
+            waiting = self._cache.of(visible, "pending", partial(vectors.count_missing, visible))
+        if wanted.recent:
+            answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
+        is_embedded = not wanted.keyword_only and self.settings.embedding.provider != "none"
+        if waiting and is_embedded and self._embedding.embedder() is not None:
+            answer = replace(answer, degraded=(*answer.degraded, "pending"))
+        return answer
+
+    def search(self, query: str, limit: int | None = None, **options: Any) -> Recall:
+        """Keywords only: no model, no graph."""
+        return self.recall(query, limit, keyword_only=True, **options)
+
+    def get(self, reference: str) -> NoteView:
+        """Return the referenced note, turn or section; NoteNotFoundError, AmbiguousReferenceError."""
+        with self._visible.snapshot():
+            view = view_note(self._visible, reference)
+            commit = contents.get_meta(self._visible, COMMIT) or ""
+        data = self._read(commit, view.document.path)
+        if data is None:
+            raise NoteNotFoundError(reference)
+        return with_source(view, data)
+
+    def history(self, reference: str, limit: int = 20) -> list[Commit]:
+        """Return the commits that touched a note, newest first, across renames."""
+        document = self.get(reference).document
+        git = self._folder.mirror.open_history(self.settings.git)
+        life = git.note_history(document.path, None if document.id == document.path else document.id)
+        visible = VisibleCommits(self._whole, self._visible, git, self._owners, Layout.of(self.settings.vault))
+        return see_parts((revision.commit for revision in life[:limit]), git, visible.of)
+
+    def warm(self) -> None:
+        """Load the embedding model, once for all vaults."""
+        self._embedding.warm()
+
+    def index(self) -> IndexConnection:
+        """Return the index without the private notes of others."""
+        return self._visible
+
+    def _read(self, commit: str, path: str) -> bytes | None:
+        """Return a file of the vault. Another server may have indexed a commit that is not here yet."""
+        mirror = self._folder.mirror
+        if mirror.resolve(commit) is None:
+            mirror.fetch()
+        return mirror.read(commit, path)
+
+
+MAX_OPEN = 256
+"""Vaults, each as one owner sees it, whose words and vectors are in memory; the least recently used is dropped."""
+
+
+class NotIndexedError(QuaidError):
+    """A vault that was added has not been fetched yet, or cannot be."""
+
+    exit_code = 75
+    code = "not_indexed"
+
+    def __init__(self) -> None:
+        super().__init__("This vault has not been read yet. Try again in a moment.")
+
+
+class Indexes:
+    """The indexes of all vaults. Safe to use from several threads."""
+
+    def __init__(self, address: str, size: int) -> None:
+        self._address = address
+        self._size = size
+        self._server: IndexServer | None = None
+        self._opened: OrderedDict[tuple[int, int, str, str], ServedMemory] = OrderedDict()
+        self._mutex = threading.Lock()
+
+    def open(self) -> None:
+        """Connect. Raises DatabaseUnreachableError."""
+        with _explaining():
+            self._server = IndexServer(self._address, self._size)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    def update(self, folder: VaultFolder, vault: ServedVault, commit: str) -> str:
+        """Index `commit` of a vault, which its mirror has, and return its quaid.toml.
+
+        Raises:
+            DatabaseUnreachableError, LockedError, RevisionError, GitError
+        """
+        config = (folder.mirror.read(commit, CONFIG_FILE) or b"").decode("utf-8", "replace")
+        root, settings = _read_settings(folder.path, config)
+        with _explaining():
+            index = self._connect().open(vault.key)
+            index_commit(index, folder.mirror.folder, commit, settings, Embedding(root, settings.embedding))
+        return config
+
+    def forget(self, vault: ServedVault) -> None:
+        """Remove all rows of a vault. Raises DatabaseUnreachableError."""
+        with _explaining():
+            index = self._connect().open(vault.key)
+            with index.transaction():
+                index.clear()
+
+    @contextmanager
+    def memory(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> Iterator[Memory]:
+        """Yield a vault as of the last indexed commit, as `caller` may see it.
+
+        Raises:
+            NotIndexedError: no commit is indexed yet.
+            DatabaseUnreachableError
+        """
+        if vault.indexed is None:
+            raise NotIndexedError
+        with _explaining():
+            yield cast("Memory", self._open(folder, vault, caller))
+
+    def _open(self, folder: VaultFolder, vault: ServedVault, caller: Caller) -> ServedMemory:
+        # Each thread has its own, so that none waits for another's question.
+        key = (threading.get_ident(), vault.vault, caller.owner, hashlib.sha256(vault.config.encode()).hexdigest())
+        with self._mutex:
+            memory = self._opened.get(key)
+            if memory is not None:
+                self._opened.move_to_end(key)
+                return memory
+        root, settings = _read_settings(folder.path, vault.config)
+        settings = replace(settings, owner=caller.owner)
+        memory = ServedMemory(root, settings, folder, self._connect(), vault.key, Embedding(root, settings.embedding))
+        with self._mutex:
+            self._opened[key] = memory
+            if len(self._opened) > MAX_OPEN:
+                self._opened.popitem(last=False)
+        return memory
+
+    def _connect(self) -> IndexServer:
+        assert self._server is not None, "it is opened first"
+        return self._server
+
+
+def _read_settings(folder: Path, config: str) -> tuple[Path, Settings]:
+    """Return a folder with nothing but this quaid.toml, and the settings in it."""
+    root = folder / "config" / hashlib.sha256(config.encode()).hexdigest()[:16]
+    if not (root / CONFIG_FILE).exists():
+        write_private(root / CONFIG_FILE, config)
+    settings, _ = settings_for_reading(root)
+    quiet = replace(settings.notifications, channels="", retrieval="off", webhook="")
+    return root, replace(settings, notifications=quiet, models=replace(settings.models, provider="none"))
+
+
+@contextmanager
+def _explaining() -> Iterator[None]:
+    """Raise DatabaseUnreachableError if the database does not answer."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        raise DatabaseUnreachableError from error
