@@ -13,7 +13,7 @@ from quaid.config import render_setting
 from quaid.errors import BadInputError
 from quaid.model import Edit, is_owner_label, name_key, note_name
 from quaid.place import CONFIG_FILE
-from quaid.vault import clashes, files, frontmatter, template
+from quaid.vault import files, frontmatter, template
 from quaid.vault.layout import Layout
 from quaid.vault.template import VaultPlan
 
@@ -47,8 +47,8 @@ def plan_vault(root: Path, owner_names: Sequence[str], folder: str | None = None
     if root.exists() and not root.is_dir():
         raise BadInputError(f"{root} is not a folder. Give the folder of your notes, or a new one.")
     adopted = template.has_notes(root)
-    clashing = tuple(clashes.list_clashes(root))
-    folder = clashes.choose_folder(root) if folder is None else clashes.check_folder(root, folder)
+    clashing = tuple(template.list_clashes(root))
+    folder = template.choose_folder(root) if folder is None else template.check_folder(root, folder)
     edits = template.plan_template(root, adopt=adopted, folder=folder)
     if owner_names and (name := clean_name(owner_names[0])):
         edits = _with_owner(root, edits, name, owner_names[1:], Layout(folder))

@@ -37,7 +37,7 @@ from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.recall.visibility import find_forgotten, may_see
 from quaid.sqlite import retry_after_damage
-from quaid.vault import episodes, files, frontmatter, notes, transaction, uncommitted
+from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
 
 if TYPE_CHECKING:
@@ -285,8 +285,8 @@ class Writer:
             return self._plan_forget_turn(document, reference, turn)
         data = self._read(document.path)
         history, text = self._vault.git, documents.text_of(index, document.doc_id) or document.title
-        uncommitted.commit_travelling(self._root, history, document.path)
-        uncommitted.commit_unsaved(history, document.path, data, Message(f"edit: {text}"))
+        transaction.commit_deferred(self._root, history, document.path)
+        transaction.commit_unsaved(history, document.path, data, Message(f"edit: {text}"))
         message = Message(f"forget: {text}", trailers=_trailers(document.id, None))
         cited = [chunk_id for _, chunk_id in graph.cited_turns(index, [document.doc_id])]
         turns = {f"{Path(turn.path).stem}#t{turn.turn}" for turn in documents.fetch_candidates(index, cited).values()}

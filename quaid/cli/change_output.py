@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import known, one_line, short, styled, titled
-from quaid.vault.uncommitted import list_uncommitted
+from quaid.vault.transaction import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult

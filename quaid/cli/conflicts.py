@@ -14,13 +14,12 @@ from quaid.history import unmerged
 from quaid.history.unmerged import Unmerged
 from quaid.index.references import resolve_one
 from quaid.model import note_name
-from quaid.vault import files
-from quaid.vault.merging import markers
-from quaid.vault.merging.texts import merge_note
+from quaid.vault import files, merging
+from quaid.vault.merging import merge_note
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
-    from quaid.vault.merging.markers import Side
+    from quaid.vault.merging import Side
 
 
 def run_conflicts(
@@ -42,7 +41,7 @@ def run_conflicts(
       quaid conflicts --settle theirs all
     """
     invocation: Invocation = ctx.obj
-    check_one_of("settle", [settle] if settle else None, markers.SIDES)
+    check_one_of("settle", [settle] if settle else None, merging.SIDES)
     if (settle is None) != (ref is None):
         raise UsageError("--settle needs a SIDE and a REF. Try: quaid conflicts --settle both REF")
     with invocation.open() as memory:
@@ -56,7 +55,7 @@ def run_conflicts(
                 "Remove them in an editor if they should not be there."
             )
         for conflict in meant:
-            _settle(memory, conflict, next(side for side in markers.SIDES if side == settle))
+            _settle(memory, conflict, next(side for side in merging.SIDES if side == settle))
             settled.append(conflict.path)
         left = [conflict for conflict in found if conflict.path not in settled]
         operation = unmerged.operation(memory.root)
@@ -85,7 +84,7 @@ def _describe(conflict: Unmerged) -> str:
 def _settle(memory: Memory, conflict: Unmerged, side: Side) -> None:
     now = files.read_note(memory.root, conflict.path)
     base, ours, theirs = (unmerged.read_side(memory.root, blob) or b"" for blob in conflict[1:4])
-    if now is not None and markers.find_conflicts(now, ours, theirs):
+    if now is not None and merging.find_conflicts(now, ours, theirs):
         after = _choose(conflict.path, now, base, (ours, theirs), side)
         if conflict.is_committed:
             memory.writer.save_edit(conflict.path, now, after)
@@ -101,8 +100,8 @@ def _settle(memory: Memory, conflict: Unmerged, side: Side) -> None:
 def _choose(path: str, marked: bytes, base: bytes, sides: tuple[bytes, bytes], side: Side) -> bytes:
     """The note without marks: with both sides by its parts where it has any, so that no key stands in it twice."""
     if side == "both":
-        ours, theirs = (markers.choose_side(marked, each, *sides) for each in ("ours", "theirs"))
+        ours, theirs = (merging.choose_side(marked, each, *sides) for each in ("ours", "theirs"))
         merged = merge_note(base if base not in (ours, theirs) else b"", ours, theirs, path)
         if merged is not None:
             return merged
-    return markers.choose_side(marked, side, *sides)
+    return merging.choose_side(marked, side, *sides)

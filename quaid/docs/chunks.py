@@ -18,8 +18,8 @@ from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, ParsedDoc, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.redaction import admit
 from quaid.settings import DocsSettings
-from quaid.vault import frontmatter, markdown, notes, ownership
-from quaid.vault.blocks import Block, split_blocks, split_paragraphs
+from quaid.vault import files, frontmatter, markdown, notes
+from quaid.vault.headings import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
 """The files that are read as markdown; all others are plain text."""
@@ -93,12 +93,12 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
 
 def read_ownership(path: str, data: bytes) -> tuple[str, str]:
     """Return (owner, privacy) of a doc: it is everybody's unless it states that it is private."""
-    if PurePosixPath(path).suffix.lower() in MARKDOWN_ENDINGS and ownership.may_state(data):
+    if PurePosixPath(path).suffix.lower() in MARKDOWN_ENDINGS and files.may_state_owner(data):
         text, _ = notes.decode(data, len(data))
         head = frontmatter.parse(text)
         # Without a head its lines are about software, which has owners and private parts of its own.
         is_sound = notes.is_sound(head) or not text.lstrip("\ufeff\r\n ").startswith("---")
-        owner, privacy = ownership.read(text, head.fields, is_sound=is_sound)
+        owner, privacy = notes.read_ownership(text, head.fields, is_sound=is_sound)
         if privacy == "private":
             return owner or "default", privacy
     return "default", "shared"

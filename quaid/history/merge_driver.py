@@ -15,7 +15,7 @@ from pathlib import Path
 from quaid.errors import QuaidError
 from quaid.history.repository import find_repository
 from quaid.history.steering import DRIVER, list_steering, own_drivers
-from quaid.vault.merging.texts import MAX_BYTES, merge_note
+from quaid.vault.merging import MAX_BYTES, merge_note
 
 COMMAND = "merge-driver"
 KEY = DRIVER

@@ -10,9 +10,8 @@ from quaid.history import repository as repositories
 from quaid.history.git_output import split_items
 from quaid.history.git_process import run
 from quaid.model import Kind
-from quaid.vault import files, frontmatter
+from quaid.vault import files, frontmatter, merging
 from quaid.vault.layout import Layout
-from quaid.vault.merging import markers
 
 _FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE, Kind.REVIEW)
 
@@ -69,7 +68,7 @@ def list_conflicts(root: Path) -> list[Unmerged]:
             if now is None or b"<<<<<<<" not in now:
                 continue
             marked, ours, theirs = (read_side(root, blob) or b"" for blob in blobs)
-            if any(conflict in now for conflict in markers.find_conflicts(marked, ours, theirs)):
+            if any(conflict in now for conflict in merging.find_conflicts(marked, ours, theirs)):
                 found[path] = Unmerged(path, None, blobs[1], blobs[2], is_committed=True)
     return [found[path] for path in sorted(found)]
 

@@ -38,7 +38,7 @@ from quaid.history.revisions import Revisions, resolve
 from quaid.history.staging import Stage, commit_by_git, finish_commit, follow_commit, is_refused_by_guard
 from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
-from quaid.vault import files, intent_log
+from quaid.vault import files, transaction
 
 ATTEMPTS = 10
 """The number of times HEAD may move under a commit before Quaid gives up."""
@@ -383,7 +383,7 @@ class History:
 
     def _set_aside(self, stray: Path, error: GitError) -> None:
         reason = f"A commit that a killed process began could not be finished: {error}"
-        intent_log.set_aside(self._root, reason, leftover=stray)
+        transaction.set_aside(self._root, reason, leftover=stray)
 
     def _identity(self, author: tuple[str, str] | None, *, may_sign: bool) -> dict[str, str]:
         ours = self._settings.name, self._settings.email

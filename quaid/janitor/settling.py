@@ -32,8 +32,7 @@ from quaid.recall.contradictions import list_opposed
 from quaid.vault import files, frontmatter, layout, markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 from quaid.vault.layout import Layout
-from quaid.vault.merging.bodies import list_sentences
-from quaid.vault.merging.texts import DISPUTED, merge_note
+from quaid.vault.merging import DISPUTED, list_sentences, merge_note
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection

@@ -245,12 +245,12 @@ def with_source(view: NoteView, data: bytes) -> NoteView:
     """
     if view.turn is None and not view.heading:
         return replace(view, source=data)
-    from quaid.vault import excerpt, markdown
+    from quaid.vault import headings, markdown
 
     text = data.decode("utf-8", "replace")
     if view.turn is not None:
-        return replace(view, source=excerpt.read_turn(text, view.turn).encode())
-    section = excerpt.read_section(text, view.heading)
+        return replace(view, source=headings.read_turn(text, view.turn).encode())
+    section = headings.read_section(text, view.heading)
     if not section:
         raise PartNotFoundError(view.document.path, view.heading)
     return replace(view, source=section.encode(), text=markdown.plain(section))

@@ -20,7 +20,7 @@ from quaid.local.claimed import OTHER_PERSON
 from quaid.model import Commit, Kind
 from quaid.recall.hits import SOURCES, whose_word
 from quaid.vault import differences, files
-from quaid.vault.uncommitted import list_travelling
+from quaid.vault.transaction import list_deferred
 
 if TYPE_CHECKING:
     from quaid.history.authorship import Who
@@ -296,7 +296,7 @@ def _uncommitted(view: NoteView, newest: Revision, root: Path) -> Iterator[NoteC
 
 def _travelling(root: Path) -> dict[str, bytes | None]:
     """The notes that wait for the next commit, as Quaid left them."""
-    return {edit.rel_path: edit.after for each in list_travelling(root) for edit in each.change.edits}
+    return {edit.rel_path: edit.after for each in list_deferred(root) for edit in each.change.edits}
 
 
 def _list_others(

@@ -11,7 +11,7 @@ from quaid.errors import GitError
 from quaid.index import documents, references
 from quaid.index.scope import PRIVATE, is_visible
 from quaid.model import CORE_FILES, name_key, note_name
-from quaid.vault import files, layout, ownership
+from quaid.vault import files, layout, notes
 from quaid.vault.markdown import text_of_note
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> b
     """Return whether the file `path`, which holds `data`, is not a note that somebody else keeps private."""
     if not layout.is_note_path(path):
         return True
-    if not ownership.may_state(data):  # nothing to parse, which takes a hook 30 ms
+    if not files.may_state_owner(data):  # nothing to parse, which takes a hook 30 ms
         return is_visible("default", PRIVATE, owners)
-    from quaid.vault import notes
 
     note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
     return is_visible(note.owner, note.privacy, owners)

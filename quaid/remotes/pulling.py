@@ -23,7 +23,7 @@ from quaid.remotes import incoming, settling
 from quaid.remotes.incoming import Allowance, IncomingRefusedError, Surroundings
 from quaid.settings import Settings
 from quaid.sync.diff import looks_like_accident
-from quaid.vault import files, layout, notes, transaction, uncommitted
+from quaid.vault import files, layout, notes, transaction
 from quaid.vault.layout import Layout
 
 ATTEMPTS = 5
@@ -129,9 +129,9 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
             "If that is right: quaid pull --accept-removals",
         )
     # What Quaid has written and would commit with the next memory: a conversation that two machines heard is merged.
-    travelling = {edit.rel_path for each in uncommitted.list_travelling(root) for edit in each.change.edits}
+    travelling = {edit.rel_path for each in transaction.list_deferred(root) for edit in each.change.edits}
     if in_the_way := sorted(travelling.intersection(change.path for change in changes)):
-        uncommitted.commit_travelling(root, history, in_the_way[0])
+        transaction.commit_deferred(root, history, in_the_way[0])
         raise NotAheadError
     edits = plan_edits(root, changes, olds, news)
     claims = _list_claims(news, around, settings)

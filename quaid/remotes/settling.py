@@ -16,7 +16,7 @@ from quaid.history.tree_merge import Unmerged
 from quaid.model import Kind
 from quaid.vault import frontmatter
 from quaid.vault.layout import Layout
-from quaid.vault.merging.texts import merge_note
+from quaid.vault.merging import merge_note
 
 _MARK = b"<<<<<<< "
 

@@ -23,7 +23,7 @@ from quaid.vault import transaction
 from quaid.vault.files import find_named, printable
 from quaid.vault.layout import Layout, is_other_format
 from quaid.vault.notes import NOT_MADE
-from quaid.vault.uncommitted import list_uncommitted
+from quaid.vault.transaction import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.memory import Memory

@@ -41,7 +41,7 @@ from quaid.sync.follow import find_watcher
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
 from quaid.vault.notes import NOT_MADE
-from quaid.vault.uncommitted import list_uncommitted
+from quaid.vault.transaction import list_uncommitted
 
 if TYPE_CHECKING:
     from quaid.docs.registry import Project

@@ -21,7 +21,7 @@ from quaid.history.stored_objects import (
     measure_folder,
 )
 from quaid.model import Finding
-from quaid.vault.merging.texts import MAX_BYTES as MAX_MERGED
+from quaid.vault.merging import MAX_BYTES as MAX_MERGED
 
 SHOWN = 10
 MAX_LOOSE, MAX_PACKS = 6_700, 50

@@ -26,7 +26,7 @@ from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import find_watcher
 from quaid.vault import files, layout
-from quaid.vault.uncommitted import list_travelling, list_uncommitted
+from quaid.vault.transaction import list_deferred, list_uncommitted
 
 TAUGHT_DAYS = 7
 
@@ -218,7 +218,7 @@ def _repository_state(memory: Memory) -> RepositoryStatus:
         state = memory.git.state()
         waiting = {
             edit.rel_path
-            for each in (*list_uncommitted(memory.root), *list_travelling(memory.root))
+            for each in (*list_uncommitted(memory.root), *list_deferred(memory.root))
             for edit in each.change.edits
         }
         uncommitted = tuple(path for path in memory.git.uncommitted() if path not in waiting)

@@ -17,7 +17,7 @@ from quaid.model import Edit, Message
 from quaid.place import CONFIG_FILE
 from quaid.timeline.wording import MERGE
 from quaid.trust import make_state_folder
-from quaid.vault import files, layout, transaction, uncommitted
+from quaid.vault import files, layout, transaction
 
 if TYPE_CHECKING:
     from quaid.history.branches import BranchHead
@@ -113,7 +113,7 @@ class MemoryBranches:
                     "HEAD is on no branch, and its commits would be left behind. Keep them with: "
                     "quaid branch create NAME"
                 )
-            uncommitted.commit_travelling(self._root, git)
+            transaction.commit_deferred(self._root, git)
             if unsaved := git.branches.list_unsaved():
                 raise UnsavedWorkError(unsaved)
             git.branches.switch(name)

@@ -16,7 +16,7 @@ from quaid.place import CONFIG_FILE
 from quaid.timeline.changes import Span, list_spans
 from quaid.timeline.wording import PULL, UNDO
 from quaid.vault import frontmatter
-from quaid.vault.uncommitted import TRAVELLED
+from quaid.vault.transaction import DEFERRED_TRAILER
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
@@ -155,7 +155,7 @@ def changed_paths(undone: Sequence[VaultCommit]) -> dict[str, Span]:
     """
     spans: dict[str, Span] = {}
     for logged in undone:
-        travelled = logged.commit.trailers.get(TRAVELLED, ())
+        travelled = logged.commit.trailers.get(DEFERRED_TRAILER, ())
         for path, (before, after) in list_spans(logged).items():
             if path not in travelled:
                 spans[path] = (spans[path][0] if path in spans else before, after)

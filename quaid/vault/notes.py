@@ -7,20 +7,24 @@ searchable as plain text.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
+import tomllib
+import unicodedata
 from calendar import month_name
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note
+from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note, note_name
 from quaid.text.dates import find_day_in_name, read_date
 from quaid.text.words import stands_alone
-from quaid.vault import episodes, frontmatter, layout, markdown, other_heads, ownership, properties
+from quaid.vault import episodes, files, frontmatter, layout, markdown
+from quaid.vault.frontmatter import Head
 from quaid.vault.layout import Layout
 
 MEGABYTE = 1_000_000
@@ -59,10 +63,10 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
         return _parse_made(rel_path, data, kind, text, head, problems, place)
     fields, body, has_no_doubt = head.fields, head.body, is_sound(head)
     if not fields or body.startswith("---"):
-        head = other_heads.parse(body)
+        head = parse_other_head(body)
         fields, body, problems = {**head.fields, **fields}, head.body, (*problems, *head.problems)
     note = _parse_own(rel_path, data, kind, fields, body, problems, place)
-    owner, privacy = ownership.read(text, fields, is_sound=has_no_doubt)
+    owner, privacy = read_ownership(text, fields, is_sound=has_no_doubt)
     # Who else's it is counts only where it is private: `owner` alone is a property like any other.
     return replace(note, owner=owner or "default") if privacy == "private" else note
 
@@ -83,7 +87,7 @@ def _parse_made(
     rel_path: str, data: bytes, kind: Kind, text: str, head: frontmatter.Head, problems: tuple[str, ...], place: Layout
 ) -> Note:
     reader, body = _Fields(head.fields), head.body
-    owner, privacy = ownership.read(text, head.fields, is_sound=is_sound(head))
+    owner, privacy = read_ownership(text, head.fields, is_sound=is_sound(head))
     stem = PurePosixPath(rel_path).stem
     names = tuple(dict.fromkeys([stem, *reader.list("aliases")]))
     subject = stem if kind is Kind.ENTITY else None
@@ -136,7 +140,7 @@ def _parse_own(
     shape = _shape_title if place.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_own)
     shaped = shape(body, stem, names, reader)
     is_misplaced = kind is Kind.NOTE and place.folder_kind(rel_path) is not None
-    of_head = tuple(islice(properties.edges(fields, stem), properties.MAX_EDGES)) if kind is Kind.NOTE else ()
+    of_head = tuple(islice(property_edges(fields, stem), MAX_EDGES)) if kind is Kind.NOTE else ()
     return Note(
         rel_path=rel_path,
         content_hash=content_hash(data),
@@ -385,7 +389,7 @@ def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Field
 def _shape_own(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
     """By heading; the properties are keywords of the opening, each on a line: searched, not embedded."""
     text, (opening, *others) = _shape_by_heading(body, stem, names, fields)
-    said = properties.describe(fields.all)[: 2 * markdown.CHUNK_CHARS]
+    said = describe_properties(fields.all)[: 2 * markdown.CHUNK_CHARS]
     return text, (replace(opening, keywords=f"{opening.keywords}\n{said}") if said else opening, *others)
 
 
@@ -406,3 +410,189 @@ _SHAPES: dict[Kind, Callable[[str, str, Sequence[str], _Fields], _Shaped]] = {
     Kind.EPISODE: _shape_episode,
     Kind.REVIEW: _shape_review,
 }
+
+
+# -- properties of the owner's own notes ------------------------------------------------------------------------------
+
+MAX_PROPERTIES = 50
+MAX_VALUE_CHARS = 300
+MAX_EDGES = 100
+_MAX_VALUES = 1_000
+_MAX_DEPTH = 5
+_MAX_KEY_CHARS = 60
+_MAX_TEXT_CHARS = 2_000
+_NAMING = frozenset({"alias", "aliases", "keywords", "tag", "tags", "title"})
+"""Keys that the index has already, as names and keywords."""
+_LOOKS = frozenset({"cssclass", "cssclasses", "publish"})
+"""Keys that tell Obsidian how to show a note."""
+_LINK = re.compile(r"\[\[[^\[\]]+\]\]")
+_NOT_WORD = re.compile(r"\W+")
+
+
+def describe_properties(fields: Mapping[str, Any]) -> str:
+    """Return the properties as lines of `key: value, value`, bounded in number and length."""
+    found = []
+    for key, value in islice(fields.items(), MAX_PROPERTIES):
+        said = ", ".join(filter(None, (_plain(text) for text in islice(list_texts(value), _MAX_VALUES))))
+        if said and key.casefold() not in _NAMING | _LOOKS:
+            found.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {said[:MAX_VALUE_CHARS]}")
+    return "\n".join(found)
+
+
+def property_edges(fields: Mapping[str, Any], subject: str) -> Iterator[Edge]:
+    """Yield an edge from `subject` for each wikilink in a property; the relation is its key."""
+    for key, value in islice(fields.items(), MAX_PROPERTIES):
+        relation = _NOT_WORD.sub("_", key.casefold()).strip("_")
+        if not relation or len(relation) > _MAX_KEY_CHARS or key.casefold() in _NAMING | _LOOKS:
+            continue
+        for text in islice(list_texts(value), _MAX_VALUES):
+            for target in markdown.links(" ".join(_LINK.findall(text))):
+                yield Edge(subject, relation, note_name(target))
+
+
+def list_texts(value: object, depth: int = 0) -> Iterator[str]:
+    """The texts in a value; what is nested too deeply is left out."""
+    if isinstance(value, str):
+        yield value[:_MAX_TEXT_CHARS]
+    elif depth >= _MAX_DEPTH:
+        return
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from (f"{key}: {text}" for text in list_texts(item, depth + 1))
+    elif isinstance(value, list):
+        if len(value) == 1 and isinstance(value[0], list) and all(isinstance(part, str) for part in value[0]):
+            yield f"[[{', '.join(value[0])}]]"  # an unquoted [[Link]] is a list of lists to YAML
+            return
+        for item in value:
+            yield from list_texts(item, depth + 1)
+
+
+def _plain(text: str) -> str:
+    return " ".join(markdown.plain(text).split())
+
+
+# -- heads in TOML and JSON, and Logseq's page properties -------------------------------------------------------------
+
+_TOML = re.compile(r"\+\+\+[ \t]*\r?\n(?P<head>.*?)^\+\+\+[ \t]*\r?(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_TOML_ENTRY = re.compile(r"^(?=[\w\"'\[])", re.MULTILINE)
+_MAX_ENTRIES = 2_000
+_PROPERTY = re.compile(
+    r"(?:- |  )?(?P<key>[^\W\d][\w/-]*)::(?: +|(?=\r?$))(?P<value>[^\r\n]*)\r?(?:\n|\Z)", re.MULTILINE
+)
+_LIST_KEYS = frozenset({"alias", "aliases", "tags", "keywords"})
+
+
+def parse_other_head(text: str) -> Head:
+    """Return the head of a note that has no YAML one; without fields, and all of `text` as its body, if it has none.
+    Never fails: a broken head leaves a problem.
+    """
+    if toml := _TOML.match(text):
+        head, body = toml["head"].replace("\r\n", "\n"), text[toml.end() :]
+        try:
+            return Head(_as_text(tomllib.loads(f"\n{head}")), body)  # its first line is the second of the note
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            sound, broken = {}, ""
+            for entry in _TOML_ENTRY.split(head)[:_MAX_ENTRIES]:
+                try:
+                    sound.update(tomllib.loads(entry))
+                except (tomllib.TOMLDecodeError, RecursionError):
+                    broken += entry
+            return Head(_as_text(sound), broken + body, (f"the frontmatter is not TOML: {error}",))
+    if text.startswith("{"):
+        try:
+            found, end = json.JSONDecoder().raw_decode(text)
+            return Head(_as_text(found), text[end:])
+        except (ValueError, RecursionError):
+            return Head(body=text)
+    late = frontmatter.parse(text.lstrip())
+    if late.fields and not late.problems:
+        return replace(late, problems=("it has frontmatter that does not begin in the first line",))
+    fields: dict[str, Any] = {}
+    end = 0
+    while line := _PROPERTY.match(text, end):
+        key = line["key"]
+        value = line["value"].strip()
+        fields[key] = [part.strip() for part in value.split(",")] if key.casefold() in _LIST_KEYS else value
+        end = line.end()
+    return Head(fields, text[end:])
+
+
+def _as_text(value: Any) -> Any:
+    """Return a value of TOML as the YAML head has it: scalars are strings."""
+    if isinstance(value, dict):
+        return {key: _as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, date | time) else str(value)
+
+
+# -- owner and privacy of a note --------------------------------------------------------------------------------------
+
+OPEN = frozenset({"shared", "public"})
+"""The words that show a note to everyone."""
+_OWNER_KEYS = frozenset({"owner", "owners"})
+_PRIVACY_KEYS = frozenset({"privacy", "private", "visibility", "confidential"})
+_DENIED = frozenset({"false", "no", "off", "0"})
+"""`private: false` states nothing."""
+_MAX_CHARS = 4_000
+"""Characters of a note without a sound head that are read line by line."""
+_LINE = re.compile(
+    r"(?:^|[{,?])[^\w\n{,?]*(?P<key>owners?|privacy|private|visibility|confidential)[^\w\n:=]*(?:::?|=)"
+    r"(?P<value>[ \t]*\[[^\]\n]*\]*|[^\n,;{}]*)(?P<more>(?:\n[ \t-][^\n:=]*$)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PRIVATE_ITEM = re.compile(r"[-:=,\[][ \t]*[\"'#]*private[\"']*[ \t]*(?:[,\]}]|$)", re.IGNORECASE | re.MULTILINE)
+
+
+def read_ownership(text: str, fields: Mapping[str, Any], *, is_sound: bool) -> tuple[str, str]:
+    """Return the owner and the privacy (one of `OPEN`, or `private`) that a note states, each empty where it does not:
+    in the `fields` of its head and, where that is not sound, in the lines of its `text`.
+
+    Several owners become one name that nobody has, so that the note is hidden from all.
+    """
+    marks = [*_list_owner_marks(fields), *(() if is_sound else _list_owner_lines(text))]
+    names = dict.fromkeys(name for key, value in marks if key in _OWNER_KEYS and (name := _clean_name(value)))
+    stated = [(key, words) for key, value in marks if key in _PRIVACY_KEYS and (words := _words(value))]
+    stated = [(key, words) for key, words in stated if key in {"privacy", "visibility"} or words not in _DENIED]
+    opened = {words for key, words in stated if key == "privacy"}
+    privacy = "private" if any(words not in OPEN for _, words in stated) or len(opened) > 1 else "".join(opened)
+    return ", ".join(names), privacy
+
+
+def _list_owner_marks(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (key, value) of the marks in a head, at any depth; the item `private` is a mark under any key."""
+    for key, value in fields.items():
+        name, texts = re.sub(r"[\W_]", "", _fold(key)), [*list_texts(value)]
+        if name in _OWNER_KEYS | _PRIVACY_KEYS:
+            yield from ((name, text) for text in texts)
+        elif name != "keywords" and any(_words(text) == "private" for text in texts):
+            yield "private", "private"
+        for item in value if isinstance(value, list) else [value]:
+            yield from _list_owner_marks(item) if isinstance(item, Mapping) else ()
+
+
+def _list_owner_lines(text: str) -> Iterator[tuple[str, str]]:
+    lines = "\n".join(unicodedata.normalize("NFKC", text[:_MAX_CHARS]).splitlines())
+    for found in _LINE.finditer(lines):
+        for value in (found["value"].split(" #", 1)[0], *found["more"].split("\n")):
+            for part in [value] if "[[" in value else re.split(r"[,\[\]]", value):
+                yield found["key"].casefold(), part
+                if files.may_state_owner(part.encode("utf-8", "replace")):  # `owner: Bob privacy: private` in one line
+                    yield "private", part
+    if _PRIVATE_ITEM.search(lines):
+        yield "private", "private"
+
+
+def _clean_name(value: str) -> str:
+    linked = re.search(r"\[\[([^\[\]]+)\]\]", value)
+    return (note_name(markdown.link_target(linked[1])) if linked else value).strip(" \t\"'*_`>-@")
+
+
+def _words(value: str) -> str:
+    return re.sub(r"[\W_]+", " ", _fold(value)).strip()
+
+
+def _fold(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()

@@ -9,19 +9,38 @@ commit stays in the vault and waits for the next write, and so does one that is 
 
 from __future__ import annotations
 
+import base64
 import errno
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+import shutil
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from quaid.errors import DiskFullError, GitMissingError, LockedError, NoteChangedError, QuaidError
+from quaid.errors import (
+    CommitRefusedError,
+    DiskFullError,
+    GitMissingError,
+    LockedError,
+    NoteChangedError,
+    QuaidError,
+    UncommittedError,
+    VaultReadOnlyError,
+)
 from quaid.model import Committed, Edit, Message
-from quaid.place import LOCK_FILE, state_folder
-from quaid.vault import file_swap, files, intent_log, old_versions, uncommitted
-from quaid.vault.intent_log import PENDING_FILE, VaultChange, list_unfinished
+from quaid.place import LOCK_FILE, state_folder, write_private
+from quaid.vault import files, layout
+
+if TYPE_CHECKING:
+    from quaid.model import Message
+
 
 __all__ = ["PENDING_FILE", "VaultChange", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
 
@@ -83,7 +102,7 @@ def begin(
     with _locked(root, wait_s):
         history.wait_until_ready(say)
         finished = _recover(root, history)
-        uncommitted.commit_waiting(root, history)
+        commit_waiting(root, history)
         yield finished
 
 
@@ -97,9 +116,9 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
         LockedError: an editor does not end saving one.
         QuaidError: the disk or git refused; the files are as before.
     """
-    old_versions.set_aside_saved(root, history.git_dir)
+    set_aside_saved(root, history.git_dir)
     with _holding_old_files(root, change.edits, history.git_dir) as old:
-        intent_log.write(root, change)
+        write_intent(root, change)
         done: list[Edit] = []
         try:
             for edit in change.edits:
@@ -108,10 +127,10 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
             committed = _commit(root, change, history)
         except BaseException:
             _roll_back(root, change, done)
-            intent_log.clear(root)
+            clear_intent(root)
             _restore_saved(root, old)
             raise
-        intent_log.clear(root)
+        clear_intent(root)
         _restore_saved(root, old)
     return committed
 
@@ -120,22 +139,22 @@ def _commit(root: Path, change: VaultChange, history: History) -> Committed:
     if change.adopted:
         return history.adopt(change.edits, change.adopted)
     if change.travels and not _touches_committed(change, history):
-        uncommitted.keep(root, change, "")
+        store_uncommitted(root, change, "")
         return Committed(None)
     own = tuple(edit.rel_path for edit in change.edits)
-    travelling = uncommitted.list_travelling(root) if change.stays and change.merged is None else []
-    change = uncommitted.join(root, change, travelling)
+    travelling = list_deferred(root) if change.stays and change.merged is None else []
+    change = join_deferred(root, change, travelling)
     try:
         committed = history.commit(change.edits, change.message, author=change.author, merged=change.merged)
-    except uncommitted.REFUSALS as error:
+    except REFUSALS as error:
         if not change.stays:
             raise
-        uncommitted.keep(root, change, str(error))
-        uncommitted.forget(travelling)
+        store_uncommitted(root, change, str(error))
+        discard(travelling)
         return Committed(None, own, own, str(error))
-    uncommitted.forget(travelling)
+    discard(travelling)
     if change.stays and committed.left:
-        kept = uncommitted.keep_left(root, change, committed.left, committed.refused, committed.refusal)
+        kept = store_left(root, change, committed.left, committed.refused, committed.refusal)
         return replace(committed, left=tuple(path for path in committed.left if path in own), refusal=kept)
     return committed
 
@@ -156,7 +175,7 @@ def _recover(root: Path, history: History) -> VaultChange | None:
         LockedError, NoteChangedError: somebody is at work; the next writer finishes it.
         DiskFullError, VaultReadOnlyError, GitMissingError: nothing can be written.
     """
-    change = intent_log.read(root)
+    change = read_intent(root)
     if change is None:
         return None
     finished: VaultChange | None = change
@@ -169,24 +188,24 @@ def _recover(root: Path, history: History) -> VaultChange | None:
             raise  # the same may go through later
         _roll_back(root, change, change.edits)
         reason = f'"{change.message.subject}" could not be finished: {error}'
-        intent_log.set_aside(root, reason, change.edits, intent_log.locate(root))
+        set_aside(root, reason, change.edits, intent_path(root))
         finished = None
     for leftover in files.iterate_leftovers(root):
         _remove_leftover(root, leftover, change)
-    intent_log.clear(root)
+    clear_intent(root)
     return finished
 
 
 def finish_killed(root: Path, history: History, wait_s: float) -> None:
     """Finish what a killed writer had begun, if anything, and commit what waits for it."""
-    if needs_recovery(root) or uncommitted.list_uncommitted(root):
+    if needs_recovery(root) or list_uncommitted(root):
         with begin(root, history, wait_s):
             pass
 
 
 def needs_recovery(root: Path) -> bool:
     """Return True if a killed write waits to be finished."""
-    return os.path.lexists(intent_log.locate(root))
+    return os.path.lexists(intent_path(root))
 
 
 @contextmanager
@@ -258,8 +277,8 @@ def _holding_old_files(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iter
         for edit in edits:
             with ExitStack() as looking:
                 handle = _open_old(root, edit, looking)
-                if handle is not None and file_swap.is_written(handle) is None:
-                    old_versions.keep(root, git_dir, edit)
+                if handle is not None and files.is_written(handle) is None:
+                    copy_old_version(root, git_dir, edit)
                 if handle is not None and len(held) < MAX_WATCHED:
                     stack.push(looking.pop_all())
                     held.append((handle, edit))
@@ -272,27 +291,27 @@ def _open_old(root: Path, edit: Edit, stack: ExitStack) -> int | None:
             raise NoteChangedError(edit.rel_path)
         return None
     try:
-        handle = stack.enter_context(file_swap.opened(root / edit.rel_path))
+        handle = stack.enter_context(files.opened(root / edit.rel_path))
     except FileNotFoundError as error:
         raise NoteChangedError(edit.rel_path) from error
-    if file_swap.read_saved(handle, edit.rel_path) != edit.before:
+    if files.read_saved(handle, edit.rel_path) != edit.before:
         raise NoteChangedError(edit.rel_path)
     return handle
 
 
 def _restore_saved(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
     """Look at the old files a last time: text that an editor saved into one belongs to the note."""
-    for place in file_swap.find_touched([(handle, edit.before or b"") for handle, edit in old]):
+    for place in files.find_touched([(handle, edit.before or b"") for handle, edit in old]):
         handle, edit = old[place]
-        if file_swap.is_at(handle, root / edit.rel_path):
+        if files.is_at(handle, root / edit.rel_path):
             continue
         try:
-            data, now = file_swap.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
+            data, now = files.read_saved(handle, edit.rel_path), files.read_note(root, edit.rel_path)
             if data not in (edit.before, now):
                 files.write_note(root, edit.rel_path, edit.before if now == edit.before else edit.after, data)
         except QuaidError as error:
             reason = f"An editor saved {edit.rel_path} while Quaid wrote it: {error}"
-            intent_log.set_aside(root, reason, [Edit(edit.rel_path, None, file_swap.read_now(handle))])
+            set_aside(root, reason, [Edit(edit.rel_path, None, files.read_now(handle))])
 
 
 def _write(root: Path, change: VaultChange, edit: Edit) -> None:
@@ -313,4 +332,366 @@ def _remove_leftover(root: Path, leftover: Path, change: VaultChange) -> None:
     if any(text is not None and text.startswith(data) for edit in change.edits for text in (edit.before, edit.after)):
         leftover.unlink(missing_ok=True)
     else:
-        intent_log.set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)
+        set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)
+
+
+# -- the intent log ---------------------------------------------------------------------------------------------------
+
+PENDING_FILE = "pending.json"
+UNFINISHED_FOLDER = "unfinished"
+REASON_FILE = "reason.txt"
+_COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class VaultChange:
+    """Edits and the commit that records them.
+
+    `key` names the call that wanted it, `answer` is what that call is told, should it be made again after a crash.
+    """
+
+    key: str
+    edits: tuple[Edit, ...]
+    message: Message
+    author: tuple[str, str] | None = None
+    answer: str = ""
+    merged: str | None = None
+    """The commit that this one merges."""
+    stays: bool = False
+    """True if its files stay in the vault though git refuses to commit them."""
+    travels: bool = False
+    """True if it is worth no commit of its own and goes along with the next one."""
+    adopted: str | None = None
+    """The commit, made elsewhere, that has the edits and that the branch is brought to: there is none to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A write of a killed process that could not be finished; the rest of it is in `folder`."""
+
+    folder: Path
+    reason: str
+
+
+def intent_path(root: Path) -> Path:
+    """Return the path of the intention."""
+    return state_folder(root) / PENDING_FILE
+
+
+def write_intent(root: Path, change: VaultChange) -> None:
+    """Keep the intention until `clear_intent`.
+
+    Raises:
+        VaultReadOnlyError, DiskFullError: it could not be kept.
+    """
+    with files.explaining(intent_path(root)):
+        write_private(intent_path(root), json.dumps(describe_change(change)), sync=True)
+
+
+def describe_change(change: VaultChange) -> dict[str, Any]:
+    """Return a change as plain JSON, which `parse_change` reads."""
+    return {
+        "key": change.key,
+        "subject": change.message.subject,
+        "body": change.message.body,
+        "trailers": change.message.trailers,
+        "author": change.author,
+        "answer": change.answer,
+        "merged": change.merged,
+        "stays": change.stays,
+        "travels": change.travels,
+        "adopted": change.adopted,
+        "edits": [[edit.rel_path, _encode(edit.before), _encode(edit.after)] for edit in change.edits],
+    }
+
+
+def read_intent(root: Path) -> VaultChange | None:
+    """Return the change that a killed process was about to make. One that is not as Quaid writes them is set aside."""
+    for draft in state_folder(root).glob(f".{PENDING_FILE}.*.tmp"):
+        draft.unlink(missing_ok=True)
+    if not os.path.lexists(intent_path(root)):
+        return None
+    try:
+        return parse_change(files.read_note(state_folder(root), PENDING_FILE) or b"")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        set_aside(root, f"The intention of a write could not be understood ({error})", leftover=intent_path(root))
+        return None
+
+
+def clear_intent(root: Path) -> None:
+    """Forget the intention."""
+    intent_path(root).unlink(missing_ok=True)
+
+
+def set_aside(root: Path, reason: str, edits: Sequence[Edit] = (), leftover: Path | None = None) -> None:
+    """Keep what cannot be finished where nothing acts on it: the files `edits` wanted, and a `leftover` as it is."""
+    folder = state_folder(root) / UNFINISHED_FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{os.urandom(3).hex()}"
+    with files.explaining(folder):
+        write_private(folder / REASON_FILE, f"{reason}\n", sync=True)
+        for edit in edits:
+            if edit.after is not None:
+                write_private(folder / "files" / edit.rel_path, edit.after, sync=True)
+        if leftover is not None:
+            target = folder / leftover.name.lstrip(".")
+            shutil.move(leftover, target)
+            if not target.is_symlink():
+                target.chmod(0o700 if target.is_dir() else 0o600)
+
+
+def list_unfinished(root: Path) -> Iterator[Unfinished]:
+    """List the writes that were set aside, oldest first; the owner deletes their folders."""
+    for folder in sorted((state_folder(root) / UNFINISHED_FOLDER).glob("*")):
+        reason = files.read_note(folder, REASON_FILE, 1000) or b"a write"
+        yield Unfinished(folder, reason.decode("utf-8", "replace").strip())
+
+
+def parse_change(text: bytes) -> VaultChange:
+    """Return the change that `text` describes.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is not as Quaid writes them.
+    """
+    from quaid.model import Message
+
+    data: dict[str, Any] = json.loads(text)
+    message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))
+    edits = tuple(Edit(_text(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
+    merged, adopted = data["merged"], data.get("adopted")
+    for edit in edits:
+        if not (layout.is_vault_path(edit.rel_path) or (adopted and layout.is_repository_path(edit.rel_path))):
+            raise ValueError(f"{edit.rel_path!r} is not a path that Quaid writes")
+    author = _pair(data["author"]) if data["author"] else None
+    if any(commit is not None and not _COMMIT_ID.fullmatch(commit) for commit in (merged, adopted)):
+        raise ValueError("it merges something that is not a commit")
+    answer, stays, travels = _text(data["answer"]), data["stays"] is True, data.get("travels") is True
+    return VaultChange(_text(data["key"]), edits, message, author, answer, merged, stays, travels, adopted)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError("a value is not a text")
+    value.encode()
+    return value
+
+
+def _pair(values: Any) -> tuple[str, str]:
+    one, other = values
+    return _text(one), _text(other)
+
+
+def _encode(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _decode(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)
+
+
+# -- old versions -----------------------------------------------------------------------------------------------------
+
+OLD_VERSIONS_FOLDER = "quaid-displaced"
+"""In git's folder: a second name of a file must be on the same disk, and git must not see it."""
+MAX_AGE_S = 3600.0
+_NAME = re.compile(r"(\d{1,12})-([0-9a-f]{8})-([0-9a-f]{16})")
+
+
+def copy_old_version(root: Path, git_dir: Path, edit: Edit) -> None:
+    """Give the file of `edit` a second name before it is exchanged, where the file system can."""
+    name = f"{time.time():.0f}-{os.urandom(4).hex()}-{_digest(edit.before or b'')}"
+    kept = git_dir / OLD_VERSIONS_FOLDER / name / edit.rel_path
+    with suppress(OSError):
+        kept.parent.mkdir(mode=0o700, parents=True)
+        os.link(root / edit.rel_path, kept, follow_symlinks=False)
+
+
+def set_aside_saved(root: Path, git_dir: Path) -> None:
+    """Set aside text that editors have written into old versions since, and remove versions that are an hour old."""
+    for folder in sorted((git_dir / OLD_VERSIONS_FOLDER).glob("*")):
+        named = _NAME.fullmatch(folder.name)
+        if named is None or folder.is_symlink():
+            continue
+        since, token, digest = named.groups()
+        if changed := _set_aside_changed(root, folder, digest):
+            folder.rename(folder.with_name(f"{since}-{token}-{changed}"))
+        elif time.time() - int(since) > MAX_AGE_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _set_aside_changed(root: Path, folder: Path, digest: str) -> str | None:
+    """The digest of the old version in `folder` when it is no longer `digest`, and was set aside."""
+    for path in [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]:
+        rel_path = path.relative_to(folder).as_posix()
+        data = files.read_note(folder, rel_path) or b""
+        if digest != _digest(data) and _is_lost(root / rel_path, path, data):
+            set_aside(root, f"{rel_path} was saved while Quaid wrote it", [Edit(rel_path, None, data)])
+            return _digest(data)
+    return None
+
+
+def _is_lost(note: Path, old: Path, data: bytes) -> bool:
+    """Return True if a text that was saved a moment ago or longer is in the old version alone."""
+    try:
+        is_saved = time.time() - old.stat().st_mtime > files.QUIET_S
+        return is_saved and not (note.exists() and (note.samefile(old) or note.read_bytes() == data))
+    except OSError:
+        return False
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+# -- changes without a commit -----------------------------------------------------------------------------------------
+
+UNCOMMITTED_FOLDER = "uncommitted"
+MAX_REFUSED = 3
+"""So many refusals in a row, and the rest waits for the next write: a hook may take its time."""
+REFUSALS = (CommitRefusedError, VaultReadOnlyError)
+"""What keeps a commit from being made and not a file from being written."""
+DEFERRED_TRAILER = "Quaid-Travelled"
+"""The trailer that names a path which only came along with a commit."""
+_MAX_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class UncommittedChange:
+    """A change that waits: why git refused it, and since when (ISO 8601, UTC)."""
+
+    path: Path
+    change: VaultChange
+    reason: str
+    since: str
+
+
+def store_uncommitted(root: Path, change: VaultChange, reason: str) -> None:
+    """Keep a change whose files are written.
+
+    Raises:
+        VaultReadOnlyError, DiskFullError: it could not be kept.
+    """
+    earlier = next((each for each in _read_uncommitted(root) if each.change == change), None)
+    name = earlier.path.name if earlier else f"{time.time_ns():020d}-{change.key[:12]}.json"
+    since = earlier.since if earlier else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    path = state_folder(root) / UNCOMMITTED_FOLDER / name
+    with files.explaining(path):
+        said = {**describe_change(change), "reason": reason, "since": since}
+        write_private(path, json.dumps(said), sync=True)
+
+
+def list_uncommitted(root: Path) -> list[UncommittedChange]:
+    """Return the changes that git refused, the oldest first. One that is not as Quaid writes them is set aside."""
+    return [each for each in _read_uncommitted(root) if not each.change.travels]
+
+
+def list_deferred(root: Path) -> list[UncommittedChange]:
+    """Return the changes that go along with the next commit, the oldest first."""
+    return [each for each in _read_uncommitted(root) if each.change.travels]
+
+
+def join_deferred(root: Path, change: VaultChange, travelling: Sequence[UncommittedChange]) -> VaultChange:
+    """Return `change` with those that travel with it, as far as what they did still stands."""
+    along = [edit for each in travelling for edit in each.change.edits if _still_applies(root, edit)]
+    edits: dict[str, Edit] = {}
+    for edit in (*along, *change.edits):
+        edits[edit.rel_path] = replace(edit, before=edits.get(edit.rel_path, edit).before)
+    own = {edit.rel_path for edit in change.edits}
+    alone = [path for path in edits if path not in own]
+    if not alone:
+        return replace(change, edits=tuple(edits.values()))
+    told = "\n".join(["Along with it:", *(f"- {path}" for path in alone)])
+    message = replace(
+        change.message,
+        body="\n\n".join(filter(None, [change.message.body, told])),
+        trailers=(*change.message.trailers, *((DEFERRED_TRAILER, path) for path in alone)),
+    )
+    return replace(change, edits=tuple(edits.values()), message=message)
+
+
+def discard(changes: Iterable[UncommittedChange]) -> None:
+    """Let these changes wait no more."""
+    for each in changes:
+        each.path.unlink(missing_ok=True)
+
+
+def commit_deferred(root: Path, history: History, rel_path: str | None = None) -> None:
+    """Commit what travels, if `rel_path` is part of it where one is given; the caller holds the vault's lock."""
+    travelling = list_deferred(root)
+    paths = {edit.rel_path for each in travelling for edit in each.change.edits}
+    if paths and (rel_path is None or rel_path in paths):
+        change = join_deferred(root, replace(travelling[0].change, edits=()), travelling)
+        history.commit(change.edits, change.message)
+        discard(travelling)
+
+
+def commit_unsaved(history: History, rel_path: str, data: bytes, message: Message) -> None:
+    """Commit a note as its owner has left it, in the owner's name, if git has it otherwise.
+
+    Raises:
+        UncommittedError: git would not have all of it.
+    """
+    kept = history.read_at("HEAD", rel_path)
+    if kept is not None and kept.splitlines() == data.splitlines():  # how lines end on disk is a setting of git
+        return
+    if history.commit((Edit(rel_path, kept, data),), message, author=history.owner()).left:
+        raise UncommittedError(rel_path)
+
+
+def _read_uncommitted(root: Path) -> Iterator[UncommittedChange]:
+    folder = state_folder(root) / UNCOMMITTED_FOLDER
+    for path in sorted(folder.glob("*.json")):
+        try:
+            data = files.read_note(folder, path.name, _MAX_BYTES) or b""
+            said = json.loads(data)
+            yield UncommittedChange(path, parse_change(data), str(said["reason"]), str(said["since"]))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            set_aside(root, f"A change that waited for a commit is damaged ({error})", leftover=path)
+
+
+def commit_waiting(root: Path, history: History) -> None:
+    """Commit each change that waits, as far as git lets it; the caller holds the vault's lock.
+
+    What its owner has undone on disk since, or has committed, waits no more.
+    """
+    refused = 0
+    blocked: set[str] = set()
+    for waiting in list_uncommitted(root):
+        change = waiting.change
+        if not blocked.isdisjoint(edit.rel_path for edit in change.edits):  # it rests on one that waits
+            continue
+        edits = tuple(edit for edit in change.edits if _still_applies(root, edit))
+        try:
+            committed = history.commit(edits, change.message, author=change.author)
+        except REFUSALS as error:
+            store_uncommitted(root, change, str(error))
+            blocked |= {edit.rel_path for edit in change.edits}
+            refused += 1
+            if refused == MAX_REFUSED:
+                return
+            continue
+        except QuaidError:  # somebody else is at work, or the disk is full: the next write tries again
+            return
+        left = tuple(edit for edit in edits if edit.rel_path in committed.refused)
+        blocked |= {edit.rel_path for edit in left}
+        if left:
+            store_uncommitted(root, replace(change, edits=left), committed.refusal)
+        if left != change.edits:
+            waiting.path.unlink(missing_ok=True)
+
+
+def _still_applies(root: Path, edit: Edit) -> bool:
+    """Return whether what an edit did to a file still stands: its owner may have removed it or brought it back."""
+    return (files.read_note(root, edit.rel_path) is None) == (edit.after is None)
+
+
+def store_left(root: Path, change: VaultChange, left: Collection[str], refused: Collection[str], refusal: str) -> str:
+    """Keep what of a committed `change` git has left out, `refused` or because an earlier change of the same note
+    waits; return why, empty where nothing was kept.
+    """
+    waiting = {edit.rel_path: each.reason for each in list_uncommitted(root) if left for edit in each.change.edits}
+    reasons = {path: waiting.get(path, "") for path in left if path in waiting} | dict.fromkeys(refused, refusal)
+    edits = tuple(edit for edit in change.edits if edit.rel_path in reasons)
+    if not edits:
+        return ""
+    reason = reasons[edits[0].rel_path]
+    store_uncommitted(root, replace(change, edits=edits), reason)
+    return reason

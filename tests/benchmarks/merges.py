@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from merged_notes import LINES, SENTENCES_OF_LINES, SORTS, Sort, change, find_lost, list_statements  # noqa: E402
 
-from quaid.vault.merging.texts import merge_note  # noqa: E402
+from quaid.vault.merging import merge_note  # noqa: E402
 
 COLUMNS = (
     "merges",

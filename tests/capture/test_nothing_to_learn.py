@@ -11,8 +11,8 @@ from quaid.capture.prompt_pieces import Material, NumberedTurn
 from quaid.local.empty_readings import EmptyReadings
 from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.vault import intent_log, uncommitted
-from quaid.vault.intent_log import VaultChange
+from quaid.vault import transaction
+from quaid.vault.transaction import VaultChange
 
 pytestmark = pytest.mark.usefixtures("calm", "quick")
 
@@ -123,7 +123,7 @@ def test_its_episode_goes_along_with_the_next_commit(service, vault, thanks):
     with vault.memory() as memory:
         episode = memory.extract(thanks).path
         memory.remember("Maya plays the flute")
-        assert uncommitted.list_travelling(vault.root) == []
+        assert transaction.list_deferred(vault.root) == []
         assert_verified(memory)
     assert commits(vault) == ["remember: Maya plays the flute"]
     assert "hi" in head_of(vault, episode)
@@ -238,7 +238,7 @@ def test_undo_of_a_commit_leaves_what_only_came_along(service, vault, thanks):
 def test_what_a_kill_left_of_it_is_finished_and_goes_along(service, vault):
     path, text = "episodes/2026/11/20-1400-abcdef.md", b"---\ntype: episode\nsession: s9\n---\n**User**: hi ^t1\n"
     killed = VaultChange("key", (Edit(path, None, text),), Message("keep: 1 turn of session s9"), travels=True)
-    intent_log.write(vault.root, killed)
+    transaction.write_intent(vault.root, killed)
     with vault.memory() as memory:
         memory.remember("Maya plays the flute")
     assert commits(vault) == ["remember: Maya plays the flute"]

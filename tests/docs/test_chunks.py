@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quaid.docs.chunks import parse_doc
 from quaid.recall.cutoff import tokens
 from quaid.settings import DocsSettings
-from quaid.vault.blocks import split_blocks
+from quaid.vault.headings import split_blocks
 from quaid.vault.markdown import CHUNK_CHARS
 
 SMALL = DocsSettings(chunk_tokens=60, overlap_tokens=15)

@@ -15,7 +15,7 @@ from quaid.errors import BadInputError
 from quaid.llm.answers import find_answer
 from quaid.vault import frontmatter, markdown
 from quaid.vault.frontmatter import FrontmatterBrokenError
-from quaid.vault.merging.texts import merge_note
+from quaid.vault.merging import merge_note
 from quaid.vault.notes import parse_note
 from quaid.web.rendering import render_markdown
 

@@ -18,7 +18,7 @@ from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, 
 from quaid.history import index_lock, private_git_dir, repository
 from quaid.history.index_lock import IndexLock
 from quaid.model import Edit
-from quaid.vault import intent_log
+from quaid.vault import transaction
 
 HOUR_S = 3600
 
@@ -275,7 +275,7 @@ def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     (stray / "index").write_bytes(b"no index")
     assert vault.commit("facts/b.md", NOTE).id
-    (unfinished,) = intent_log.list_unfinished(vault.root)
+    (unfinished,) = transaction.list_unfinished(vault.root)
     assert "killed process" in unfinished.reason
     assert (unfinished.folder / stray.name / "index").exists()
     assert not vault.history.is_lock_abandoned

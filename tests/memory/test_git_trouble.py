@@ -14,7 +14,7 @@ from quaid.errors import GitError, LockedError, VaultReadOnlyError
 from quaid.history.vault_history import History
 from quaid.report.doctor import check_writes
 from quaid.report.status import status_of
-from quaid.vault.uncommitted import list_uncommitted
+from quaid.vault.transaction import list_uncommitted
 
 pytestmark = pytest.mark.usefixtures("calm")
 

@@ -26,7 +26,7 @@ from quaid.model import Edge, Edit, Turn
 from quaid.place import state_folder
 from quaid.report.doctor import examine
 from quaid.report.status import status_of
-from quaid.vault import files, intent_log, transaction
+from quaid.vault import files, transaction
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -568,7 +568,7 @@ def test_a_vault_is_found_from_within_it(vault: Vault, monkeypatch: pytest.Monke
 
 def test_what_a_killed_write_left_is_shown_with_the_next_step(vault: Vault) -> None:
     lock = vault.write(".git/index.lock", f"quaid-commit-1-{vault.head()}-ab\n")
-    intent_log.set_aside(vault.root, '"remember: it" could not be finished: no', [Edit("facts/a.md", None, b"it")])
+    transaction.set_aside(vault.root, '"remember: it" could not be finished: no', [Edit("facts/a.md", None, b"it")])
     vault.write_state("pending.json", "{")
     (kept,) = (state_folder(vault.root) / "unfinished").iterdir()
     with vault.memory() as memory:

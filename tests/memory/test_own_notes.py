@@ -18,9 +18,9 @@ from quaid.index.listing import NoteFilter
 from quaid.janitor import questions
 from quaid.model import Edge, Kind
 from quaid.report.status import status_of
-from quaid.vault.clashes import check_folder, choose_folder, list_clashes
 from quaid.vault.layout import DEFAULT, Layout
 from quaid.vault.notes import parse_note
+from quaid.vault.template import check_folder, choose_folder, list_clashes
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 ID = "01kagx3m7r9q2d5w8t0v7k3qdz"

@@ -22,9 +22,9 @@ EDITORS = WRITERS = 4
 def main() -> None:
     options = arguments(__doc__ or "", "--no-leases")
     if options.no_leases:
-        from quaid.vault import file_swap
+        from quaid.vault import files
 
-        file_swap.is_written = lambda _: None
+        files.is_written = lambda _: None
     rows: dict[str, dict[str, object]] = {}
     with new_vault() as root:
         make_people(root)

@@ -18,7 +18,7 @@ from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.settings import GitSettings
-from quaid.vault import file_swap, files, old_versions, transaction
+from quaid.vault import files, transaction
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "torture"))
 SAVES = importlib.import_module("editors").SAVES
@@ -42,8 +42,8 @@ def system(request, monkeypatch):
             raise OSError(errno.EINVAL, "Invalid argument")
 
         monkeypatch.setattr(fcntl, "fcntl", refuse)
-        monkeypatch.setattr(file_swap, "QUIET_S", 0.15)
-        monkeypatch.setattr(file_swap, "QUIET_EMPTY_S", 0.3)
+        monkeypatch.setattr(files, "QUIET_S", 0.15)
+        monkeypatch.setattr(files, "QUIET_EMPTY_S", 0.3)
     elif sys.platform != "linux":
         pytest.skip("needs read leases")
     return request.param
@@ -80,8 +80,8 @@ def test_a_save_in_place_and_what_was_not_committed_survive_a_write(vault: Vault
     editor.join()
     found = writing.path.read_bytes()
     if system == "no leases":  # on a busy machine a save may come so late that it is only kept
-        time.sleep(file_swap.QUIET_S)
-        old_versions.set_aside_saved(vault.root, writing.history.git_dir)
+        time.sleep(files.QUIET_S)
+        transaction.set_aside_saved(vault.root, writing.history.git_dir)
         found += b"\n".join(
             (kept.folder / "files" / NOTE).read_bytes() for kept in transaction.list_unfinished(vault.root)
         )
@@ -94,7 +94,7 @@ def test_a_save_in_place_and_what_was_not_committed_survive_a_write(vault: Vault
 def test_a_note_that_an_editor_opens_at_the_last_moment_stays_its_own(tmp_path, monkeypatch, after):
     """Opened for writing between the look before the exchange and the exchange itself."""
     (tmp_path / "a.md").write_bytes(BEFORE)
-    look, seen = file_swap.is_untouched, []
+    look, seen = files.is_untouched, []
 
     def look_then_open(path, data):
         found = look(path, data)
@@ -102,7 +102,7 @@ def test_a_note_that_an_editor_opens_at_the_last_moment_stays_its_own(tmp_path, 
             seen.append((tmp_path / "a.md").open("r+b"))
         return found
 
-    monkeypatch.setattr(file_swap, "is_untouched", look_then_open)
+    monkeypatch.setattr(files, "is_untouched", look_then_open)
     with pytest.raises(NoteChangedError):
         files.write_note(tmp_path, "a.md", BEFORE, after)
     with seen[0] as editor:
@@ -119,7 +119,7 @@ def test_text_written_into_a_file_that_has_given_way_is_brought_back(
     writing = Writing(vault)
     vault.save()
     commit, editor = writing.history.commit, writing.path.open("r+b")
-    monkeypatch.setattr(file_swap, "is_written", lambda _: False)
+    monkeypatch.setattr(files, "is_written", lambda _: False)
     os_stat = writing.path.stat()
     assert os_stat.st_size == len(BEFORE)
 
@@ -142,7 +142,7 @@ def test_text_written_into_a_file_that_has_given_way_is_brought_back(
 def test_a_save_into_the_old_file_of_a_write_that_fails_is_kept(vault: Vault, monkeypatch, is_saved_again) -> None:
     writing = Writing(vault)
     editor = writing.path.open("r+b")
-    monkeypatch.setattr(file_swap, "is_written", lambda _: False)
+    monkeypatch.setattr(files, "is_written", lambda _: False)
 
     def refuse_while_the_editor_writes(*_args, **_options):
         editor.write(b"MINE")
@@ -160,7 +160,7 @@ def test_a_save_into_the_old_file_of_a_write_that_fails_is_kept(vault: Vault, mo
 
 @needs_leases
 def test_an_editor_that_never_closes_the_note_is_named_and_nothing_is_written(vault: Vault, monkeypatch) -> None:
-    monkeypatch.setattr(file_swap, "MAX_SAVE_S", 0.1)
+    monkeypatch.setattr(files, "MAX_SAVE_S", 0.1)
     writing = Writing(vault)
     with writing.path.open("r+b"):
         assert NOTE in str(refused(writing.write, LockedError))
@@ -173,7 +173,7 @@ def test_text_that_cannot_be_brought_back_is_kept_and_named(vault: Vault, monkey
     writing = Writing(vault)
     vault.save()
     commit, editor = writing.history.commit, writing.path.open("r+b")
-    monkeypatch.setattr(file_swap, "is_written", lambda _: False)
+    monkeypatch.setattr(files, "is_written", lambda _: False)
 
     def commit_while_two_write(*args, **options):
         done = commit(*args, **options)
@@ -192,7 +192,7 @@ def test_text_that_cannot_be_brought_back_is_kept_and_named(vault: Vault, monkey
 
 
 def test_a_note_that_nobody_has_open_is_not_waited_for(vault: Vault, monkeypatch) -> None:
-    monkeypatch.setattr(file_swap.time, "sleep", lambda _: pytest.fail("waited"))
+    monkeypatch.setattr(files.time, "sleep", lambda _: pytest.fail("waited"))
     writing = Writing(vault)
     with writing.path.open("rb"):  # a reader is no writer
         if sys.platform == "linux":
@@ -202,8 +202,8 @@ def test_a_note_that_nobody_has_open_is_not_waited_for(vault: Vault, monkeypatch
 def test_text_saved_long_after_a_write_is_kept_where_nobody_tells_who_has_a_file_open(
     vault: Vault, monkeypatch
 ) -> None:
-    monkeypatch.setattr(file_swap, "is_written", lambda _: None)
-    monkeypatch.setattr(file_swap, "QUIET_S", 0.05)
+    monkeypatch.setattr(files, "is_written", lambda _: None)
+    monkeypatch.setattr(files, "QUIET_S", 0.05)
     writing = Writing(vault)
     vault.save()
     time.sleep(0.1)
@@ -218,7 +218,7 @@ def test_text_saved_long_after_a_write_is_kept_where_nobody_tells_who_has_a_file
     time.sleep(0.1)
     writing.write()
     assert len(list(transaction.list_unfinished(vault.root))) == 1
-    monkeypatch.setattr(old_versions, "MAX_AGE_S", -1.0)
-    old_versions.set_aside_saved(vault.root, writing.history.git_dir)
-    assert list((vault.root / ".git" / old_versions.FOLDER).iterdir()) == []
+    monkeypatch.setattr(transaction, "MAX_AGE_S", -1.0)
+    transaction.set_aside_saved(vault.root, writing.history.git_dir)
+    assert list((vault.root / ".git" / transaction.OLD_VERSIONS_FOLDER).iterdir()) == []
     assert vault.status() == ""

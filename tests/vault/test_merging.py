@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from merged_notes import LINES, SENTENCES_OF_LINES, SORTS, change, find_lost, list_statements
 
-from quaid.vault import frontmatter
-from quaid.vault.merging import markers
-from quaid.vault.merging.sequences import merge_sequences
-from quaid.vault.merging.texts import MAX_BYTES, merge_note
+from quaid.vault import frontmatter, merging
+from quaid.vault.merging import MAX_BYTES, merge_note, merge_sequences
 
 SEEDS = st.integers(0, 10**9)
 ITEMS = st.lists(st.sampled_from("abcdefgh"), max_size=7, unique=True)
@@ -252,15 +250,15 @@ def test_the_marks_of_a_conflict_are_taken_out() -> None:
     marked = (
         b"a\n<<<<<<< ours\nb\n||||||| base\nx\n=======\nc\n>>>>>>> theirs\nd\n<<<<<<<<< o\n=========\ne\n>>>>>>>>> t\n"
     )
-    assert len(markers.find_conflicts(marked)) == 2
-    assert markers.choose_side(marked, "ours") == b"a\nb\nd\n"
-    assert markers.choose_side(marked, "theirs") == b"a\nc\nd\ne\n"
-    assert markers.choose_side(marked, "both") == b"a\nb\nc\nd\ne\n"
-    assert not markers.find_conflicts(b"a\n=======\n")
+    assert len(merging.find_conflicts(marked)) == 2
+    assert merging.choose_side(marked, "ours") == b"a\nb\nd\n"
+    assert merging.choose_side(marked, "theirs") == b"a\nc\nd\ne\n"
+    assert merging.choose_side(marked, "both") == b"a\nb\nc\nd\ne\n"
+    assert not merging.find_conflicts(b"a\n=======\n")
 
 
 def test_marks_that_a_side_wrote_are_text() -> None:
     written = b"```\n<<<<<<< mine\na\n=======\nb\n>>>>>>> yours\n```\n"
     marked = written + b"<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"
-    assert len(markers.find_conflicts(marked, written, b"")) == 1
-    assert markers.choose_side(marked, "theirs", b"", written) == written + b"c\n"
+    assert len(merging.find_conflicts(marked, written, b"")) == 1
+    assert merging.choose_side(marked, "theirs", b"", written) == written + b"c\n"

@@ -15,9 +15,8 @@ from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
 from quaid.settings import GitSettings
-from quaid.vault import files, intent_log, layout, transaction
-from quaid.vault.transaction import VaultChange, apply, begin, needs_recovery
-from quaid.vault.uncommitted import list_uncommitted
+from quaid.vault import files, layout, transaction
+from quaid.vault.transaction import VaultChange, apply, begin, list_uncommitted, needs_recovery
 
 OLD, NEW = b"---\nid: 1\n---\nold\n", b"---\nid: 1\n---\nnew\n"
 CHANGED, ADDED, GONE = Edit("a.md", OLD, NEW), Edit("facts/b.md", None, NEW), Edit("c.md", OLD, None)
@@ -440,14 +439,14 @@ def test_a_kill_before_or_after_it_was_kept_loses_nothing(vault):
     change = replace(vault.change(), stays=True)
     for edit in ALL:
         files.write_note(vault.root, edit.rel_path, edit.before, edit.after)
-    intent_log.write(vault.root, change)
+    transaction.write_intent(vault.root, change)
     assert recover(vault.root, vault.history) == change
     assert (waiting(vault), needs_recovery(vault.root)) == ([ALL], False)
-    intent_log.write(vault.root, change)
+    transaction.write_intent(vault.root, change)
     recover(vault.root, vault.history)
     assert waiting(vault) == [ALL]
     hook.unlink()
-    intent_log.write(vault.root, change)
+    transaction.write_intent(vault.root, change)
     recover(vault.root, vault.history)
     assert (vault.data(), vault.head(), waiting(vault), vault.commits()) == (AFTER, AFTER, [], 2)
     vault.assert_tidy()
