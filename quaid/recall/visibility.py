@@ -11,7 +11,7 @@ from quaid.errors import GitError
 from quaid.index import documents, references
 from quaid.index.scope import PRIVATE, is_visible
 from quaid.model import CORE_FILES, name_key, note_name
-from quaid.vault import files, layout, notes
+from quaid.vault import files, layout
 from quaid.vault.markdown import text_of_note
 
 if TYPE_CHECKING:
