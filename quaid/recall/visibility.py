@@ -32,6 +32,7 @@ def may_see(path: str, data: bytes, owners: Collection[str], place: Layout) -> b
         return True
     if not files.may_state_owner(data):  # nothing to parse, which takes a hook 30 ms
         return is_visible("default", PRIVATE, owners)
+    from quaid.vault import notes  # not above: it loads yaml, which takes a hook 30 ms
 
     note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
     return is_visible(note.owner, note.privacy, owners)
