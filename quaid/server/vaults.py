@@ -42,7 +42,7 @@ from quaid.server.tokens import Caller
 from quaid.settings import Settings
 from quaid.sync.commits import COMMIT, index_commit
 from quaid.sync.embedding import Embedding
-from quaid.vault import transaction, uncommitted
+from quaid.vault import transaction
 from quaid.vault.layout import Layout
 
 _UNFINISHED = "writing"
@@ -72,7 +72,7 @@ class VaultFolder:
         try:
             yield copy
         except QuaidError:
-            if transaction.needs_recovery(copy.root) or uncommitted.list_uncommitted(copy.root):
+            if transaction.needs_recovery(copy.root) or transaction.list_uncommitted(copy.root):
                 raise
             mark.unlink(missing_ok=True)
             raise
