@@ -1,6 +1,6 @@
-"""Language models: two tiers, providers, prompts, kept answers and a budget.
+"""Language models: two tiers, providers, prompts, stored answers and a budget.
 
-May import the base only; nothing is looked for before a model is asked.
+May import the base only. No provider is searched before a model is called.
 Begin with models.py.
 """
 

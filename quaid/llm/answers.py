@@ -1,14 +1,13 @@
-"""Finds the JSON in what a model wrote, whatever it has written around it and however carelessly.
+"""Find the JSON in a model's text, whatever is written around it and however carelessly.
 
-What is only careless is read as it was meant: raw line breaks and quotes in a string, a comma too many, Python's words
-for null, true and false. Of an answer that was cut off, what is whole is read.
+Small mistakes are mended: raw line breaks and quotes in a string, a comma too many, Python's words for null, true and
+false. Of an answer that was cut off, the complete part is read.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 _THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
@@ -24,27 +23,17 @@ _MAX_MENDED = 5
 _MAX_DEPTH = 50
 
 
-@dataclass(frozen=True, slots=True)
-class FoundAnswer:
-    """The JSON of an answer: an object, or a list of objects; None where there is none. `is_cut` says that it ends
-    before its end: then it has only what is whole.
-    """
-
-    value: dict[str, Any] | list[Any] | None
-    is_cut: bool = False
-
-
-def find_answer(text: str) -> FoundAnswer:
-    """Return the first JSON object, or list of objects, in `text`, after what the model thought aloud and inside any
-    fence.
+def find_answer(text: str) -> tuple[dict[str, Any] | list[Any] | None, bool]:
+    """Return the first JSON object, or list of objects, in `text`, and whether it is cut off: then it has only what is
+    complete. None where there is none. What the model thought aloud before it is skipped.
     """
     # Some chat templates open the thought themselves: only its end is in the text.
     thought = None if text.lstrip().startswith(("{", "[")) else _THOUGHT_END.search(text)
-    answered = _first_value(text[thought.end() :]) if thought else FoundAnswer(None)
-    return answered if answered.value is not None else _first_value(text)
+    answered = _first_value(text[thought.end() :]) if thought else (None, False)
+    return answered if answered[0] is not None else _first_value(text)
 
 
-def _first_value(text: str) -> FoundAnswer:
+def _first_value(text: str) -> tuple[dict[str, Any] | list[Any] | None, bool]:
     decoder = json.JSONDecoder(parse_constant=_refuse)
     mended = 0
     place = 0
@@ -54,47 +43,45 @@ def _first_value(text: str) -> FoundAnswer:
             break
         place = start.end()
         try:
-            return FoundAnswer(decoder.raw_decode(text, start.start())[0])
+            return decoder.raw_decode(text, start.start())[0], False
         except (ValueError, RecursionError):
             pass
         if mended < _MAX_MENDED and _OBJECT_START.match(text, start.start()):
             mended += 1
-            found = _read_careless(text[start.start() :])
-            if found.value or found.is_cut:  # what stands inside of it is not the answer
-                return found
-    return FoundAnswer(None)
+            mending = _Mending(text[start.start() :])
+            value = mending.load()
+            if value or mending.is_cut:  # what is inside of it is not the answer
+                return value, mending.is_cut
+    return None, False
 
 
-def _read_careless(text: str) -> FoundAnswer:
-    mending = _Mending(text)
-    mended = mending.run()
-    if mended is None:
-        return FoundAnswer(None, mending.is_cut)
-    try:
-        return FoundAnswer(json.loads(mended, strict=False, parse_constant=_refuse), mending.is_cut)
-    except (ValueError, RecursionError):
-        return FoundAnswer(None)
-
-
-@dataclass(slots=True)
 class _Mending:
-    """Walks over JSON as it was meant. `whole` is the last place up to which all is whole, an item of a list in the
-    outermost object at the least, with what is open there.
+    """Reads JSON with small mistakes. `whole` is the last place up to which everything is complete, at least an item of
+    a list in the outermost object, with the brackets that are open there.
     """
 
-    text: str
-    out: list[str] = field(default_factory=list)
-    opened: list[str] = field(default_factory=list)
-    whole: tuple[int, str] | None = None
-    is_cut: bool = False
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.out: list[str] = []
+        self.opened: list[str] = []
+        self.whole: tuple[int, str] | None = None
+        self.is_cut = False
+
+    def load(self) -> dict[str, Any] | list[Any] | None:
+        mended = self.run()
+        try:
+            return json.loads(mended, strict=False, parse_constant=_refuse) if mended is not None else None
+        except (ValueError, RecursionError):
+            self.is_cut = False
+            return None
 
     def run(self) -> str | None:
-        """Return the mended JSON; None where nothing is whole."""
+        """Return the mended JSON; None where nothing is complete."""
         place = 0
         while place < len(self.text):
             sign = self.text[place]
             if sign == '"':
-                end = self._take_string(place)
+                end = self._read_string(place)
                 if end is None:
                     break
                 place = end
@@ -112,7 +99,7 @@ class _Mending:
                     return "".join(self.out)
                 continue
             elif sign == ",":
-                self._note_whole()
+                self._mark_whole()
             self.out.append(_WORDS.get(token[0], token[0]))
         if self.whole is None:
             self.is_cut = True
@@ -122,8 +109,8 @@ class _Mending:
         self.is_cut = bool("".join(self.out[length:]).strip()) or place < len(self.text)
         return "".join(self.out[:length]) + "".join("}" if sign == "{" else "]" for sign in reversed(still_open))
 
-    def _take_string(self, start: int) -> int | None:
-        """Take the string that begins at `start`; its end, None where it has none."""
+    def _read_string(self, start: int) -> int | None:
+        """Read the string that begins at `start` and return its end; None where it has none."""
         place = start + 1
         parts = ['"']
         while place < len(self.text):
@@ -148,9 +135,9 @@ class _Mending:
             self.out.pop()
         self.opened.pop()
         self.out.append(sign)
-        self._note_whole()
+        self._mark_whole()
 
-    def _note_whole(self) -> None:
+    def _mark_whole(self) -> None:
         if 1 <= len(self.opened) <= 2 and self.opened in (["{"], ["{", "["], ["["]):
             self.whole = (len(self.out), "".join(self.opened))
 

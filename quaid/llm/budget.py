@@ -1,6 +1,6 @@
-"""Hard caps: a call is counted at the most that it is allowed before it is made, and at its usage afterwards.
+"""Hard caps: a call is counted at its maximum before it is made, and at its usage afterwards.
 
-So two processes cannot both spend the last of a day, and a process that is killed has its running call counted.
+So two processes cannot both spend the last of a day, and the running call of a killed process is counted.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from quaid.errors import BudgetExceededError, ModelError, ModelUnavailableError, QuaidError
@@ -41,14 +40,6 @@ class UsageInMemory:
             return sum((usage for when, usage in self._calls if when == day), ModelUsage())
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """The numbers of a call that is counted at its estimate, in the store of the day and in that of the run."""
-
-    day_id: int
-    run_id: int
-
-
 class Budget:
     """The caps of one run, of the day and of each call."""
 
@@ -63,8 +54,8 @@ class Budget:
         """The usage of all calls within this budget."""
         return self._run.spent(_RUN)
 
-    def reserve(self, call: PlannedCall, day: str) -> Reservation:
-        """Count `call` at its estimate.
+    def reserve(self, call: PlannedCall, day: str) -> tuple[int, int]:
+        """Count `call` at its estimate, and return its numbers in the store of the day and in that of the run.
 
         Raises:
             BudgetExceededError: a cap would be exceeded; nothing was counted.
@@ -76,7 +67,7 @@ class Budget:
         check_day = partial(self._check, "day", settings.max_tokens_per_day, settings.max_usd_per_day, most)
         run_id = self._run.reserve(call, _RUN, check_run if self._is_run else lambda _spent: None)
         try:
-            return Reservation(self._store.reserve(call, day, check_day), run_id)
+            return self._store.reserve(call, day, check_day), run_id
         except QuaidError as error:
             self._run.settle(run_id, ModelUsage())
             if isinstance(error, ModelError):
@@ -84,11 +75,12 @@ class Budget:
             problem = f"The usage of models could not be counted, so none was asked ({error})"
             raise ModelUnavailableError(problem) from error
 
-    def settle(self, reservation: Reservation, usage: ModelUsage) -> None:
+    def settle(self, reservation: tuple[int, int], usage: ModelUsage) -> None:
         """Count the usage of the call. Where it cannot be stored, the estimate stays counted."""
-        self._run.settle(reservation.run_id, usage)
+        day_id, run_id = reservation
+        self._run.settle(run_id, usage)
         with suppress(QuaidError):
-            self._store.settle(reservation.day_id, usage)
+            self._store.settle(day_id, usage)
 
     def _check(self, period: str, max_tokens: int, max_usd: float, most: ModelUsage, spent: ModelUsage) -> None:
         _check(f"models.max_tokens_per_{period}", max_tokens, most.tokens, spent.tokens)
@@ -98,8 +90,8 @@ class Budget:
 
 def _check(setting: str, cap: float, more: float, spent: float) -> None:
     if cap and spent + more > cap:
-        raise BudgetExceededError(setting, _shown(cap), _shown(spent), _shown(more))
+        raise BudgetExceededError(setting, _format(cap), _format(spent), _format(more))
 
 
-def _shown(amount: float) -> str:
+def _format(amount: float) -> str:
     return f"{amount:,} tokens" if isinstance(amount, int) else f"${amount:.4g}"

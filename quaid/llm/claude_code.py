@@ -1,6 +1,6 @@
 """Claude Code as a process, `claude -p`: for users who have a subscription and no key.
 
-It starts in half a second and asks its model twice for one structured answer, so it is for work that can wait.
+It starts in half a second and calls its model twice for one structured answer, so it is for work that can wait.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from quaid.errors import ModelAnswerError, ModelTimeoutError, ModelUnavailableError
-from quaid.llm.anthropic import read_usage
 from quaid.llm.exchange import Reply, Request, Stop, read_cost, read_count
+from quaid.llm.providers import read_anthropic_usage
 from quaid.llm.schema import without_limits
 from quaid.redaction import admit
 
@@ -48,8 +48,8 @@ class ClaudeCodeProvider:
     def __init__(self, executable: str, environ: Mapping[str, str]) -> None:
         self._executable = executable
         # Claude Code refuses to start inside itself when this is set; our process is not a session of it.
-        kept = {name: value for name, value in environ.items() if name != "CLAUDECODE"}
-        self._environ = kept | {NO_HOOKS: "1", "CLAUDE_CODE_MAX_RETRIES": "1"}
+        inherited = {name: value for name, value in environ.items() if name != "CLAUDECODE"}
+        self._environ = inherited | {NO_HOOKS: "1", "CLAUDE_CODE_MAX_RETRIES": "1"}
 
     def complete(self, request: Request, deadline: float) -> Reply:
         """Return the model's answer.
@@ -68,7 +68,7 @@ class ClaudeCodeProvider:
         structured = result.get("structured_output")
         text = json.dumps(structured) if isinstance(structured, dict) else str(result.get("result") or "")
         try:
-            usage = read_usage(result.get("usage") or {}, read_cost(result.get("total_cost_usd")))
+            usage = read_anthropic_usage(result.get("usage") or {}, read_cost(result.get("total_cost_usd")))
             # The model that wrote the most: small ones do side jobs.
             models = result.get("modelUsage") or {}
             model = max(models, key=lambda name: read_count(models[name].get("outputTokens")), default=request.model)
@@ -84,9 +84,9 @@ class ClaudeCodeProvider:
         command = [self._executable, "-p", *_OPTIONS, "--model", request.model, "--system-prompt", system]
         command += ["--json-schema", json.dumps(without_limits(request.schema))]
         # The process takes a single question, so all turns go in one text.
-        first, *later = request.turns
-        parts = [f"Your answer was:\n{turn.text}" if turn.role == "assistant" else turn.text for turn in later]
-        question = admit("\n\n".join([first.text, *parts]), keep_lines=True).text
+        (_, first), *later = request.turns
+        parts = [f"Your answer was:\n{text}" if role == "assistant" else text for role, text in later]
+        question = admit("\n\n".join([first, *parts]), keep_lines=True).text
         limit_s = max(0.1, deadline - time.monotonic())
         # An empty folder: no CLAUDE.md and no state of a repository goes along.
         with TemporaryDirectory(prefix="quaid-claude-") as folder:

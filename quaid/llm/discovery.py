@@ -1,7 +1,7 @@
-"""Chooses the provider: the configured one, or the first that this machine has.
+"""Choose the provider: the configured one, or the first that this machine has.
 
-Nothing is looked for before a model is needed. Then the environment and the PATH are read; only when no key is set is a
-local Ollama called, for a fifth of a second at most.
+Nothing is searched before a model is needed. Then the environment and the PATH are read; a local Ollama is only called
+when no key is set, for a fifth of a second at most.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from quaid.errors import ModelUnavailableError
 from quaid.llm.exchange import Provider
 from quaid.model import Tier
 from quaid.settings import ModelSettings
 
-_OLLAMA_WAIT_S = 0.2
-_CHOICE_LASTS_S = 60.0
+_OLLAMA_TIMEOUT_S = 0.2
+_CHOICE_TTL_S = 60.0
 _MODEL_NAMES: dict[str, dict[Tier, str]] = {
     "anthropic": {"deep": "claude-opus-5-5", "fast": "claude-haiku-5-5"},
     "openai": {"deep": "gpt-5.4", "fast": "gpt-5.4-mini"},
@@ -37,7 +37,7 @@ _CHOOSE = "Choose one: quaid config models.provider anthropic (or openai, ollama
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A provider and the models it is asked for."""
+    """A provider, its models by tier, and why it was chosen."""
 
     provider: Provider
     models: Mapping[Tier, str]
@@ -46,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The models that are asked and why. Without a provider: why there is none, and what to do."""
+    """The models that are used and why. Without a provider: why there is none, and what to do."""
 
     provider: str | None
     deep: str
@@ -74,7 +74,7 @@ class Discovery:
             ModelUnavailableError: models are off, the provider cannot be used as configured, or none was found.
         """
         with self._lock:
-            if self._found is None or time.monotonic() - self._found_at > _CHOICE_LASTS_S:
+            if self._found is None or time.monotonic() - self._found_at > _CHOICE_TTL_S:
                 try:
                     self._found = self._find()
                 except ModelUnavailableError as error:
@@ -97,77 +97,70 @@ class Discovery:
         return Description(choice.provider.name, deep, fast, choice.why, goes_to=choice.provider.goes_to)
 
     def _find(self) -> Choice:
-        finders: dict[str, Callable[[str], Choice]] = {
-            "anthropic": self._anthropic,
-            "openai": self._openai,
-            "ollama": self._ollama,
-            "claude-code": self._claude_code,
-        }
         provider = self._settings.provider
         if not provider:
             raise ModelUnavailableError("no model is asked before you have agreed to it", AGREE)
         if provider == "none":
             raise ModelUnavailableError("models.provider is none: no model is ever asked", _CHOOSE)
         if provider != "auto":
-            return finders[provider](f"models.provider is {provider}")
+            return self._open(provider, f"models.provider is {provider}")
         for key in ("url", "api_key_env"):
             if getattr(self._settings, key):
                 raise ModelUnavailableError(f"models.{key} is set, but models.provider is auto", _CHOOSE)
         missing = []
-        for find in finders.values():
+        for name in _MODEL_NAMES:
             try:
-                return find("")
+                return self._open(name, "")
             except ModelUnavailableError as error:
                 missing.append(error.problem)
         raise ModelUnavailableError(f"No model was found: {'; '.join(missing)}", _INSTALL)
 
-    def _anthropic(self, why: str) -> Choice:
-        from quaid.llm import anthropic
+    def _open(self, name: str, why: str) -> Choice:
+        """Return the provider `name`; `why` it is configured, empty when it is tried automatically.
 
-        key_env = anthropic.key_variable(self._settings, self._environ)
-        why = self._keyed("Anthropic", key_env, why, needs_key=not self._settings.url)
-        return self._choice(anthropic.AnthropicProvider(self._settings, self._environ), why)
+        Raises:
+            ModelUnavailableError: it cannot be used.
+        """
+        from quaid.llm import claude_code, providers
 
-    def _openai(self, why: str) -> Choice:
-        from quaid.llm import openai
+        settings, environ = self._settings, self._environ
+        provider: Provider
+        if name == "anthropic":
+            key_env = providers.anthropic_key_env(settings, environ)
+            why = self._explain_key("Anthropic", key_env, why, needs_key=not settings.url)
+            provider = providers.AnthropicProvider(settings, environ)
+        elif name == "openai":
+            url_env = environ.get(providers.OPENAI_URL_ENV, "").strip()
+            if url_env and not settings.url:
+                why = why or f"{providers.OPENAI_URL_ENV} is set"
+            key_env = settings.api_key_env or providers.OPENAI_KEY_ENV
+            why = self._explain_key("OpenAI", key_env, why, needs_key=not (settings.url or url_env))
+            provider = providers.OpenAIProvider(settings, environ)
+        elif name == "ollama":
+            provider = providers.OllamaProvider(settings, environ)
+        else:
+            if environ.get(claude_code.NO_HOOKS):
+                problem = f"{claude_code.NO_HOOKS} is set: this is inside a claude that Quaid has started"
+                raise ModelUnavailableError(problem)
+            executable = shutil.which("claude", path=environ.get("PATH", ""))
+            if executable is None:
+                step = "Install Claude Code, or choose another provider"
+                raise ModelUnavailableError("claude is not on the PATH", step)
+            why = why or f"{executable} was found"
+            provider = claude_code.ClaudeCodeProvider(executable, environ)
+        if settings.offline and not provider.is_local:
+            raise ModelUnavailableError(f"offline is set, and {name} is on another machine", _GO_ONLINE)
+        usual = _MODEL_NAMES[name]
+        models: dict[Tier, str] = {"deep": settings.deep or usual["deep"], "fast": settings.fast or usual["fast"]}
+        return Choice(provider, models, why or _check_ollama(Choice(provider, models, why)))
 
-        key_env = self._settings.api_key_env or openai.KEY_ENV
-        url_env = self._environ.get(openai.URL_ENV, "").strip()
-        if url_env and not self._settings.url:
-            why = why or f"{openai.URL_ENV} is set"
-        why = self._keyed("OpenAI", key_env, why, needs_key=not (self._settings.url or url_env))
-        return self._choice(openai.OpenAIProvider(self._settings, self._environ), why)
-
-    def _ollama(self, why: str) -> Choice:
-        from quaid.llm.ollama import OllamaProvider
-
-        choice = self._choice(OllamaProvider(self._settings, self._environ), why)
-        return choice if why else replace(choice, why=_check_ollama(choice))
-
-    def _claude_code(self, why: str) -> Choice:
-        from quaid.llm.claude_code import NO_HOOKS, ClaudeCodeProvider
-
-        if self._environ.get(NO_HOOKS):
-            raise ModelUnavailableError(f"{NO_HOOKS} is set: this is inside a claude that Quaid has started")
-        executable = shutil.which("claude", path=self._environ.get("PATH", ""))
-        if executable is None:
-            raise ModelUnavailableError("claude is not on the PATH", "Install Claude Code, or choose another provider")
-        return self._choice(ClaudeCodeProvider(executable, self._environ), why or f"{executable} was found")
-
-    def _keyed(self, service: str, key_env: str, why: str, *, needs_key: bool) -> str:
+    def _explain_key(self, service: str, key_env: str, why: str, *, needs_key: bool) -> str:
         """Return why a service with a key is chosen: it is configured, or its key is set."""
         has_key = bool(self._environ.get(key_env, "").strip())
         if not has_key and (needs_key or not why):
             step = f"Put your {service} key in that environment variable, or choose another provider"
             raise ModelUnavailableError(f"{key_env} is not set", step)
         return why or f"{key_env} is set"
-
-    def _choice(self, provider: Provider, why: str) -> Choice:
-        if self._settings.offline and not provider.is_local:
-            raise ModelUnavailableError(f"offline is set, and {provider.name} is on another machine", _GO_ONLINE)
-        usual, settings = _MODEL_NAMES[provider.name], self._settings
-        models: dict[Tier, str] = {"deep": settings.deep or usual["deep"], "fast": settings.fast or usual["fast"]}
-        return Choice(provider, models, why)
 
 
 def _check_ollama(choice: Choice) -> str:
@@ -176,11 +169,11 @@ def _check_ollama(choice: Choice) -> str:
     Raises:
         ModelUnavailableError: it does not, or lacks one of the models.
     """
-    from quaid.llm.ollama import OllamaProvider
+    from quaid.llm.providers import OllamaProvider
 
     assert isinstance(choice.provider, OllamaProvider)
     address = choice.provider.base_url
-    names = choice.provider.list_models(_OLLAMA_WAIT_S)
+    names = choice.provider.list_models(_OLLAMA_TIMEOUT_S)
     if names is None:
         raise ModelUnavailableError(f"Ollama does not answer at {address}", "Start it with: ollama serve")
     for name in choice.models.values():

@@ -18,8 +18,7 @@ Stop = Literal["end", "length", "refusal"]
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
     """A problem of one item of an answer's list `items`, so that only this item is asked for again. `place` is its
-    place in the list; None for one that is not there and should be. `sentence` goes on from the item's name: "cites no
-    turn".
+    place in the list, None for a missing item. `sentence` continues the item's name: "cites no turn".
     """
 
     items: str
@@ -31,9 +30,8 @@ class ItemProblem:
 
 
 Check = Callable[[Mapping[str, Any]], Sequence["str | ItemProblem"]]
-"""Finds what is wrong with a value that fits its schema; nothing when it can be used as it is. A sentence is about the
-answer as a whole, which is asked for again; an `ItemProblem` has only its item mended. What no second answer can mend
-is no problem: the caller leaves it out.
+"""Returns the problems of a value that fits its schema. A sentence is about the answer as a whole, which is asked for
+again; for an `ItemProblem` only its item is. A problem that no second answer can mend is left to the caller.
 """
 
 
@@ -47,12 +45,6 @@ class FailedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatMessage:
-    role: Role
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """One request to one model, the same for every provider."""
 
@@ -61,12 +53,12 @@ class Request:
     prompt: str
     """`name@version`, for messages."""
     instructions: str
-    """The system part, without the schema. Stays the same from call to call: providers keep it in their cache."""
-    turns: tuple[ChatMessage, ...]
+    """The system part, without the schema. It is the same in every call: providers cache it."""
+    turns: tuple[tuple[Role, str], ...]
     schema: Mapping[str, Any] = field(repr=False)
     """JSON schema of the answer, an object."""
     max_output_tokens: int
-    """Room for the answer and for what a model thinks before it."""
+    """The limit of the answer and of what a model thinks before it."""
 
     @property
     def system(self) -> str:
@@ -75,7 +67,7 @@ class Request:
 
     def as_messages(self, system: str) -> list[dict[str, str]]:
         """Return `system` and the turns in the form of chat services other than Anthropic's."""
-        turns = [{"role": turn.role, "content": turn.text} for turn in self.turns]
+        turns = [{"role": role, "content": text} for role, text in self.turns]
         return [{"role": "system", "content": system}, *turns]
 
 
@@ -89,7 +81,7 @@ class Reply:
     """A provider's answer, not checked yet."""
 
     text: str
-    """Of a refusal: what names the filter, and what the model said instead."""
+    """For a refusal: the name of the filter, and what the model wrote instead."""
     stop: Stop
     model: str
     usage: ModelUsage
@@ -107,10 +99,10 @@ class Answer:
     """`name@version`, for a commit's trailer."""
     usage: ModelUsage
     is_cached: bool
-    """True if it was kept from an earlier call: nothing was asked and nothing spent."""
+    """True if it is stored from an earlier call: nothing was spent."""
     took_s: float
     problems: tuple[str, ...] = ()
-    """The problems that the caller's check still finds after the repair: the caller decides what to leave out."""
+    """The problems that the caller's check still finds after the repair; the caller decides what to leave out."""
     failed: tuple[FailedItem, ...] = ()
     """The items that still do not fit the schema; `value` does not have them."""
 
@@ -126,7 +118,7 @@ class Provider(Protocol):
     min_s: float
     """A call with less time than this is not begun."""
     turns_per_call: int
-    """The number of times that the model itself is asked for one answer."""
+    """The number of calls of the model for one answer."""
 
     def complete(self, request: Request, deadline: float) -> Reply:
         """Return the model's answer. `deadline` is a time.monotonic().
@@ -140,7 +132,7 @@ class Provider(Protocol):
 
 
 class UsageStore(Protocol):
-    """Remembers the usage of calls, for caps that hold across processes."""
+    """Stores the usage of calls, for caps that hold across processes."""
 
     def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
         """Count `call` at its estimate and return its number, unless `check` raises on the usage of `day` (ISO, UTC).
@@ -156,17 +148,17 @@ class UsageStore(Protocol):
 
 
 class AnswerStore(Protocol):
-    """Keeps answers for questions that are asked again."""
+    """Stores answers for questions that are asked again."""
 
     def get(self, key: str, oldest_day: str) -> str | None:
-        """Return the answer kept under `key` on `oldest_day` or later."""
+        """Return the answer stored under `key` on `oldest_day` or later."""
 
     def put(self, key: str, answer: str, day: str, oldest_day: str) -> None:
-        """Keep `answer`, and delete what is older than `oldest_day`."""
+        """Store `answer`, and delete what is older than `oldest_day`."""
 
 
 def read_text(content: Any) -> str:
-    """Return the text of a message's content: of a list of parts that of its text parts, not what was thought before.
+    """Return the text of a message's content; of a list of parts, that of its text parts, without thoughts.
 
     Raises:
         TypeError, KeyError, AttributeError: it is something else.

@@ -1,4 +1,4 @@
-"""Asks a model: by tier, within a budget, for an answer that fits the schema of its prompt."""
+"""Calls a model: by tier, within a budget, for an answer that fits the schema of its prompt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quaid.errors import (
 )
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
-from quaid.llm.exchange import Answer, AnswerStore, ChatMessage, Check, Provider, Reply, Request, UsageStore
+from quaid.llm.exchange import Answer, AnswerStore, Check, Provider, Reply, Request, Role, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from quaid.llm.drafts import Draft
 
 _THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
-"""Room for what a model thinks before it answers: providers count it as output, and some models cannot do without."""
+"""What a model may think before it answers: providers count it as output, and some models cannot do without."""
 _BETWEEN_ANSWERS = "\n\n---\n\n"
 
 
 class Models:
-    """The models of this machine. A provider is looked for at the first `ask`. Safe to use from several threads."""
+    """The models of this machine. The provider is chosen at the first `ask`. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class Models:
         self._budget = Budget(settings, self._usage, is_run=False)
 
     def start_run(self) -> Models:
-        """Return the same models with a count and caps of their own, for one run of a job."""
+        """Return the same models with separate usage and caps, for one run of a job."""
         run = copy(self)
         run._budget = Budget(self._settings, self._usage, is_run=True)  # noqa: SLF001 - one of us
         return run
 
     def without_answers(self) -> Models:
-        """Return the same models, but no answer is kept, and none that was kept is given."""
+        """Return the same models without stored answers."""
         other = copy(self)
         other._answers = None  # noqa: SLF001 - one of us
         return other
@@ -80,7 +80,7 @@ class Models:
         return self._budget.spent
 
     def describe(self) -> Description:
-        """Return which models are asked and why, or why none is. May call a local Ollama, but asks no model."""
+        """Return which models are used and why, or why none is. May call a local Ollama, but no model."""
         return self._discovery.describe()
 
     def prompt(self, name: str) -> Prompt:
@@ -101,10 +101,10 @@ class Models:
     ) -> Answer:
         """Return the answer of the prompt's tier to `inputs`, one text per slot.
 
-        The answer is read leniently (fitting.py). Items of its lists that do not fit the schema, in which `check` finds
-        problems or that are missing are asked for once more, and they alone (drafts.py); the whole answer only where it
-        cannot be used as a whole. What fits by then is returned, with the items that do not and the problems that
-        `check` still finds; only an answer without any is kept for later.
+        The answer is read leniently (`schema.coerce`). Items of its lists that do not fit, that are missing or in which
+        `check` finds problems are asked for once more (drafts.py); the whole answer only where it cannot be used as a
+        whole. What fits by then is returned, with the items that do not and the problems that `check` still finds; only
+        an answer without any is stored.
 
         Takes `deadline_s` seconds at most (None: the tier's timeout), retries and repair included. A late answer is
         dropped; its estimate stays counted.
@@ -141,9 +141,9 @@ class Models:
         choice = self._discovery.choose()
         model = choice.models[prompt.tier]
         key = _answer_key(prompt, choice, model, text)
-        kept = self._kept(key, prompt, check)
-        if kept is not None:
-            yield kept
+        stored = self._read_stored(key, prompt, check)
+        if stored is not None:
+            yield stored
             return
         _require_time(choice.provider, deadline - started)
         request = _build_request(prompt, model, text)
@@ -151,7 +151,7 @@ class Models:
         for answer in self._drafts(choice, request, check, deadline):
             yield replace(answer, took_s=time.monotonic() - started)
         if answer is not None and not answer.problems and not answer.failed:
-            self._keep(key, answer)
+            self._store(key, answer)
 
     def _drafts(self, choice: Choice, request: Request, check: Check | None, deadline: float) -> Iterator[Answer]:
         """Yield what can be used of the first reply, and then of it with its repair, if it needs one.
@@ -220,7 +220,7 @@ class Models:
         most = with_cost(ModelUsage(read, turns * request.max_output_tokens, calls=1), self._price(choice, request))
         return PlannedCall(request.tier, choice.provider.name, request.model, request.prompt, most)
 
-    def _kept(self, key: str, prompt: Prompt, check: Check | None) -> Answer | None:
+    def _read_stored(self, key: str, prompt: Prompt, check: Check | None) -> Answer | None:
         if self._answers is None or not self._settings.cache_days:
             return None
         started = time.monotonic()
@@ -234,8 +234,8 @@ class Models:
         took_s = time.monotonic() - started
         return Answer(value, provider, model, prompt.label, ModelUsage(), is_cached=True, took_s=took_s)
 
-    def _keep(self, key: str, answer: Answer) -> None:
-        # An answer with a secret in it is not kept: the question is asked again.
+    def _store(self, key: str, answer: Answer) -> None:
+        # An answer with a secret in it is not stored: the question is asked again.
         if self._answers is None or not self._settings.cache_days or admit_all(answer.value)[1]:
             return
         text = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
@@ -279,13 +279,14 @@ def _answer(draft: Draft, choice: Choice, reply: Reply, request: Request, usage:
 
 
 def _build_request(prompt: Prompt, model: str, text: str) -> Request:
-    room = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
-    turns = (ChatMessage("user", text),)
-    return Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, room)
+    most = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
+    turns: tuple[tuple[Role, str], ...]
+    turns = (("user", text),)
+    return Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, most)
 
 
 def _input_tokens(request: Request) -> int:
-    return sum(estimate_tokens(turn.text) for turn in request.turns) + estimate_tokens(request.system)
+    return sum(estimate_tokens(text) for _, text in request.turns) + estimate_tokens(request.system)
 
 
 def _answer_key(prompt: Prompt, choice: Choice, model: str, text: str) -> str:

@@ -1,8 +1,8 @@
-"""Prompts are files: prompts/NAME.md, or the user's own version in ~/.config/quaid/prompts/, which goes before it.
+"""Prompts are files: prompts/NAME.md, or the user's own version in ~/.config/quaid/prompts/, which has precedence.
 
 A file has a head (`tier`, `max_output_tokens`), the system part, the input with `{{named}}` slots under `## Input`, and
 the JSON schema of the answer under `## Answer`. Its version is the hash of its bytes, so that an answer and a commit
-can name the text they rest on.
+can name the exact text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Prompt:
     """The first twelve hex digits of the file's SHA-256."""
     tier: Tier
     max_output_tokens: int
-    """The room for an answer, without what a model thinks before it."""
+    """The limit of an answer, without what a model thinks before it."""
     instructions: str
     """The system part, the same in every call."""
     input: str
@@ -65,7 +65,7 @@ class Prompt:
         return frozenset(_SLOT.findall(self.input))
 
     def fill(self, inputs: Mapping[str, str]) -> str:
-        """Return the input with its slots filled. A value passes the gate, has nothing that people would not see, and
+        """Return the input with its slots filled. Secrets and invisible characters are removed from a value, and it
         cannot close the tags around it.
 
         Raises:
@@ -85,7 +85,7 @@ class Prompt:
 
 
 def user_prompts() -> Path:
-    """Return the folder of the user's own versions, outside of the vault: a clone does not decide what models read."""
+    """Return the folder of the user's own versions, outside the vault: a clone does not decide what models read."""
     return place.config_folder() / "prompts"
 
 
@@ -138,7 +138,7 @@ def parse_prompt(name: str, data: bytes, path: Path) -> Prompt:
     if found is None:
         raise PromptError(path, "it needs a head between --- lines, then ## Input, then ## Answer")
     if _SLOT.search(found["system"]):
-        raise PromptError(path, "slots belong below ## Input: what stands above stays the same from call to call")
+        raise PromptError(path, "slots belong below ## Input: what is above is the same in every call")
     head = _parse_head(found["head"], path)
     schema = _parse_schema(found["answer"], path)
     return Prompt(

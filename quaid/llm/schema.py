@@ -1,12 +1,13 @@
-"""The part of JSON Schema that prompts use: checked when a prompt is read, and again when a model has answered.
+"""The part of JSON Schema that prompts use: checked when a prompt is read, and applied when a model has answered.
 
 Objects allow no other properties than they name. Those that are not required may be missing or null; in requests they
-are required and may be null, as the providers' strict structured output demands. `default` is what stands for a value
-that is required and missing, or that cannot be used (see fitting.py).
+are required and may be null, as the providers' strict structured output demands. `default` replaces a value that is
+required and missing, or that cannot be used.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,11 @@ _STRUCTURE = {"type", "properties", "required", "additionalProperties", "items",
 _NOTES = {"title", "description", "default"}
 _MAX_VIOLATIONS = 5
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_NOTHING = frozenset({"null", "none"})
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
+_NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15}|,\d{1,2})?\s*%?")
+_NOT_WORD = re.compile(r"[\W_]+")
+_MIN_STEM, _MAX_ENDING = 4, 3
 
 
 def schema_problem(schema: object) -> str:
@@ -168,3 +174,124 @@ def _size_violations(size: int, schema: Mapping[str, Any], what: str, where: str
         yield f"{where} has {size} {what.lower()}, must have {schema[f'min{what}']} or more"
     if size > schema.get(f"max{what}", size):
         yield f"{where} has {size} {what.lower()}, must have {schema[f'max{what}']} or fewer"
+
+
+# -- careless values ---------------------------------------------------------------------------------------------------
+
+
+def coerce(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return `value` in the form of `schema`, as far as it can only be meant one way; the rest stays as it is.
+
+    So are read: numbers and truth values in strings, numbers where a string is wanted, one thing where a list is
+    wanted, names in another case, null for nothing, half characters. Dropped are properties that the schema does not
+    name, and optional ones and parts of inner lists that cannot be used; a `default` replaces what is required.
+    """
+    kinds = kinds_of(schema)
+    if value is None and "null" in kinds:
+        return None
+    if "object" in kinds:
+        return _as_object(value, schema)
+    if "array" in kinds:
+        given = as_list(value, schema["items"])
+        if not isinstance(given, list):
+            return given
+        has_places = "null" in kinds_of(schema["items"])  # one that is missing must not move the others
+        parts = [coerce(part, schema["items"]) for part in given if has_places or part is not None]
+        return [part for part in parts if not violations(part, schema["items"])][: schema.get("maxItems")]
+    read = _as_scalar(value, kinds, schema)
+    return schema["default"] if "default" in schema and violations(read, schema) else read
+
+
+def read_names(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of `value` that `schema` names, in any case or way of joining words."""
+    spelled = {_loose(name): name for name in schema["properties"]}
+    named = {name: part for key, part in value.items() if (name := spelled.get(_loose(str(key))))}
+    return named | {name: value[name] for name in schema["properties"] if name in value}
+
+
+def _as_object(value: Any, schema: Mapping[str, Any]) -> Any:
+    value = _decoded(value, dict)
+    needed = [name for name in schema["required"] if "default" not in schema["properties"][name]]
+    if isinstance(value, str | int | float) and len(needed) == 1:
+        value = {needed[0]: value}
+    if not isinstance(value, dict):
+        return value
+    named = read_names(value, schema)
+    read: dict[str, Any] = {}
+    for name, part in schema["properties"].items():
+        is_required = name in schema["required"]
+        if named.get(name) is None and "null" not in kinds_of(part):
+            if is_required and "default" in part:
+                read[name] = part["default"]
+            elif is_required and name in named:
+                read[name] = [] if "array" in kinds_of(part) else None
+            continue
+        if name in named:
+            meant = coerce(named[name], part)
+            if is_required or not violations(meant, part):
+                read[name] = meant
+    return read
+
+
+def as_list(value: Any, item: Mapping[str, Any]) -> Any:
+    value = _decoded(value, list)
+    if value is None:
+        return []
+    is_one = isinstance(value, dict) if "object" in kinds_of(item) else isinstance(value, str | int | float)
+    return [value] if is_one else value
+
+
+def _as_scalar(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, bool):
+        return value
+    if "string" in kinds:
+        return _as_string(value, kinds, schema)
+    if isinstance(value, str):
+        text = value.strip()
+        if "null" in kinds and text.casefold() in _NOTHING:
+            return None
+        if "boolean" in kinds:
+            return _TRUTH.get(text.casefold(), value)
+        if kinds & {"number", "integer"} and _NUMBER.fullmatch(text):
+            number = float(text.rstrip(" %").replace(",", "."))
+            value = number / 100 if text.endswith("%") else number
+    return int(value) if "integer" in kinds and isinstance(value, float) and value.is_integer() else value
+
+
+def _as_string(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
+    if isinstance(value, int | float):
+        value = str(int(value) if value == int(value) else value) if abs(value) < 1e15 else value
+    if not isinstance(value, str):
+        return value
+    if "null" in kinds and value.strip().casefold() in _NOTHING:
+        return None
+    if "enum" in schema and value not in schema["enum"]:
+        named = {_loose(str(one)): one for one in schema["enum"]}
+        loose = _loose(value)
+        meant = [name for name in named if _is_form_of(loose, name)]
+        return named[loose] if loose in named else named[meant[0]] if len(meant) == 1 else value
+    return _SURROGATE.sub("\ufffd", value)
+
+
+def _decoded(value: Any, kind: type) -> Any:
+    """Return an object or a list that was given as a string of JSON."""
+    if not (isinstance(value, str) and value.lstrip().startswith("{" if kind is dict else "[")):
+        return value
+    try:
+        found = json.loads(value, strict=False)
+    except (ValueError, RecursionError):
+        return value
+    return found if isinstance(found, kind) else value
+
+
+def _is_form_of(word: str, name: str) -> bool:
+    """Return whether `word` is `name` with another ending: `approved` of `approve`, `users` of `user`."""
+    stem = name.removesuffix("e") if len(name) > _MIN_STEM else name
+    ending = word.removeprefix(stem)
+    return len(stem) >= _MIN_STEM and ending != word and len(ending) <= _MAX_ENDING and ending.isalpha()
+
+
+def _loose(text: str) -> str:
+    return _NOT_WORD.sub("_", text.casefold()).strip("_")

@@ -14,7 +14,7 @@ from vaults import copy_vault
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
+    monkeypatch.setattr("quaid.llm.providers.UNDERSTOOD", {})
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from janitor_nights import tidying
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
+    monkeypatch.setattr("quaid.llm.providers.UNDERSTOOD", {})
 
 
 @pytest.fixture

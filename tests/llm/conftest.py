@@ -10,8 +10,8 @@ from quaid.place import state_folder
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
-    monkeypatch.setattr("quaid.llm.wire.WITHOUT_SYSTEM", set())
+    monkeypatch.setattr("quaid.llm.providers.UNDERSTOOD", {})
+    monkeypatch.setattr("quaid.llm.providers.WITHOUT_SYSTEM", set())
 
 
 @pytest.fixture

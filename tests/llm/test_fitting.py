@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.llm.answers import find_answer
-from quaid.llm.fitting import coerce, fit
+from quaid.llm.drafts import fit
 from quaid.llm.prompts import load_prompt
-from quaid.llm.schema import schema_problem, violations, without_limits
+from quaid.llm.schema import coerce, schema_problem, violations, without_limits
 
 ITEM = {
     "type": "object", "additionalProperties": False, "required": ["text", "kind", "turns"],
@@ -36,7 +36,7 @@ NOTE = {"text": "red door", "kind": "user", "turns": ["t1"]}
 def read(value):
     """The items of an answer that fit, and why the others do not."""
     fitted = fit(value, SCHEMA)
-    assert fitted.problems == ()
+    assert fitted.broken == ()
     items = fitted.items["notes"]
     assert all(violations(item.value, ITEM) == [] for item in items if item.fits)
     return [item.value for item in items if item.fits], [item.problems for item in items if not item.fits]
@@ -75,13 +75,13 @@ def test_an_item_that_does_not_fit_does_not_spoil_the_others(item, problem):
 ])  # fmt: skip
 def test_the_answer_itself_is_read_in_many_forms(value):
     fitted = fit(value, SCHEMA)
-    assert (fitted.rest, fitted.problems) == ({"v": 1}, ())
+    assert (fitted.rest, fitted.broken) == ({"v": 1}, ())
     assert [item.value for item in fitted.items["notes"]] == [NOTE]
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"v": 1}, {"v": 1, "notes": "none"}, {"v": 1, "notes": 5}])
 def test_what_has_no_list_where_one_must_be_cannot_be_used(value):
-    assert bool(fit(value, SCHEMA).problems) != (value == [])
+    assert bool(fit(value, SCHEMA).broken) != (value == [])
 
 
 @pytest.mark.parametrize(("value", "kind", "meant"), [
@@ -106,7 +106,7 @@ json_values = st.recursive(
 def test_whatever_comes_what_is_kept_fits(value):
     fitted = fit(value, SCHEMA)
     kept = {name: [item.value for item in items if item.fits] for name, items in fitted.items.items()}
-    assert fitted.problems or violations({**fitted.rest, **kept}, SCHEMA) == []
+    assert fitted.broken or violations({**fitted.rest, **kept}, SCHEMA) == []
 
 
 @given(json_values)
@@ -136,37 +136,36 @@ TEXT = json.dumps(WHOLE)
     TEXT[:-1], TEXT[:-2], f"<think>[{{ no</think>{TEXT}", f"{{a}} {TEXT}",
 ])  # fmt: skip
 def test_careless_json_is_read(text):
-    found = find_answer(text)
-    assert (found.value, found.is_cut) == (WHOLE, False)
+    assert find_answer(text) == (WHOLE, False)
 
 
 def test_what_strings_should_not_hold_is_kept_in_them():
     text = '{"notes": [{"text": "she said "hi", and\nleft\t.", "kind": None, "sure": True}]}'
-    assert find_answer(text).value == {"notes": [{"text": 'she said "hi", and\nleft\t.', "kind": None, "sure": True}]}
+    assert find_answer(text)[0] == {"notes": [{"text": 'she said "hi", and\nleft\t.', "kind": None, "sure": True}]}
 
 
 def test_a_list_of_items_is_an_answer():
-    assert find_answer(f"Sure: {json.dumps([NOTE])}").value == [NOTE]
-    assert find_answer("See [t1].").value is None
+    assert find_answer(f"Sure: {json.dumps([NOTE])}")[0] == [NOTE]
+    assert find_answer("See [t1].")[0] is None
 
 
 @pytest.mark.parametrize("cut", range(1, len(TEXT)))
 def test_of_what_was_cut_off_the_whole_items_are_read(cut):
-    found = find_answer(TEXT[:cut])
-    items = (found.value or {}).get("notes", [])
+    value, is_cut = find_answer(TEXT[:cut])
+    items = (value or {}).get("notes", [])
     assert items == WHOLE["notes"][: len(items)]
     assert len(items) == (TEXT[:cut].count("}"))
     # Where only the last brackets are missing, nothing is.
-    if found.value is not None and not TEXT[:cut].endswith(("}", "]")):
-        assert found.is_cut
+    if value is not None and not TEXT[:cut].endswith(("}", "]")):
+        assert is_cut
 
 
 def test_a_field_of_an_item_that_was_cut_off_is_not_taken_for_the_item():
-    assert find_answer('{"notes": [{"text": "a", "joined": [{"of": "x"}, {"of": "y').value is None
+    assert find_answer('{"notes": [{"text": "a", "joined": [{"of": "x"}, {"of": "y')[0] is None
 
 
 @pytest.mark.parametrize("name", ["extract", "review", "compare", "rerank", "docs_update"])
 def test_the_prompts_have_schemas_that_can_be_read_so(name):
     schema = load_prompt(name).schema
     assert schema_problem(schema) == ""
-    assert isinstance(fit({}, schema).problems, tuple)
+    assert isinstance(fit({}, schema).broken, tuple)

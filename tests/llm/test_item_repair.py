@@ -210,11 +210,11 @@ def test_the_schema_is_in_the_text_where_the_service_does_not_show_it(service, p
 
 
 def test_openai_itself_shows_the_schema_to_its_models():
-    from quaid.llm.exchange import ChatMessage, Request
-    from quaid.llm.openai import OpenAIProvider
+    from quaid.llm.exchange import Request
+    from quaid.llm.providers import OpenAIProvider
     from quaid.settings import ModelSettings
 
-    request = Request("fast", "m", "list@1", "List it.", (ChatMessage("user", "x"),), FACTS, 10)
+    request = Request("fast", "m", "list@1", "List it.", (("user", "x"),), FACTS, 10)
     own = OpenAIProvider(ModelSettings(), {})
     other = OpenAIProvider(ModelSettings(url="http://localhost:1234/v1"), {})
     assert own.payload(request, "json_schema")["messages"][0]["content"] == "List it."

@@ -11,9 +11,9 @@ from model_service import RED, Service, colour
 from vaults import PATIENCE_S
 
 from quaid.errors import ModelAnswerError, ModelError, ModelRefusedError, ModelTimeoutError, ModelUnavailableError
-from quaid.llm import Models, wire
+from quaid.llm import Models, providers
 from quaid.llm.models import _build_request
-from quaid.llm.ollama import OllamaProvider
+from quaid.llm.providers import OllamaProvider
 from quaid.settings import ModelSettings
 
 PROVIDERS = ("anthropic", "openai", "ollama")
@@ -509,7 +509,7 @@ LADDERS = {
 def test_a_service_that_knows_less_is_asked_for_less_and_remembered(service, provider):
     ladder = LADDERS[provider]
     for steps in range(len(ladder)):
-        wire.UNDERSTOOD.clear()
+        providers.UNDERSTOOD.clear()
         service.requests.clear()
         service.script = [(400, {"error": {"message": "Either json_schema or grammar"}}, {})] * steps
         models = service.models(provider)

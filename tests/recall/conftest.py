@@ -19,7 +19,7 @@ def index():
 def model_service(monkeypatch):
     """A model service that is not waited for when it fails."""
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.02)
-    monkeypatch.setattr("quaid.llm.wire.UNDERSTOOD", {})
+    monkeypatch.setattr("quaid.llm.providers.UNDERSTOOD", {})
     running = Service()
     yield running
     running.close()

@@ -18,9 +18,9 @@ from vaults import Vault, assert_verified, dump, rebuilt_dump
 from quaid.embed import open_embedder
 from quaid.http import Wire
 from quaid.llm.claude_code import ClaudeCodeProvider
-from quaid.llm.exchange import ChatMessage, Request
+from quaid.llm.exchange import Request
 from quaid.llm.prompts import load_prompt, prompts_folder
-from quaid.llm.wire import RemoteProvider
+from quaid.llm.providers import RemoteProvider
 from quaid.local.notifications import deliver
 from quaid.redaction import admit_payload
 from quaid.settings import EmbeddingSettings, ModelSettings, NotificationSettings
@@ -115,25 +115,21 @@ def test_the_vector_of_a_text_does_not_depend_on_its_neighbours(listener: Listen
 
 
 def providers() -> list[type[RemoteProvider]]:
-    import quaid.llm.anthropic
-    import quaid.llm.ollama
-    import quaid.llm.openai  # noqa: F401 - they make themselves known
-
     return RemoteProvider.__subclasses__()
 
 
 def ask(text: str) -> Request:
     turns = (
-        ChatMessage("user", f"Look: {text}"),
-        ChatMessage("assistant", "What's the PIN?"),
-        ChatMessage("user", "4821"),
+        ("user", f"Look: {text}"),
+        ("assistant", "What's the PIN?"),
+        ("user", "4821"),
     )
     return Request("fast", "m", "p@1", f"Be kind. The spare key is {text}.", turns, {"type": "object"}, 100)
 
 
 @pytest.mark.parametrize("provider", providers())
 def test_no_prompt_brings_a_secret_to_a_model(listener: Listener, provider: type[RemoteProvider]) -> None:
-    made = provider(ModelSettings(url=listener.url, provider=provider.__module__.rpartition(".")[2]), {})  # type: ignore[call-arg, arg-type]
+    made = provider(ModelSettings(url=listener.url, provider=provider.__name__.removesuffix("Provider").lower()), {})  # type: ignore[call-arg, arg-type]
     with pytest.raises(Exception, match="format"):
         made.complete(ask(SECRET), time.monotonic() + 20)
     assert b"Be kind." in listener.sent[0]
