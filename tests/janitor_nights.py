@@ -10,7 +10,7 @@ from vaults import Vault
 from quaid.capture.fact_note import FactDetails, plan_fact
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import rewrite, set_status
+from quaid.janitor.fact_edits import rewrite, set_fields
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import evidence_key
 from quaid.model import Edit, Message
@@ -42,7 +42,7 @@ def decide(context, path, after, *, kind="rewrite", task="task0", **fields):
 
 
 def approve(path, data):
-    return set_status(path, data, "approved")
+    return set_fields(path, data, {"status": "approved"})
 
 
 def rewriting(path, text, **fields):

@@ -1,4 +1,4 @@
-"""A decision: one change of the memory that a task wants, with the reason and the evidence it rests on."""
+"""A decision: one change of the memory that a task proposes, with its reason and the key of its evidence."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ if TYPE_CHECKING:
 CONFLICT = "conflict"
 """The kind of a question which of two facts is true."""
 DISPUTE = "dispute"
-"""The kind of a question whether a fact is to go that its owner says is wrong."""
+"""The kind of a question whether to forget a fact that its owner says is wrong."""
 SET_ASIDE = "set_aside"
-"""The kind of what no model would judge: it is held back, changes nothing and is not asked about again."""
+"""The kind of an item that no model could judge: it is held back, changes nothing and is not judged again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One thing decided about the memory.
+    """One proposed change of the memory.
 
-    `kind` is what its policy is kept under (approve, merge, reject …). `key` names the evidence: a decision that the
-    owner has undone is not proposed again while its key stays the same. `subject` goes behind `janitor(task): `, `why`
-    is the body of the commit, `facts` are the ids of the notes it is about. One that `is_minor` shares a commit with
-    others of its task; one that `always_asks` is a question whatever the policy says. `detail` shows its owner what is
-    at stake: the texts that are compared, the rewritten one. `branch` is a change outside of the vault: it becomes a
-    branch there, in nobody's way, once the gate has let the night pass. `choices` are the paths and words of the two
-    facts of a `conflict`.
+    `kind` is the name of its policy (approve, merge, reject …). `key` identifies the evidence: a decision that the
+    owner has undone is not proposed again while its key is the same. `subject` follows `janitor(task): `, `why` is the
+    body of the commit, `facts` are the ids of the notes it is about. One that `is_minor` shares a commit with others of
+    its task; one that `always_asks` is a question whatever the policy says. `detail` shows its owner the compared or
+    rewritten texts. `branch` is a change outside the vault: it becomes a branch there after the gate. `choices` are the
+    paths and words of the two facts of a `conflict`.
     """
 
     task: str
@@ -60,7 +59,7 @@ def fact_evidence(fact: LivingFact | Note) -> str:
 
 
 class WaitingDecisions:
-    """Decisions that wait for their owner's word, by key, in local.db."""
+    """Decisions that are deferred until their owner answers, by key, in local.db."""
 
     def __init__(self, proposals: Proposals, day: date) -> None:
         self._proposals = proposals

@@ -1,7 +1,7 @@
-"""A fact that its owner says is wrong: the question whether it is to be forgotten, and what a yes does.
+"""Disputes: a fact that its owner says is wrong, the question whether to forget it, and what a yes does.
 
-The question is all there is of it, so every clone has it. While it waits no night changes the fact, and it closes when
-the fact says something else.
+The question is the only record of a dispute, so every clone has it. While it is open no run changes the fact; it closes
+when the fact says something else.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from quaid.redaction import admit
 from quaid.vault import files, headings, notes
 from quaid.vault.layout import Layout
 
-_SAID = "You say that it is wrong"
-_WHY = re.compile(rf"^{_SAID}[.:].*$", re.MULTILINE)
+_REASON = "You say that it is wrong"
+_WHY = re.compile(rf"^{_REASON}[.:].*$", re.MULTILINE)
 
 
 class NotDisputableError(BadInputError):
-    """Only a fact that holds can be wrong in a way that a yes or no settles."""
+    """Only a fact in force can be disputed."""
 
     def __init__(self, rel_path: str) -> None:
         super().__init__(f"{rel_path} is not a fact that holds. Edit or forget it instead: quaid edit {rel_path!r}")
 
 
 def find_disputed(facts: Collection[LivingFact], question: Question) -> LivingFact | None:
-    """Return the one of `facts` that `question` is about; None when it is gone, or says or holds otherwise."""
+    """Return the one of `facts` that `question` is about; None when it is gone or has changed."""
     named = (fact for fact in facts if note_name(fact.path) in question.about)
     return next((fact for fact in named if _key(fact, question.created) == question.key), None)
 
 
 def is_asked(fact: LivingFact, open_questions: Collection[Question]) -> Question | None:
-    """Return the question that waits about `fact`, if its owner has said already that it is wrong."""
+    """Return the open question about `fact`, if its owner has disputed it already."""
     return next((q for q in open_questions if q.kind == DISPUTE and find_disputed([fact], q)), None)
 
 
 def plan_question(fact: LivingFact, data: bytes, why: str, now: datetime, place: Layout) -> tuple[Edit, Message]:
-    """Return the note that asks about `fact`, whose file holds `data`, and the message of its commit. `why` is what its
-    owner says against it, without secrets.
+    """Return the note that asks about `fact`, whose file has the bytes `data`, and the message of its commit. `why` is
+    the owner's reason.
     """
     reason = clean_reason(admit(why).text, "")
-    decision = _decide(fact, data, notes.render_time(now), f"{_SAID}: {reason}" if reason else f"{_SAID}.")
+    decision = _decide(fact, data, notes.render_time(now), f"{_REASON}: {reason}" if reason else f"{_REASON}.")
     question = render_question(decision, now, {fact.path: data}, place)
     edit = Edit(question_path(DISPUTE, decision.key, place), None, question)
     trailers = (("Quaid-Task", DISPUTE), ("Quaid-Fact", fact.id))
@@ -64,8 +64,8 @@ def decide_answered(facts: Collection[LivingFact], question: Question, root: Pat
     data = files.read_note(root, fact.path) if fact is not None else None
     if fact is None or data is None:
         return None
-    said = _WHY.search(question.data.decode("utf-8", "replace"))
-    return _decide(fact, data, question.created, said[0] if said else f"{_SAID}.")
+    why = _WHY.search(question.data.decode("utf-8", "replace"))
+    return _decide(fact, data, question.created, why[0] if why else f"{_REASON}.")
 
 
 def _decide(fact: LivingFact, data: bytes, created: str, why: str) -> Decision:
@@ -83,5 +83,5 @@ def _decide(fact: LivingFact, data: bytes, created: str, why: str) -> Decision:
 
 
 def _key(fact: LivingFact, created: str) -> str:
-    # With the moment: who has said no may say later that it is wrong all the same.
+    # With the moment: an owner who has said no may dispute it again later.
     return evidence_key(DISPUTE, fact_evidence(fact), created)

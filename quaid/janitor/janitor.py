@@ -1,4 +1,4 @@
-"""The janitor of a vault: the façade of this room. It wires a run, and writes what the owner answers."""
+"""The janitor of a vault: start a run, record it, and write what the owner answers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
 from quaid.local.runs import Judgements, Proposals, Run, Runs
 from quaid.model import Edit, Message, note_name
-from quaid.place import LOCAL_FILE, state_folder
+from quaid.place import LOCAL_FILE
 from quaid.recall.visibility import find_hidden_names
 from quaid.remotes.exchange import Exchange
 from quaid.sync.derived_index import SyncOptions
 from quaid.vault import files, layout
-from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -45,7 +44,7 @@ class Janitor:
         self._root = vault.root
         self._settings = vault.settings
         self._documentation = documentation
-        self._state = state_folder(self._root)
+        self._state = vault.state
         self._runs = Runs(self._state / LOCAL_FILE)
 
     def run(self, options: RunOptions, now: datetime | None = None) -> RunReport:
@@ -73,17 +72,17 @@ class Janitor:
         self._vault.sync(None)
         report.remarks += find_problems(self._vault.index())
         if not options.dry_run:
-            self._write_diary(began, report, options)
+            self._record(began, report, options)
         return report
 
     def open_questions(self) -> list[Question]:
-        """The questions that wait for the owner, by path."""
-        return questions.list_questions(self._root, Layout.of(self._settings.vault))
+        """Return the open questions, by path."""
+        return questions.list_questions(self._root, self._vault.layout)
 
     def visible_questions(self) -> list[Question]:
-        """The same without those about a note that another owner keeps private."""
+        """Return the open questions without those about a note that another owner keeps private."""
         found = self.open_questions()
-        if not found:  # each page of quaid view asks
+        if not found:  # every page of quaid view calls this
             return []
         hidden = find_hidden_names(
             {name for question in found for name in question.about},
@@ -91,53 +90,53 @@ class Janitor:
             self._vault.visible_index(),
             self._vault.git,
             self._vault.owners,
-            Layout.of(self._settings.vault),
+            self._vault.layout,
         )
         return [question for question in found if hidden.isdisjoint(question.about)]
 
     def find_decision(self, key: str) -> Decision | None:
-        """The decision that waits for an answer to the question `key`; None where another machine has asked it."""
+        """Return the decision of the open question `key`; None if another machine has asked it."""
         return WaitingDecisions(Proposals(self._state / LOCAL_FILE), datetime.now(UTC).date()).get(key)
 
     def answer(self, reference: str, answer: Answer, *, by_owner: bool = False) -> tuple[list[Question], WriteResult]:
         """Tick a box of the question named by its file or key, or of `all` that take this answer, for the next run.
-        Return the questions, and what was written. `by_owner` is as for `Writer.write`.
+        Return the questions and the result of writing them. `by_owner` is as for `Writer.write`.
 
         Raises:
-            NoteNotFoundError, BadInputError: nothing of that name waits, nothing at all, or it takes other answers.
+            NoteNotFoundError, BadInputError: there is no such question, none at all, or it takes other answers.
         """
         from quaid.capture.writer import WritePlan, WriteResult
 
         named = [question for question in self.open_questions() if question.is_called(reference)]
-        meant = [question for question in named if answer in question.answers]
+        matching = [question for question in named if answer in question.answers]
         if not named and reference == "all":
             raise BadInputError("No question waits for an answer. Look for some with: quaid janitor run")
         if not named:
             raise NoteNotFoundError(reference)
-        if not meant:
+        if not matching:
             name, answers = note_name(named[0].rel_path), ", ".join(named[0].answers)
             raise BadInputError(f"{name} takes one of: {answers}. Answer with: quaid janitor accept {name} ANSWER")
-        subject = f"{answer} to {len(meant)} question{'s' * (len(meant) > 1)}"
-        titles = "\n".join(f"- {question.title}" for question in meant)
+        subject = f"{answer} to {len(matching)} question{'s' * (len(matching) > 1)}"
+        titles = "\n".join(f"- {question.title}" for question in matching)
 
         def plan() -> WritePlan:
             return WritePlan(
-                WriteResult(meant[0].rel_path, meant[0].rel_path, "edited", subject),
-                tuple(Edit(each.rel_path, each.data, questions.tick(each, answer)) for each in meant),
+                WriteResult(matching[0].rel_path, matching[0].rel_path, "edited", subject),
+                tuple(Edit(each.rel_path, each.data, questions.tick(each, answer)) for each in matching),
                 Message(f"review: {subject}", titles, ((TASK, REVIEW),)),
             )
 
         written = Writer(self._vault).write(f"answer {reference} {answer}", plan, by_owner=by_owner).written
         self._vault.sync(None)
-        return meant, written
+        return matching, written
 
     def dispute(self, reference: str, why: str = "") -> WriteResult:
-        """Ask in review/ whether a fact is to be forgotten that its owner says is wrong: once, in their name. `path` is
-        that of the question; `outcome` is disputed, or unchanged where it waits already.
+        """Ask in review/ whether to forget a fact that its owner says is wrong, in their name. `path` is that of the
+        question; `outcome` is disputed, or unchanged if it is open already.
 
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
-            NotDisputableError: it is not a fact that holds.
+            NotDisputableError: it is not a fact in force.
         """
         from quaid.capture.writer import WritePlan, WriteResult
 
@@ -150,7 +149,7 @@ class Janitor:
                 raise disputes.NotDisputableError(document.path)
             if waiting := disputes.is_asked(fact, self.open_questions()):
                 return WritePlan(WriteResult(fact.id, waiting.rel_path, "unchanged", fact.text))
-            place = layout.Layout.of(self._settings.vault)
+            place = self._vault.layout
             edit, message = disputes.plan_question(fact, data, why, datetime.now(UTC), place)
             written = WriteResult(fact.id, edit.rel_path, "disputed", fact.text)
             return WritePlan(written, (edit,), message)
@@ -158,15 +157,13 @@ class Janitor:
         return Writer(self._vault).write(f"dispute {reference} {why}", plan, by_owner=True).written
 
     def runs(self, limit: int) -> list[Run]:
-        """The last runs, newest first."""
+        """Return the last runs, newest first."""
         return self._runs.list(limit)
 
     def find_run(self, run: str) -> Run | None:
-        """The run of this id, as this machine has noted it down."""
+        """Return the run with this id, if this machine has recorded it."""
         found = self._runs.get(run)
         return found if found and found.run == run else None
-
-    # -- a run ---------------------------------------------------------------------------------------------------
 
     def _run(self, options: RunOptions, name: str, now: datetime, notes_before: int | None) -> RunReport:
         report = RunReport(name, now, options.dry_run)
@@ -181,32 +178,30 @@ class Janitor:
             report.remarks.append(f"Stale documents: {first_three(report.stale)}. See why with: quaid docs check")
         return report
 
-    def _write_diary(self, began: Run, report: RunReport, options: RunOptions) -> None:
+    def _record(self, began: Run, report: RunReport, options: RunOptions) -> None:
         """Record the run with a snapshot of the memory, and send the news of it."""
-        outcomes = [(decision, "done") for decision in report.done]
-        outcomes += [(decision, "asked") for decision in report.asked]
         # A run of some tasks says nothing about what the others have set aside.
         before = (one for run in self._runs.list(2)[1:] for one in run.decisions if options.tasks)
         left = [one for one in before if one.get("kind") == SET_ASIDE and one.get("task") not in options.tasks]
+        outcomes = [(decision, "done") for decision in report.done]
+        outcomes += [(decision, "asked") for decision in report.asked]
+        decided = [
+            {
+                "task": decision.task,
+                "kind": decision.kind,
+                "key": decision.key,
+                "subject": decision.subject,
+                "facts": list(decision.facts),
+                "outcome": outcome,
+            }
+            for decision, outcome in (*outcomes, *report.held_back)
+        ]
         waiting, cost = len(self.open_questions()), report.usage.cost_usd
         run = began._replace(
             outcome="stopped" if report.lost else "failed" if report.failed else "done",
             ended=datetime.now(UTC).isoformat(),
             commit=report.commit,
-            decisions=(
-                *left,
-                *(
-                    {
-                        "task": decision.task,
-                        "kind": decision.kind,
-                        "key": decision.key,
-                        "subject": decision.subject,
-                        "facts": list(decision.facts),
-                        "outcome": outcome,
-                    }
-                    for decision, outcome in (*outcomes, *report.held_back)
-                ),
-            ),
+            decisions=(*left, *decided),
             waiting=waiting,
             cost_usd=cost,
             notes_after=report.notes,
@@ -221,8 +216,6 @@ class Janitor:
         news = render_news(report, level_of(notifications, "janitor"), questions=waiting)
         docs_news = render_docs_news(report, level_of(notifications, "docs"))
         report.remarks += [*self._deliver(news), *self._deliver(docs_news, "docs")]
-
-    # -- wiring --------------------------------------------------------------------------------------------------
 
     def _deliver(self, text: str, feature: Feature = "janitor") -> list[str]:
         return deliver(self._root, self._settings.notifications, feature, text)

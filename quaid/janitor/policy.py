@@ -1,8 +1,8 @@
-"""The owner's policy for a night: each decision is carried out, asked about, held back or dropped.
+"""The owner's policy for a run: each decision is carried out, asked about, held back or dropped.
 
-What the owner has vetoed or switched off is dropped, what touches a pinned or verified note is held back; what the
-policy says, or lines that a person wrote, make it a question; what goes over the budget waits. What a person wrote into
-a fact that Quaid made corrects Quaid: it stays, and nobody is asked.
+A decision that the owner has vetoed or switched off is dropped, and one that touches a pinned or verified note is held
+back. It becomes a question if the policy says so, or if it changes lines that a person wrote; above the budget it is
+held back. What a person wrote into a fact that Quaid made corrects Quaid: it stays, and nobody is asked.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from quaid.settings import Settings
 
 MAX_QUESTIONS = 20
-"""Nobody answers more at a time."""
+"""More questions at a time are not answered."""
 _OVERRULED = frozenset({"rewrite", "date", "merge", "reject"})
-"""Decisions about a fact that rest on what was known before a person changed it: they would undo that."""
+"""Kinds of decisions about a fact that would undo what a person changed in it."""
 _REPLACED = b"superseded_by:"
 MIN_BUDGET = 20
-"""The notes that a run may always change in meaning, however small the share of all is."""
+"""The number of notes that a run may always change in meaning, however small the vault is."""
 
 
 class Policy:
@@ -58,22 +58,20 @@ class Policy:
         self._made_by_hand = made_by(log, self._authors.is_by_hand)
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
         self._own = {settings.git.email, JANITOR[1]}
-        self.vetoes = read_vetoes(log, self._own, history.boundary, self._branches.read_blobs)
+        self.vetoes = read_vetoes(log, self._own, history)
         self.questions: dict[str, Question] = {}
         self.consents: set[str] = set()
 
     def is_vetoed(self, key: str) -> bool:
-        """Return whether the owner has undone or refused it; the key tells the task as well as the evidence."""
+        """Return whether the owner has undone or refused a decision with this key."""
         return any(veto.key == key for veto in self.vetoes)
 
     def answered(self) -> list[Question]:
-        """The questions between two facts that the owner has answered with a choice, not carried out yet."""
+        """Return the questions between two facts that the owner has answered and no run has carried out."""
         return [q for key, q in self.questions.items() if q.kind == CONFLICT and key in self.consents]
 
     def admits(self, decision: Decision, index: IndexConnection) -> bool:
-        """Return whether `decision` about notes of `index` is to be carried out; where not, enter in the report what
-        becomes of it.
-        """
+        """Return whether to carry out `decision` about notes of `index`; if not, the report says what becomes of it."""
         report = self._report
         if self.is_vetoed(decision.key):
             report.vetoed += 1
@@ -83,7 +81,7 @@ class Policy:
         if policy == "off" or (decision.key in self.questions and not has_consent):
             return False
         question = "" if has_consent else self._why_ask(decision, policy)
-        # What the owner says is wrong, no night changes before that is answered.
+        # No run changes a fact that the owner says is wrong before that question is answered.
         disputed = {name for asked in self.questions.values() if asked.kind == DISPUTE for name in asked.about}
         if decision.kind in _OVERRULED and not has_consent and any(map(self._undoes_correction, decision.edits)):
             report.overruled += 1
@@ -111,8 +109,8 @@ class Policy:
         return f"Asked because you wrote or accepted what it changes in {touched}." if touched else ""
 
     def _undoes_correction(self, edit: Edit) -> bool:
-        """Return whether an edit undoes what a person changed in a fact that Quaid made. Words that Quaid has written
-        there before are not the person's: they took a change back.
+        """Return whether an edit undoes what a person changed in a fact that Quaid made. Lines that Quaid wrote there
+        before are not the person's: they undid a change.
         """
         note = None if edit.before is None else notes.parse_note(edit.rel_path, edit.before, place=self._layout)
         if note is None or note.kind is not Kind.FACT or edit.rel_path in self._made_by_hand:
@@ -128,7 +126,7 @@ class Policy:
         return not lines <= {line for data in self._branches.read_blobs(own).values() for line in data.splitlines()}
 
     def _human_lines(self, edit: Edit) -> set[bytes]:
-        """The lines of a person that an edit changes or takes: all of them, where another fact replaces this one."""
+        """Return a person's lines that an edit changes or removes: all of them if another fact replaces this one."""
         if edit.before is None or edit.rel_path not in self._by_hand or is_byproduct(edit.rel_path):
             return set()
         from difflib import SequenceMatcher

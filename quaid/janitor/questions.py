@@ -51,9 +51,8 @@ _CHOICE = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+[ab]\b.*\[\[([^\[\]|#]+)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A note in review/ as its owner left it. `about` are the names of the notes that it is about, `choices` of those
-    that it asks to choose from. `created` is when it was asked (ISO 8601). `answer` is None while no box is ticked, or
-    several are.
+    """A note in review/. `about` are the names of the notes that it is about, `choices` of those to choose from.
+    `created` is when it was asked (ISO 8601). `answer` is None while no box is ticked, or several are.
     """
 
     rel_path: str
@@ -69,22 +68,24 @@ class Question:
 
     @property
     def answers(self) -> Sequence[Answer]:
-        """The answers that it takes."""
+        """The possible answers."""
         return WHICH if self.kind == CONFLICT else YES_OR_NO
 
     def is_called(self, reference: str) -> bool:
-        """Return whether `reference` is its path, its file's name, four characters of its key at least, or `all`."""
+        """Return whether `reference` is its path, the name of its file, the first four or more characters of its key,
+        or `all`.
+        """
         names = {"all", self.rel_path, note_name(self.rel_path)}
         return reference in names or (len(reference) >= 4 and self.key.startswith(reference))
 
 
 def question_path(kind: str, key: str, place: Layout = DEFAULT) -> str:
-    """The path of the note that asks about a decision of `kind` on the evidence `key`."""
+    """Return the path of the note that asks about a decision of `kind` on the evidence `key`."""
     return place.place(f"{FOLDER}/{kind}-{key[:8]}.md")
 
 
 def list_questions(root: Path, place: Layout) -> list[Question]:
-    """The questions in review/ of the vault at `root`, answered or not, by path."""
+    """Return the questions in review/ of the vault at `root`, answered or not, by path."""
     paths = [path.relative_to(root).as_posix() for path in sorted((root / place.place(FOLDER)).glob("*.md"))]
     found = [read_question(path, files.read_note(root, path) or b"") for path in paths]
     return [question for question in found if question is not None]
@@ -119,7 +120,7 @@ def render_question(
         }
     )
     shown = "\n\n".join(part for part in (f"# {decision.subject}", decision.why, decision.detail) if part)
-    body = _BOX.sub(r"\1\\\2", shown)  # a line of what is shown must not be taken for a box
+    body = _BOX.sub(r"\1\\\2", shown)  # a line of the quoted text must not look like a box
     boxes = [
         f"{box}: {text} ([[{note_name(path)}]])" for box, (path, text) in zip("ab", decision.choices, strict=False)
     ]
@@ -127,9 +128,9 @@ def render_question(
     return "\n".join([f"{head}{body}", "", *(f"- [ ] {box}" for box in boxes), ""]).encode()
 
 
-@lru_cache(maxsize=256)  # every page asks how many there are
+@lru_cache(maxsize=256)  # every page counts them
 def read_question(rel_path: str, data: bytes) -> Question | None:
-    """The question in a note of review/, None for any other note."""
+    """Return the question in a note of review/; None for any other note."""
     text = data.decode("utf-8", errors="replace")
     head = frontmatter.parse(text)
     if not is_question(head.fields):
@@ -153,7 +154,7 @@ def is_answerable(question: Question) -> bool:
 
 
 def tick(question: Question, answer: Answer) -> bytes:
-    """The note with the box of `answer` ticked and no other; nothing else of it changes."""
+    """Return the note with only the box of `answer` ticked; nothing else changes."""
     text = question.data.decode("utf-8", errors="surrogateescape")
     marked = _MARK.sub(lambda box: f"{box[1]}{'x' if box[4].lower() == answer else ' '}{box[3]}", text)
     return marked.encode("utf-8", errors="surrogateescape")

@@ -1,17 +1,17 @@
-"""Vetoes: what the owner has taken back, read from the history: by `quaid janitor undo`, by hand, or by a refusal.
+"""Vetoes: what the owner has undone, read from the history: by `quaid janitor undo`, by hand, or by a refusal.
 
-Nothing here goes by the ids of commits alone: a rebase changes them, a shallow clone does not have them. What Quaid
-does names the keys of its decisions. What the owner does, a `git revert` for example, is known by its change: it takes
-away the lines that a decision has brought and brings those that it has taken away.
+Ids of commits alone are not enough: a rebase changes them, and a shallow clone lacks them. Quaid's own commits name the
+keys of their decisions. A commit of the owner, for example a `git revert`, is recognised by its change: it removes the
+lines that a decision has added and adds the lines that it has removed.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from quaid.history.branches import VaultCommit
 from quaid.janitor import questions
@@ -19,13 +19,16 @@ from quaid.janitor.task_context import Veto
 from quaid.model import Commit
 from quaid.vault.ledger import USAGE_DIR
 
+if TYPE_CHECKING:
+    from quaid.history.vault_history import History
+
 TASK, RUN, DECISION, CLIENT = "Quaid-Task", "Quaid-Run", "Quaid-Decision", "Quaid-Client"
 REVERTS, VETO, ALLOW = "Quaid-Reverts", "Quaid-Veto", "Quaid-Allow"
 REVIEW = "review"
 TYPED = frozenset({REVIEW, "config", "dispute", "undo", "merge"})
-"""Tasks that carry out a person's own word: they are committed in that person's name."""
+"""Tasks that carry out a person's explicit decision: they are committed in that person's name."""
 MAX_EXAMPLES = 8
-"""The maximum of vetoes of one task, for its prompt."""
+"""Vetoes of one task that its prompt shows."""
 _REVERTED = re.compile(r"This reverts commit ([0-9a-f]{7,64})", re.IGNORECASE)
 _NAMED = re.compile(rf"^({VETO}|{ALLOW}): *(\w+) ([0-9a-f]{{16}})$", re.MULTILINE)
 _QUESTION = re.compile(rf"(?:.*/)?{questions.FOLDER}/(?:\w+-[0-9a-f]{{8}}|knowledge-gaps)\.md", re.DOTALL)
@@ -33,13 +36,8 @@ _COUNTERS = re.compile(rf"(?:.*/)?{USAGE_DIR}/[^/]+\.tsv", re.DOTALL)
 
 Key = tuple[str, str]
 """Task and key of a decision."""
-Blobs = tuple[str | None, str | None]
-ReadBlobs = Callable[[Iterable[str]], Mapping[str, bytes]]
-
-
-def is_byproduct(rel_path: str) -> bool:
-    """Return whether a file only comes along with decisions: a question, or this device's counters."""
-    return asks(rel_path) or is_counter(rel_path)
+Change = Mapping[str, tuple[str | None, str | None]]
+"""The blobs before and after, by path, as the file was called when it was first seen."""
 
 
 def is_counter(rel_path: str) -> bool:
@@ -52,145 +50,9 @@ def asks(rel_path: str) -> bool:
     return _QUESTION.fullmatch(rel_path) is not None
 
 
-def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:
-    """The trailers of the commit that takes back `undone`, so that it is understood wherever these are not."""
-    named = ((key, is_vetoed) for commit in undone for key, is_vetoed in _effect_in_trailers(commit).items())
-    return [(ALLOW if is_vetoed else VETO, " ".join(key)) for key, is_vetoed in dict(named).items()]
-
-
-def read_vetoes(
-    log: Sequence[VaultCommit], own: Collection[str], boundary: Collection[str], read_blobs: ReadBlobs
-) -> list[Veto]:
-    """All vetoes that stand, newest first; one that was itself taken back does not.
-
-    `log` has parents before children. `own` are Quaid's e-mail addresses. Commits of `boundary`, where a shallow clone
-    ends, seem to bring all there is: what they change says nothing.
-    """
-    entries = list(_follow_renames(log, boundary))
-    return _Reader(own, _Lines(entries, own, read_blobs)).read(entries)
-
-
-class _LoggedChange(NamedTuple):
-    """A commit with its change by path, as the files were called when they were first seen."""
-
-    commit: Commit
-    change: Mapping[str, Blobs]
-
-
-@dataclass(slots=True)
-class _Action:
-    """Decisions by key, made (False) or vetoed (True), and the change that did it."""
-
-    effect: dict[Key, bool] = field(default_factory=dict)
-    change: dict[str, Blobs] = field(default_factory=dict)
-
-    def add(self, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
-        self.effect |= effect
-        for path, (before, after) in change.items():
-            self.change[path] = (self.change[path][0] if path in self.change else before, after)
-
-    @property
-    def main_paths(self) -> Collection[str]:
-        """The paths that it is about, by-products aside."""
-        return [path for path in self.change if not is_byproduct(path)] or self.change.keys()
-
-
-class _Reader:
-    """Reads the history once. A night is an action beside those of its commits: it may be taken back as a whole."""
-
-    def __init__(self, own: Collection[str], lines: _Lines) -> None:
-        self._own = own
-        self._lines = lines
-        self._actions: dict[str, _Action] = {}
-        self._nights: dict[str, _Action] = {}
-        self._at: dict[str, list[_Action]] = {}
-        self._vetoes: dict[Key, Veto] = {}
-        self._about: dict[Key, Commit] = {}
-
-    def read(self, entries: Iterable[_LoggedChange]) -> list[Veto]:
-        for entry in entries:
-            commit = entry.commit
-            effect = self._effect_of(entry)
-            self._remember(entry, effect)
-            for key, is_vetoed in effect.items():
-                self._vetoes.pop(key, None)
-                if is_vetoed:
-                    about = self._about.get(key, commit)
-                    self._vetoes[key] = Veto(*key, about.subject, about.body)
-                else:
-                    self._about[key] = commit
-        return list(reversed(self._vetoes.values()))
-
-    def _effect_of(self, entry: _LoggedChange) -> dict[Key, bool]:
-        """The decisions that a commit makes, vetoes or allows."""
-        commit = entry.commit
-        if is_by_quaid(commit, self._own):  # its body quotes what a memory says, which may be anything
-            return _effect_in_trailers(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
-        named = {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
-        actions = (action for path in entry.change for action in self._at.get(path, ()))
-        # What takes back the change of an action takes it back, whatever else it does.
-        reverted = _opposite(action for action in actions if self._lines.reverts(entry.change, action))
-        return reverted | self._reverse(_REVERTED.findall(commit.body)) | _effect_in_trailers(commit) | named
-
-    def _remember(self, entry: _LoggedChange, effect: Mapping[Key, bool]) -> None:
-        commit = entry.commit
-        run = next(iter(commit.trailers.get(RUN, ())), "") if is_by_quaid(commit, self._own) else ""
-        night = self._nights.setdefault(run, _Action()) if run else None
-        if night is not None and DECISION in commit.trailers:
-            # A refusal of the owner's that it has carried out stays, even if the run fails.
-            self._add(night, {key: False for key, is_vetoed in effect.items() if not is_vetoed}, entry.change)
-        if effect:
-            self._actions[commit.id] = _Action()
-            self._add(self._actions[commit.id], effect, entry.change)
-        elif night is not None and not entry.change:
-            self._actions[commit.id] = night  # its merge
-
-    def _add(self, action: _Action, effect: Mapping[Key, bool], change: Mapping[str, Blobs]) -> None:
-        is_new = not action.change
-        action.add(effect, change)
-        if is_new and action.change:  # what takes it back changes all of its files, so one is enough to find it by
-            self._at.setdefault(next(iter(action.main_paths)), []).append(action)
-
-    def _reverse(self, ids: Iterable[str]) -> dict[Key, bool]:
-        """The opposite of the actions that are named, as far as this history has them."""
-        return _opposite(
-            action for start in ids for commit_id, action in self._actions.items() if commit_id.startswith(start)
-        )
-
-
-class _Lines:
-    """Lines that a change brings to a file and takes from it; the texts that may matter are read at once."""
-
-    def __init__(self, entries: Sequence[_LoggedChange], own: Collection[str], read_blobs: ReadBlobs) -> None:
-        decided = {path for entry in entries if DECISION in entry.commit.trailers for path in entry.change}
-        others = [entry for entry in entries if not is_by_quaid(entry.commit, own)]
-        shared = decided.intersection(path for entry in others for path in entry.change)
-        pairs = (pair for entry in entries for path, pair in entry.change.items() if path in shared)
-        self._texts = read_blobs({blob for pair in pairs for blob in pair if blob})
-        self._known: dict[str | None, Counter[bytes]] = {None: Counter()}
-
-    def reverts(self, change: Mapping[str, Blobs], action: _Action) -> bool:
-        """Return whether `change` brings and takes all the lines that `action` has taken and brought, or more."""
-        paths = action.main_paths
-        if not paths or any(path not in change for path in paths):
-            return False
-        done = [self._differences(action.change[path]) for path in paths]
-        undone = [self._differences(change[path]) for path in paths]
-        return any(brought or taken for brought, taken in done) and all(
-            brought <= also_taken and taken <= also_brought
-            for (brought, taken), (also_brought, also_taken) in zip(done, undone, strict=True)
-        )
-
-    def _differences(self, pair: Blobs) -> tuple[Counter[bytes], Counter[bytes]]:
-        """(lines brought, lines taken); a line that moves is neither."""
-        before, after = map(self._count, pair)
-        return after - before, before - after
-
-    def _count(self, blob: str | None) -> Counter[bytes]:
-        if blob not in self._known:
-            lines = map(bytes.rstrip, self._texts.get(blob or "", b"").splitlines())
-            self._known[blob] = Counter(filter(None, lines))
-        return self._known[blob]
+def is_byproduct(rel_path: str) -> bool:
+    """Return whether a file only accompanies decisions: a question, or the counters of a device."""
+    return asks(rel_path) or is_counter(rel_path)
 
 
 def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
@@ -201,27 +63,143 @@ def is_by_quaid(commit: Commit, own: Collection[str]) -> bool:
     return is_decision or (commit.email in own and any(name.startswith("Quaid-") for name in commit.trailers))
 
 
-def _effect_in_trailers(commit: Commit) -> dict[Key, bool]:
-    """The decisions that the trailers of a commit say were made, vetoed or allowed."""
+def trailers_of_undoing(undone: Iterable[Commit]) -> list[tuple[str, str]]:
+    """Return the trailers of the commit that undoes `undone`, for clones that do not have these."""
+    named = ((key, is_vetoed) for commit in undone for key, is_vetoed in _read_trailers(commit).items())
+    return [(ALLOW if is_vetoed else VETO, " ".join(key)) for key, is_vetoed in dict(named).items()]
+
+
+def read_vetoes(log: Sequence[VaultCommit], own: Collection[str], history: History) -> list[Veto]:
+    """Return the vetoes that are in force, newest first; one that was itself undone is not.
+
+    `log` has parents before children; `own` are Quaid's e-mail addresses.
+    """
+    return _Reader(list(_follow_renames(log, history.boundary)), own, history).read()
+
+
+@dataclass(slots=True)
+class _Action:
+    """Decisions by key, made (False) or vetoed (True), and the change that did it."""
+
+    effect: dict[Key, bool] = field(default_factory=dict)
+    change: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+    @property
+    def main_paths(self) -> Collection[str]:
+        """The paths that it is about, without by-products."""
+        return [path for path in self.change if not is_byproduct(path)] or self.change.keys()
+
+
+class _Reader:
+    """Reads the history once. A run is an action in addition to those of its commits: it may be undone as a whole."""
+
+    def __init__(self, entries: Sequence[tuple[Commit, Change]], own: Collection[str], history: History) -> None:
+        self._entries = entries
+        self._own = own
+        self._actions: dict[str, _Action] = {}
+        self._runs: dict[str, _Action] = {}
+        self._by_path: dict[str, list[_Action]] = {}
+        # The texts that may matter, read at once: of files that a decision and somebody else have changed.
+        decided = {path for commit, change in entries if DECISION in commit.trailers for path in change}
+        others = {path for commit, change in entries if not is_by_quaid(commit, own) for path in change}
+        pairs = (pair for _, change in entries for path, pair in change.items() if path in decided & others)
+        self._texts = history.branches.read_blobs({blob for pair in pairs for blob in pair if blob})
+        self._lines: dict[str | None, Counter[bytes]] = {None: Counter()}
+
+    def read(self) -> list[Veto]:
+        vetoes: dict[Key, Veto] = {}
+        about: dict[Key, Commit] = {}
+        for commit, change in self._entries:
+            effect = self._find_effect(commit, change)
+            self._store(commit, change, effect)
+            for key, is_vetoed in effect.items():
+                vetoes.pop(key, None)
+                if is_vetoed:
+                    decided = about.get(key, commit)
+                    vetoes[key] = Veto(*key, decided.subject, decided.body)
+                else:
+                    about[key] = commit
+        return list(reversed(vetoes.values()))
+
+    def _find_effect(self, commit: Commit, change: Change) -> dict[Key, bool]:
+        """Return the decisions that a commit makes, vetoes or allows."""
+        if is_by_quaid(commit, self._own):  # its body quotes a memory, which may say anything
+            return _read_trailers(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
+        named = {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
+        actions = (action for path in change for action in self._by_path.get(path, ()))
+        # A commit that reverses the change of an action undoes it, whatever else it does.
+        reverted = _opposite(action for action in actions if self._reverts(change, action))
+        return reverted | self._reverse(_REVERTED.findall(commit.body)) | _read_trailers(commit) | named
+
+    def _store(self, commit: Commit, change: Change, effect: Mapping[Key, bool]) -> None:
+        run = next(iter(commit.trailers.get(RUN, ())), "") if is_by_quaid(commit, self._own) else ""
+        of_run = self._runs.setdefault(run, _Action()) if run else None
+        if of_run is not None and DECISION in commit.trailers:
+            # A refusal of the owner that the run has carried out stays, even if the run fails.
+            self._extend(of_run, {key: False for key, is_vetoed in effect.items() if not is_vetoed}, change)
+        if effect:
+            self._actions[commit.id] = _Action()
+            self._extend(self._actions[commit.id], effect, change)
+        elif of_run is not None and not change:
+            self._actions[commit.id] = of_run  # its merge
+
+    def _extend(self, action: _Action, effect: Mapping[Key, bool], change: Change) -> None:
+        is_new = not action.change
+        action.effect |= effect
+        for path, (before, after) in change.items():
+            action.change[path] = (action.change[path][0] if path in action.change else before, after)
+        if is_new and action.change:  # a commit that undoes it changes all of its files, so one is enough to find it by
+            self._by_path.setdefault(next(iter(action.main_paths)), []).append(action)
+
+    def _reverse(self, ids: Iterable[str]) -> dict[Key, bool]:
+        """Return the opposite of the named actions, as far as this history has them."""
+        return _opposite(
+            action for start in ids for commit_id, action in self._actions.items() if commit_id.startswith(start)
+        )
+
+    def _reverts(self, change: Change, action: _Action) -> bool:
+        """Return whether `change` adds and removes all lines that `action` has removed and added, or more."""
+        paths = action.main_paths
+        if not paths or any(path not in change for path in paths):
+            return False
+        done = [self._differences(*action.change[path]) for path in paths]
+        undone = [self._differences(*change[path]) for path in paths]
+        return any(added or removed for added, removed in done) and all(
+            added <= also_removed and removed <= also_added
+            for (added, removed), (also_added, also_removed) in zip(done, undone, strict=True)
+        )
+
+    def _differences(self, before: str | None, after: str | None) -> tuple[Counter[bytes], Counter[bytes]]:
+        """Return the lines that were added, and those that were removed; a line that moves is neither."""
+        for blob in (before, after):
+            if blob not in self._lines:
+                lines = map(bytes.rstrip, self._texts.get(blob or "", b"").splitlines())
+                self._lines[blob] = Counter(filter(None, lines))
+        return self._lines[after] - self._lines[before], self._lines[before] - self._lines[after]
+
+
+def _read_trailers(commit: Commit) -> dict[Key, bool]:
+    """Return the decisions that a commit made, vetoed or allowed, by its trailers."""
     task = next(iter(commit.trailers.get(TASK, ())), "")
-    told = {(task, key): False for key in commit.trailers.get(DECISION, ())}
+    found = {(task, key): False for key in commit.trailers.get(DECISION, ())}
     for name, is_vetoed in ((VETO, True), (ALLOW, False)):
         named = (value.partition(" ") for value in commit.trailers.get(name, ()))
-        told |= {(about, key): is_vetoed for about, _, key in named}
-    return told
+        found |= {(about, key): is_vetoed for about, _, key in named}
+    return found
 
 
 def _opposite(actions: Iterable[_Action]) -> dict[Key, bool]:
     return {key: not is_vetoed for action in actions for key, is_vetoed in action.effect.items()}
 
 
-def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> Iterator[_LoggedChange]:
+def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> Iterator[tuple[Commit, Change]]:
+    """Yield each commit with its change; none for commits where a shallow clone ends, which seem to add everything."""
     first: dict[str, str] = {}
     for logged in log:
-        change: dict[str, Blobs] = {}
+        change: dict[str, tuple[str | None, str | None]] = {}
         for file in logged.changes if logged.commit.id not in boundary else ():
             if file.source is not None:
                 first[file.path] = first.get(file.source, file.source)
             else:
                 change[first.get(file.path, file.path)] = (file.befores[0], file.after)
-        yield _LoggedChange(logged.commit, change)
+        yield logged.commit, change

@@ -7,7 +7,7 @@ from hand_written import parse_note
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from quaid.janitor.fact_edits import rewrite, set_status, statement_span
+from quaid.janitor.fact_edits import rewrite, set_fields, statement_span
 from quaid.vault import frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
@@ -41,13 +41,16 @@ SAID = [
 )
 def test_only_the_status_changes(status, head):
     data = f"{head}{NEW}".encode()
-    edit = set_status(PATH, data, status)
+    edit = set_fields(PATH, data, {"status": status})
     assert (edit.rel_path, edit.before) == (PATH, data)
     assert edit.after == data.replace(b"pending", status.encode())
 
 
 def test_a_note_without_a_head_gets_one():
-    assert set_status(PATH, b"Maya likes tea.\n", "approved").after == b"---\nstatus: approved\n---\nMaya likes tea.\n"
+    assert (
+        set_fields(PATH, b"Maya likes tea.\n", {"status": "approved"}).after
+        == b"---\nstatus: approved\n---\nMaya likes tea.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def test_a_note_without_a_head_gets_one():
 @pytest.mark.parametrize(
     "verb",
     [
-        lambda path, data: set_status(path, data, "active"),
+        lambda path, data: set_fields(path, data, {"status": "active"}),
         lambda path, data: rewrite(path, data, NEW, {"status": "approved"}),
     ],
 )

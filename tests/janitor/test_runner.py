@@ -15,7 +15,7 @@ from quaid.capture.fact_note import supersede
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import rewrite, set_status
+from quaid.janitor.fact_edits import rewrite, set_fields
 from quaid.janitor.questions import tick
 from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import RunOptions
@@ -262,7 +262,7 @@ def test_what_a_review_has_approved_is_active_though_a_later_task_fails(vault, t
     vault.git("commit", "-q", "--amend", "--author", "Quaid <quaid@localhost>", "--no-edit")
 
     def activate(path, data):
-        return set_status(path, data, "active")
+        return set_fields(path, data, {"status": "active"})
 
     def review(context):
         yield decide(context, one, activate, kind="approve", is_minor=True)

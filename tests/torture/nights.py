@@ -37,7 +37,7 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.history import vault_history
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
-from quaid.janitor.fact_edits import rewrite, set_status
+from quaid.janitor.fact_edits import rewrite, set_fields
 from quaid.janitor.runner import RunOptions
 from quaid.local import queue
 from quaid.local.runs import evidence_key
@@ -354,7 +354,7 @@ def _decide(path: str, data: bytes) -> Iterator[Decision]:
             "wording", "rewrite", evidence_key("wording", path, text), (edit,), f"rewrite {path}", "It is ancient."
         )
     if b"status: pending" in data:
-        edit, key = set_status(path, data, "active"), evidence_key("approving", path, text)
+        edit, key = set_fields(path, data, {"status": "active"}), evidence_key("approving", path, text)
         yield Decision("approving", "approve", key, (edit,), f"approve {path}", "", is_minor=True)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 
 from quaid.capture.fact_note import supersede
@@ -46,12 +46,8 @@ _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF0
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolution:
-    """`becomes` are the facts that stay and say something else afterwards, with those that they were."""
-
-    decision: Decision
-    becomes: tuple[tuple[LivingFact, tuple[LivingFact, ...]], ...] = ()
+Resolution = tuple[Decision, Sequence[tuple[LivingFact, Sequence[LivingFact]]]]
+"""A decision, and the facts that stay and say something else afterwards, with those that they were."""
 
 
 def plan_resolve(context: TaskContext) -> Iterator[Decision]:
@@ -90,18 +86,18 @@ def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterato
     resolutions = {pair: _resolve(context, pair, judgements[pair]) for pair in conflicts if pair in judgements}
     unsettled = {fact.id for pair in conflicts if resolutions.get(pair, True) is not None for fact in (pair.a, pair.b)}
     decided = [(pair, resolution) for pair, resolution in resolutions.items() if resolution is not None]
-    # What is decided need not be asked.
-    for pair, resolution in sorted(decided, key=lambda item: item[1].decision.kind == CONFLICT):
+    # Questions last: what is decided need not be asked.
+    for pair, (decision, becomes) in sorted(decided, key=lambda item: item[1][0].kind == CONFLICT):
         ids = {pair.a.id, pair.b.id}
         if not taken.isdisjoint(ids):
             continue
-        yield resolution.decision
-        if resolution.decision.kind == CONFLICT:
-            continue  # a question changes nothing: another about the same fact may stand beside it
+        yield decision
+        if decision.kind == CONFLICT:
+            continue  # a question changes nothing: there may be another about the same fact
         taken |= ids
         if any(conflicts_of[fact] > 1 for fact in ids):
             continue  # what it becomes is compared with the others
-        for fact, were in resolution.becomes:  # what was compared as it was need not be as it will be
+        for fact, were in becomes:  # a fact that was compared as it was need not be as it will be
             if len(days_compared(context, compare.TASK, were)) == len(were):
                 mark_compared(context, compare.TASK, [fact])
     mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
@@ -130,20 +126,20 @@ class _Resolving(PairQuestion):
 
 
 def _list_days(fact: LivingFact) -> Iterator[str]:
-    """The days that a fact tells, each with the one before it."""
-    told_at = notes.parse_time(fact.created)
+    """Yield the days that a fact gives, each with the one before it."""
+    stated_at = notes.parse_time(fact.created)
     given = (notes.parse_time((day or "")[:10]) for day in (fact.created, fact.valid_from, fact.valid_until))
     days = [day.date() for day in given if day is not None]
-    if told_at is not None:
-        days += [day for mention in find_dates(fact.text, told_at) for day in (mention.start, mention.end)]
+    if stated_at is not None:
+        days += [day for mention in find_dates(fact.text, stated_at) for day in (mention.start, mention.end)]
     for day in days:
         yield day.isoformat()
         if day > date.min:
             yield (day - timedelta(days=1)).isoformat()
 
 
-def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
-    """None when nothing is to be changed: both can be true, or one is no longer what was judged."""
+def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
+    """Return None when nothing changes: both can be true, or one has changed since it was judged."""
     if judgement.says == "compatible":
         return None
     try:
@@ -155,14 +151,14 @@ def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolut
         return None
 
 
-def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
-    """None when the judgement does not say what to change, or that is to stay as it is."""
+def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
+    """Return None when the judgement does not say what to change, or that must stay as it is."""
     if _is_outranked(context, pair, judgement):
         return None
     if judgement.keep == "merge":
         claim = join(MergeGroup.of(pair.a), MergeGroup.of(pair.b), judgement)
         decision = merge_decision(context, TASK, claim) if claim is not None else None
-        return _Resolution(decision, ((claim.fact, claim.members),)) if claim is not None and decision else None
+        return (decision, [(claim.fact, claim.members)]) if claim is not None and decision else None
     if judgement.keep == "both":
         return _date(context, pair, judgement)
     if judgement.keep not in {"a", "b"}:
@@ -175,7 +171,7 @@ def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resol
     decision = _decision(pair, judgement, "supersede", edits, subject, detail)
     lost = _find_lost_sentence(kept.text, dropped.text)
     why = f"{decision.why} It drops {quote(lost, _SHOWN)}." if lost else decision.why
-    return _Resolution(replace(decision, why=why, always_asks=bool(lost)))
+    return replace(decision, why=why, always_asks=bool(lost)), ()
 
 
 def _find_lost_sentence(kept: str, dropped: str) -> str:
@@ -185,8 +181,8 @@ def _find_lost_sentence(kept: str, dropped: str) -> str:
     return next(lost, "") if len(sentences) > 1 else ""
 
 
-def _ask_owner(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
-    """The question which of the two is true; None where an answer could not be carried out."""
+def _ask_owner(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
+    """Return the question which of the two is true; None where an answer could not be carried out."""
     both = (pair.a, pair.b)
     if any(unchanged_bytes(context, fact) is None for fact in both):
         return None
@@ -195,11 +191,11 @@ def _ask_owner(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resol
     detail = _SIGNED if _is_outranked(context, pair, judgement) else ""
     decision = _decision(pair, judgement, CONFLICT, (), subject, detail)
     why = clean_reason(judgement.reason, "They cannot both be true, and nothing says which is.")
-    return _Resolution(replace(decision, why=why, choices=choices, always_asks=True))
+    return replace(decision, why=why, choices=choices, always_asks=True), ()
 
 
 def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | None:
-    """The decision that carries out the owner's answer; None for a note that cannot be edited safely."""
+    """Return the decision that carries out the owner's answer; None for a note that cannot be edited safely."""
     data = {fact.path: unchanged_bytes(context, fact) for fact in (pair.a, pair.b)}
     if None in data.values():
         return None
@@ -219,7 +215,7 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
 
 
 def _supersede(context: TaskContext, kept: LivingFact, dropped: LivingFact) -> tuple[Edit, ...] | None:
-    """Edits that replace one by the other; None when it is no longer what was judged."""
+    """Return edits that replace one by the other; None when it has changed since it was judged."""
     data = unchanged_bytes(context, dropped)
     if data is None:
         return None
@@ -229,11 +225,11 @@ def _supersede(context: TaskContext, kept: LivingFact, dropped: LivingFact) -> t
     return edit, *repointed(context, (dropped,), kept.path)
 
 
-def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution | None:
+def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
     """Both hold, each in its time: only ends that nobody has given yet are filled in."""
     edits: list[Edit] = []
     becomes = []
-    told = []
+    dated_texts = []
     for fact, since, until in _times(pair, judgement):
         given: dict[str, str] = {}
         if since and not fact.valid_from:
@@ -245,15 +241,20 @@ def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> _Resolution
             continue
         edits.append(fact_edits.set_fields(fact.path, data, given))
         dated = fact._replace(valid_from=fact.valid_from or since, valid_until=fact.valid_until or until)
-        becomes.append((dated, (fact,)))
-        told.append(f"{fact.text} ({', '.join(f'{key}: {day}' for key, day in given.items())})")
+        becomes.append((dated, [fact]))
+        dated_texts.append(f"{fact.text} ({', '.join(f'{key}: {day}' for key, day in given.items())})")
     if not edits:
         return None
     subject = f'date "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"'
     decision = _decision(
-        pair, judgement, "keep_both", tuple(edits), subject, show_change([fact.text for _, (fact,) in becomes], told)
+        pair,
+        judgement,
+        "keep_both",
+        tuple(edits),
+        subject,
+        show_change([fact.text for _, (fact,) in becomes], dated_texts),
     )
-    return _Resolution(decision, tuple(becomes))
+    return decision, becomes
 
 
 def _decision(
@@ -290,7 +291,7 @@ def _kept_first(pair: Pair, judgement: Judgement) -> tuple[LivingFact, LivingFac
 
 
 def _times(pair: Pair, judgement: Judgement) -> Iterator[tuple[LivingFact, str | None, str | None]]:
-    """Each of the two facts with the days since when and until when it holds."""
+    """Yield each of the two facts with its first and last day."""
     days = judgement.days
     yield pair.a, days.get("a_from"), days.get("a_until")
     yield pair.b, days.get("b_from"), days.get("b_until")
