@@ -58,14 +58,14 @@ def remove_working_folder() -> None:
     """Take relative entries out of the search paths of this process and of all that it starts.
 
     An agent works in folders that strangers made: `PATH=.:/usr/bin`, or an empty entry of PYTHONPATH, would run what
-    lies there.
+    is there.
     """
     for name in _VARIABLES:
         entries = os.environ.get(name, "").split(os.pathsep)
         relative = {entry: _absolute(entry) for entry in entries if not os.path.isabs(entry)}
-        kept = [relative.get(entry, entry) for entry in entries if relative.get(entry, _OWN) == _OWN]
-        if kept:
-            os.environ[name] = os.pathsep.join(kept)
+        absolute = [relative.get(entry, entry) for entry in entries if relative.get(entry, _OWN) == _OWN]
+        if absolute:
+            os.environ[name] = os.pathsep.join(absolute)
         else:  # an empty PATH is the working folder; without one it is the system's own
             os.environ.pop(name, None)
         if name == "PYTHONPATH":  # Python has made its entries absolute

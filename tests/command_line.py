@@ -6,7 +6,9 @@ import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
+from quaid.cli.app import build_group
 from quaid.cli.main import main
 
 DOCS = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -25,3 +27,13 @@ def section_of(command: str) -> str:
     found = re.search(rf"^### quaid {command}$(.*?)(?=^##)", DOCS + "\n##", re.MULTILINE | re.DOTALL)
     assert found, f"docs/cli.md has no section for {command}"
     return found[1]
+
+
+def parameters_of(name: str) -> list[Any]:
+    """Return the parameters of a command and of its actions."""
+    return _list_parameters(build_group().get_command(None, name))
+
+
+def _list_parameters(command: Any) -> list[Any]:
+    actions = getattr(command, "commands", {}).values()
+    return [*command.params, *(parameter for action in actions for parameter in _list_parameters(action))]

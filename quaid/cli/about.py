@@ -9,22 +9,22 @@ import typer
 
 from quaid import __version__
 from quaid.cli.invocation import Invocation
+from quaid.cli.main import invoke
 
 
-def run_version(ctx: typer.Context) -> None:
+def run_version(invocation: Invocation) -> None:
     """Print the version of Quaid.
 
     Examples:
       quaid version
       quaid version --json
     """
-    invocation: Invocation = ctx.obj
     python, system = platform.python_version(), platform.platform()
     invocation.respond(f"quaid {__version__}", version=__version__, python=python, system=system)
 
 
 def run_help(
-    ctx: typer.Context,
+    invocation: Invocation,
     command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command to explain.")] = None,
 ) -> int:
     """Explain a command, or list all of them.
@@ -33,8 +33,5 @@ def run_help(
       quaid help
       quaid help recall
     """
-    from quaid.cli.main import invoke
-
-    invocation: Invocation = ctx.obj
     # A command takes its actions as arguments, so its name alone is what has a help.
     return invoke([*(command or [])[:1], "--help"], invocation)

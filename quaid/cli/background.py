@@ -10,16 +10,15 @@ from pathlib import Path
 
 from quaid.errors import LockedError, QuaidError
 from quaid.local import locks
+from quaid.memory import Memory
 from quaid.place import DOCS_FILE, state_folder
 from quaid.remotes import background
 from quaid.sync.background import MARKER
+from quaid.sync.derived_index import SyncOptions
 
 
 def run_embedding(root: Path) -> None:
     """Embed what has no vector yet, unless another process does."""
-    from quaid.memory import Memory
-    from quaid.sync.derived_index import SyncOptions
-
     state = state_folder(root)
     with locks.try_lock(state / locks.EMBEDDING_LOCK) as is_ours:
         if not is_ours:
@@ -40,8 +39,6 @@ def run_embedding(root: Path) -> None:
 
 def run_exchange(root: Path) -> None:
     """Do with the remotes of a vault what is due, and see to what is written in the moments after it."""
-    from quaid.memory import Memory
-
     with Memory.open(root) as memory:
         memory.remotes.exchange()
         time.sleep(background.PAUSE.total_seconds())

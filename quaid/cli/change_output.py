@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import TYPE_CHECKING
 
+from quaid.capture.writer import WriteResult
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import known, one_line, short, styled, titled
 from quaid.vault.transaction import list_uncommitted
-
-if TYPE_CHECKING:
-    from quaid.capture.writer import WriteResult
 
 MAX_SHOWN = 200
 """Characters of a note that a line about it repeats."""

@@ -1,17 +1,15 @@
-"""`quaid completion`: what a shell may put behind the words typed so far."""
+"""`quaid completion`: the scripts for shells, and the completions of a command line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from quaid.cli.app import COMMANDS, build_group
 from quaid.cli.invocation import Invocation, check_one_of
 from quaid.errors import QuaidError
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
 
 SCRIPTS = {
     "bash": r"""# quaid in bash: put this line into ~/.bashrc
@@ -45,7 +43,7 @@ _TAKES_REFERENCE = frozenset({"get", "forget", "why", "edit", "open"})
 
 
 def run_completion(
-    ctx: typer.Context,
+    invocation: Invocation,
     shell: Annotated[str, typer.Argument(metavar="SHELL", help=f"{', '.join(SCRIPTS)}.")],
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
@@ -55,7 +53,6 @@ def run_completion(
       eval "$(quaid completion bash)"      # in ~/.bashrc; zsh alike
       quaid completion fish | source       # in ~/.config/fish/config.fish
     """
-    invocation: Invocation = ctx.obj
     if shell == "words":
         print("\n".join(_complete(invocation, words or [""])))
         return
@@ -64,66 +61,45 @@ def run_completion(
 
 
 def _complete(invocation: Invocation, words: list[str]) -> list[str]:
-    """Return what may stand for the last of `words`."""
-    from quaid.cli.app import COMMANDS, build_group
-
+    """Return the completions of the last of `words`."""
     *before, begun = words
-    group: Any = build_group()
-    named = [word for word in before if not word.startswith("-")]
-    if not named:
-        return _starting(begun, _options(group) if begun.startswith("-") else COMMANDS)
-    command: Any = group.get_command(None, named[0])
-    if command is None:
-        return []
+    command: Any = build_group()
+    left = [word for word in before if not word.startswith("-")]
+    while left and (found := getattr(command, "get_command", lambda *_: None)(None, left[0])):
+        command = found
+        left.pop(0)
     if begun.startswith("-"):
-        return _starting(begun, _options(command))
-    if named[0] == "help":
-        return _starting(begun, COMMANDS)
-    if named[0] in _TAKES_REFERENCE and len(named) == 1:
-        return _names(invocation, begun)
-    return _starting(begun, _actions(named[0])) if len(named) == 1 else []
+        options = [param for param in command.params if not param.hidden]
+        choices = [name for param in options for name in param.opts if name.startswith("--")]
+    elif left:
+        return []  # the first argument is there already
+    elif command.name in _TAKES_REFERENCE:
+        return _find_names(invocation, begun)
+    else:
+        choices = _first_arguments(command)
+    return sorted(choice for choice in choices if choice.startswith(begun))
 
 
-def _starting(begun: str, words: Iterable[str]) -> list[str]:
-    return sorted(word for word in words if word.startswith(begun))
+def _first_arguments(command: Any) -> list[str]:
+    if hasattr(command, "list_commands"):
+        return list(command.list_commands(None))
+    from quaid.agents.hosts import HOSTS  # imported only here: a keystroke should not wait for it
+    from quaid.config import list_settings
+    from quaid.settings import Settings
 
-
-def _options(command: Any) -> list[str]:
-    return [name for param in command.params for name in param.opts if name.startswith("--") and not param.hidden]
-
-
-def _actions(name: str) -> list[str]:
-    """Return what a command takes for its first argument, as far as that is one of a few words."""
-    if name == "config":
-        from quaid.config import list_settings
-        from quaid.settings import Settings
-
+    if command.name == "config":
         return [key for key, _ in list_settings(Settings())]
-    if name in {"install", "uninstall"}:
-        from quaid.agents.hosts import HOSTS
-
-        return list(HOSTS)
-    if name == "completion":
-        return list(SCRIPTS)
-    from importlib import import_module
-
-    from quaid.cli.app import COMMANDS
-
-    module = import_module(f"quaid.cli.{COMMANDS[name].module}")
-    return list(getattr(module, "ACTIONS", ()))
+    words: dict[str, Iterable[str]] = {"help": COMMANDS, "completion": SCRIPTS, "install": HOSTS, "uninstall": HOSTS}
+    return list(words.get(command.name, ()))
 
 
-def _names(invocation: Invocation, begun: str) -> list[str]:
-    """Return names of notes that begin so, from the index as it is: nobody waits for a sync at a keystroke."""
+def _find_names(invocation: Invocation, begun: str) -> list[str]:
+    """Return names of notes that begin so, from the index as it is: a keystroke does not wait for a sync."""
+    from quaid.index import documents
+
     invocation.quiet = True
     try:
         with invocation.open() as memory:
-            return _read_names(memory, begun)
+            return documents.list_names(memory.visible_index(), begun, MAX_NAMES)
     except QuaidError:
         return []
-
-
-def _read_names(memory: Memory, begun: str) -> list[str]:
-    from quaid.index import documents
-
-    return documents.list_names(memory.visible_index(), begun, MAX_NAMES)

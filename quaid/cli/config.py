@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 def run_config(
-    ctx: typer.Context,
+    invocation: Invocation,
     key: Annotated[str | None, typer.Argument(metavar="KEY", help="A setting, such as recall.limit.")] = None,
     value: Annotated[str | None, typer.Argument(metavar="VALUE", help="Its new value.")] = None,
 ) -> None:
@@ -53,7 +53,6 @@ def run_config(
       quaid config models.provider auto
       quaid config embedding.model multilingual-e5-small   # the old model answers until this one is ready
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         settings = list(_list_settings(memory.root, memory.settings, os.environ))
         if key is None:

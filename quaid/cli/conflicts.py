@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,17 +13,14 @@ from quaid.errors import BadInputError, UsageError
 from quaid.history import unmerged
 from quaid.history.unmerged import Unmerged
 from quaid.index.references import resolve_one
+from quaid.memory import Memory
 from quaid.model import note_name
 from quaid.vault import files, merging
-from quaid.vault.merging import merge_note
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
-    from quaid.vault.merging import Side
+from quaid.vault.merging import Side, merge_note
 
 
 def run_conflicts(
-    ctx: typer.Context,
+    invocation: Invocation,
     ref: Annotated[
         str | None, typer.Argument(metavar="REF", help="The note to settle: its path or name, or all.")
     ] = None,
@@ -40,21 +37,20 @@ def run_conflicts(
       quaid conflicts --settle both Garden.md
       quaid conflicts --settle theirs all
     """
-    invocation: Invocation = ctx.obj
     check_one_of("settle", [settle] if settle else None, merging.SIDES)
     if (settle is None) != (ref is None):
         raise UsageError("--settle needs a SIDE and a REF. Try: quaid conflicts --settle both REF")
     with invocation.open() as memory:
         found = unmerged.list_conflicts(memory.root)
         settled: list[str] = []
-        meant = [one for one in found if ref in {"all", one.path, note_name(one.path), one.path.rpartition("/")[2]}]
-        if ref not in {None, "all"} and not meant:
+        chosen = [one for one in found if ref in {"all", one.path, note_name(one.path), one.path.rpartition("/")[2]}]
+        if ref not in {None, "all"} and not chosen:
             path = resolve_one(memory.index(), str(ref)).document.path
             raise BadInputError(
                 f"{path} is not in conflict: git knows of no merge that it left, so marks in it are text. "
                 "Remove them in an editor if they should not be there."
             )
-        for conflict in meant:
+        for conflict in chosen:
             _settle(memory, conflict, next(side for side in merging.SIDES if side == settle))
             settled.append(conflict.path)
         left = [conflict for conflict in found if conflict.path not in settled]
@@ -98,7 +94,7 @@ def _settle(memory: Memory, conflict: Unmerged, side: Side) -> None:
 
 
 def _choose(path: str, marked: bytes, base: bytes, sides: tuple[bytes, bytes], side: Side) -> bytes:
-    """The note without marks: with both sides by its parts where it has any, so that no key stands in it twice."""
+    """Return the note without marks. Both sides are merged by their parts, so that no key is in it twice."""
     if side == "both":
         ours, theirs = (merging.choose_side(marked, each, *sides) for each in ("ours", "theirs"))
         merged = merge_note(base if base not in (ours, theirs) else b"", ours, theirs, path)

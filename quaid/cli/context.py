@@ -11,7 +11,7 @@ from quaid.cli.invocation import Invocation
 
 
 def run_context(
-    ctx: typer.Context,
+    invocation: Invocation,
     tokens: Annotated[int | None, typer.Option("--tokens", metavar="N", min=50, help="The maximum length.")] = None,
 ) -> None:
     """Print what an agent should know before it starts: core notes, preferences, projects, questions, recent facts.
@@ -22,7 +22,6 @@ def run_context(
       quaid context
       quaid context --tokens 500
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         text = memory.context(tokens, cwd=invocation.cwd or str(Path.cwd()))
     if not text:

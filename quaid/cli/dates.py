@@ -39,3 +39,15 @@ def parse_option_moment(option: str, text: str | None, now: datetime) -> datetim
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     day = parse_option_day(option, text, now, end=False)
     return datetime(day.year, day.month, day.day, tzinfo=UTC) if day else None
+
+
+def check_period(since_option: str, first: date | None, until_option: str, last: date | None) -> None:
+    """Refuse a period that ends before it begins.
+
+    Raises:
+        UsageError
+    """
+    if first and last and first > last:
+        raise UsageError(
+            f"{since_option} {first} is after {until_option} {last}, so nothing is between them. Swap the two."
+        )

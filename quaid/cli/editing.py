@@ -11,26 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import typer
-
+from quaid.capture.writer import WriteResult
 from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
 from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import has_terminal
 from quaid.errors import QuaidError
+from quaid.memory import Memory
 from quaid.place import state_folder
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
 
 _STARTED_S = 2.0
 """A program that has not failed within this time is taken to run."""
 
 
-def run_edit(ctx: typer.Context, ref: Reference) -> None:
+def run_edit(invocation: Invocation, ref: Reference) -> None:
     """Edit a note in $VISUAL or $EDITOR; what you save becomes a commit in your name.
 
     The editor has a copy. What changes in the note meanwhile is merged with it. If the editor fails or you save
@@ -40,7 +36,6 @@ def run_edit(ctx: typer.Context, ref: Reference) -> None:
       quaid edit 7k3qd
       EDITOR="code --wait" quaid edit "[[Maya Chen]]"
     """
-    invocation: Invocation = ctx.obj
     command = _find_editor()
     with invocation.open() as memory:
         view = choosing(invocation, memory, ref, memory.get)
@@ -50,15 +45,13 @@ def run_edit(ctx: typer.Context, ref: Reference) -> None:
             _run_editor(command, copy)
             after = copy.read_bytes() if copy.is_file() else b""
             if after == before:
-                from quaid.capture.writer import WriteResult
-
                 tell_written(invocation, WriteResult(view.document.id, path, "unchanged", view.document.title))
                 return
             written = memory.writer.save_edit(path, before, after)
     tell_written(invocation, written)
 
 
-def run_open(ctx: typer.Context, ref: Reference) -> None:
+def run_open(invocation: Invocation, ref: Reference) -> None:
     """Open a note in Obsidian, if the vault is one of Obsidian's, else in the program for its kind of file.
 
     In a pipe the path is printed and nothing is opened.
@@ -67,7 +60,6 @@ def run_open(ctx: typer.Context, ref: Reference) -> None:
       quaid open "Maya Chen"
       code $(quaid open 7k3qd)
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         document = choosing(invocation, memory, ref, memory.get).document
         path = memory.root / document.path
@@ -113,9 +105,9 @@ def _copied(memory: Memory, path: str, data: bytes) -> Iterator[Path]:
         yield copy
     except QuaidError as error:
         if copy.is_file() and copy.read_bytes() not in {data, b""}:
-            kept = _EditError(f"{str(error).rstrip('.')}. What you wrote is kept in {copy}")
-            kept.code, kept.exit_code = error.code, error.exit_code
-            raise kept from error
+            saved = _EditError(f"{str(error).rstrip('.')}. What you wrote is kept in {copy}")
+            saved.code, saved.exit_code = error.code, error.exit_code
+            raise saved from error
         shutil.rmtree(copy.parent, ignore_errors=True)
         raise
     shutil.rmtree(copy.parent, ignore_errors=True)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import columns, count, moment, paragraphs, section, short, styled
+from quaid.cli.terminal import ProgressBar, columns, count, moment, paragraphs, section, short, styled
 from quaid.errors import BadInputError
+from quaid.memory import Memory
 from quaid.model import Recall
 from quaid.recall.evaluation import (
     EvalQuestion,
     Outcome,
     OutcomeChange,
-    Score,
     compare,
     find_expected,
     list_meant,
@@ -25,30 +25,11 @@ from quaid.recall.evaluation import (
     replay,
     score,
 )
-
-if TYPE_CHECKING:
-    from quaid.memory import Memory
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """A replay: of the files as they are, or of a commit."""
-
-    commit: str | None
-    when: str | None
-    outcomes: list[Outcome]
-
-    @property
-    def score(self) -> Score:
-        return score(self.outcomes)
-
-    @property
-    def degraded(self) -> list[str]:
-        return list(dict.fromkeys(name for outcome in self.outcomes for name in outcome.degraded))
+from quaid.shapes import json_object
 
 
 def run_eval(
-    ctx: typer.Context,
+    invocation: Invocation,
     file: Annotated[
         list[Path],
         typer.Argument(metavar="FILE", help="Questions: list items in markdown, or JSON lines."),
@@ -79,71 +60,95 @@ def run_eval(
       quaid eval eval/coffee.md --before HEAD~1
       quaid eval questions.jsonl --before 2026-03-01 --after v2 --limit 5 --json
     """
-    invocation: Invocation = ctx.obj
     questions = [question for path in file for question in parse_questions(_read(path), str(path))]
     with invocation.open() as memory, invocation.progress(memory) as bar:
-        replayed = _Replay(memory, questions, file, limit)
-        points = [replayed.find(revision) for revision in (before, after)]
-        total = len(questions) * (1 if before is None else 2)
-        old = None if before is None else replayed.run(points[0], lambda done: bar.update("Asking", done, total))
-        begun = total - len(questions)
-        new = replayed.run(points[1], lambda done: bar.update("Asking", begun + done, total))
-    changes = compare(old.outcomes, new.outcomes) if old else []
-    pairs = [*zip(old.outcomes if old else [None] * len(new.outcomes), new.outcomes, strict=True)]
+        # Found once: what a branch names may move between two questions.
+        points = [memory.git.revisions.find(revision) if revision else None for revision in (before, after)]
+        commits: list[tuple[str | None, str | None]] = [
+            (point.id, point.when) if point else (None, None) for point in points
+        ]
+        replayed = _Replay(memory, questions, file, limit, bar, len(questions) * (2 if before else 1))
+        old = replayed.run(commits[0][0]) if before else None
+        new = replayed.run(commits[1][0])
+    changes = compare(old, new) if old else []
+    earlier: Sequence[Outcome | None] = old or [None] * len(new)
+    pairs = [*zip(earlier, new, strict=True)]
+    sides = [(*commits[0], old), (*commits[1], new)] if old else [(*commits[1], new)]
     invocation.respond(
         paragraphs(
             _render_questions(pairs),
             section("Gained", [(name, change.question.text) for change in changes for name in change.gained]),
             section("Lost", [(name, change.question.text) for change in changes for name in change.lost]),
-            _render_scores([old, new] if old else [new], limit),
+            _render_scores(sides, limit),
         ),
         limit=limit,
-        before=_side_shape(old) if old else None,
-        after=_side_shape(new),
-        questions=[shape_of_question(*pair) for pair in pairs],
+        before=_side_shape(*commits[0], old) if old else None,
+        after=_side_shape(*commits[1], new),
+        questions=[_question_shape(*pair) for pair in pairs],
         gained=[_change_shape(change, change.gained) for change in changes if change.gained],
         lost=[_change_shape(change, change.lost) for change in changes if change.lost],
     )
-    return _exit_code(invocation, old, new, changes)
+    labels = [("before", old or []), ("after" if old else "now", new)]
+    if degraded := [f"{name} ({label})" for label, outcomes in labels for name in _list_degraded(outcomes)]:
+        invocation.notify(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")
+    if lost := sum(len(change.lost) for change in changes):
+        invocation.notify(f"quaid: Found before and lost now: {count(lost, 'expected answer')}.")
+        return 1
+    if old is None and score(new).expected and not score(new).found:
+        invocation.notify("quaid: Nothing of what is expected was found. Is this the right vault? See: quaid status")
+        return 1
+    return 0
 
 
 class _Replay:
-    """The questions of one call and the memory they are put to."""
+    """Runs the questions against a memory.
 
-    def __init__(self, memory: Memory, questions: list[EvalQuestion], paths: Sequence[Path], limit: int) -> None:
-        self.limit = limit
+    No model is used, as it may decide otherwise the next time. The files with the questions are left out of the hits:
+    they have every question word for word, and answer none.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        questions: list[EvalQuestion],
+        paths: Sequence[Path],
+        limit: int,
+        bar: ProgressBar,
+        total: int,
+    ) -> None:
         self._memory = memory
         self._questions = questions
+        self._limit = limit
+        self._bar = bar
+        self._total = total
+        self._done = 0
         root = memory.root.resolve()
         inside = [path.resolve() for path in paths if path.resolve().is_relative_to(root)]
-        self._own = {path.relative_to(root).as_posix() for path in inside}
-        self._meant: dict[str, frozenset[str]] = {}
+        self._question_files = {path.relative_to(root).as_posix() for path in inside}
+        self._ids: dict[str, frozenset[str]] = {}
 
-    def find(self, revision: str | None) -> tuple[str, str] | None:
-        """The commit and its time, found once: what a branch names may move between two questions."""
-        if revision is None:
-            return None
-        point = self._memory.git.revisions.find(revision)
-        return point.id, point.when
-
-    def run(self, point: tuple[str, str] | None, progress: Callable[[int], None]) -> _Side:
-        then: dict[str, Any] = {} if point is None else {"as_of": point[0]}
+    def run(self, commit: str | None) -> list[Outcome]:
         self._memory.warm()
-        commit, when = point or (None, None)
-        return _Side(commit, when, replay(self._questions, lambda text: self._ask(text, then), self._rank, progress))
+        done = self._done
+        outcomes = replay(
+            self._questions,
+            lambda text: self._ask(text, commit),
+            self._rank,
+            lambda now: self._bar.update("Asking", done + now, self._total),
+        )
+        self._done += len(self._questions)
+        return outcomes
 
-    def _ask(self, text: str, then: dict[str, Any]) -> Recall:
-        """Without a model, which may decide otherwise the next time, and without the file that asks: it says every
-        question word for word, and answers none.
-        """
-        options: dict[str, Any] = {"depth": "fast", "keep": False, **then}
-        answer = self._memory.recall(text, self.limit + len(self._own), **options)
-        return replace(answer, hits=tuple(hit for hit in answer.hits if hit.path not in self._own)[: self.limit])
+    def _ask(self, text: str, commit: str | None) -> Recall:
+        then: dict[str, Any] = {"as_of": commit} if commit else {}
+        answer = self._memory.recall(text, self._limit + len(self._question_files), depth="fast", keep=False, **then)
+        hits = [hit for hit in answer.hits if hit.path not in self._question_files]
+        return replace(answer, hits=tuple(hits[: self._limit]))
 
     def _rank(self, answer: Recall, reference: str) -> int | None:
-        if reference not in self._meant:
-            self._meant[reference] = list_meant(self._memory.index(), reference)
-        return find_expected(answer.hits, reference, self._meant[reference])
+        if reference not in self._ids:
+            self._ids[reference] = list_meant(self._memory.index(), reference)
+        return find_expected(answer.hits, reference, self._ids[reference])
 
 
 def _read(path: Path) -> str:
@@ -157,31 +162,20 @@ def _read(path: Path) -> str:
         raise BadInputError(f"{path} cannot be read ({error.strerror}). Give a file with questions.") from error
 
 
-def _exit_code(invocation: Invocation, old: _Side | None, new: _Side, changes: Sequence[OutcomeChange]) -> int:
-    sides = [("before", old), ("now" if old is None else "after", new)]
-    if degraded := [f"{name} ({label})" for label, side in sides if side for name in side.degraded]:
-        invocation.notify(f"quaid: degraded: {', '.join(degraded)}. More may be found without that; see: quaid doctor")
-    lost = sum(len(change.lost) for change in changes)
-    if lost:
-        invocation.notify(f"quaid: Found before and lost now: {count(lost, 'expected answer')}.")
-        return 1
-    if old is None and new.score.expected and not new.score.found:
-        invocation.notify("quaid: Nothing of what is expected was found. Is this the right vault? See: quaid status")
-        return 1
-    return 0
+def _list_degraded(outcomes: Sequence[Outcome]) -> list[str]:
+    return list(dict.fromkeys(name for outcome in outcomes for name in outcome.degraded))
 
 
-def _side_shape(side: _Side) -> dict[str, object]:
-    return {"commit": side.commit, "when": side.when, "degraded": side.degraded, **asdict(side.score)}
+def _side_shape(commit: str | None, when: str | None, outcomes: list[Outcome]) -> dict[str, object]:
+    return {"commit": commit, "when": when, "degraded": _list_degraded(outcomes), **json_object(score(outcomes))}
 
 
-def shape_of_question(before: Outcome | None, after: Outcome) -> dict[str, object]:
-    """A question with the ranks of its expected answers, as JSON."""
+def _question_shape(before: Outcome | None, after: Outcome) -> dict[str, object]:
     question = after.question
-    old = before.ranks if before else (None,) * len(after.ranks)
+    ranks = before.ranks if before else (None,) * len(after.ranks)
     expected = [
         {"answer": name, "before": was, "after": now}
-        for name, was, now in zip(question.expected, old, after.ranks, strict=True)
+        for name, was, now in zip(question.expected, ranks, after.ranks, strict=True)
     ]
     about = {"question": question.text, "group": question.group, "place": question.place}
     return {**about, "hits": after.hits, "expected": expected}
@@ -192,39 +186,34 @@ def _change_shape(change: OutcomeChange, names: Sequence[str]) -> dict[str, obje
 
 
 def _render_questions(pairs: Sequence[tuple[Outcome | None, Outcome]]) -> str:
-    """Each question with the ranks of what it expects, below the headings of its file."""
+    """Return each question with the ranks of its expected answers, below the headings of its file."""
     groups: dict[str, list[str]] = {}
     for before, after in pairs:
         lines = groups.setdefault(after.question.group or "Questions", [])
         lines.append(f"  {after.question.text}")
-        old = before.ranks if before else after.ranks
+        ranks = before.ranks if before else after.ranks
         rows = [
             (_rank(now) if before is None else f"{_rank(was)} -> {_rank(now)}", name)
-            for name, was, now in zip(after.question.expected, old, after.ranks, strict=True)
+            for name, was, now in zip(after.question.expected, ranks, after.ranks, strict=True)
         ] or [(count(after.hits, "hit"), "no expected answer")]
         lines += [f"    {line}" for line in columns(rows).splitlines()]
-    return "\n\n".join("\n".join([styled(title, "bold"), *lines]) for title, lines in groups.items())
+    return paragraphs(*("\n".join([styled(title, "bold"), *lines]) for title, lines in groups.items()))
 
 
 def _rank(rank: int | None) -> str:
     return "missing" if rank is None else f"rank {rank}"
 
 
-def _render_scores(sides: Sequence[_Side], limit: int) -> str:
-    scores = [side.score for side in sides]
-    named = [f"{moment(side.when)}, at {short(side.commit)}" if side.commit else "the present files" for side in sides]
-    rows: list[tuple[object, ...]] = [("as of", *named)] if any(side.commit for side in sides) else []
+def _render_scores(sides: Sequence[tuple[str | None, str | None, list[Outcome]]], limit: int) -> str:
+    scores = [score(outcomes) for _, _, outcomes in sides]
+    names = [f"{moment(when)}, at {short(commit)}" if commit else "the present files" for commit, when, _ in sides]
+    rows: list[tuple[object, ...]] = [("as of", *names)] if any(commit for commit, _, _ in sides) else []
     rows += [
-        (f"recall@{limit}", *(_figure(one.recall) for one in scores)),
-        ("MRR", *(_figure(one.mrr) for one in scores)),
+        (f"recall@{limit}", *("-" if one.recall is None else f"{one.recall:.3f}" for one in scores)),
+        ("MRR", *("-" if one.mrr is None else f"{one.mrr:.3f}" for one in scores)),
         ("found", *(f"{one.found:,} of {count(one.expected, 'expected answer')}" for one in scores)),
         ("complete", *(f"{one.complete:,} of {count(one.judged, 'question')}" for one in scores)),
     ]
-    only_asked = scores[0].questions - scores[0].judged
-    if only_asked:
-        rows.append(("replayed", *(f"{count(only_asked, 'question')} with no expected answer" for _ in scores)))
+    if unjudged := scores[0].questions - scores[0].judged:
+        rows.append(("replayed", *(f"{count(unjudged, 'question')} with no expected answer" for _ in scores)))
     return section("Score", rows)
-
-
-def _figure(number: float | None) -> str:
-    return "-" if number is None else f"{number:.3f}"

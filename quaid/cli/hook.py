@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from quaid.cli.invocation import Invocation
+from quaid.hooks.entry import main
 
 
 def run_hook(
-    ctx: typer.Context,
+    invocation: Invocation,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="session-start, user-prompt-submit, post-tool-use, "
                                          "pre-compact, stop or session-end; work does what is queued.")],
     text: Annotated[bool, typer.Option("--text", help="Answer with plain text instead of JSON.")] = False,
@@ -25,8 +26,5 @@ def run_hook(
       echo '{"session_id": "s1", "prompt": "What milk does Maya take?"}' | quaid hook user-prompt-submit --text
       quaid hook work
     """
-    from quaid.hooks.entry import main
-
-    invocation: Invocation = ctx.obj
     vault = ["--vault", str(invocation.vault)] if invocation.vault else []
     return main([event, *(["--text"] if text else []), *vault])

@@ -1,27 +1,29 @@
-"""`quaid import`."""
+"""`quaid import` and `quaid export`."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from quaid.capture.export import write_export
+from quaid.capture.importer import ImportResult, phrase_counts
+from quaid.capture.right_command import hint_for
 from quaid.cli.change_output import warn_left
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import clipped, count, known, lines, section, short, styled, titled
 from quaid.errors import BadInputError, UsageError
-
-if TYPE_CHECKING:
-    from quaid.capture.importer import ImportResult
+from quaid.index import documents
 
 MAX_SHOWN = 10
 _WIDTH = 100
 
 
 def run_import(
-    ctx: typer.Context,
+    invocation: Invocation,
     path: Annotated[
         str | None, typer.Argument(metavar="PATH", help="A file or a folder; - reads a file from stdin.")
     ] = None,
@@ -55,7 +57,6 @@ def run_import(
     """
     if path is None:
         raise UsageError("What is to be imported? Give a file or a folder: quaid import ~/basic-memory")
-    invocation: Invocation = ctx.obj
     with invocation.open(owner=owner) as memory, invocation.progress(memory):
         try:
             imported = memory.import_from(
@@ -63,8 +64,6 @@ def run_import(
                 format=format_, project=project, keep_owners=keep_owners, into=into, dry_run=dry_run,
             )  # fmt: skip
         except BadInputError as error:
-            from quaid.capture.right_command import hint_for
-
             hint = hint_for(Path(path).expanduser(), "import") if path != "-" and not (format_ or into) else ""
             raise BadInputError(f"{error}{hint}") from error
     invocation.respond(
@@ -80,8 +79,6 @@ def run_import(
 
 def render_imported(imported: ImportResult) -> str:
     """The counts of an import, and what was left out."""
-    from quaid.capture.importer import phrase_counts
-
     head = f"Nothing new in {imported.source} ({imported.format})"
     if imported.counts:
         verb = "Would import" if imported.dry_run else styled("Imported", "green")
@@ -97,7 +94,7 @@ def render_imported(imported: ImportResult) -> str:
 
 
 def remark_on_imported(invocation: Invocation, imported: ImportResult) -> None:
-    """Say what was redacted, kept as it was or left uncommitted."""
+    """Notify of what was redacted, left as it was or left uncommitted."""
     if imported.redacted:
         places = [f"{place} ({', '.join(secrets)})" for place, secrets in imported.redacted.items()]
         invocation.notify(f"Secrets were taken out of {_first(places)}.")
@@ -113,3 +110,36 @@ def remark_on_imported(invocation: Invocation, imported: ImportResult) -> None:
 def _first(things: list[str] | tuple[str, ...]) -> str:
     more = f" and {len(things) - MAX_SHOWN:,} more" if len(things) > MAX_SHOWN else ""
     return ", ".join(things[:MAX_SHOWN]) + more
+
+
+def run_export(
+    invocation: Invocation,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="The file to write; the default, -, is stdout.")
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Only this kind: fact, entity, episode, core, note … or ledger; repeatable."),
+    ] = None,
+) -> None:
+    """Write the memory as JSON lines, a note each: its text and what it says of itself, and the whole file.
+
+    `quaid import` brings it back byte for byte. Settings, attachments and the history are not in it.
+
+    Examples:
+      quaid export memory.jsonl
+      quaid export --kind fact | jq -r .text
+      quaid export | quaid import - --vault ~/other
+    """
+    with invocation.open() as memory:
+        if documents.count(memory.whole_index()) > documents.count(memory.visible_index()):
+            invocation.notify("Notes that others keep private are left out. Who asks is $QUAID_OWNER.")
+        # ASCII alone: whatever reads the file line by line finds the lines that were written.
+        rows = (json.dumps(row) for row in memory.export(kind or ()))
+        if file is None or file == "-":
+            for row in rows:
+                print(row)
+            return
+        path = Path(file).expanduser().absolute()
+        number = write_export(rows, path)
+    invocation.respond(f"{styled('Exported', 'green')}: {count(number, 'note')} to {path}", path=path, notes=number)

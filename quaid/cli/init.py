@@ -6,28 +6,113 @@ import getpass
 import os
 import shlex
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from quaid.agents.installation import list_hosts, this_machine
+from quaid.capture.nearby import NearbyMemory, find_memories
 from quaid.capture.owner_note import clean_name
 from quaid.cli.consent import ask_about_models, can_answer
+from quaid.cli.importing import remark_on_imported, render_imported
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import count, known, short, styled, titled
-from quaid.cli.trust import say_steering
-from quaid.cli.vault_choice import choose_folder
+from quaid.cli.trust import notify_steering
 from quaid.config import load_settings
-from quaid.errors import QuaidError
+from quaid.errors import BadInputError, QuaidError, VaultExistsError
+from quaid.history.creation import Created, user_name
 from quaid.memory import Memory
+from quaid.place import find_vault
 from quaid.sync.background import start_embedding
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import MANY
 from quaid.trust import locate_vault
+from quaid.vault import layout
 
-if TYPE_CHECKING:
-    from quaid.capture.nearby import NearbyMemory
-    from quaid.history.creation import Created
+MAX_ENTRIES = 2_000
+"""Entries of a folder that are looked at before it counts as one without notes."""
+_CODE = frozenset(
+    """
+    pyproject.toml setup.py requirements.txt package.json tsconfig.json deno.json Cargo.toml go.mod pom.xml build.gradle
+    build.gradle.kts Makefile CMakeLists.txt meson.build Gemfile composer.json mix.exs Package.swift pubspec.yaml
+    stack.yaml build.sbt flake.nix Dockerfile BUILD.bazel WORKSPACE
+    """.split()  # noqa: SIM905 - a word list reads best as words
+)
+_OF_PROJECTS = frozenset(
+    {"readme.md", "changelog.md", "contributing.md", "license.md", "security.md", "code_of_conduct.md"}
+)
+"""Markdown about its own folder, which is no note."""
+
+
+def choose_folder(named: Path | None) -> tuple[Path, str]:
+    """Return the folder `named` on the command line, else `$QUAID_HOME`, else the working folder if it is empty or has
+    notes, else `~/quaid`; and why it is not the working folder, empty if that is obvious.
+
+    Raises:
+        VaultExistsError: it is in a vault.
+        BadInputError: it holds the home folder or is a bare repository, or the working folder is gone.
+    """
+    home, here = Path.home(), _working_folder()
+    chosen = named or os.environ.get("QUAID_HOME")
+    if chosen:
+        root = Path(os.path.normpath(here / Path(chosen).expanduser()))
+        if home.is_relative_to(root):
+            raise BadInputError(
+                f"{root} holds your whole home folder, and all of it would be read. Name a folder in it: "
+                "quaid init ~/quaid"
+            )
+        if _is_bare(root):
+            raise BadInputError(f"{root} is a bare git repository. Clone it, then make the clone a vault.")
+        problem = ""
+    else:
+        root = home / "quaid" if home.is_relative_to(here) else here
+        problem = _why_not(root) if root == here else ""
+    around = find_vault(root)
+    if around is not None and around != home:
+        raise VaultExistsError(around)
+    if not problem:
+        return root, ""
+    advice = "" if _is_bare(here) else " To make it one: quaid init ."
+    return home / "quaid", f"{here} {problem}, so it is not the vault.{advice}"
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise BadInputError("The working folder is gone. Go to another one with cd and try again.") from None
+
+
+def _why_not(folder: Path) -> str:
+    """Return why `folder` is not a plausible vault, empty if it is."""
+    names = {entry.name for entry in islice(os.scandir(folder), MAX_ENTRIES)}
+    if ".obsidian" in names or not names - {".git"}:
+        return ""
+    if _is_bare(folder):
+        return "is a bare git repository"
+    if code := sorted(names & _CODE):
+        return f"looks like code ({code[0]})"
+    return "" if _has_notes(folder) else "has no notes"
+
+
+def _is_bare(folder: Path) -> bool:
+    """Return whether `folder` is what git keeps of a repository, without its files."""
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+def _has_notes(folder: Path) -> bool:
+    left = MAX_ENTRIES
+    for _, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
+        if any(layout.is_note_name(name) and name.lower() not in _OF_PROJECTS for name in files):
+            return True
+        left -= len(folders) + len(files)
+        if left < 0:
+            break
+    return False
+
 
 EMBED_S = 0.5
 """The seconds that are spent on vectors before a process in the background does the rest."""
@@ -36,7 +121,7 @@ MAX_OFFERED = 5
 
 
 def run_init(
-    ctx: typer.Context,
+    invocation: Invocation,
     path: Annotated[
         Path | None,
         typer.Argument(
@@ -66,13 +151,12 @@ def run_init(
       quaid init --name "Maya Chen" --yes
       quaid init --no-fetch
     """
-    invocation: Invocation = ctx.obj
     asks = not yes and can_answer(invocation)
     root, remark = choose_folder(path or invocation.vault)
     if remark:
         invocation.notify(remark)
     # Of a repository that was there before: its hooks run at the first commit.
-    say_steering(invocation, root)
+    notify_steering(invocation, root)
     owner = _owner_name(root, name, asks=asks)
     made, created = Memory.create(root, (owner, *_login()), folder)
     made.close()
@@ -89,7 +173,7 @@ def run_init(
 
 
 def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) -> str | None:
-    """Make the embedding model ready; return why it is not, which is said and is not a failure."""
+    """Make the embedding model ready; return why it is not; the caller is notified, and that is no failure."""
     if memory.settings.embedding.provider != "local" or memory.embedding.embedder() is not None:
         return None
     with invocation.progress(memory) as bar:
@@ -105,10 +189,8 @@ def _owner_name(root: Path, name: str | None, *, asks: bool) -> str:
     """Return what the owner is called: `name`, else what they type, else git's user.name; perhaps nothing.
 
     Raises:
-        BadInputError: it is a word that means whoever the owner is.
+        BadInputError: it is a word for any owner, such as I.
     """
-    from quaid.history.creation import user_name
-
     if name is not None:
         return clean_name(name)
     suggested = user_name(root)
@@ -201,7 +283,7 @@ def _describe_repository(memory: Memory) -> Iterator[str]:
     """Yield what its owner should know of a repository that was there before."""
     top, state = memory.git.find_repository(memory.root), memory.git.state()
     if top is not None and top != memory.root.resolve():
-        yield f"The folder lies in the git repository {top}: what Quaid writes is committed there."
+        yield f"The folder is in the git repository {top}: what Quaid writes is committed there."
     if state.detached:
         where = f"git -C {shlex.quote(str(memory.root))} switch -c NAME"
         yield f"HEAD is detached, so these commits belong to no branch. Put them on one with: {where}"
@@ -209,8 +291,6 @@ def _describe_repository(memory: Memory) -> Iterator[str]:
 
 def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
     """Take in what other programs remember, each if it is wanted; without a terminal, say how."""
-    from quaid.capture.nearby import find_memories
-
     home = Path.home()
     found = find_memories(home, os.environ, [Path.cwd(), home / "Downloads"])
     found = [one for one in found if not one.path.is_relative_to(root)]
@@ -224,9 +304,7 @@ def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
 
 
 def _take_in(invocation: Invocation, root: Path, found: NearbyMemory) -> None:
-    """Take in one memory; trouble with it is said and ends nothing else."""
-    from quaid.cli.importing import remark_on_imported, render_imported
-
+    """Take in one memory; a problem with it is reported and ends nothing else."""
     try:
         with invocation.adopt(Memory.open(root)) as memory, invocation.progress(memory):
             if found.command == "import":
@@ -234,17 +312,15 @@ def _take_in(invocation: Invocation, root: Path, found: NearbyMemory) -> None:
                 invocation.print(render_imported(imported))
                 remark_on_imported(invocation, imported)
             else:
-                kept = [done.new_turns for done in memory.extract_each(found.path, facts=False)]
-                said = f"Kept {count(len(kept), 'conversation')} with {count(sum(kept), 'turn')}"
-                invocation.print(f"{said}. To draw facts from them: quaid extract --pending")
+                turns = [done.new_turns for done in memory.extract_each(found.path, facts=False)]
+                summary = f"Kept {count(len(turns), 'conversation')} with {count(sum(turns), 'turn')}"
+                invocation.print(f"{summary}. To draw facts from them: quaid extract --pending")
     except QuaidError as error:
         invocation.notify(f"{error}")
 
 
 def _tell_next(invocation: Invocation, root: Path) -> None:
     """Name the next step that matters: to connect the programs in which agents live."""
-    from quaid.agents.installation import list_hosts, this_machine
-
     named = "" if locate_vault()[0] == root else f" --vault {shlex.quote(str(root))}"
     hosts = [one.host for one in list_hosts(this_machine()) if one.found and not one.installed]
     commands = [f"  quaid install {host.name}{named}" for host in hosts]

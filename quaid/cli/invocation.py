@@ -7,15 +7,16 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quaid.errors import UsageError
+from quaid.shapes import json_value
 from quaid.text.invisible import escaped_json
 
 if TYPE_CHECKING:
-    from quaid.cli.progress import ProgressBar
+    from quaid.cli.terminal import ProgressBar
     from quaid.memory import Memory
 
 JSON_VERSION = 1
@@ -54,7 +55,7 @@ class Invocation:
         return self.vaults[0] if self.vaults else None
 
     def open(self, *, owner: str | None = None) -> AbstractContextManager[Memory]:
-        """Open the vault that is meant, as its owner or as `owner` sees it.
+        """Open the named or default vault, as its owner or as `owner` sees it.
 
         Raises:
             VaultNotFoundError, UntrustedVaultError, ConfigError
@@ -72,7 +73,7 @@ class Invocation:
         return memory if self.lent is None else nullcontext(memory)
 
     def _borrow(self, memory: Memory, owner: str | None) -> Memory:
-        """Return `memory` if it is the one that is meant.
+        """Return `memory` if it is the named or default one.
 
         Raises:
             DeclinedError: it is another one, and the caller opens that itself.
@@ -96,7 +97,7 @@ class Invocation:
             from quaid.resident.listener import DeclinedError
 
             raise DeclinedError  # what takes long is shown to the caller while it lasts
-        from quaid.cli.progress import ProgressBar
+        from quaid.cli.terminal import ProgressBar
 
         bar = ProgressBar(shown=sys.stderr.isatty() and not self.quiet)
         memory.report_to(bar.update, self.notify)
@@ -115,7 +116,7 @@ class Invocation:
         """Print one JSON object in one line, version first, without secrets."""
         from quaid.redaction import admit_all
 
-        safe, _ = admit_all(json.loads(json.dumps(shape, default=to_plain)))
+        safe, _ = admit_all(json_value(shape))
         print(render_json(safe))
 
     def respond(self, text: str, /, **shape: object) -> None:
@@ -140,18 +141,7 @@ def _safe(text: str) -> str:
 def render_json(shape: Mapping[str, object]) -> str:
     """`shape` with its version in front, as one line."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
-    return escaped_json(json.dumps({"v": JSON_VERSION, **shape}, ensure_ascii=ascii_only, default=to_plain))
-
-
-def to_plain(value: Any) -> object:
-    """`value` as something that JSON has: for dataclasses, paths, sets and enums."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return str(value)
+    return escaped_json(json.dumps({"v": JSON_VERSION, **json_value(shape)}, ensure_ascii=ascii_only))
 
 
 def fields(thing: object, *names: str) -> dict[str, object]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, cast
 
 import typer
 
-from quaid.cli.invocation import Invocation, fields, print_error
+from quaid.cli.commands import Actions
+from quaid.cli.invocation import Invocation, check_one_of, fields, print_error
 from quaid.cli.terminal import (
     clipped,
     coloured,
@@ -24,59 +24,23 @@ from quaid.cli.terminal import (
     titled,
 )
 from quaid.cli.undo import tell_undone
-from quaid.errors import UsageError
+from quaid.janitor import schedule
+from quaid.janitor.decision import Decision
+from quaid.janitor.questions import Answer
+from quaid.janitor.run_report import RunReport
+from quaid.janitor.runner import RunOptions
+from quaid.model import Commit
+from quaid.shapes import json_object
 
-if TYPE_CHECKING:
-    from quaid.janitor.decision import Decision
-    from quaid.janitor.janitor import Janitor
-    from quaid.janitor.questions import Answer
-    from quaid.janitor.run_report import RunReport
-    from quaid.janitor.runner import RunOptions
-    from quaid.memory import Memory
-    from quaid.model import Commit
-
-ACTIONS = ("run", "list", "show", "accept", "reject", "undo", "install", "uninstall")
+CHOICES = ("a", "b", "both", "neither")
 MAX_SHOWN = 20
-_ANSWERS: dict[str, Answer] = {
-    "accept": "yes", "reject": "no", "a": "a", "b": "b", "both": "both", "neither": "neither"
-}  # fmt: skip
-_PAST = {"show": "shown", "accept": "accepted", "reject": "rejected", "undo": "undone"}
+_Reference = Annotated[str, typer.Argument(metavar="REF", help="A run or a commit.")]
+_Question = Annotated[str, typer.Argument(metavar="REF", help="Its name in review/, its key, or all.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
 
-
-def run_janitor(
-    ctx: typer.Context,
-    action: Annotated[str, typer.Argument(metavar="ACTION", help=", ".join(ACTIONS))] = "list",
-    reference: Annotated[
-        str | None,
-        typer.Argument(metavar="REF", help="A run or a commit (show, undo), or a question (accept, reject)."),
-    ] = None,
-    answer: Annotated[
-        str | None, typer.Argument(metavar="ANSWER", help="accept: which of two facts is true: a, b, both or neither.")
-    ] = None,
-    task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="run: only this task; repeatable.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="run, install: show what would be done.")] = False,
-    accept_removals: Annotated[
-        bool, typer.Option("--accept-removals", help="run: go on although many notes are gone since the last run.")
-    ] = False,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="run: here from now on, though another machine runs the janitor.")
-    ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="list: show at most N runs.")] = 10,
-    at: Annotated[str, typer.Option(metavar="HH:MM", help="install: the time of day.")] = "03:30",
-) -> int:
-    r"""Tidy the memory: review and merge facts, resolve contradictions. A decision is a commit, a night is one merge.
-
-    \b
-    run        decide and merge; --task NAME for one task, --dry-run to look first
-    list       the last runs, and the questions that wait for you
-    show REF   what a run or a commit did, with its changes
-    accept REF, reject REF
-               answer a question (its name in review/, its key, or all); the next run acts on it
-    accept REF ANSWER
-               answer which of two facts is true: a, b, both or neither
-    undo REF   revert a run or one commit; the same is not proposed again
-    install, uninstall
-               run every night, or no longer
+run_janitor = Actions(
+    """
+    Tidy the memory: review and merge facts, resolve contradictions. A decision is a commit, a run is one merge.
 
     Examples:
       quaid janitor run --dry-run
@@ -84,45 +48,126 @@ def run_janitor(
       quaid janitor accept merge-3f0c9a1b
       quaid janitor accept conflict-5d1e07c2 b
       quaid janitor undo 7k3qd
-    """
-    if action not in ACTIONS:
-        raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
-    if action in _PAST and reference is None:
-        raise UsageError(f"What is to be {_PAST[action]}? Give its name, see them with: quaid janitor list")
-    if answer is not None and (action != "accept" or answer not in _ANSWERS):
-        raise UsageError(f"{answer!r} is not an answer. Say it with: quaid janitor accept {reference} a|b|both|neither")
-    from quaid.janitor.runner import RunOptions
+    """,
+    default="list",
+)
 
-    invocation: Invocation = ctx.obj
+
+@run_janitor.action("run")
+def run_now(
+    invocation: Invocation,
+    task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this task; repeatable.")] = None,
+    dry_run: _DryRun = False,
+    accept_removals: Annotated[
+        bool, typer.Option("--accept-removals", help="Run although many notes are gone since the last run.")
+    ] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Run here from now on, though another machine runs the janitor.")
+    ] = False,
+) -> int:
+    """Decide and merge."""
+    options = RunOptions(tuple(task or ()), dry_run, accept_removals, take_over)
     with invocation.open() as memory, invocation.progress(memory):
-        if action == "run":
-            return run_night(
-                invocation, memory.janitor, RunOptions(tuple(task or ()), dry_run, accept_removals, take_over)
-            )
-        if action == "list":
-            list_runs(invocation, memory.janitor, limit)
-        elif action in {"install", "uninstall"}:
-            change_schedule(invocation, memory, at if action == "install" else None, dry_run=dry_run)
-        elif action == "show":
-            show_commits(invocation, memory, reference or "")
-        elif action == "undo":
-            tell_undone(invocation, memory.timeline.undo(reference or ""))
-        else:
-            answer_questions(invocation, memory.janitor, reference or "", _ANSWERS[answer or action])
-    return 0
-
-
-def run_night(invocation: Invocation, janitor: Janitor, options: RunOptions) -> int:
-    """Decide and merge; return the exit code."""
-    report = janitor.run(options)
+        report = memory.janitor.run(options)
     invocation.respond(render_report(report), **shape_of_report(report))
-    for task, why in report.failed.items():
-        print_error(f"{task} could not be done: {why}")
+    for task_name, why in report.failed.items():
+        print_error(f"{task_name} could not be done: {why}")
     for sentence in report.lost:
-        print_error(f"nothing {'would be' if options.dry_run else 'was'} merged: {sentence}")
+        print_error(f"nothing {'would be' if dry_run else 'was'} merged: {sentence}")
     for remark in report.remarks:
         invocation.notify(remark)
     return 1 if report.failed or report.lost else 0
+
+
+@run_janitor.action("list")
+def list_runs(
+    invocation: Invocation,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N runs.")] = 10,
+) -> None:
+    """List the last runs and the open questions (the default)."""
+    with invocation.open() as memory:
+        runs, questions = memory.janitor.runs(limit), memory.janitor.visible_questions()
+    run_rows = [
+        (run.run[-5:], moment(run.started), run.outcome, f"{len(run.decisions)} decided", short(run.commit))
+        for run in runs
+    ]
+    question_rows = [
+        (one.rel_path.removeprefix("review/").removesuffix(".md"), clipped(one.title, line_width() - 24))
+        for one in questions
+    ]
+    invocation.respond(
+        lines(section("Runs", run_rows), section("Waiting for you", question_rows)) or "No run yet.",
+        runs=runs,
+        questions=[json_object(one, "key", "task", "title", path=one.rel_path) for one in questions],
+    )
+
+
+@run_janitor.action("show")
+def show(invocation: Invocation, reference: _Reference) -> None:
+    """Show what a run or a commit did, with its changes."""
+    with invocation.open() as memory:
+        commits = memory.timeline.commits_of(reference)
+        diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
+    invocation.respond(
+        paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
+        commits=[json_object(commit, diff=diffs[commit.id]) for commit in commits],
+    )
+
+
+@run_janitor.action("accept")
+def accept(
+    invocation: Invocation,
+    reference: _Question,
+    choice: Annotated[
+        str | None, typer.Argument(metavar="ANSWER", help="Which of two facts is true: a, b, both or neither.")
+    ] = None,
+) -> None:
+    """Accept a question's proposal, or answer which of two facts is true."""
+    check_one_of("ANSWER", [choice] if choice else None, CHOICES)
+    _answer(invocation, reference, cast("Answer", choice or "yes"))
+
+
+@run_janitor.action("reject")
+def reject(invocation: Invocation, reference: _Question) -> None:
+    """Reject a question's proposal."""
+    _answer(invocation, reference, "no")
+
+
+def _answer(invocation: Invocation, reference: str, answer: Answer) -> None:
+    with invocation.open() as memory:
+        questions, _ = memory.janitor.answer(reference, answer, by_owner=True)
+    verb = {"yes": "Accepted", "no": "Rejected"}.get(answer, "Answered")
+    head = f"{styled(verb, 'green')}: {count(len(questions), 'question')}"
+    rows = [(clipped(question.title, line_width()),) for question in questions]
+    invocation.respond(titled(head, rows), answer=answer, questions=[question.rel_path for question in questions])
+    invocation.notify("The next run carries it out: quaid janitor run")
+
+
+@run_janitor.action("undo")
+def undo(invocation: Invocation, reference: _Reference) -> None:
+    """Revert a run or one commit; the same is not proposed again."""
+    with invocation.open() as memory, invocation.progress(memory):
+        tell_undone(invocation, memory.timeline.undo(reference))
+
+
+@run_janitor.action("install")
+def install(
+    invocation: Invocation,
+    at: Annotated[str, typer.Option(metavar="HH:MM", help="The time of day.")] = "03:30",
+    dry_run: _DryRun = False,
+) -> None:
+    """Run every night."""
+    with invocation.open() as memory:
+        changes = schedule.install(memory.root, at, dry_run=dry_run)
+    invocation.respond("\n".join(changes), told=changes)
+
+
+@run_janitor.action("uninstall")
+def uninstall(invocation: Invocation, dry_run: _DryRun = False) -> None:
+    """Run every night no longer."""
+    with invocation.open() as memory:
+        changes = schedule.uninstall(memory.root, dry_run=dry_run)
+    invocation.respond("\n".join(changes), told=changes)
 
 
 def shape_of_report(report: RunReport) -> dict[str, object]:
@@ -174,34 +219,6 @@ def render_report(report: RunReport) -> str:
     )
 
 
-def list_runs(invocation: Invocation, janitor: Janitor, limit: int) -> None:
-    """Show the last runs, and the questions that wait for the owner."""
-    runs, waiting = janitor.runs(limit), janitor.visible_questions()
-    rows = [
-        (run.run[-5:], moment(run.started), run.outcome, f"{len(run.decisions)} decided", short(run.commit))
-        for run in runs
-    ]
-    questions = [
-        (one.rel_path.removeprefix("review/").removesuffix(".md"), clipped(one.title, line_width() - 24))
-        for one in waiting
-    ]
-    invocation.respond(
-        lines(section("Runs", rows), section("Waiting for you", questions)) or "No run yet.",
-        runs=[run._asdict() for run in runs],
-        questions=[{"path": one.rel_path, **fields(one, "key", "task", "title")} for one in waiting],
-    )
-
-
-def show_commits(invocation: Invocation, memory: Memory, reference: str) -> None:
-    """Show what a run or a commit did, with its changes."""
-    commits = memory.timeline.commits_of(reference)
-    diffs = {commit.id: memory.git.diff(commit.id) for commit in commits}
-    invocation.respond(
-        paragraphs(*(render_commit(commit, diffs[commit.id]) for commit in reversed(commits))),
-        commits=[{**asdict(commit), "diff": diffs[commit.id]} for commit in commits],
-    )
-
-
 def render_commit(commit: Commit, diff: str) -> str:
     """A commit with its diff, of whose headers only the new file's path is left."""
     rows = [row for row in diff.splitlines() if not row.startswith(("diff --git", "index ", "--- ", "old mode"))]
@@ -212,24 +229,3 @@ def render_commit(commit: Commit, diff: str) -> str:
             f"  {row.removeprefix('+++ b/')}" if row.startswith("+++ b/") else coloured(row, "  ") for row in rows
         ),
     )
-
-
-def answer_questions(invocation: Invocation, janitor: Janitor, reference: str, answer: Answer) -> None:
-    """Answer the questions that `reference` names; the next run carries it out."""
-    meant, _ = janitor.answer(reference, answer, by_owner=True)
-    verb = {"yes": "Accepted", "no": "Rejected"}.get(answer, "Answered")
-    head = f"{styled(verb, 'green')}: {count(len(meant), 'question')}"
-    rows = [(clipped(question.title, line_width()),) for question in meant]
-    invocation.respond(titled(head, rows), answer=answer, questions=[question.rel_path for question in meant])
-    invocation.notify("The next run carries it out: quaid janitor run")
-
-
-def change_schedule(invocation: Invocation, memory: Memory, at: str | None, *, dry_run: bool) -> None:
-    """Run the janitor every day `at` a time, or no longer."""
-    from quaid.janitor import schedule
-
-    if at is not None:
-        told = schedule.install(memory.root, at, dry_run=dry_run)
-    else:
-        told = schedule.uninstall(memory.root, dry_run=dry_run)
-    invocation.respond("\n".join(told), told=told)

@@ -25,7 +25,7 @@ _MIN_TEXT = 20
 
 
 def run_list(
-    ctx: typer.Context,
+    invocation: Invocation,
     kind: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(_KINDS)}."),
@@ -62,7 +62,6 @@ def run_list(
       quaid list --kind fact --status superseded --json
       quaid list --project boat --paths | xargs wc -w
     """
-    invocation: Invocation = ctx.obj
     check_one_of("kind", kind, _KINDS)
     check_one_of("status", status, _STATUSES)
     check_one_of("sort", [sort], SORTS)

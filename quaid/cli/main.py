@@ -11,9 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from quaid import __version__
 from quaid.cli.invocation import Invocation, print_error
 from quaid.cli.terminal import closed_streams, safe_streams
 from quaid.errors import CouldNotAskError, QuaidError
+from quaid.place import find_vault
 
 WRITING_COMMANDS = "remember extract analyze import edit forget restore purge link note undo".split()  # noqa: SIM905
 EXIT_USAGE = 2
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         except BrokenPipeError:
             _discard_output()
             return 0
-        except Exception as error:  # noqa: BLE001 - the one boundary: whatever else comes is a bug, and is kept
+        except Exception as error:  # noqa: BLE001 - the one boundary: anything else is a bug, and is reported
             return _fail_unforeseen(invocation, arguments, error)
 
 
@@ -63,8 +65,6 @@ def invoke(arguments: Sequence[str], invocation: Invocation) -> int:
 
 def _invoke(arguments: list[str], invocation: Invocation) -> int:
     if arguments == ["--version"]:
-        from quaid import __version__
-
         print(f"quaid {__version__}")
         return 0
     import typer
@@ -92,8 +92,6 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
 
 def _name_vault(invocation: Invocation) -> None:
     """Say which vault was written to, unless it is the one around the working folder."""
-    from quaid.place import find_vault
-
     with suppress(FileNotFoundError):  # the working folder is gone
         around, root = find_vault(Path.cwd()), invocation.root and invocation.root.resolve()
         if root and root != (around and around.resolve()):

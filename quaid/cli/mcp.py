@@ -13,6 +13,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import closed_streams
 from quaid.errors import QuaidError, UsageError
+from quaid.federation import name_vaults
 from quaid.history import vault_guard
 
 SERVER = "quaid mcp"
@@ -26,7 +27,7 @@ class Surface(StrEnum):
 
 
 def run_mcp(
-    ctx: typer.Context,
+    invocation: Invocation,
     tools: Annotated[
         Surface, typer.Option(help="The tools that most agents need, or all of them.", show_default=True)
     ] = Surface.DEFAULT,
@@ -49,7 +50,6 @@ def run_mcp(
       quaid mcp --http --port 7437
       quaid mcp --vault ~/quaid --vault ~/team
     """
-    invocation: Invocation = ctx.obj
     if port is not None and not http:
         raise UsageError("--port is for --http. Without it the server has no port.")
     vaults = _find_vaults(invocation) if len(invocation.vaults) > 1 else {}
@@ -71,8 +71,6 @@ def run_mcp(
 
 def _find_vaults(invocation: Invocation) -> dict[str, Path]:
     """The vaults that an agent may ask, by their names, with a word on each that cannot be asked as it is."""
-    from quaid.federation import name_vaults
-
     vaults = name_vaults(invocation.vaults)
     for name, root in vaults.items():
         try:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from quaid.cli.terminal import clipped, line_width, lines, paragraphs, styled
 from quaid.model import Kind
-
-if TYPE_CHECKING:
-    from quaid.timeline.changes import MemoryChange
+from quaid.timeline.changes import MemoryChange, diff_words
 
 MAX_SHOWN = 50
 """Changes of one sort that are listed; of the others their number."""
@@ -47,20 +44,18 @@ def _list_rows(change: MemoryChange) -> Iterator[str]:
     if change.was is not None:
         text = render_words(change.was, change.text)
     yield f"  {styled(mark, _STYLES.get(mark, 'yellow'))} {text}"
-    told = [*(() if change.by is None else (f"replaced by {change.by}",)), *change.details]
+    details = [*(() if change.by is None else (f"replaced by {change.by}",)), *change.details]
     if change.how in {"superseded", "restored"}:  # which says it
-        told = [sentence for sentence in told if not sentence.startswith(("superseded_by ", "valid_until "))]
-    yield from (f"      {clipped(sentence, line_width() - 6)}" for sentence in told)
+        details = [sentence for sentence in details if not sentence.startswith(("superseded_by ", "valid_until "))]
+    yield from (f"      {clipped(sentence, line_width() - 6)}" for sentence in details)
 
 
 def render_words(before: str, after: str) -> str:
     """Return how a sentence was reworded: [-what was taken-]{+what was brought+}, as `git diff --word-diff` has it."""
-    from quaid.timeline.changes import diff_words
-
     return " ".join(_mark(diff_words(before, after)))
 
 
 def _mark(words: Iterable[tuple[str, str]]) -> Iterator[str]:
     for how, text in words:
-        said = text.strip()
-        yield said if how == "=" else styled(f"[-{said}-]", "red") if how == "-" else styled(f"{{+{said}+}}", "green")
+        word = text.strip()
+        yield word if how == "=" else styled(f"[-{word}-]", "red") if how == "-" else styled(f"{{+{word}+}}", "green")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from quaid.history.merge_driver import merge_files
+
 _USAGE = "quaid merge-driver is for git to call: quaid merge-driver %O %A %B %L %P. Set it up with: quaid doctor"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Merge three versions of one file into the second one, and return the exit code that git expects."""
-    from quaid.history.merge_driver import merge_files
-
     if len(arguments) != 5:
         print(_USAGE, file=sys.stderr)
         return 2

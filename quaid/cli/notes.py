@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
 
 from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation, fields, render_json
-from quaid.cli.note_output import render_note
 from quaid.cli.reference import Reference, choosing
-from quaid.cli.terminal import count, has_terminal, print_exactly
+from quaid.cli.terminal import count, has_terminal, line_width, paragraphs, print_exactly, styled
 from quaid.errors import NoteNotFoundError, QuaidError
+from quaid.index.documents import Document
 from quaid.index.views import NoteView
-
-if TYPE_CHECKING:
-    from quaid.index.documents import Document
+from quaid.janitor.fact_edits import statement_span
+from quaid.model import Kind
+from quaid.vault import notes
+from quaid.vault.markdown import blank, plain
 
 
 def run_get(
-    ctx: typer.Context,
+    invocation: Invocation,
     ref: Reference,
     raw: Annotated[bool, typer.Option("--raw", help="Print the bytes of the file at a terminal too.")] = False,
 ) -> None:
@@ -34,7 +38,6 @@ def run_get(
       quaid get "[[Garden#Tomatoes]]"
       quaid get 20-1402-2f1c9a#t3
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         view = choosing(invocation, memory, ref, memory.get)
     if invocation.as_json:
@@ -46,36 +49,35 @@ def run_get(
         print(render_note(view))
 
 
-def run_forget(ctx: typer.Context, ref: Reference) -> None:
+def run_forget(invocation: Invocation, ref: Reference) -> None:
     """Remove a fact, an entity, a conversation or one turn from the memory; git keeps it.
 
-    Your own notes are never removed. Where several notes fit they are listed, and a terminal asks which one is meant.
+    Your own notes are never removed. Where several notes fit they are listed, and a terminal asks which one to remove.
 
     Examples:
       quaid forget 7k3qd
       quaid forget "Maya takes oat milk in her coffee"
       quaid forget 20-1402-2f1c9a#t3
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         tell_written(invocation, choosing(invocation, memory, ref, memory.forget))
 
 
-def run_restore(ctx: typer.Context, ref: Reference) -> None:
+def run_restore(invocation: Invocation, ref: Reference) -> None:
     """Bring back what was forgotten, as it was. Give the whole id; `quaid log` has it.
 
     Examples:
       quaid restore 01kagx3m7r9q2d5w8t0v7k3qd
     """
-    with ctx.obj.open() as memory:
+    with invocation.open() as memory:
         try:
-            tell_written(ctx.obj, choosing(ctx.obj, memory, ref, memory.restore))
+            tell_written(invocation, choosing(invocation, memory, ref, memory.restore))
         except NoteNotFoundError as error:
             raise _NothingForgottenError(ref) from error
 
 
 def run_link(
-    ctx: typer.Context,
+    invocation: Invocation,
     subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="A person or a thing.")],
     relation: Annotated[
         str,
@@ -91,23 +93,22 @@ def run_link(
       quaid link "Maya Chen" works_at Acme
       quaid link Biscuit pet_of "Maya Chen"
     """
-    with ctx.obj.open() as memory:
-        tell_written(ctx.obj, memory.link(subject, relation, target))
+    with invocation.open() as memory:
+        tell_written(invocation, memory.link(subject, relation, target))
 
 
 def run_note(
-    ctx: typer.Context,
+    invocation: Invocation,
     text: Annotated[list[str], typer.Argument(metavar="TEXT", help="One line.")],
     session: Annotated[
         str | None, typer.Option(metavar="ID", help="Keep it for this session; the default is the next one.")
     ] = None,
 ) -> None:
-    """Queue a line that is kept with the next conversation as a note to self.
+    """Queue a line that is stored with the next conversation as a note to self.
 
     Examples:
       quaid note "call Maya back about the lease"
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         waiting = memory.note(" ".join(text), session)
     invocation.respond(f"Noted. {count(waiting, 'line')} waiting for the next quaid extract.", waiting=waiting)
@@ -136,3 +137,52 @@ class _NothingForgottenError(QuaidError):
         super().__init__(
             f"Nothing that was forgotten has the id {reference!r}. Find the whole id with: quaid log --json"
         )
+
+
+_FENCE = re.compile(r"\s*(?:>\s*)*(?:`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}\s")
+_LEAD = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?|>\s?)*")
+_LINK = re.compile(r"!?\[\[[^\[\]\n]+\]\]|(?<=\])\([^()\s]+\)|https?://[^\s<>)\]]+")
+
+
+def render_note(view: NoteView) -> str:
+    """Return the note below a head that says what it is."""
+    document = view.document
+    facts = [document.type or document.kind, document.status, document.speaker and f"said by {document.speaker}"]
+    facts += [document.created and document.created[:10], document.id if document.id != document.path else None]
+    part = f"t{view.turn}" if view.turn is not None else view.heading
+    head = styled(document.path + (f"#{part}" if part else ""), "bold")
+    about = styled(" · ".join(str(fact) for fact in facts if fact), "dim")
+    before, body = notes.split_body(view.markdown)
+    if document.kind == Kind.FACT and "\\" in body:  # what was stated is no markdown
+        start, end = statement_span(body)
+        body = body[:start] + plain(body[start:end]) + body[end:]
+    properties = "\n".join(styled(line, "dim") for line in before.splitlines())
+    return paragraphs(f"{head}\n{about}", properties.strip("\n"), "\n".join(_render_lines(body)).strip("\n"))
+
+
+def _render_lines(body: str) -> Iterator[str]:
+    for line, shown in zip(body.splitlines(), blank(body, "fence").splitlines(), strict=True):
+        if line != shown:
+            yield styled(line, "dim" if _FENCE.match(line) else "green")
+        elif _HEADING.match(line):
+            yield styled(line, "bold")
+        else:
+            yield _LINK.sub(lambda link: styled(link[0], "cyan"), _wrap(line))
+
+
+def _wrap(line: str) -> str:
+    """Return a line of prose within the terminal's width; tables stay whole."""
+    if len(line) <= line_width() or line.lstrip().startswith("|"):
+        return line
+    lead = _LEAD.match(line)
+    marks = lead[0] if lead else ""
+    below = marks if ">" in marks else " " * len(marks)
+    return textwrap.fill(
+        line[len(marks) :],
+        line_width(),
+        initial_indent=marks,
+        subsequent_indent=below,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

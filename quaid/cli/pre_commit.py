@@ -36,16 +36,16 @@ def _check(top: Path) -> int:
     from quaid.report.secrets import find_staged_secrets
 
     settings_for_reading(top)  # whether numbers are secrets
-    found = find_staged_secrets(top)
-    for path in found.left_out:
+    secrets, left_out = find_staged_secrets(top)
+    for path in left_out:
         print_error(f"{path!r} is too large to be looked at for secrets.")
-    for secret in found.secrets[:MAX_SHOWN]:
-        print_error(f"{secret.path!r}, line {secret.line}: a new secret is staged ({secret.kind}).")
-    if len(found.secrets) > MAX_SHOWN:
-        print_error(f"… and {len(found.secrets) - MAX_SHOWN:,} more.")
-    if found.secrets:
+    for path, secret in secrets[:MAX_SHOWN]:
+        print_error(f"{path!r}, line {secret.line}: a new secret is staged ({secret.kind}).")
+    if len(secrets) > MAX_SHOWN:
+        print_error(f"… and {len(secrets) - MAX_SHOWN:,} more.")
+    if secrets:
         print_error(
             "Nothing was committed. Take it out of the file and stage it again (git add); to commit it nevertheless: "
             "git commit --no-verify"
         )
-    return REFUSED if found.secrets else 0
+    return REFUSED if secrets else 0

@@ -1,33 +1,170 @@
 """`quaid recall` and `quaid search`."""
 
-from __future__ import annotations
+# Annotations are values here, for typer to read: evaluating them from text would cost each start 2 ms.
 
+import inspect
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import wraps
+from typing import Annotated, Any, NamedTuple, get_args
 
-from quaid.cli.invocation import Invocation, fields
-from quaid.cli.query_options import QueryOptions, query_command
+import typer
+
+from quaid.cli.dates import check_period, parse_option_day
+from quaid.cli.invocation import Invocation, check_one_of
 from quaid.cli.recall_output import render_hits
 from quaid.cli.terminal import count, has_terminal, moment, paragraphs, short, styled
 from quaid.errors import UsageError
-from quaid.model import Recall
+from quaid.memory import Memory
+from quaid.model import PRIVACIES, STATUSES, Recall
+from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
+from quaid.shapes import json_object
 from quaid.text.quoting import render_memory_line
 
-if TYPE_CHECKING:
-    from quaid.memory import Memory
-
-OF_SEVERAL = {"vault", "also_in"}
-"""The fields of a hit that are there where several vaults were asked."""
+DEPTHS: tuple[str, ...] = get_args(Depth)
+FEDERATED_FIELDS = ("vault", "also_in")
+"""Fields that a hit has only when several vaults were asked."""
 
 
-class _Expected(NamedTuple):
-    """The memory that was to be found, and its rank from 1, None when it is not among the hits."""
+class QueryOptions(NamedTuple):
+    """The command line of a query. Each field is an argument or an option of the command."""
 
-    ref: str
-    rank: int | None
+    query: Annotated[
+        list[str] | None, typer.Argument(metavar="QUERY", help="What you want to know, in words.", show_default=False)
+    ] = None
+    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N hits.")] = None
+    kind: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(KINDS)}.")
+    ] = None
+    project: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only notes of this project, or of no project; repeatable.")
+    ] = None
+    status: Annotated[
+        list[str] | None, typer.Option(metavar="STATUS", help=f"Only this one; repeatable: {', '.join(STATUSES)}.")
+    ] = None
+    privacy: Annotated[
+        list[str] | None, typer.Option(metavar="WHOSE", help=f"Only this one; repeatable: {', '.join(PRIVACIES)}.")
+    ] = None
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who is asking; private notes of others are left out.")
+    ] = None
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="The current session: its own turns are left out.")
+    ] = None
+    compacted_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="With --session: turns up to this time were compacted and may be found again."
+        ),
+    ] = None
+    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="Created on this day or later.")] = None
+    last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Created on this day or before.")] = None
+    at: Annotated[str | None, typer.Option(metavar="DAY", help="What was true on this day.")] = None
+    as_of: Annotated[
+        str | None, typer.Option(metavar="REV|DAY", help="What the memory held at this commit or day.")
+    ] = None
+    superseded: Annotated[bool, typer.Option("--superseded", help="Also facts that were replaced or have expired.")] = (
+        False
+    )
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            metavar="TOKENS", min=1, help="Fill so many tokens: a block for each conversation and note, best first."
+        ),
+    ] = None
+    ids: Annotated[bool, typer.Option("--ids", help="With --budget: the id and the score of each memory.")] = False
+    context: Annotated[bool, typer.Option("--context", help="Print the core notes before the hits.")] = False
+    depth: Annotated[
+        str | None, typer.Option(metavar="DEPTH", help=f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")
+    ] = None
+    explain: Annotated[bool, typer.Option("--explain", help="Show how the answer was found and scored.")] = False
+    expect: Annotated[
+        str | None, typer.Option(metavar="REF", help="Exit with 0 when this note is among the hits, else with 1.")
+    ] = None
+    show_last: Annotated[
+        bool,
+        typer.Option("--last", help="Show the last answer, or the last of --session: its hits, scores and left-outs."),
+    ] = False
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.query or ())
+
+    def recall_options(self, now: datetime) -> dict[str, Any]:
+        """Return the fields of `RecallOptions`.
+
+        Raises:
+            UsageError: an unknown name, something that is not a date, or options that exclude each other.
+        """
+        check_one_of("kind", self.kind, KINDS)
+        check_one_of("status", self.status, STATUSES)
+        check_one_of("privacy", self.privacy, PRIVACIES)
+        check_one_of("depth", [self.depth] if self.depth else None, DEPTHS)
+        if self.context and self.as_of:
+            raise UsageError("--context has the core notes of today, --as-of asks the past. Leave one of them out.")
+        if self.ids and self.budget is None:
+            raise UsageError("--ids is for --budget: without it, each hit has its id anyway. Leave --ids out.")
+        first = parse_option_day("--from", self.first, now, end=False)
+        last = parse_option_day("--to", self.last, now, end=True)
+        check_period("--from", first, "--to", last)
+        options = {
+            "kinds": frozenset(self.kind or ()),
+            "projects": frozenset(self.project or ()),
+            "statuses": frozenset(self.status or ()),
+            "privacies": frozenset(self.privacy or ()),
+            "exclude_session": self.session,
+            "compacted_at": self._parse_compacted_at(),
+            "first": first,
+            "last": last,
+            "at": parse_option_day("--at", self.at, now, end=True),
+            "superseded": self.superseded,
+            "budget": self.budget,
+            "with_ids": self.ids,
+            "context": self.context,
+        }
+        # --expect must decide alike the next time: no model is asked, unless that was asked for.
+        depth = self.depth or ("fast" if self.expect else None)
+        return options | ({"depth": depth} if depth else {})
+
+    def filters(self) -> list[str]:
+        """Return the given options that leave something out."""
+        names = {"first": "from", "last": "to", "as_of": "as-of"}
+        fields = ("kind", "project", "status", "privacy", "session", "first", "last", "at", "as_of")
+        return [f"--{names.get(name, name)}" for name in fields if getattr(self, name)]
+
+    def _parse_compacted_at(self) -> datetime | None:
+        if self.compacted_at is None:
+            return None
+        if self.session is None:
+            raise UsageError("--compacted-at is a moment of the session that is going on. Name that with --session ID.")
+        try:
+            time = datetime.fromisoformat(self.compacted_at)
+        except ValueError as error:
+            what = f"--compacted-at is {self.compacted_at!r}, must be a time like 2026-11-20T14:30:00Z."
+            raise UsageError(what) from error
+        return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+    """Make a command of a function of `QueryOptions`: typer reads its fields, but `without`, as parameters."""
+
+    def make_command(function: Callable[..., int | None]) -> Callable[..., int | None]:
+        @wraps(function)
+        def run(ctx: typer.Context, **given: Any) -> int | None:
+            query = QueryOptions(**given)
+            if not query.query and not query.show_last:
+                raise typer.BadParameter("there is no question", ctx, param_hint="QUERY")
+            return function(ctx.obj, query)
+
+        options = inspect.signature(QueryOptions).parameters.values()
+        context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+        parameters = [context, *(option for option in options if option.name not in without)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads it
+        return run
+
+    return make_command
 
 
 @query_command()
@@ -49,8 +186,8 @@ def run_recall(invocation: Invocation, query: QueryOptions) -> int | None:
       quaid recall "when is the launch?" --vault ~/team --vault ~/quaid
       git bisect run quaid recall "what milk does Maya take?" --expect 7k3qd
     """
-    if query.given:
-        from quaid.cli.last_recall import show_last
+    if query.show_last:
+        from quaid.cli.explanation import show_last
 
         if query.query:
             raise UsageError("--last shows an answer that was given already. Leave QUERY out.")
@@ -59,7 +196,7 @@ def run_recall(invocation: Invocation, query: QueryOptions) -> int | None:
     return _answer(invocation, query, keyword_only=False)
 
 
-@query_command(without=("context", "depth", "expect", "given"))
+@query_command(without=("context", "depth", "expect", "show_last"))
 def run_search(invocation: Invocation, query: QueryOptions) -> int | None:
     """Find notes by their words alone: no model, no graph.
 
@@ -71,8 +208,8 @@ def run_search(invocation: Invocation, query: QueryOptions) -> int | None:
 
 
 def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) -> int | None:
-    options = {**query.options(datetime.now(UTC)), "keyword_only": keyword_only}
-    expected = None
+    options = {**query.recall_options(datetime.now(UTC)), "keyword_only": keyword_only}
+    rank = None
     if len(invocation.vaults) > 1:
         found = _recall_from_all(invocation, query, options)
     elif query.expect is None:
@@ -86,18 +223,17 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
             found = _recall(invocation, memory, query, options)
             check_decidable(found)
             rank = find_expected(found.hits, query.expect, list_meant(memory.index(), query.expect))
-        expected = _Expected(query.expect, rank)
-    _remark(invocation, query, found)
-    invocation.respond(render_answer(found, explain=query.explain), **shape_of_recall(query, found, expected))
+    _notify(invocation, query, found)
+    invocation.respond(render_answer(found, explain=query.explain), **_answer_shape(query, found, rank))
     if not found.hits and not invocation.as_json:
         _suggest(invocation, query, keyword_only=keyword_only)
-    if expected is None:
+    if query.expect is None:
         return None
     hits = count(len(found.hits), "hit")
-    if expected.rank is None:
-        invocation.notify(f"quaid: {expected.ref} is not in the answer of {hits}. See why with: --explain")
+    if rank is None:
+        invocation.notify(f"quaid: {query.expect} is not in the answer of {hits}. See why with: --explain")
         return 1
-    invocation.notify(f"quaid: {expected.ref} has rank {expected.rank} of {hits}.")
+    invocation.notify(f"quaid: {query.expect} has rank {rank} of {hits}.")
     return 0
 
 
@@ -112,7 +248,6 @@ def _recall(invocation: Invocation, memory: Memory, query: QueryOptions, options
 
 
 def _recall_from_all(invocation: Invocation, query: QueryOptions, options: dict[str, Any]) -> Recall:
-    """The answer of all vaults that were named."""
     from quaid.federation import Federation
 
     if query.expect is not None:
@@ -126,9 +261,9 @@ def _recall_from_all(invocation: Invocation, query: QueryOptions, options: dict[
     return found
 
 
-def _remark(invocation: Invocation, query: QueryOptions, found: Recall) -> None:
-    then: Any = found.trace.get("as_of", {})
-    for vault, known in {"": then}.items() if "commit" in then else then.items():
+def _notify(invocation: Invocation, query: QueryOptions, found: Recall) -> None:
+    past: Any = found.trace.get("as_of", {})
+    for vault, known in {"": past}.items() if "commit" in past else past.items():
         at = f"{moment(known['when'])}, at {short(known['commit'])}"
         invocation.notify(f"quaid: {f'vault {vault} ' if vault else ''}as it was known {at}")
     if degraded := list_degraded(found.degraded, found.trace):
@@ -138,32 +273,29 @@ def _remark(invocation: Invocation, query: QueryOptions, found: Recall) -> None:
 
 
 def _suggest(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) -> None:
-    steps = [f"ask without {' '.join(narrowing)}"] if (narrowing := query.narrowing()) else []
+    steps = [f"ask without {' '.join(filters)}"] if (filters := query.filters()) else []
     steps += [] if query.superseded else ["also look at the past: --superseded"]
     step = ", or ".join(steps or ["see what there is: quaid stats"])
     what = "Nothing found." if keyword_only else "Nothing relevant found."
     invocation.notify(f"{what} {step[0].upper()}{step[1:]}")
 
 
-def shape_of_recall(query: QueryOptions, found: Recall, expected: _Expected | None) -> dict[str, object]:
-    """An answer as JSON."""
+def _answer_shape(query: QueryOptions, found: Recall, rank: int | None) -> dict[str, Any]:
     return {
         "query": query.text,
-        **fields(found, "degraded", "doubt"),
+        "degraded": found.degraded,
+        "doubt": found.doubt,
         "as_of": found.trace.get("as_of"),
         "took_ms": round(found.took_ms, 2),
         "context": [{"path": path, "text": text} for path, text in found.context],
-        "hits": [
-            {name: value for name, value in asdict(hit).items() if hit.vault or name not in OF_SEVERAL}
-            for hit in found.hits
-        ],
-        **({"expected": expected._asdict()} if expected else {}),
-        **({"trace": dict(found.trace)} if query.explain else {}),
+        "hits": [json_object(hit, without=() if hit.vault else FEDERATED_FIELDS) for hit in found.hits],
+        **({"expected": {"ref": query.expect, "rank": rank}} if query.expect else {}),
+        **({"trace": found.trace} if query.explain else {}),
     }
 
 
 def render_answer(found: Recall, *, explain: bool) -> str:
-    """The core notes that were asked for, then the hits, then with `explain` how they came about."""
+    """Return the core notes that were asked for, then the hits, then with `explain` how they were found."""
     blocks = [f"{styled(path, 'bold')}\n{text}" for path, text in found.context]
     if found.text is not None and not explain:
         blocks.append(found.text)

@@ -1,4 +1,4 @@
-"""Hits as a person reads them."""
+"""Hits for people."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ INDENT = "      "
 
 
 def render_hits(found: Recall) -> Iterator[str]:
-    """Yield each hit as a person reads it: the text, where it comes from, and what speaks against it."""
+    """Yield each hit: its text, its source, and the facts that contradict it."""
     by_id = {hit.id: hit for hit in found.hits}
     for hit in found.hits:
         text = hit.text if len(hit.text) <= MAX_SHOWN else f"{hit.text[:MAX_SHOWN].rstrip()} …"
         lines = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {wrapped(text, INDENT).removeprefix(INDENT)}"]
         lines.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
         marks = ["no longer true"] if hit.superseded else []
-        marks += describe_rivals(hit, lambda other: _since(by_id.get(other)))
+        marks += describe_rivals(hit, lambda other: _describe_date(by_id.get(other)))
         lines += [f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in marks]
         yield "\n".join(lines)
 
 
-def _since(hit: Hit | None) -> str:
-    """The day from which a hit holds, else the one on which it was said."""
+def _describe_date(hit: Hit | None) -> str:
     if hit is None:
         return ""
     if hit.valid_from:

@@ -1,4 +1,4 @@
-"""REF as it is typed: a file of the vault from where the user stands, and a choice where several notes fit."""
+"""REF as it is typed: a path from the working folder is resolved, and a person chooses among several notes."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
 
 
 def run_remember(
-    ctx: typer.Context,
+    invocation: Invocation,
     text: Annotated[
         list[str], typer.Argument(metavar="TEXT", help="One statement of at least three words; - reads it from stdin.")
     ],
     type_: Annotated[str, typer.Option("--type", metavar="TYPE", help=f"{', '.join(FACT_TYPES)}.")] = "fact",
-    speaker: Annotated[str | None, typer.Option(metavar="NAME", help="Who said it.")] = None,
+    speaker: Annotated[str | None, typer.Option(metavar="NAME", help="The speaker.")] = None,
     source: Annotated[str, typer.Option(metavar="SOURCE", help=f"Where it comes from: {', '.join(SOURCES)}.")] = "user",
     keywords: Annotated[
         list[str] | None,
@@ -36,7 +36,7 @@ def run_remember(
         str | None, typer.Option(metavar="DATE", help="The day from which it is true, such as 2026-11-01.")
     ] = None,
     valid_until: Annotated[str | None, typer.Option(metavar="DATE", help="The day until which it is true.")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="The conversation it was said in.")] = None,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="The conversation it comes from.")] = None,
     project: Annotated[str | None, typer.Option(metavar="NAME", help="The project it belongs to.")] = None,
     status: Annotated[str, typer.Option(metavar="STATUS", help=f"{', '.join(STATUSES)}.")] = "active",
     durability: Annotated[str, typer.Option(metavar="HOW", help=f"{', '.join(DURABILITIES)}.")] = "mutable",
@@ -61,7 +61,6 @@ def run_remember(
     ):  # fmt: skip
         check_one_of(name, [value], known)
     words = dict.fromkeys(word.strip() for group in keywords or () for word in group.split(","))
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         written = memory.remember(
             _read_stdin() if text == ["-"] else " ".join(text),
@@ -70,7 +69,7 @@ def run_remember(
             session=session, project=project, status=status, durability=durability, privacy=privacy,
             pinned=pinned, technical=technical, replaces=replaces,
         )  # fmt: skip
-        if written.outcome == "confirmed":  # show the fact as it stands, not as it was said again
+        if written.outcome == "confirmed":  # show the stored fact, not its repetition
             written = replace(written, text=memory.get(written.path).text)
     tell_written(invocation, written)
 

@@ -9,7 +9,7 @@ import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, styled
-from quaid.cli.trust import Own, say_steering
+from quaid.cli.trust import Own, notify_steering
 from quaid.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def run_remote(
         outcome = "Added" if action == "add" else "Trusted"
         shape = {"name": remote.name, "address": remote.shown, "outcome": outcome.lower()}
         invocation.respond(f"{styled(outcome, 'green')}: {remote.name}, {remote.shown}", **shape)
-        say_steering(invocation, memory.root)
+        notify_steering(invocation, memory.root)
         if memory.settings.git.sync == "off":
             invocation.notify("Send your notes there with: quaid push. To have it done: quaid config git.sync auto")
 

@@ -9,6 +9,10 @@ from io import TextIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from quaid.cli.invocation import Invocation
+from quaid.cli.main import invoke
+from quaid.cli.terminal import Reader, printing_to
+from quaid.hooks.entry import respond
 from quaid.place import make_private_folder
 from quaid.resident.call import ERR, EXIT, GIVEN, OUT, RAW, Answer, Call
 from quaid.resident.listener import DeclinedError, Listener
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Written(TextIOBase):
-    """A stream of the caller's: what is written to it is kept, in one order for all of them."""
+    """A stream of the caller: what is written to it is collected, in one order for all of them."""
 
     def __init__(self, answer: Answer, kind: int, encoding: str, *, is_terminal: bool) -> None:
         self._answer = answer
@@ -47,9 +51,6 @@ def run_call(memory: Memory, call: Call) -> Answer:
     Raises:
         DeclinedError: only its own process can answer.
     """
-    from quaid.cli.invocation import Invocation
-    from quaid.cli.terminal import Reader, printing_to
-
     answer: Answer = []
     out = _Written(answer, OUT, call.encoding, is_terminal=call.has_terminal)
     err = _Written(answer, ERR, call.encoding, is_terminal=call.has_error_terminal)
@@ -58,15 +59,11 @@ def run_call(memory: Memory, call: Call) -> Answer:
     try:
         with printing_to(reader):
             if call.arguments[0] == "hook":
-                from quaid.hooks.entry import respond
-
                 code = 0
                 if record := respond(memory, call.arguments[1:], call.stdin):
                     make_private_folder(record[0].parent)
                     answer.append((GIVEN, "\0".join(map(str, record)).encode("utf-8", "surrogateescape")))
             else:
-                from quaid.cli.main import invoke
-
                 code = invoke(call.arguments, Invocation(cwd=call.cwd, lent=memory))
     finally:
         memory.answers.before_model = lambda: None
@@ -75,7 +72,7 @@ def run_call(memory: Memory, call: Call) -> Answer:
 
 
 def _decline() -> None:
-    """A model is asked with the keys of whoever wants to know, and for as long as they wait."""
+    """A model is called with the caller's keys, and for as long as the caller waits."""
     raise DeclinedError
 
 
@@ -98,6 +95,6 @@ def main(root: Path, idle_s: float) -> None:
 
 
 if __name__ == "__main__":
-    os.closerange(3, 1_024)  # a pipe of whoever made the first call would stay open as long as this process
+    os.closerange(3, 1_024)  # an inherited pipe of the first caller would stay open as long as this process
     os.chdir("/")  # the folder that it was started in may be removed or unmounted
     main(Path(sys.argv[1]), float(sys.argv[2]))

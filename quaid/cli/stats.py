@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import (
     aligned,
     clipped,
@@ -25,12 +24,12 @@ from quaid.cli.terminal import (
     size,
 )
 from quaid.errors import UsageError
+from quaid.local.recall_log import Gap
+from quaid.model import ModelUsage
 from quaid.report import stats
 from quaid.report.stats import HEALTH_DAYS
-
-if TYPE_CHECKING:
-    from quaid.local.health import Snapshot
-    from quaid.model import ModelUsage
+from quaid.settings import RecallSettings
+from quaid.shapes import json_object
 
 BAR_WIDTH = 32
 TITLE_WIDTH = 58
@@ -40,20 +39,19 @@ MAX_PROMPTS = 12
 DAYS_A_CELL = 2
 _LEVELS = "▁▂▃▄▅▆▇█"
 
-OfRecall = Annotated[bool, typer.Option("--recall", help="Recall: its speed, its answers, what is recalled most.")]
-OfGaps = Annotated[bool, typer.Option("--gaps", help="Questions that found nothing, newest first.")]
-OfModels = Annotated[bool, typer.Option("--models", help="Tokens and cost of language models, by day and by prompt.")]
-OfHealth = Annotated[
-    bool, typer.Option("--health", help="The state of the memory after each janitor run of the last 60 days.")
-]
-
 
 def run_stats(
-    ctx: typer.Context,
-    recall: OfRecall = False,
-    gaps: OfGaps = False,
-    models: OfModels = False,
-    health: OfHealth = False,
+    invocation: Invocation,
+    recall: Annotated[
+        bool, typer.Option("--recall", help="Recall: its speed, its answers, what is recalled most.")
+    ] = False,
+    gaps: Annotated[bool, typer.Option("--gaps", help="Questions that found nothing, newest first.")] = False,
+    models: Annotated[
+        bool, typer.Option("--models", help="Tokens and cost of language models, by day and by prompt.")
+    ] = False,
+    health: Annotated[
+        bool, typer.Option("--health", help="The state of the memory after each janitor run of the last 60 days.")
+    ] = False,
 ) -> None:
     """Show what the memory is made of, in numbers, or one page on recall, gaps, models or health.
 
@@ -66,30 +64,30 @@ def run_stats(
     """
     if recall + gaps + models + health > 1:
         raise UsageError("--recall, --gaps, --models and --health are pages of their own. Ask for one of them.")
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
+        vault, settings = str(memory.root), memory.settings
         if recall:
             recalls = stats.recall_stats_of(memory)
-            most = [{"id": one.id, "title": one.title, **asdict(one.use)} for one in recalls.most_recalled]
-            shape = {**fields(recalls, "vault", "log"), **asdict(recalls.numbers), "most_recalled": most}
-            invocation.respond(render_recall_stats(recalls), **shape)
+            most = [{"id": ref, "title": title, **json_object(use)} for ref, title, use in recalls.most_recalled]
+            shape = json_object(recalls.numbers, most_recalled=most)
+            invocation.respond(render_recall_stats(recalls), vault=vault, log=recalls.log, **shape)
         elif gaps:
-            found = stats.gap_stats_of(memory)
-            shape = {**fields(found, "vault", "kept", "total"), "gaps": [gap._asdict() for gap in found.gaps]}
-            invocation.respond(render_gap_stats(found, memory.settings.recall.log), **shape)
+            found, total = stats.list_gaps(memory, stats.MAX_GAPS)
+            text = render_gap_stats(found, total, settings.recall)
+            invocation.respond(text, vault=vault, kept=settings.recall.gaps, total=total, gaps=found)
         elif models:
-            taken = stats.model_stats_of(memory)
-            invocation.respond(render_model_stats(taken), **shape_of_model_stats(taken))
+            usage = stats.model_stats_of(memory)
+            invocation.respond(render_model_stats(usage), **_model_stats_shape(usage))
         elif health:
-            seen = stats.health_stats_of(memory)
-            invocation.respond(render_health_stats(seen), **asdict(seen))
+            history = stats.health_stats_of(memory)
+            invocation.respond(render_health_stats(history), **json_object(history))
         else:
             contents = stats.stats_of(memory)
-            invocation.respond(render_stats(contents), **asdict(contents))
+            invocation.respond(render_stats(contents), **json_object(contents))
 
 
 def render_stats(numbers: stats.Stats) -> str:
-    """The first page: notes by kind, type, status and speaker."""
+    """Return the first page: notes by kind, type, status and speaker."""
     head = known(
         ("notes", f"{numbers.notes:,}"),
         ("graph", f"{numbers.entities:,} entities, {numbers.edges:,} edges, {numbers.relations:,} relations"),
@@ -98,8 +96,11 @@ def render_stats(numbers: stats.Stats) -> str:
         ("time", f"{moment(numbers.oldest)} to {moment(numbers.newest)}" if numbers.oldest else None),
     )
     groups = {
-        "Kinds": numbers.kinds, "Types": numbers.types, "Status": numbers.statuses, "Speakers": numbers.speakers,
-    }  # fmt: skip
+        "Kinds": numbers.kinds,
+        "Types": numbers.types,
+        "Status": numbers.statuses,
+        "Speakers": numbers.speakers,
+    }
     tables = (
         section(title, aligned([(name, f"{number:,}") for name, number in group.items()], right=(1,)))
         for title, group in groups.items()
@@ -108,12 +109,12 @@ def render_stats(numbers: stats.Stats) -> str:
 
 
 def render_recall_stats(found: stats.RecallStats) -> str:
-    """The page of `--recall`."""
+    """Return the page of `--recall`."""
     numbers, latency = found.numbers, found.numbers.latency
     off = "The recall log is off; switch it on with: quaid config recall.log text" if found.log == "off" else ""
     often = [
-        (f"{one.use.accesses:,}x", clipped(one.title or f"{one.id} (no longer there)", TITLE_WIDTH))
-        for one in found.most_recalled
+        (f"{use.accesses:,}x", clipped(title or f"{ref} (no longer there)", TITLE_WIDTH))
+        for ref, title, use in found.most_recalled
     ]
     most_recalled = section("Most recalled", aligned(often, right=(0,)))
     if not numbers.recalls or latency is None:
@@ -161,42 +162,40 @@ def _with_bars(rows: Sequence[tuple[str, ...]], numbers: Sequence[int], width: i
     return aligned(drawn, right=range(1, len(rows[0])))
 
 
-def render_gap_stats(found: stats.GapStats, log: str) -> str:
-    """The page of `--gaps`; `log` is the setting `recall.log`, which may store the words of every question."""
+def render_gap_stats(gaps: Sequence[Gap], total: int, settings: RecallSettings) -> str:
+    """Return the page of `--gaps`; the recall log may store the words of every question too."""
     in_log = " The recall log stores the words of all questions; to store none: quaid config recall.log hashes"
-    in_log = in_log if log == "text" else ""
-    if not found.gaps and found.kept == "off":
+    in_log = in_log if settings.log == "text" else ""
+    if not gaps and settings.gaps == "off":
         return f"Questions that find nothing are not listed. List them with: quaid config recall.gaps hashes.{in_log}"
-    if not found.gaps:
+    if not gaps:
         return "No gap is known: every question asked so far has found something."
-    shown = found.gaps[:MAX_GAPS]
+    shown = gaps[:MAX_GAPS]
     rows = [
         (moment(gap.last_asked), f"{gap.asked:,}x", clipped(gap.text or gap.key[:12], TITLE_WIDTH)) for gap in shown
     ]
-    more = found.total - len(shown)
-    kept = "This list stores only hashes" if found.kept == "hashes" else "New questions are not listed"
+    more = total - len(shown)
+    stored = "This list stores only hashes" if settings.gaps == "hashes" else "New questions are not listed"
+    step = f"\n{stored}. Store the words from now on with: quaid config recall.gaps text.{in_log}"
     return lines(
-        section(f"{count(found.total, 'question')} found nothing", rows),
+        section(f"{count(total, 'question')} found nothing", rows),
         f"  … and {more:,} more" if more else "",
-        ""
-        if found.kept == "text"
-        else f"\n{kept}. Store the words from now on with: quaid config recall.gaps text.{in_log}",
+        "" if settings.gaps == "text" else step,
     )
 
 
-def shape_of_model_stats(found: stats.ModelStats) -> dict[str, object]:
-    """`--models` as JSON."""
+def _model_stats_shape(found: stats.ModelStats) -> dict[str, object]:
     return {
         "vault": found.vault,
-        "today": found.today._asdict(),
-        **fields(found.caps, "max_tokens_per_day", "max_usd_per_day"),
-        "days": [{"date": day.day, **day.usage._asdict(), "unsettled": day.unsettled} for day in found.days],
-        "prompts": [{**fields(one, "prompt", "provider", "model"), **one.usage._asdict()} for one in found.prompts],
+        "today": found.today,
+        **json_object(found.caps, "max_tokens_per_day", "max_usd_per_day"),
+        "days": [{"date": day.day, **json_object(day.usage), "unsettled": day.unsettled} for day in found.days],
+        "prompts": [json_object(one, "prompt", "provider", "model", **one.usage._asdict()) for one in found.prompts],
     }
 
 
 def render_model_stats(found: stats.ModelStats) -> str:
-    """The page of `--models`."""
+    """Return the page of `--models`."""
     if not found.days:
         return "No model was asked here in 90 days. See which one would be: quaid doctor"
     today, caps = found.today, found.caps
@@ -224,7 +223,7 @@ def render_model_stats(found: stats.ModelStats) -> str:
 
 
 def render_health_stats(found: stats.HealthStats) -> str:
-    """The page of `--health`."""
+    """Return the page of `--health`."""
     if not found.days:
         return found.warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
     costs = [day.cost_usd for day in found.days if day.cost_usd is not None]
@@ -232,36 +231,35 @@ def render_health_stats(found: stats.HealthStats) -> str:
         ("runs", f"on {count(len(found.days), 'day')} from {found.days[0].day} to {found.days[-1].day}"),
         ("cost", f"{_dollars(sum(costs))}{'' if len(costs) == len(found.days) else ' and more, of unknown price'}"),
     ]
-    measures: tuple[tuple[str, Callable[[Snapshot], float | None], Callable[[float], str]], ...] = (
-        ("notes", lambda day: day.notes, _whole),
-        ("facts", lambda day: day.kinds.get("fact", 0), _whole),
-        ("pending", lambda day: day.pending, _whole),
-        ("superseded", lambda day: day.superseded, _whole),
-        ("entities", lambda day: day.entities, _whole),
-        ("edges", lambda day: day.edges, _whole),
-        ("embedded", lambda day: day.embedded_share, lambda share: _share(round(100 * share), 100)),
-        ("index", lambda day: day.index_bytes, lambda number: size(int(number))),
-        ("repository", lambda day: day.repository_bytes, lambda number: size(int(number))),
-        ("recall", lambda day: day.recall_p50_ms, milliseconds),
-        ("gaps", lambda day: day.gaps, _whole),
-        ("questions", lambda day: day.waiting, _whole),
-        ("cost", lambda day: day.cost_usd, _dollars),
-    )
-    rows = [(name, *_charted(found, value, show)) for name, value, show in measures]
+    columns_of_days: dict[str, list[float | None]] = {
+        "notes": [day.notes for day in found.days],
+        "facts": [day.kinds.get("fact", 0) for day in found.days],
+        "pending": [day.pending for day in found.days],
+        "superseded": [day.superseded for day in found.days],
+        "entities": [day.entities for day in found.days],
+        "edges": [day.edges for day in found.days],
+        "embedded": [day.embedded_share for day in found.days],
+        "index": [day.index_bytes for day in found.days],
+        "repository": [day.repository_bytes for day in found.days],
+        "recall": [day.recall_p50_ms for day in found.days],
+        "gaps": [day.gaps for day in found.days],
+        "questions": [day.waiting for day in found.days],
+        "cost": [day.cost_usd for day in found.days],
+    }
+    rows = [(name, *_chart(name, found, values)) for name, values in columns_of_days.items()]
     title = f"{HEALTH_DAYS} days: the last, the change, {DAYS_A_CELL} days a bar"
     return paragraphs(columns(head), section(title, aligned(rows, right=(1, 2))), found.warning)
 
 
-def _charted(
-    found: stats.HealthStats, value: Callable[[Snapshot], float | None], show: Callable[[float], str]
-) -> tuple[str, str, str]:
-    """The last value, how far it is from the first, and a line of bars from the lowest to the highest."""
-    measured = {day.day: number for day in found.days if (number := value(day)) is not None}
+def _chart(name: str, found: stats.HealthStats, numbers: Sequence[float | None]) -> tuple[str, str, str]:
+    """Return the last value, how far it is from the first, and a line of bars from the lowest to the highest."""
+    measured = {day.day: number for day, number in zip(found.days, numbers, strict=True) if number is not None}
     if not measured:
         return "-", "", ""
     values = [*measured.values()]
-    first, last = values[0], values[-1]
-    change = "" if show(first) == show(last) else f"{'+' if last > first else '-'}{show(abs(last - first))}"
+    first, last = _format_figure(name, values[0]), _format_figure(name, values[-1])
+    change = _format_figure(name, abs(values[-1] - values[0]))
+    change = "" if first == last else f"{'+' if values[-1] > values[0] else '-'}{change}"
     until = date.fromisoformat(found.until)
     cells: list[float | None] = [None] * (HEALTH_DAYS // DAYS_A_CELL)
     for day, number in measured.items():
@@ -270,11 +268,17 @@ def _charted(
     low, span = min(shown), max(shown) - min(shown)
     top = len(_LEVELS) - 1
     bars = (" " if cell is None else _LEVELS[round(top * (cell - low) / span) if span else 0] for cell in cells)
-    return show(last), change, "".join(bars).rstrip()
+    return last, change, "".join(bars).rstrip()
 
 
-def _whole(number: float) -> str:
-    return f"{number:,.0f}"
+def _format_figure(name: str, number: float) -> str:
+    if name in {"index", "repository"}:
+        return size(int(number))
+    if name == "recall":
+        return milliseconds(number)
+    if name == "cost":
+        return _dollars(number)
+    return f"{100 * number:.0f}%" if name == "embedded" else f"{number:,.0f}"
 
 
 def _usage(usage: ModelUsage) -> tuple[str, ...]:

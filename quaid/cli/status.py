@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
-
-import typer
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.remote import describe_distance
@@ -13,9 +10,10 @@ from quaid.cli.terminal import columns, count, known, moment, paragraphs, short,
 from quaid.errors import QuaidError
 from quaid.local import hook_failures
 from quaid.remotes.exchange import RemoteState
-from quaid.report.outbound import describe_outbound
-from quaid.report.status import TAUGHT_DAYS, RepositoryStatus, Status, Watcher, status_of
+from quaid.report.checks import describe_outbound
+from quaid.report.status import EMPTY_DAYS, RepositoryStatus, Status, WatcherStatus, status_of
 from quaid.resident.listener import Listening
+from quaid.shapes import json_object
 from quaid.trust import locate_vault
 
 MAX_PATHS = 5
@@ -26,14 +24,13 @@ _NAMES = {
 }
 
 
-def run_status(ctx: typer.Context) -> None:
+def run_status(invocation: Invocation) -> None:
     """Show how the vault is: its repository, its index, and what needs attention, each with the next step.
 
     Examples:
       quaid status
       quaid status --json | jq .attention
     """
-    invocation: Invocation = ctx.obj
     try:
         opened = invocation.open()
     except QuaidError:
@@ -42,7 +39,7 @@ def run_status(ctx: typer.Context) -> None:
         raise
     with opened as memory:
         status = status_of(memory)
-    invocation.respond(render_status(status), **asdict(status))
+    invocation.respond(render_status(status), **json_object(status))
 
 
 def render_status(status: Status) -> str:
@@ -52,7 +49,7 @@ def render_status(status: Status) -> str:
     notes = [count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
     waiting = f"{count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
     set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
-    taught_nothing = f"{count(status.taught_nothing, 'conversation')} taught nothing in {TAUGHT_DAYS} days"
+    taught_nothing = f"{count(status.taught_nothing, 'conversation')} taught nothing in {EMPTY_DAYS} days"
     queued = f"{count(status.queued_notes, 'line')} for the next quaid extract"
     rows = known(
         ("vault", status.vault),
@@ -122,13 +119,13 @@ def _describe_resident(resident: Listening | None) -> str:
     return f"process {resident.pid} ({resident.what}) since {moment(resident.since)}, {resident.memory_mb:,} MB"
 
 
-def _describe_watcher(watcher: Watcher | None) -> str:
+def _describe_watcher(watcher: WatcherStatus | None) -> str:
     if watcher is None:
         return "not running (every read checks for itself)"
     if not watcher.alive:
         return styled(f"died (process {watcher.pid})", "yellow")
-    told = f"process {watcher.pid} by {watcher.mode}"
+    process = f"process {watcher.pid} by {watcher.mode}"
     if not watcher.last_sync:
-        return told
+        return process
     age_s = (datetime.now(UTC) - datetime.fromisoformat(watcher.last_sync)).total_seconds()
-    return f"{told}, last sync {f'{age_s:.0f} s' if age_s < 120 else f'{age_s / 60:.0f} min'} ago"
+    return f"{process}, last sync {f'{age_s:.0f} s' if age_s < 120 else f'{age_s / 60:.0f} min'} ago"

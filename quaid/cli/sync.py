@@ -1,23 +1,29 @@
-"""`quaid sync`, `reindex` and `verify`."""
+"""`quaid sync`, `reindex`, `verify` and `watch`."""
 
 from __future__ import annotations
 
+import signal
+import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from quaid.cli.invocation import Invocation, fields
+from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
 from quaid.errors import QuaidError
 from quaid.history import unmerged
 from quaid.janitor.settling import Settled, settle_merges
+from quaid.place import state_folder
 from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.follow import read_heartbeat
 from quaid.vault.layout import Layout
 
 
 def run_sync(
-    ctx: typer.Context,
+    invocation: Invocation,
     accept_removals: Annotated[
         bool, typer.Option("--accept-removals", help="Index the vault although many notes are gone.")
     ] = False,
@@ -33,7 +39,6 @@ def run_sync(
       quaid sync
       quaid sync --full --json
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
         settled = Settled()
         try:
@@ -44,27 +49,26 @@ def run_sync(
                     invocation.notify(f"{path} stays forgotten, though another machine has changed it.")
         except QuaidError as error:
             invocation.notify(f"What a merge has left could not be settled: {error}")
-        for kept, gone in settled.joined:
-            invocation.notify(f"Two machines had made a note of one thing: {gone} is in {kept} now.")
+        for path, gone in settled.joined:
+            invocation.notify(f"Two machines had made a note of one thing: {gone} is in {path} now.")
         for question in settled.questions:
             invocation.notify(f"What two machines have stated cannot both be true: see {question}")
         report = memory.sync(SyncOptions(trust_times=not full, accept_removals=accept_removals))
     tell_report(invocation, report)
 
 
-def run_reindex(ctx: typer.Context) -> None:
+def run_reindex(invocation: Invocation) -> None:
     """Rebuild the index from the files. Embeddings come from the cache, so this takes seconds.
 
     Examples:
       quaid reindex
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory, invocation.progress(memory):
         report = memory.reindex()
     tell_report(invocation, report)
 
 
-def run_verify(ctx: typer.Context) -> int:
+def run_verify(invocation: Invocation) -> int:
     """Check that the index says what the files say, by comparing it with a new one.
 
     The manifest is a hash over all notes: two machines at one commit print the same.
@@ -73,7 +77,6 @@ def run_verify(ctx: typer.Context) -> int:
       quaid verify
       quaid verify --json | jq -r .manifest
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         found = memory.verify()
         if memory.settings.embedding.provider == "none":  # then nothing waits for a vector
@@ -123,3 +126,36 @@ def changes(report: SyncReport) -> tuple[tuple[str, int, str], ...]:
         (">", len(report.renamed), "renamed"),
         ("-", len(report.removed), "removed"),
     )
+
+
+def run_watch(invocation: Invocation) -> None:
+    """Follow changes of the files until stopped: whatever edits them, the index is up to date within a second.
+
+    Watching is optional: without it, every read checks the files itself. With it, reads are faster and new notes are
+    embedded early.
+
+    Examples:
+      quaid watch
+      quaid watch --json >> syncs.jsonl
+    """
+    with invocation.open() as memory:
+        other = read_heartbeat(state_folder(memory.root))
+        if other is not None and other.is_alive(datetime.now(UTC)):
+            invocation.notify(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
+        follower = memory.follow(lambda report: _show(invocation, report))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: follower.stop())
+        CommandListener(memory.root, "quaid watch").start()
+        invocation.notify(f"Following {memory.root}. Stop with Ctrl-C.")
+        follower.run()
+    invocation.notify("Stopped.")
+
+
+def _show(invocation: Invocation, report: SyncReport) -> None:
+    if invocation.as_json:
+        invocation.print_json(**shape_of_sync(report))
+        sys.stdout.flush()
+        return
+    numbers = "  ".join(f"{sign} {number:,}" for sign, number, _ in changes(report))
+    embedded = f"{report.embedded:,} embedded, " if report.embedded else ""
+    invocation.notify(f"{datetime.now():%H:%M:%S}  {numbers}  {embedded}{seconds(report.took_s)}")  # noqa: DTZ005 - local time

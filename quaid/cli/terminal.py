@@ -1,22 +1,24 @@
-"""Plain text that is pleasant to read: colours where a terminal shows them, columns, bars, sizes, durations."""
+"""Plain text that is pleasant to read: colours where a terminal shows them, columns, bars, progress, durations."""
 
 from __future__ import annotations
 
 import os
 import sys
 import textwrap
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from math import ceil
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO, cast
 
 from quaid.text.invisible import escaped
 
 if TYPE_CHECKING:
-    from quaid.cli.progress import ProgressBar
+    from rich.progress import Progress, TaskID
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _OWN = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2))) for _ in range(2))
@@ -236,3 +238,56 @@ def coloured(line: str, indent: str = "    ") -> str:
     """A line of a diff, indented and in its colour."""
     style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
     return f"{indent}{styled(line, style) if style else line}".rstrip()
+
+
+SHOWN_AFTER_S = 1.0
+
+
+class ProgressBar:
+    """Takes (what, done, total) and shows it. rich is imported only when there is something to show."""
+
+    def __init__(self, *, shown: bool, after_s: float = SHOWN_AFTER_S) -> None:
+        self._shown = shown
+        self._after_s = after_s
+        self._started = time.monotonic()
+        self._bar: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    @property
+    def is_drawn(self) -> bool:
+        return self._bar is not None
+
+    def remove(self) -> None:
+        """Remove the bar from the screen until the next update."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar = None
+        self._tasks.clear()
+
+    def update(self, what: str, done: int, total: int) -> None:
+        """Called often, from the thread that works."""
+        if not self._shown or (self._bar is None and time.monotonic() - self._started < self._after_s):
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            description = TextColumn("{task.description}", markup=False)
+            columns = (description, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            # The bar is drawn past the stream that shows escapes; descriptions are made safe below.
+            screen = Console(file=unwrapped(sys.stderr))
+            # Otherwise rich sends everything that is printed, the answer too, to stderr.
+            self._bar = Progress(*columns, console=screen, transient=True, redirect_stdout=False, redirect_stderr=False)
+            self._bar.start()
+            drawn_bars.append(self)
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(escaped(what), total=total)
+        self._bar.update(self._tasks[what], completed=done, total=total)

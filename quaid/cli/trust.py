@@ -26,7 +26,7 @@ Own = Annotated[
 
 
 def run_clone(
-    ctx: typer.Context,
+    invocation: Invocation,
     url: Annotated[str, typer.Argument(metavar="URL", help="The repository, as git clone takes it.")],
     path: Annotated[Path | None, typer.Argument(metavar="PATH", help="A new folder; the default is ~/quaid.")] = None,
     own: Own = None,
@@ -39,7 +39,6 @@ def run_clone(
       quaid clone git@example.org:maya/memory.git --own
       quaid clone /media/stick/quaid ~/quaid
     """
-    invocation: Invocation = ctx.obj
     root = (path or invocation.vault or Path.home() / "quaid").expanduser().absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise BadInputError(f"{root} is there already. Give another folder: quaid clone {url} PATH")
@@ -54,7 +53,7 @@ def run_clone(
 
 
 def run_trust(
-    ctx: typer.Context,
+    invocation: Invocation,
     path: Annotated[
         Path | None, typer.Argument(metavar="PATH", help="The vault; the default is the working folder.")
     ] = None,
@@ -72,7 +71,6 @@ def run_trust(
       quaid trust --list
       quaid trust ~/old --remove
     """
-    invocation: Invocation = ctx.obj
     if show:
         if path is not None or remove:
             raise UsageError("--list shows all vaults. Leave PATH and --remove out.")
@@ -83,26 +81,26 @@ def run_trust(
     if not remove:
         _trust(invocation, root, "Trusted")
     elif trust.distrust(root):
-        _tell(invocation, root, "removed", "No longer trusted")
+        _respond(invocation, root, "removed", "No longer trusted")
     else:
-        _tell(invocation, root, "unknown", "It was not trusted")
+        _respond(invocation, root, "unknown", "It was not trusted")
 
 
-def _trust(invocation: Invocation, root: Path, said: str) -> None:
+def _trust(invocation: Invocation, root: Path, verb: str) -> None:
     is_new = trust.trust(root)
     listed = vault_guard.accept(root)
     merge_driver.set_up(root)
     for remark in ignored_settings(root):
         invocation.notify(remark)
-    _tell(invocation, root, *(("trusted", said) if is_new else ("known", "Trusted already")))
-    say_steering(invocation, root, listed)
+    _respond(invocation, root, *(("trusted", verb) if is_new else ("known", "Trusted already")))
+    notify_steering(invocation, root, listed)
 
 
-def say_steering(invocation: Invocation, root: Path, listed: Mapping[str, str] | None = None) -> None:
+def notify_steering(invocation: Invocation, root: Path, listed: Mapping[str, str] | None = None) -> None:
     """Show what git may run in the repository of the vault at `root`, and where it may send data."""
     if lines := steering.describe(steering.list_steering(find_repository(root)) if listed is None else listed):
         invocation.notify("\n  ".join((f"What git may run in {root}, and where it may send data:", *lines)))
 
 
-def _tell(invocation: Invocation, root: Path, outcome: str, said: str) -> None:
-    invocation.respond(f"{styled(said, 'green')}: {root}", vaults=(root,), outcome=outcome)
+def _respond(invocation: Invocation, root: Path, outcome: str, verb: str) -> None:
+    invocation.respond(f"{styled(verb, 'green')}: {root}", vaults=(root,), outcome=outcome)

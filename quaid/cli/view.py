@@ -11,7 +11,7 @@ from quaid.cli.reference import choosing
 
 
 def run_view(
-    ctx: typer.Context,
+    invocation: Invocation,
     ref: Annotated[
         str | None, typer.Argument(metavar="REF", help="Begin with this memory.", show_default=False)
     ] = None,
@@ -24,7 +24,7 @@ def run_view(
 ) -> None:
     """Look at the memory in your browser: ask it, read a note, see where it comes from and how it has changed.
 
-    The page is served to this machine only, and to whoever has the address that is printed. It ends with Ctrl-C, or
+    The page is served to this machine only, and to those who have the address that is printed. It ends with Ctrl-C, or
     after an hour without a request.
 
     Examples:
@@ -32,7 +32,6 @@ def run_view(
       quaid view "Maya Chen"
       quaid view --no-browser --port 0
     """
-    invocation: Invocation = ctx.obj
     path = "/"
     with invocation.open() as memory:
         root = memory.root

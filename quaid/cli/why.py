@@ -5,18 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import typer
+from typing import Any, NamedTuple
 
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.notes import document_shape
 from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, short, styled
-
-if TYPE_CHECKING:
-    from quaid.index.backlinks import Related
-    from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText
+from quaid.index.backlinks import Related
+from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText
 
 MAX_EDITS = 20
 MAX_RELATED = 10
@@ -25,17 +21,16 @@ TRAILERS = ("task", "run", "decision", "model", "prompt", "session")
 
 
 def run_why(
-    ctx: typer.Context,
+    invocation: Invocation,
     ref: Reference,
 ) -> None:
-    """Show where a memory comes from: what was said, who wrote it down, what has changed since.
+    """Show where a memory comes from: its source, its author, what has changed since.
 
     Examples:
       quaid why 7k3qd
       quaid why 20-1402-2f1c9a#t3
       quaid why "Maya Chen" --json
     """
-    invocation: Invocation = ctx.obj
     with invocation.open() as memory:
         found = choosing(invocation, memory, ref, memory.why)
     shape = {
@@ -54,10 +49,10 @@ def run_why(
 
 def _step_shape(step: NoteChange) -> dict[str, Any]:
     names = ("when", "author", "email", "subject", "body")
-    told = fields(step.commit, *names) if step.commit else dict.fromkeys(names)
+    about = fields(step.commit, *names) if step.commit else dict.fromkeys(names)
     trailers = {name: step.trailer(name.capitalize()) for name in TRAILERS}
     commit = step.commit.id if step.commit else None
-    return {"by": step.by, "commit": commit, **told, **trailers, "changes": step.changes}
+    return {"by": step.by, "commit": commit, **about, **trailers, "changes": step.changes}
 
 
 # -- for people ------------------------------------------------------------------------------------------------------
@@ -85,9 +80,9 @@ def render_provenance(found: Provenance) -> str:
         document.id if document.id != document.path else None,
     ]
     place = document.path + (f"#t{found.note.turn}" if found.note.turn is not None else "")
-    said = clipped(one_line(found.note.text) or document.title, MAX_TEXT)
+    text = clipped(one_line(found.note.text) or document.title, MAX_TEXT)
     head, place, details = (
-        textwrap.fill(text, width, break_on_hyphens=False) for text in (said, place, " · ".join(filter(None, about)))
+        textwrap.fill(part, width, break_on_hyphens=False) for part in (text, place, " · ".join(filter(None, about)))
     )
     return "\n".join([styled(head, "bold"), place, details, "", *_draw(list(_branches(found)), width)])
 
@@ -109,7 +104,7 @@ def _draw(branches: Sequence[_Branch], width: int, indent: str = "") -> Iterator
 def _branches(found: Provenance) -> Iterator[_Branch]:
     for session in found.sessions:
         turns = [turn for turn in found.turns if turn.path == session.path]
-        yield _session(session, turns, is_told=found.note.turn is not None)
+        yield _session(session, turns, has_words=found.note.turn is not None)
     if found.created:
         yield _Branch(_who("created", found.created), list(_details(found.created)))
     left_out = max(0, len(found.edits) - MAX_EDITS)
@@ -130,23 +125,23 @@ def _branches(found: Provenance) -> Iterator[_Branch]:
         yield _Branch(remark)
 
 
-def _session(session: SessionView, turns: Sequence[CitedTurn], *, is_told: bool) -> _Branch:
-    """`is_told` says that the turn's own words stand above the tree."""
+def _session(session: SessionView, turns: Sequence[CitedTurn], *, has_words: bool) -> _Branch:
+    """`has_words` says that the turn's own words are printed above the tree."""
     known = [session.started and session.started[:10], session.source, count(session.turns, "turn")]
     head = f"session {session.session or session.title} ({', '.join(part for part in known if part)}), {session.path}"
     below = []
     for cited in turns:
-        beside = [("before", cited.before), ("after", cited.after)]
-        words = "" if is_told else f": {clipped(cited.said.text, MAX_TEXT)}"
-        around = [_Branch(f"{where}: {_speaker(said)}: {one_line(said.text)}") for where, said in beside if said]
-        below.append(_Branch(_speaker(cited.said) + words, around))
+        context = [("before", cited.before), ("after", cited.after)]
+        words = "" if has_words else f": {clipped(cited.said.text, MAX_TEXT)}"
+        around = [_Branch(f"{where}: {_describe_turn(turn)}: {one_line(turn.text)}") for where, turn in context if turn]
+        below.append(_Branch(_describe_turn(cited.said) + words, around))
     if session.facts:
         below.append(_Branch(f"also drawn from it: {count(len(session.facts), 'fact')}", list(_related(session.facts))))
     return _Branch(head, below)
 
 
-def _speaker(said: TurnText) -> str:
-    return ", ".join(part for part in (said.speaker, f"turn {said.turn}", moment(said.said_at)) if part)
+def _describe_turn(turn: TurnText) -> str:
+    return ", ".join(part for part in (turn.speaker, f"turn {turn.turn}", moment(turn.said_at)) if part)
 
 
 def _who(what: str, step: NoteChange) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from quaid.errors import QuaidError
 from quaid.place import LOG_DIR, state_folder, write_private
 from quaid.redaction import admit
+from quaid.sqlite import refusal
 from quaid.text.invisible import escaped
 
 PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
@@ -46,7 +47,6 @@ def refusal_of(error: Exception, root: Path | None) -> QuaidError | None:
     """The sentence for a disk or a database that is at fault instead of Quaid; None where it is a bug."""
     if root is None:
         return None
-    from quaid.sqlite import refusal
 
     return refusal(error, state_folder(root))
 

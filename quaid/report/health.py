@@ -1,4 +1,4 @@
-"""The health of a memory beside its figures: how it grew, what fades, what contradicts itself, what was asked in vain.
+"""How a memory grew, which facts fade or contradict each other, and which questions had no answer.
 
 All of it is of what its owner may see: what others keep private is neither shown nor counted.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quaid.memory import Memory
 
 MAX_POINTS = 60
-"""Days that a growth has; of a longer time each stands for several."""
+"""Days that a growth has; over a longer time each covers several."""
 MAX_NEXT = 12
 """Facts that are named as the next to fade."""
 MAX_PAIRS = 50
@@ -75,7 +75,7 @@ class Fading:
 
 
 class Claim(NamedTuple):
-    """One of two facts that cannot both be true; `since` is the day from which it holds, or on which it was told."""
+    """One of two facts that cannot both be true; `since` is the day from which it holds, or on which it was stated."""
 
     id: str
     text: str
@@ -83,7 +83,7 @@ class Claim(NamedTuple):
 
 
 class Contradiction(NamedTuple):
-    """Two facts that cannot both be true, the later first where that can be told."""
+    """Two facts that cannot both be true, the later first where that is known."""
 
     facts: tuple[Claim, Claim]
     is_later_known: bool

@@ -32,7 +32,7 @@ class FoundSecret:
 
 @dataclass(frozen=True, slots=True)
 class SecretsReport:
-    """The secrets of a history, and how many files and messages were looked at or `left_out` for their size."""
+    """The secrets of a history, and how many files and messages were scanned or `left_out` for their size."""
 
     secrets: tuple[FoundSecret, ...]
     objects: int
@@ -40,25 +40,8 @@ class SecretsReport:
     left_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class StagedSecret:
-    """A secret of `kind` that the next commit would bring, and where it is staged."""
-
-    kind: str
-    path: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class StagedReport:
-    """The new secrets of the next commit, and the paths that were `left_out` for their size."""
-
-    secrets: tuple[StagedSecret, ...]
-    left_out: tuple[str, ...]
-
-
 def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: None) -> SecretsReport:
-    """Look at each file and message of the history of `root` once.
+    """Scan each file and message of the history of `root` once.
 
     Raises:
         GitError: an object cannot be read.
@@ -96,9 +79,12 @@ def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: 
     return SecretsReport((*ordered, *messages), objects, size, left_out)
 
 
-def find_staged_secrets(top: Path) -> StagedReport:
-    """Look at what is staged in the work tree at `top`. What stood in a file that the commit changes or removes is not
-    new: an old secret refuses no commit.
+def find_staged_secrets(top: Path) -> tuple[list[tuple[str, LocatedSecret]], list[str]]:
+    """Scan what is staged in the work tree at `top`.
+
+    Returns:
+        The new secrets, each with its path, and the paths that were too large to scan. A secret of a file that the
+        commit changes or removes is not new: an old secret refuses no commit.
 
     Raises:
         GitError: git cannot tell what is staged.
@@ -110,9 +96,8 @@ def find_staged_secrets(top: Path) -> StagedReport:
         ]
         old = commit.replaced if found else ()
         known = {secret.text for blob in old for secret in _locate(reader, blob, commit.sizes)}
-    new = [StagedSecret(secret.kind, path, secret.line) for path, secret in found if secret.text not in known]
     left_out = [path for path, blob in commit.added.items() if commit.sizes.get(blob, 0) > MAX_BYTES]
-    return StagedReport(tuple(new), tuple(left_out))
+    return [(path, secret) for path, secret in found if secret.text not in known], left_out
 
 
 def _locate(reader: ObjectReader, blob: str, sizes: Mapping[str, int]) -> tuple[LocatedSecret, ...]:

@@ -5,27 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.index import documents, graph, references
+from quaid.index.port import IndexConnection
 from quaid.index.scope import list_hidden
+from quaid.janitor.news import overdue
+from quaid.local.health import HealthLog, Snapshot
+from quaid.local.model_usage import DayUsage, ModelRecords, PromptUsage
+from quaid.local.recall_log import Gap
+from quaid.local.recall_summary import RecallSummary
+from quaid.local.runs import Runs
+from quaid.memory import Memory
 from quaid.model import Kind, ModelUsage, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.records import RecallRecords
 from quaid.report.status import count_chunks
+from quaid.settings import ModelSettings
 
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
-    from quaid.local.health import Snapshot
-    from quaid.local.model_usage import DayUsage, PromptUsage
-    from quaid.local.recall_log import Gap
-    from quaid.local.recall_summary import RecallSummary
-    from quaid.memory import Memory
-    from quaid.settings import ModelSettings
-
-MAX_RECALLED = 10
 MAX_GAPS = 100
+MAX_RECALLED = 10
 HEALTH_DAYS = 60
 
 
@@ -51,34 +50,14 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class MostRecalled:
-    """A memory that is recalled often. `title` is None when it has been forgotten meanwhile."""
-
-    id: str
-    title: str | None
-    use: Use
-
-
-@dataclass(frozen=True, slots=True)
 class RecallStats:
-    """All of `quaid stats --recall`. `log` is the setting `recall.log`."""
-
-    vault: str
-    log: str
-    numbers: RecallSummary
-    most_recalled: tuple[MostRecalled, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GapStats:
-    """All of `quaid stats --gaps`: the newest of `total` gaps, in words where these or the recall log have them. `kept`
-    is the setting `recall.gaps`.
+    """All of `quaid stats --recall`. `log` is the setting `recall.log`; `most_recalled` are (id, title, use), where the
+    title of a forgotten memory is None.
     """
 
-    vault: str
-    kept: str
-    total: int
-    gaps: tuple[Gap, ...]
+    log: str
+    numbers: RecallSummary
+    most_recalled: list[tuple[str, str | None, Use]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +117,16 @@ def recall_stats_of(memory: Memory) -> RecallStats:
         numbers, most_used = books.numbers(), books.most_used(MAX_RECALLED)
     hidden = list_hidden(memory.whole_index(), memory.owners)
     connection = memory.visible_index()
-    seen = [(ref, use) for ref, use in most_used if ref.partition("#")[0] not in hidden]
-    most = tuple(MostRecalled(ref, _title(connection, ref), use) for ref, use in seen)
-    return RecallStats(str(memory.root), memory.settings.recall.log, numbers, most)
-
-
-def gap_stats_of(memory: Memory) -> GapStats:
-    """Return the questions that found nothing. Raises as `recall_stats_of`."""
-    gaps, total = list_gaps(memory, MAX_GAPS)
-    return GapStats(str(memory.root), memory.settings.recall.gaps, total, tuple(gaps))
+    return RecallStats(
+        memory.settings.recall.log,
+        numbers,
+        [(ref, _find_title(connection, ref), use) for ref, use in most_used if ref.partition("#")[0] not in hidden],
+    )
 
 
 def list_gaps(memory: Memory, limit: int) -> tuple[list[Gap], int]:
     """Return the newest questions that found nothing, with their words where the gaps or the log of recalls have them,
-    and how many there are in all. Raises as `recall_stats_of`.
+    and how many there are in all. Raises as `recall_stats_of` does.
     """
     with RecallRecords(memory.root, memory.settings) as records:
         gaps, total = records.gaps(limit)
@@ -160,20 +135,14 @@ def list_gaps(memory: Memory, limit: int) -> tuple[list[Gap], int]:
 
 
 def model_stats_of(memory: Memory) -> ModelStats:
-    """Return what models took. Raises as `recall_stats_of`."""
-    from quaid.local.model_usage import ModelRecords
-
+    """Return what models took. Raises as `recall_stats_of` does."""
     records = ModelRecords(state_folder(memory.root) / LOCAL_FILE)
     today = records.spent(datetime.now(UTC).date().isoformat())
     return ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
 
 
 def health_stats_of(memory: Memory) -> HealthStats:
-    """Return how the memory was after each run of the janitor. Raises as `recall_stats_of`."""
-    from quaid.janitor.news import overdue
-    from quaid.local.health import HealthLog
-    from quaid.local.runs import Runs
-
+    """Return how the memory was after each run of the janitor. Raises as `recall_stats_of` does."""
     path = state_folder(memory.root) / LOCAL_FILE
     now = datetime.now(UTC)
     runs = Runs(path)
@@ -184,7 +153,7 @@ def health_stats_of(memory: Memory) -> HealthStats:
     return HealthStats(str(memory.root), until, last.started if last else None, overdue(runs, now), days)
 
 
-def _title(connection: IndexConnection, reference: str) -> str | None:
+def _find_title(connection: IndexConnection, reference: str) -> str | None:
     """The text of a fact or a turn, else the title; None when the memory is no longer there."""
     try:
         document, turn, _ = references.resolve_one(connection, reference)

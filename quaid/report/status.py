@@ -1,38 +1,42 @@
-"""The state of a vault that `quaid status` shows, as plain data."""
+"""The state of a vault that `quaid status` shows."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from quaid.capture.note_finder import list_waiting
 from quaid.embed import resolve
 from quaid.errors import QuaidError
 from quaid.index import documents, vectors
+from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
 from quaid.index.sqlite.reader import IndexReader
 from quaid.local import locks, quarantine
 from quaid.local.empty_readings import EmptyReadings
 from quaid.local.session_notes import SessionNotes
+from quaid.memory import Memory
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.recall.visibility import may_see, visible_paths
+from quaid.recall.visibility import visible_paths
 from quaid.remotes.exchange import RemoteState
-from quaid.report.attention import Attention, list_attention, list_remote_attention
-from quaid.report.language import propose_model
-from quaid.report.outbound import list_outbound, list_sent
+from quaid.report.checks import (
+    MULTILINGUAL_STEP,
+    CheckResult,
+    check_remotes,
+    list_attention,
+    list_note_problems,
+    list_outbound,
+    may_name,
+    propose_model,
+)
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.follow import find_watcher
-from quaid.vault import files, layout
 from quaid.vault.transaction import list_deferred, list_uncommitted
 
-TAUGHT_DAYS = 7
-
-if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
-    from quaid.memory import Memory
+EMPTY_DAYS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class RepositoryStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class IndexStatus:
     """The derived side. `state` is fresh, updated (it lagged behind and was brought up to date just now) or stale."""
 
     state: str
@@ -68,20 +72,19 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingState:
-    """The model that is configured; `problem` says why it is not there."""
+class EmbeddingStatus:
+    """The configured model; `problem` says why it is not ready, `proposal` why another one would find more."""
 
     provider: str
     model: str
     ready: bool
-    problem: str | None = None
-    proposal: str = ""
-    """Why another model would find more."""
+    problem: str | None
+    proposal: str
 
 
 @dataclass(frozen=True, slots=True)
-class Watcher:
-    """What follows the vault; `alive` is False for a `quaid watch` that died without saying so."""
+class WatcherStatus:
+    """The process that follows the vault; `alive` is False for a `quaid watch` that crashed."""
 
     pid: int
     mode: str
@@ -98,62 +101,60 @@ class Status:
     vault: str
     counts: dict[str, int]
     repository: RepositoryStatus
-    index: Index
-    embedding: EmbeddingState
-    watcher: Watcher | None
+    index: IndexStatus
+    embedding: EmbeddingStatus
+    watcher: WatcherStatus | None
     resident: Listening | None
-    """The process that answers for others."""
     state: str
-    """The folder of what only this machine knows."""
-    leaves: tuple[str, ...]
+    """The state folder."""
+    leaves: list[str]
     """A phrase for each kind of data that leaves this machine."""
     offline: bool
-    problems: tuple[tuple[str, str], ...]
+    problems: list[tuple[str, str]]
+    """(path, problem) of notes."""
     waiting_episodes: tuple[str, ...]
     queued_notes: int
     taught_nothing: int
-    """Conversations that were read in vain during the last `TAUGHT_DAYS` days."""
+    """Conversations without facts in the last `EMPTY_DAYS` days."""
     quarantined: int
     sync: str
-    """What is done with the remotes without being told: off, ask or auto."""
-    remotes: tuple[RemoteState, ...]
-    attention: tuple[Attention, ...]
+    """How remotes are synchronised in the background: off, ask or auto."""
+    remotes: list[RemoteState]
+    attention: tuple[CheckResult, ...]
 
 
 def status_of(memory: Memory, now: datetime | None = None) -> Status:
     """Return how the vault is. The index is brought up to date first, as before every read."""
-    index, whole, seen = _index_state(memory)
-    repository = _repository_state(memory)
-    try:
-        connection, everything = seen.open(), whole.open()
-        problems = tuple(documents.list_problems(connection)) if connection else ()
-        problems = tuple(each for each in problems if _may_name(memory, each[0]))
-        counts = documents.count_by(connection, "kind") if connection else {}
-        waiting = list_waiting(memory.root, connection) if connection else ()
-        if connection and everything:
-            uncommitted = visible_paths(repository.uncommitted, everything, connection)
-            uncommitted = [path for path in uncommitted if _may_name(memory, path)]
-            repository = replace(repository, uncommitted=tuple(uncommitted))
-        proposal = propose_model(connection, memory.settings.embedding) if connection else ""
-    finally:
-        whole.close()
-        seen.close()
-    ready, problem = memory.embedding.embedder() is not None, memory.embedding.problem
-    configured = memory.settings.embedding
-    model = resolve(configured).model
-    embedding = EmbeddingState(configured.provider, model, ready, str(problem) if problem else None, proposal)
-    watcher = None
     now = now or datetime.now(UTC)
-    if heartbeat := find_watcher(state_folder(memory.root), now):
-        is_alive = heartbeat.is_alive(now)
-        watcher = Watcher(
-            heartbeat.pid, heartbeat.mode, is_alive, heartbeat.started, heartbeat.last_sync, heartbeat.problem
-        )
-    remotes: tuple[RemoteState, ...] = ()
+    settings, state = memory.settings, state_folder(memory.root)
+    counts: dict[str, int] = {}
+    waiting: tuple[str, ...] = ()
+    uncommitted, proposal = _list_uncommitted(memory), ""
+    with (
+        closing(IndexReader(memory.indexer.path)) as whole_reader,
+        closing(IndexReader(memory.indexer.path, memory.owners)) as visible_reader,
+    ):
+        index = _read_index(memory, whole_reader)
+        whole, visible = whole_reader.open(), visible_reader.open()
+        if visible is not None:
+            counts = documents.count_by(visible, "kind")
+            waiting = list_waiting(memory.root, visible)
+            proposal = propose_model(visible, settings.embedding)
+        if whole is not None and visible is not None:
+            paths = visible_paths(uncommitted, whole, visible)
+            uncommitted = [path for path in paths if may_name(memory, path)]
+    repository = _read_repository(memory, uncommitted)
+    ready = memory.embedding.embedder() is not None
+    problem = memory.embedding.problem
+    model = resolve(settings.embedding).model
+    embedding = EmbeddingStatus(settings.embedding.provider, model, ready, str(problem) if problem else None, proposal)
+    watcher = None
+    if beat := find_watcher(state, now):
+        watcher = WatcherStatus(beat.pid, beat.mode, beat.is_alive(now), beat.started, beat.last_sync, beat.problem)
+    remotes: list[RemoteState] = []
     with suppress(QuaidError):  # as they were last known, without network; that git cannot be asked shows elsewhere
-        remotes = tuple(memory.remotes.list_states())
-    attention = list_attention(memory, index, embedding, watcher, repository, problems)
-    attention = (*attention, *list_remote_attention(remotes))
+        remotes = memory.remotes.list_states()
+    since = (now - timedelta(days=EMPTY_DAYS)).date().isoformat()
     return Status(
         vault=str(memory.root),
         counts=counts,
@@ -162,33 +163,46 @@ def status_of(memory: Memory, now: datetime | None = None) -> Status:
         embedding=embedding,
         watcher=watcher,
         resident=find_listening(memory.root),
-        state=str(state_folder(memory.root)),
-        leaves=(*list_outbound(memory.settings), *list_sent(memory.settings, remotes)),
-        offline=memory.settings.offline,
-        problems=problems,
+        state=str(state),
+        leaves=list_outbound(settings, remotes),
+        offline=settings.offline,
+        problems=list_note_problems(memory),
         waiting_episodes=waiting,
-        queued_notes=SessionNotes(state_folder(memory.root) / LOCAL_FILE).count(),
-        taught_nothing=_count_taught_nothing(memory),
-        quarantined=quarantine.count(state_folder(memory.root)),
-        sync=memory.settings.git.sync,
+        queued_notes=SessionNotes(state / LOCAL_FILE).count(),
+        taught_nothing=len({found.session for found in EmptyReadings(state / LOCAL_FILE).since(since)}),
+        quarantined=quarantine.count(state),
+        sync=settings.git.sync,
         remotes=remotes,
-        attention=attention,
+        attention=(
+            *_check_index(index, embedding),
+            *list_attention(memory),
+            *_check_uncommitted(uncommitted),
+            *check_remotes(remotes),
+        ),
     )
 
 
-def _may_name(memory: Memory, path: str) -> bool:
-    """Return whether the owner may see a path: a file that is not indexed, such as a sync tool's copy or one that is
-    removed and not committed, may be somebody's private note.
-    """
-    data = files.read_note(memory.root, path)
-    if data is None:
-        data = memory.git.read_at("HEAD", path)
-    return may_see(path, data or b"", memory.owners, layout.Layout.of(memory.settings.vault))
+def _check_index(index: IndexStatus, embedding: EmbeddingStatus) -> Iterator[CheckResult]:
+    if index.problem:
+        yield CheckResult(index.problem)
+    if embedding.problem:
+        yield CheckResult(embedding.problem)
+    elif index.pending and embedding.ready and not index.embedding:
+        yield CheckResult(f"{index.pending:,} chunks have no vector yet", "quaid sync")
+    if embedding.proposal:
+        yield CheckResult(embedding.proposal, MULTILINGUAL_STEP)
+    if index.failed:
+        yield CheckResult(f"{index.failed:,} chunks could not be embedded", "quaid reindex")
 
 
-def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
-    """Return how the index is, and readers of all of it and of what its owner sees."""
-    reader, seen = IndexReader(memory.indexer.path), IndexReader(memory.indexer.path, memory.owners)
+def _check_uncommitted(paths: list[str]) -> Iterator[CheckResult]:
+    if paths:
+        what = f"{len(paths):,} note{'' if len(paths) == 1 else 's'} with changes that are not committed"
+        yield CheckResult(what, "see them with git status; git add and git commit what is to stay", tuple(paths))
+
+
+def _read_index(memory: Memory, reader: IndexReader) -> IndexStatus:
+    """Bring the index up to date and return how it is."""
     state, changed, problem = "fresh", 0, None
     try:
         is_fresh = False
@@ -204,35 +218,44 @@ def _index_state(memory: Memory) -> tuple[Index, IndexReader, IndexReader]:
         state, problem = "stale", str(error)
     connection = reader.open()
     if connection is None:
-        return Index(state, problem=problem), reader, seen
-    pending, failed = vectors.count_pending(connection), count_chunks(connection, "failed")
-    notes, chunks = documents.count(connection), count_chunks(connection)
-    is_embedding = bool(pending) and locks.is_held(state_folder(memory.root) / locks.EMBEDDING_LOCK)
+        return IndexStatus(state, problem=problem)
+    pending = vectors.count_pending(connection)
     earlier = vectors.list_embedders(connection)[:-1]
-    serving = next((str(row.settings.get("model", "")) for row in earlier if row.active), None)
-    return Index(state, notes, changed, chunks, pending, failed, problem, is_embedding, serving), reader, seen
+    return IndexStatus(
+        state,
+        notes=documents.count(connection),
+        changed=changed,
+        chunks=count_chunks(connection),
+        pending=pending,
+        failed=count_chunks(connection, "failed"),
+        problem=problem,
+        embedding=bool(pending) and locks.is_held(state_folder(memory.root) / locks.EMBEDDING_LOCK),
+        serving=next((str(row.settings.get("model", "")) for row in earlier if row.active), None),
+    )
 
 
-def _repository_state(memory: Memory) -> RepositoryStatus:
+def _list_uncommitted(memory: Memory) -> list[str]:
+    """Return the paths of the owner's uncommitted changes, none if git cannot be asked."""
     try:
-        state = memory.git.state()
-        waiting = {
+        own = {
             edit.rel_path
             for each in (*list_uncommitted(memory.root), *list_deferred(memory.root))
             for edit in each.change.edits
         }
-        uncommitted = tuple(path for path in memory.git.uncommitted() if path not in waiting)
+        return [path for path in memory.git.uncommitted() if path not in own]
+    except QuaidError:
+        return []
+
+
+def _read_repository(memory: Memory, uncommitted: list[str]) -> RepositoryStatus:
+    try:
+        state = memory.git.state()
     except QuaidError as error:
         return RepositoryStatus(problem=str(error))
-    return RepositoryStatus(state.branch, state.head, state.operation, state.locked, state.detached, uncommitted)
-
-
-def _count_taught_nothing(memory: Memory) -> int:
-    since = (datetime.now(UTC) - timedelta(days=TAUGHT_DAYS)).date().isoformat()
-    return len({found.session for found in EmptyReadings(state_folder(memory.root) / LOCAL_FILE).since(since)})
+    return RepositoryStatus(state.branch, state.head, state.operation, state.locked, state.detached, tuple(uncommitted))
 
 
 def count_chunks(connection: IndexConnection, state: str | None = None) -> int:
-    """The chunks of the index, with `state` those whose embedding is in it."""
+    """Return the number of chunks in the index, with `state` only those whose embedding is in it."""
     row = connection.execute("SELECT count(*) FROM chunks WHERE ?1 IS NULL OR embedded = ?1", (state,)).fetchone()
     return int(row[0]) if row else 0

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command_line import parameters_of
 
 from quaid.cli.app import COMMANDS, build_group
-from quaid.cli.janitor import ACTIONS
 from quaid.mcp.docs_tools import DocsTools
 from quaid.mcp.tools import MemoryTools
 from quaid.mcp.workers import Workers
@@ -79,9 +79,9 @@ def test_every_command_of_quaid_that_is_named_exists():
     }
     assert {"recall", "remember", "why", "janitor", "get", "hook", "mcp"} <= named
     assert named <= set(COMMANDS)
-    assert set(re.findall(r"quaid janitor ([a-z]+)", text)) <= set(ACTIONS)
+    assert set(re.findall(r"quaid janitor ([a-z]+)", text)) <= set(build_group().get_command(None, "janitor").commands)
     for name, option in re.findall(r"`quaid ([a-z]+)[^`]* (--[a-z-]+)", text):
-        known = {word for parameter in build_group().get_command(None, name).params for word in parameter.opts}
+        known = {word for parameter in parameters_of(name) for word in parameter.opts}
         assert option in known, f"quaid {name} has no {option}"
 
 

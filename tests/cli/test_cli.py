@@ -16,15 +16,14 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import DOCS, quaid, section_of
+from command_line import DOCS, parameters_of, quaid, section_of
 
 from quaid import Memory
 from quaid.cli import main as boundary
-from quaid.cli.app import COMMANDS, build_group
+from quaid.cli.app import COMMANDS
 from quaid.cli.demo import CONVERSATION
 from quaid.cli.invocation import Invocation, render_json
-from quaid.cli.progress import ProgressBar
-from quaid.cli.terminal import columns, count, safe_streams, seconds, size, styled
+from quaid.cli.terminal import ProgressBar, columns, count, safe_streams, seconds, size, styled
 from quaid.config import list_settings
 from quaid.errors import LockedError
 from quaid.model import Hit
@@ -77,11 +76,6 @@ def answer(*arguments: str) -> dict[str, Any]:
     return shape
 
 
-def parameters_of(command: str) -> list[Any]:
-    group = build_group()
-    return list(group.get_command(None, command).params)
-
-
 class TestDocs:
     @pytest.mark.parametrize("command", COMMANDS)
     def test_every_command_has_a_section_with_an_example_and_all_its_options(self, command: str) -> None:
@@ -121,9 +115,12 @@ class TestDocs:
             "cli",
             "cli.main",
             "cli.app",
+            "cli.commands",
             "cli.invocation",
             "cli.terminal",
             "errors",
+            "place",
+            "shapes",
             "text",
             "text.invisible",
         }

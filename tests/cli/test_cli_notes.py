@@ -13,7 +13,7 @@ import pytest
 from command_line import quaid
 from vaults import Vault, trust_vault
 
-from quaid.cli import editing, note_output
+from quaid.cli import editing, notes
 from quaid.memory import Memory
 
 GARDEN = (
@@ -80,7 +80,7 @@ def test_long_lines_are_wrapped_and_tables_are_not(monkeypatch: pytest.MonkeyPat
     home.write("own/Long.md", f"{'word ' * 40}\n\n- {'item ' * 40}\n\n{table}\n")
     monkeypatch.setenv("COLUMNS", "60")
     with Memory.open(home.root) as memory:
-        text = note_output.render_note(memory.get("Long"))
+        text = notes.render_note(memory.get("Long"))
     assert table in text
     assert all(len(line) <= 60 for line in text.splitlines() if line != table)
     assert "\n  item" in text

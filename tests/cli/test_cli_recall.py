@@ -15,8 +15,7 @@ from vaults import copy_vault
 
 from quaid import Memory
 from quaid.cli.explanation import FILLS, REST, render_explanation
-from quaid.cli.query_options import QueryOptions
-from quaid.cli.recall import render_answer
+from quaid.cli.recall import QueryOptions, render_answer
 from quaid.config import list_settings
 from quaid.model import ChannelRank, Hit, Recall
 from quaid.settings import RecallSettings, StageSettings
@@ -139,7 +138,7 @@ def test_context_comes_first(herons):
 
 
 def test_search_has_the_options_of_recall_that_need_no_model():
-    given = {name for name in QueryOptions._fields if name not in {"query", "context", "depth", "expect", "given"}}
+    given = {name for name in QueryOptions._fields if name not in {"query", "context", "depth", "expect", "show_last"}}
     section = re.search(r"^### quaid search$(.*?)^###", DOCS, re.MULTILINE | re.DOTALL)[1]
     names = {"first": "from", "last": "to"}
     assert given == {name for name in given if f"`--{names.get(name, name).replace('_', '-')}`" in section}

@@ -11,7 +11,7 @@ from command_line import quaid
 from vaults import Vault
 
 from quaid.history import commit_hook
-from quaid.report.doctor import check_git_hook
+from quaid.report.checks import check_git_hook
 
 pytestmark = pytest.mark.usefixtures("calm")
 SECRET = "My password is swordfish-77!\n"
@@ -119,10 +119,10 @@ def test_a_quaid_that_is_gone_or_broken_lets_the_commit_pass_and_is_told(hooked:
     code, err = commit(hooked)
     assert (code, "not checked for secrets" in err) == (0, True)
     with hooked.memory() as memory:
-        level, _, *step = check_git_hook(memory)
-        assert (level, step) == ("warning", ["quaid install git-hook"])
+        (found,) = check_git_hook(memory)
+        assert (found.level, found.next_step) == ("warning", "quaid install git-hook")
         assert typed(hooked, "install")["changed"]
-        assert check_git_hook(memory)[0] == "ok"
+        assert next(check_git_hook(memory)).level == "ok"
 
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])

@@ -18,8 +18,8 @@ from quaid.cli.app import COMMANDS
 # One process imports the command line, draws bars at once, and forks for each line it reads: [arguments, is_terminal].
 RUNNER = """
 import json, os, pty, sys, tempfile, threading
-from quaid.cli import app, main, progress
-progress.ProgressBar.__init__.__kwdefaults__["after_s"] = 0.0
+from quaid.cli import app, main, terminal
+terminal.ProgressBar.__init__.__kwdefaults__["after_s"] = 0.0
 devnull = os.open(os.devnull, os.O_RDWR)
 app.build_group()
 for line in sys.stdin:

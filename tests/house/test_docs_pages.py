@@ -6,8 +6,10 @@ import re
 import shlex
 from pathlib import Path
 
+from command_line import parameters_of
+
 from quaid import errors
-from quaid.cli.app import COMMANDS, build_group
+from quaid.cli.app import COMMANDS
 from quaid.config import list_settings
 from quaid.settings import Settings
 
@@ -20,11 +22,11 @@ def page(name):
 
 
 def test_every_command_with_its_options_is_in_the_docs():
-    text, group = page("docs/cli.md"), build_group()
+    text = page("docs/cli.md")
     headings = set(re.findall(r"^#+ .*\bquaid ([a-z]+)", text, re.MULTILINE))
     assert headings >= set(COMMANDS)
     for name in COMMANDS:
-        options = {option for parameter in group.get_command(None, name).params for option in parameter.opts}
+        options = {option for parameter in parameters_of(name) for option in parameter.opts}
         assert [option for option in options if option.startswith("--") and option not in text] == [], name
 
 
@@ -75,16 +77,13 @@ def typed_commands(text):
 
 
 def test_what_the_docs_tell_to_type_exists():
-    group = build_group()
     for name, words in ((path.name, words) for path in PAGES for words in typed_commands(path.read_text("utf-8"))):
         command = next((word for word in words if not word.startswith("-")), None)
         if command is None or not re.fullmatch(r"[a-z]+", command):
             continue
         assert command in COMMANDS, f"{name} tells to type quaid {command}"
         known = {
-            option
-            for parameter in group.get_command(None, command).params
-            for option in (*parameter.opts, *parameter.secondary_opts)
+            option for parameter in parameters_of(command) for option in (*parameter.opts, *parameter.secondary_opts)
         }
         given = {word.split("=")[0] for word in words if re.match(r"--[a-z]", word)} - {"--help"}
         assert given <= known, f"{name}: quaid {command} has no {', '.join(sorted(given - known))}"

@@ -14,7 +14,7 @@ from quaid.janitor.run_report import RunReport
 from quaid.local.runs import Run, Runs
 from quaid.model import ModelUsage
 from quaid.place import state_folder
-from quaid.report.doctor import examine
+from quaid.report.checks import examine
 from quaid.report.status import status_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from vaults import assert_verified
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import Runs
 from quaid.place import LOCAL_FILE, state_folder
-from quaid.report.attention import list_set_aside
+from quaid.report.checks import check_set_aside
 
 CRIME = "Tom read a crime novel in which the butler uses cyanide."
 OTHERS = ("Maya takes oat milk in her coffee.", "Ben settled in Oslo.", "Ana plays the cello.", "Lee keeps four bees.")
@@ -78,7 +78,7 @@ def refused_requests(night):
 
 def set_aside(vault):
     with vault.memory() as memory:
-        return [line for item in list_set_aside(memory) for line in item.paths]
+        return [line for item in check_set_aside(memory) for line in item.paths]
 
 
 def test_a_fact_that_is_refused_costs_that_fact_for_forty_nights(night, vault):

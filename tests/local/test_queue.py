@@ -14,7 +14,7 @@ from quaid.hooks.queue_worker import run_worker
 from quaid.local import queue, sessions
 from quaid.local.queue import QueuedItem
 from quaid.place import state_folder
-from quaid.report.doctor import examine
+from quaid.report.checks import examine
 from quaid.report.status import status_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from vaults import Vault
 
-from quaid.report.doctor import check_core_notes
+from quaid.report.checks import check_core_notes
 from quaid.report.status import status_of
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -15,19 +15,18 @@ def test_status_and_doctor_name_a_core_note_that_does_not_fit_and_by_how_much(va
     vault.write("MEMORY.md", "# Memory\n\n" + "- Maya learned one thing more.\n" * 400)
     with vault.memory() as memory:
         (item,) = [each for each in status_of(memory).attention if "MEMORY.md" in each.what]
-        level, sentence, step = check_core_notes(memory)  # type: ignore[misc]
+        found = next(check_core_notes(memory))
     assert "characters of it are left out" in item.what
-    assert (level, "MEMORY.md (" in sentence) == ("warning", True)
+    assert found == item
     wanted = item.next_step.rpartition(" ")[2]
-    assert step == item.next_step
     with vault.memory() as memory:
         memory.configure("hooks.context_tokens", wanted)
     with vault.memory() as memory:
-        assert check_core_notes(memory)[0] == "ok"
+        assert next(check_core_notes(memory)).level == "ok"
 
 
 def test_core_notes_that_fit_are_not_mentioned(vault: Vault) -> None:
     vault.write("MEMORY.md", "# Memory\n\n- Maya takes oat milk.\n")
     with vault.memory() as memory:
-        assert check_core_notes(memory)[0] == "ok"
+        assert next(check_core_notes(memory)).level == "ok"
         assert not [item for item in status_of(memory).attention if "MEMORY.md" in item.what]

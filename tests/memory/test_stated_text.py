@@ -19,7 +19,7 @@ from web.conftest import let_in
 
 from quaid.capture.fact_note import clean_statement
 from quaid.capture.importer import ImportOptions, import_from
-from quaid.cli.note_output import render_note
+from quaid.cli.notes import render_note
 from quaid.errors import FactTooShortError
 from quaid.text.invisible import whole
 

@@ -14,7 +14,7 @@ from vaults import Vault, copy_vault
 
 from quaid.history import merge_driver, unmerged
 from quaid.janitor.settling import settle_merges
-from quaid.report.merging import renew_attributes
+from quaid.report.checks import renew_attributes
 from quaid.trust import trust
 from quaid.vault import frontmatter
 

@@ -24,7 +24,7 @@ from quaid.errors import LockedError
 from quaid.index import documents
 from quaid.index.sqlite import database
 from quaid.place import state_folder
-from quaid.report.doctor import check_watcher
+from quaid.report.checks import check_watcher
 from quaid.report.status import status_of
 from quaid.sync import follow
 from quaid.sync.derived_index import SyncReport
@@ -307,7 +307,7 @@ def test_only_a_watcher_is_missed_when_it_was_killed(vault: Vault, what: str, is
         status = status_of(memory)
         assert (status.watcher is not None) == is_missed
         assert any("died" in each.what for each in status.attention) == is_missed
-        assert (check_watcher(memory)[0] == "warning") == is_missed
+        assert (next(check_watcher(memory)).level == "warning") == is_missed
 
 
 def test_a_mass_disappearance_stops_the_sync_and_names_the_way_out(watched: Watched) -> None:

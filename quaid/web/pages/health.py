@@ -13,7 +13,7 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.janitor.tasks.decay import FLOOR
 from quaid.recall.visibility import visible_paths
 from quaid.report import health, stats
-from quaid.report.doctor import examine
+from quaid.report.checks import examine
 from quaid.report.status import status_of
 from quaid.web.answer import Context, Form, Shown, go_to
 
@@ -103,10 +103,10 @@ def show_checks(memory: Memory, _: Request) -> Context:
     whole, seen = memory.whole_index(), memory.visible_index()
     attention = [(each, visible_paths(each.paths, whole, seen)) for each in status_of(memory).attention]
     findings = sorted(examine(memory.root), key=lambda finding: LEVELS.index(finding.level))
-    shown = " ".join(each.what for each, _ in attention)
+    known = tuple(each.what.rstrip(".") for each, _ in attention)
     return {
         "attention": [(each, paths) for each, paths in attention if paths or not each.paths],
-        "findings": [each for each in findings if each.level != "ok" and each.sentence.rstrip(".") not in shown],
+        "findings": [each for each in findings if each.level != "ok" and not each.sentence.startswith(known)],
         "fine": [finding for finding in findings if finding.level == "ok"],
     }
 

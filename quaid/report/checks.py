@@ -1,0 +1,733 @@
+"""The checks of a vault and of this machine, behind `quaid doctor` and what `quaid status` lists for attention.
+
+A check yields results: the problems it found, or one result of level ok. A check that raises is a problem too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+
+from quaid.agents.installation import our_command
+from quaid.capture.writer import WritePlan, WriteResult
+from quaid.config import person_of
+from quaid.docs.registry import read_projects
+from quaid.docs.source_roots import check_roots, next_step
+from quaid.embed import AUTO, destination, resolve
+from quaid.embed.weights import MULTILINGUAL_MODEL
+from quaid.errors import QuaidError, SettingError, WeightsMissingError
+from quaid.history import commit_hook, index_lock, merge_driver
+from quaid.history.merge_driver import ATTRIBUTE
+from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
+from quaid.http import host_of
+from quaid.index import contents, documents
+from quaid.index.port import IndexConnection
+from quaid.index.scope import list_unclaimed
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
+from quaid.janitor import schedule
+from quaid.janitor.decision import SET_ASIDE
+from quaid.janitor.news import overdue_in
+from quaid.llm import Models
+from quaid.local import hook_failures, hook_log, queue
+from quaid.memory import Memory
+from quaid.model import Edit, Finding, Level, Message
+from quaid.place import DOCS_FILE, INDEX_FILE, LOCAL_FILE, state_folder
+from quaid.recall.core_room import list_cut
+from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.recall.visibility import may_see, read_core_notes, visible_paths
+from quaid.remotes.exchange import RemoteState
+from quaid.report.audit import list_over_quota_since
+from quaid.resident.listener import find_listening, why_nobody_can_listen
+from quaid.settings import EmbeddingSettings, Settings
+from quaid.sync.follow import find_watcher
+from quaid.text.language import language
+from quaid.trust import make_state_folder
+from quaid.vault import files, layout, transaction
+from quaid.vault.files import find_named, printable
+from quaid.vault.notes import NOT_MADE
+from quaid.vault.transaction import list_uncommitted
+
+MIN_GIT = (2, 30)
+MIN_FREE_BYTES = 200_000_000
+MAX_UNFINISHED = 5
+MAX_SHOWN_PATHS = 3
+OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
+ATTRIBUTES_FILE = ".gitattributes"
+OLD_UNION = re.compile(r"^\S*(?:journal|snippets)/\*\* merge=union\r?\n", re.MULTILINE)
+OLD_NOTES = re.compile(r"^\*\.md text eol=lf$", re.MULTILINE)
+OLD_USAGE = re.compile(r"^(\S*usage/\*\.tsv text eol=lf) merge=union$", re.MULTILINE)
+FOREIGN_SHARE = 0.1
+"""Share of notes in other languages from which another embedding model is proposed."""
+MIN_FOREIGN = 3
+"""Texts in other languages: one quotation is not a language."""
+MAX_SAMPLE = 1_000
+MULTILINGUAL_STEP = f"quaid config embedding.model {MULTILINGUAL_MODEL}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found, without a full stop, and the next step, empty where `what` names it or none is needed."""
+
+    what: str
+    next_step: str = ""
+    paths: tuple[str, ...] = ()
+    level: Level = "warning"
+
+
+def ok(what: str) -> CheckResult:
+    """A result that needs no attention."""
+    return CheckResult(what, level="ok")
+
+
+def examine(root: Path) -> tuple[Finding, ...]:
+    """Return all findings about the vault at `root`, which need not be one."""
+    found = [("git", each) for each in collect(check_git())] + [("sqlite", each) for each in collect(check_sqlite())]
+    try:
+        memory = Memory.open(root)
+    except QuaidError as error:
+        found += [("vault", each) for each in collect(check_vault(root, error))]
+    else:
+        with memory:
+            found += [("vault", each) for each in collect(check_vault(root, memory.problem))]
+            found += [(name, each) for name, check in CHECKS.items() for each in collect(check(memory))]
+    return tuple(
+        Finding(name, each.level, each.what if each.level == "ok" else _with_paths(each), each.next_step)
+        for name, each in found
+    )
+
+
+def list_attention(memory: Memory) -> Iterator[CheckResult]:
+    """Yield what needs attention, by the checks that are quick enough for every `quaid status`."""
+    for check in ATTENTION_CHECKS:
+        yield from (each for each in collect(check(memory)) if each.level != "ok")
+
+
+def collect(results: Iterable[CheckResult]) -> list[CheckResult]:
+    """Return the results of a check; if it fails, its failure is the result."""
+    try:
+        return list(results)
+    except (QuaidError, OSError, subprocess.SubprocessError) as error:
+        return [CheckResult(str(error), level="error")]
+
+
+def _with_paths(found: CheckResult) -> str:
+    shown = ", ".join(found.paths[:MAX_SHOWN_PATHS]) + (" …" if len(found.paths) > MAX_SHOWN_PATHS else "")
+    sentence = found.what.removesuffix(".") + (f": {shown}" if shown else "")
+    return f"{sentence}."
+
+
+# -- the machine -----------------------------------------------------------------------------------------------------
+
+
+def check_git() -> Iterator[CheckResult]:
+    """Check that git is there and new enough."""
+    try:
+        version = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True, timeout=10).stdout
+    except FileNotFoundError:
+        step = "install git 2.30 or newer"
+        yield CheckResult("git is not installed or not on the PATH", step, level="error")
+        return
+    except (OSError, subprocess.SubprocessError) as error:
+        yield CheckResult(f"git could not be started ({error})", "see what keeps it from starting", level="error")
+        return
+    found = re.search(r"(?<!\d)(\d+)\.(\d+)", version)
+    if found and (int(found[1]), int(found[2])) < MIN_GIT:
+        yield CheckResult(f"{version.strip()} is too old", "install git 2.30 or newer", level="error")
+    else:
+        yield ok(version.strip())
+
+
+def check_sqlite() -> Iterator[CheckResult]:
+    """Check that SQLite has full-text search and can load the vector extension."""
+    try:
+        connection = database.make_in_memory()
+        row = connection.execute("SELECT vec_version()").fetchone()
+        connection.close()
+    except (database.DatabaseError, ImportError, OSError) as error:
+        yield CheckResult(f"The index cannot be made: {error}", "reinstall apsw and sqlite-vec", level="error")
+    else:
+        yield ok(f"SQLite {database.sqlite_version()} with FTS5 and vec0 {row[0] if row else ''}")
+
+
+def check_disk(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the disk has room."""
+    folder = next(path for path in (memory.root, *memory.root.parents) if path.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < MIN_FREE_BYTES:
+        yield CheckResult(f"Only {free / 1e6:,.0f} MB are free", "free some space")
+    else:
+        yield ok(f"{free / 1e9:,.1f} GB free")
+
+
+# -- the vault and its repository ------------------------------------------------------------------------------------
+
+
+def check_vault(root: Path, problem: QuaidError | None) -> Iterator[CheckResult]:
+    """Check that the folder is a vault and that its settings can be read; `problem` says why not."""
+    if problem is None:
+        yield ok(f"{root}")
+        return
+    sentence, _, step = str(problem).partition(". ")
+    since = "".join(f". Hooks have met this since {each.since[:16]}" for each in hook_failures.read(root)[:1])
+    yield CheckResult(f"{sentence.removesuffix('.')}{since}", step, level="error")
+
+
+def check_settings(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the settings are the owner's and that local.db was never damaged."""
+    if memory.problem is not None:
+        some = "Settings that cannot be used are defaults, and nothing is written."
+        prefix = some if isinstance(memory.problem, SettingError) else "All settings are defaults."
+        yield CheckResult(f"{prefix} {memory.problem}")
+    # All other databases that are set aside are made again from files.
+    damaged = state_folder(memory.root) / f"{LOCAL_FILE}.damaged"
+    if os.path.lexists(damaged):
+        what = f"{LOCAL_FILE} was damaged: counters, queued lines and logs since its last daily copy may be missing"
+        yield CheckResult(what, f"see what {damaged} holds, then remove it")
+
+
+def check_state(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the state folder is there and private."""
+    yield ok(f"{make_state_folder(memory.root)}")
+
+
+def check_repository(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the vault is in a git repository with no operation in progress."""
+    if find_repository(memory.root) is None:
+        yield CheckResult("The vault is not in a git repository", f"git init {memory.root}", level="error")
+        return
+    state = memory.git.state()
+    if state.operation:
+        what = f"A {state.operation} is in progress: Quaid commits nothing until it has ended"
+        yield CheckResult(what, NEXT_STEPS.get(state.operation, "end it, then try again"))
+    elif state.detached:
+        yield CheckResult("HEAD is detached: commits belong to no branch", KEEP_DETACHED)
+    else:
+        yield ok(f"On branch {state.branch}" + ("" if state.head else ", no commit yet"))
+
+
+def check_git_lock(memory: Memory) -> Iterator[CheckResult]:
+    """Check that no crashed git left its lock."""
+    repository = find_repository(memory.root)
+    if repository is None or not repository.index_lock.exists():
+        yield ok("No lock is left behind")
+    elif index_lock.is_abandoned(repository):
+        yield CheckResult("A killed write of Quaid left index.lock", "the next write finishes it and removes that")
+    else:
+        step = f"wait for it; if none is running, remove {repository.index_lock}"
+        yield CheckResult("Another git process holds index.lock", step)
+
+
+def check_writes(memory: Memory) -> Iterator[CheckResult]:
+    """Check that no write is uncommitted or unfinished."""
+    is_fine = True
+    if waiting := list_uncommitted(memory.root):
+        paths = dict.fromkeys(edit.rel_path for each in waiting for edit in each.change.edits)
+        what = f"{_count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
+        step = "end that; the notes are in the vault, and the next write of Quaid commits them"
+        yield CheckResult(what, step, tuple(paths), "error")
+        is_fine = False
+    for unfinished in islice(transaction.list_unfinished(memory.root), MAX_UNFINISHED):
+        step = f"use what is kept in {unfinished.folder}, then delete that folder"
+        yield CheckResult(unfinished.reason, step)
+        is_fine = False
+    if transaction.needs_recovery(memory.root):
+        yield CheckResult("A write was interrupted", "the next write finishes it; nothing is lost")
+    elif is_fine:
+        yield ok("No write is left unfinished")
+
+
+def check_git_hook(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the hook against secrets, where it is set up, runs this Quaid."""
+    if find_repository(memory.root) is None:
+        yield ok("Without a repository there is no hook")
+        return
+    hook = commit_hook.find(memory.root)
+    if hook.holder == "owner calling quaid":
+        yield ok(f"{hook.path} calls Quaid before each commit")
+    elif hook.holder != "quaid":
+        yield ok("Commits of yours are not checked for secrets; to have that: quaid install git-hook")
+    elif not hook.runs(our_command()):
+        yield CheckResult(f"{hook.path} does not run this Quaid: commits may be unchecked", "quaid install git-hook")
+    else:
+        yield ok("Commits of yours are checked for new secrets")
+
+
+def check_merging(memory: Memory) -> Iterator[CheckResult]:
+    """Check that git calls the merge driver for notes, and finds it."""
+    data = files.read_note(memory.root, ATTRIBUTES_FILE) or b""
+    if ATTRIBUTE.encode() not in data:
+        yield ok(f"git merges the text of notes; to have Quaid do it, add to {ATTRIBUTES_FILE}: *.md {ATTRIBUTE}")
+    elif not merge_driver.is_set_up(memory.root):
+        yield CheckResult("git cannot call Quaid to merge notes, and merges their text", "quaid doctor")
+    else:
+        yield ok("git has Quaid merge notes by their parts")
+
+
+def set_up_merging(memory: Memory) -> list[str]:
+    """Have git merge the notes of this vault by their parts, and return what was changed for it.
+
+    The lines of .gitattributes that an older Quaid wrote are renewed in one commit; others stay.
+
+    Raises:
+        QuaidError: the vault cannot be written.
+    """
+    done = []
+    if merge_driver.set_up(memory.root):
+        done.append("git has Quaid merge notes here from now on.")
+    data = files.read_note(memory.root, ATTRIBUTES_FILE)
+    renewed = renew_attributes(data.decode("utf-8", "surrogateescape")) if data is not None else None
+    if data is not None and renewed is not None:
+        edit = Edit(ATTRIBUTES_FILE, data, renewed.encode("utf-8", "surrogateescape"))
+        written = WriteResult(ATTRIBUTES_FILE, ATTRIBUTES_FILE, "edited", ATTRIBUTES_FILE)
+        message = Message("vault: notes are merged by their parts", "merge=union left keys twice in a note.")
+        memory.writer.write(f"attributes {renewed}", lambda: WritePlan(written, (edit,), message))
+        done.append(f"{ATTRIBUTES_FILE} says so for every clone.")
+    return done
+
+
+def renew_attributes(text: str) -> str | None:
+    """Return .gitattributes with Quaid's old lines renewed; None if there are none, or its owner changed them."""
+    renewed = OLD_NOTES.sub(f"*.md text eol=lf {ATTRIBUTE}", OLD_USAGE.sub(rf"\1 {ATTRIBUTE}", OLD_UNION.sub("", text)))
+    return renewed if renewed != text and f"*.md text eol=lf {ATTRIBUTE}" in renewed else None
+
+
+def check_obsidian_git(memory: Memory) -> Iterator[CheckResult]:
+    """Check that Obsidian's git plugin does not commit Quaid's notes."""
+    try:
+        settings = json.loads(files.read_file(memory.root / OBSIDIAN_GIT))
+        minutes = float(settings.get("autoSaveInterval") or 0)
+    except (OSError, ValueError, TypeError, AttributeError):
+        yield ok("Not installed, or it commits nothing by itself")
+        return
+    if minutes > 0:
+        what = f"The plugin commits everything every {minutes:g} min, Quaid's notes under the plugin's message too"
+        yield CheckResult(what, "set its auto commit-and-sync interval to 0, or raise it")
+    else:
+        yield ok("Its auto-commit is off")
+
+
+# -- notes -----------------------------------------------------------------------------------------------------------
+
+
+def list_note_problems(memory: Memory) -> list[tuple[str, str]]:
+    """Return (path, problem) of the notes in the index, without those that others keep private."""
+    with closing(IndexReader(memory.indexer.path, memory.owners)) as reader, suppress(database.DatabaseError):
+        connection = reader.open()
+        found = documents.list_problems(connection) if connection else []
+        return [(path, problem) for path, problem in found if may_name(memory, path)]
+    return []
+
+
+def may_name(memory: Memory, path: str) -> bool:
+    """Return whether the owner may see a path. One that is not indexed, such as a sync tool's copy or a removed note
+    that is not committed, may be somebody's private note.
+    """
+    data = files.read_note(memory.root, path)
+    if data is None:
+        data = memory.git.read_at("HEAD", path)
+    return may_see(path, data or b"", memory.owners, memory.layout)
+
+
+def check_notes(memory: Memory) -> Iterator[CheckResult]:
+    """Check that all notes could be read, and that no file is in a format that is not searched."""
+    unread = [(path, problem) for path, problem in list_note_problems(memory) if problem != NOT_MADE]
+    if unread:
+        what = f"{_count(len({path for path, _ in unread}), 'note')} could not be read as meant"
+        step = "repair them in an editor; they stay searchable as text meanwhile"
+        yield CheckResult(what, step, tuple(f"{path}: {problem}" for path, problem in unread))
+    other = sorted(str(path.relative_to(memory.root)) for path in find_named(memory.root, layout.is_other_format))
+    if other:
+        what = f"{_count(len(other), 'file')} in other formats than markdown: not searched"
+        yield CheckResult(what, "save as markdown what is to be found", tuple(map(printable, other)))
+
+
+def check_folders(memory: Memory) -> Iterator[CheckResult]:
+    """Check that Quaid's folders hold no notes of the owner's."""
+    own = tuple(path for path, problem in list_note_problems(memory) if problem == NOT_MADE)
+    if own:
+        what = f"{_count(len(own), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
+        step = "move them elsewhere, or make their frontmatter count with: quaid config vault.hand_written managed"
+        yield CheckResult(what, step, own)
+    else:
+        yield ok("Quaid's folders hold only its own notes")
+
+
+def check_owners(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the owner's own notes are not hidden from them by what these state about owner and privacy."""
+    mine = person_of(memory.root, memory.settings) or memory.settings.owner
+    for owner, found in groupby(list_unclaimed(memory.whole_index(), memory.owners), itemgetter(0)):
+        paths = tuple(printable(path) for _, path in found)
+        what = f"{_count(len(paths), 'note')} stated as private to {owner!r}, and so hidden from {mine!r}"
+        yield CheckResult(what, f"if that is you, write owner: {mine} there", paths)
+
+
+def check_core_notes(memory: Memory) -> Iterator[CheckResult]:
+    """Check that a session's context has room for the core notes."""
+    hooks = memory.settings.hooks
+    cut = list_cut(tuple(read_core_notes(memory.root, memory.owners, memory.layout)), hooks)
+    wanted = hooks.context_tokens + sum(2 * over for _, over in cut) // CHARACTERS_PER_TOKEN
+    step = f"shorten it, or give sessions more room: quaid config hooks.context_tokens {-(-wanted // 100) * 100}"
+    for note, over in cut:
+        what = f"{note} is longer than a session has room for: {over:,} characters of it are left out"
+        yield CheckResult(what, step)
+    if not cut:
+        yield ok("A session shows them whole")
+
+
+def check_conflict_copies(memory: Memory) -> Iterator[CheckResult]:
+    """Check that no sync tool left copies of notes that two devices changed."""
+    copies = find_named(memory.root, lambda name: layout.is_note_name(name) and layout.is_conflict_copy(name))
+    paths = sorted(path.relative_to(memory.root).as_posix() for path in copies)
+    seen = tuple(
+        path for path in paths if may_see(path, files.read_note(memory.root, path) or b"", memory.owners, memory.layout)
+    )
+    if seen:
+        what = f"{len(seen)} left by a sync tool and not indexed"
+        yield CheckResult(what, "merge each into its note by hand, then delete it", seen)
+    else:
+        yield ok("None")
+
+
+def check_quota(memory: Memory) -> Iterator[CheckResult]:
+    """Check that no agent brought more facts today or yesterday than one may bring in a day."""
+    limit = memory.settings.audit.facts_per_day
+    yesterday = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    for source, day, facts in list_over_quota_since(memory, yesterday) if limit else ():
+        what = f"{source} brought {_count(facts, 'fact')} on {day}, of {limit:,}"
+        yield CheckResult(what, f"quaid audit --source {source}")
+
+
+# -- index, embedding and models -------------------------------------------------------------------------------------
+
+
+def check_index(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the index can be read and is of this version."""
+    with closing(IndexReader(memory.indexer.path, memory.owners)) as reader:
+        try:
+            connection = reader.open()
+            if connection is None:
+                yield CheckResult("There is no index yet", "quaid sync")
+                return
+            version, notes = connection.schema_version(), documents.count(connection)
+        except database.DatabaseError as error:
+            yield CheckResult(f"The index cannot be read ({error})", "quaid reindex")
+            return
+    if version != contents.SCHEMA_VERSION:
+        yield CheckResult(f"The index is of version {version}; it will be rebuilt", "quaid sync")
+    else:
+        yield ok(f"Version {version}, {notes:,} notes")
+
+
+def check_weights(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the embedding model is on this machine, unless it is switched off."""
+    settings = memory.settings.embedding
+    if settings.provider == "none":
+        what = "Embedding is switched off; recall uses words and graph only"
+        yield CheckResult(what, "quaid config embedding.provider local")
+        return
+    if memory.embedding.embedder() is None:
+        problem = memory.embedding.problem
+        step = problem.next_step if isinstance(problem, WeightsMissingError) else "quaid doctor --fetch"
+        yield CheckResult(f"{problem}", step, level="error")
+        return
+    with closing(IndexReader(memory.indexer.path)) as reader, suppress(database.DatabaseError):
+        connection = reader.open()
+        if connection is not None and (proposal := propose_model(connection, settings)):
+            yield CheckResult(proposal, MULTILINGUAL_STEP)
+            return
+    yield ok(f"{settings.provider}: {resolve(settings).model}")
+
+
+def propose_model(connection: IndexConnection, settings: EmbeddingSettings) -> str:
+    """Return the sentence that proposes the multilingual model; empty where a model was chosen or notes are English."""
+    if settings.provider != "local" or settings.model != AUTO:
+        return ""
+    newest = connection.execute("SELECT max(chunk_id) FROM chunks").fetchone()
+    step = max(1, int((newest and newest[0]) or 0) // MAX_SAMPLE)
+    texts = connection.execute("SELECT text FROM chunks WHERE chunk_id % ? = 0 LIMIT ?", (step, 2 * MAX_SAMPLE))
+    languages = [known for (text,) in texts if (known := language(str(text))) is not None]
+    foreign = len(languages) - languages.count("en")
+    if foreign < MIN_FOREIGN or foreign < FOREIGN_SHARE * len(languages):
+        return ""
+    return (
+        f"{foreign / len(languages):.0%} of the notes are not in English, and the embedding model knows English only; "
+        "another finds them by meaning too (a download of 75 MB; meanwhile the present one answers)"
+    )
+
+
+def check_embedding(memory: Memory) -> Iterator[CheckResult]:
+    """Embed one question and time it."""
+    embedder = memory.embedding.embedder()
+    if embedder is None:
+        yield ok("Not tried: no embedding model")
+        return
+    started = time.perf_counter()
+    embedder.is_patient = True  # what failed a moment ago may be repaired
+    vector, _ = embedder.embed(["Does embedding work?", "It does."])  # raises where no vector can be used
+    took_ms = (time.perf_counter() - started) * 1000
+    yield ok(f"A vector of {len(vector)} numbers in {took_ms:.0f} ms, loading included")
+
+
+def check_models(memory: Memory) -> Iterator[CheckResult]:
+    """Name the language models that are used, and why. None of them is called."""
+    settings = memory.settings.models
+    if settings.provider == "none":
+        yield ok("Switched off (models.provider is none)")
+        return
+    found = Models(settings).describe()
+    if found.provider is None:
+        yield CheckResult(f"{found.why[:1].upper()}{found.why[1:]}", found.next_step)
+    else:
+        yield ok(f"{found.provider}: deep {found.deep}, fast {found.fast} ({found.why})")
+
+
+def check_set_aside(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the last run left nothing that no model would judge."""
+    last = [run for run in memory.janitor.runs(2) if run.outcome != "running"][:1]
+    found = [one for run in last for one in run.decisions if one.get("kind") == SET_ASIDE]
+    if found:
+        what = f"{_count(len(found), 'thing')} could not be judged by a model and will not be put to it again"
+        step = "reword or forget it, or name another model with: quaid config models.deep NAME, or models.fast"
+        yield CheckResult(what, step, tuple(f"{one.get('subject')}: {one.get('outcome')}" for one in found))
+
+
+# -- what leaves the machine -----------------------------------------------------------------------------------------
+
+
+def check_outbound(memory: Memory) -> Iterator[CheckResult]:
+    """State what leaves this machine, where to and since when."""
+    settings = memory.settings
+    yield ok(describe_outbound(list_outbound(settings), offline=settings.offline))
+
+
+def list_outbound(settings: Settings, remotes: Sequence[RemoteState] = ()) -> list[str]:
+    """Return a phrase for each kind of data that goes to another machine. No model is called; a local Ollama may be
+    probed.
+    """
+    phrases = []
+    models = settings.models
+    found = Models(models).describe() if models.provider not in {"", "none"} else None
+    if found is not None and found.goes_to:
+        since = f"since {models.agreed}" if models.agreed else "as models.provider says"
+        phrases.append(f"conversations and notes for {found.provider} to {found.goes_to}, {since}")
+    if host := destination(settings.embedding):
+        phrases.append(f"every text and question for embedding to {host}")
+    if settings.notifications.webhook:
+        phrases.append(f"news to {host_of(settings.notifications.webhook)}")
+    if settings.git.sync == "auto" and not settings.offline:
+        phrases += [f"every commit to {remote.address}" for remote in remotes if remote.trust == "yes"]
+    return phrases
+
+
+def describe_outbound(phrases: Sequence[str], *, offline: bool) -> str:
+    """Return the phrases of `list_outbound` in one line."""
+    if offline:
+        return "Nothing leaves this machine (offline is set)"
+    return "; ".join(phrases) or "Nothing leaves this machine"
+
+
+def check_remotes(remotes: Sequence[RemoteState]) -> Iterator[CheckResult]:
+    """Check that every remote that was confirmed can be used as it was confirmed."""
+    for remote in remotes:
+        if remote.trust == "changed":
+            what = f"The remote {remote.name} is not reached as it was when you confirmed it: {remote.address}"
+            yield CheckResult(what, f"if that was you: quaid remote trust {remote.name}")
+        if remote.problem:
+            yield CheckResult(remote.problem)
+        if remote.claims and remote.own is None:
+            what = f"{_count(remote.claims, 'fact')} that {remote.name} brought count as the word of others"
+            step = f"say once who writes there: quaid remote trust {remote.name} --own (your own machines), or --shared"
+            yield CheckResult(what, step)
+
+
+# -- processes in the background -------------------------------------------------------------------------------------
+
+
+def check_watcher(memory: Memory) -> Iterator[CheckResult]:
+    """Check that a watcher that left a heartbeat is alive."""
+    now = datetime.now(UTC)
+    heartbeat = find_watcher(state_folder(memory.root), now)
+    if heartbeat is None:
+        yield ok("Not running; every read checks for itself")
+    elif not heartbeat.is_alive(now):
+        yield CheckResult(f"The watcher (process {heartbeat.pid}) died", "quaid watch")
+    elif heartbeat.problem:
+        yield CheckResult(f"The watcher says: {heartbeat.problem}", "see its output, or run: quaid doctor")
+    else:
+        yield ok(f"Process {heartbeat.pid} ({heartbeat.what}) follows by {heartbeat.mode}")
+
+
+def check_resident(memory: Memory) -> Iterator[CheckResult]:
+    """Name the resident process, and check that one could listen."""
+    if memory.settings.resident == "off":
+        yield ok("Off; every call opens the memory itself")
+    elif (listening := find_listening(memory.root)) is not None:
+        yield ok(f"Process {listening.pid} ({listening.what}) answers for others, in {listening.memory_mb:,} MB")
+    elif (problem := why_nobody_can_listen(memory.root)) is not None:
+        step = "name another folder for the states with QUAID_STATE_DIR, or: quaid config resident off"
+        yield CheckResult(f"No process can answer for others: {problem}", step)
+    else:
+        yield ok("Not running; the next recall or hook starts one")
+
+
+def check_janitor(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the janitor has run as planned."""
+    if late := overdue_in(state_folder(memory.root), memory.git, datetime.now(UTC)):
+        sentence, _, step = late.partition(" Run it with: ")
+        yield CheckResult(sentence.removesuffix("."), step)
+    else:
+        planned = schedule.describe(memory.root) or "Runs when you say so; every night with: quaid janitor install"
+        yield ok(planned.rstrip("."))
+
+
+def check_hook_failures(memory: Memory) -> Iterator[CheckResult]:
+    """Check that no hook has failed since its last success."""
+    yield from (CheckResult(str(failure), "quaid doctor --hooks") for failure in hook_failures.read(memory.root))
+
+
+def check_hooks(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the hooks of agents' programs answer, and how quickly."""
+    if failures := list(check_hook_failures(memory)):
+        yield from failures
+        return
+    calls = hook_log.read(state_folder(memory.root))
+    if not calls:
+        yield ok("No program has called yet; connect one with: quaid install")
+        return
+    last, slowest = calls[-1], max(calls, key=lambda call: call.took_ms)
+    if last.problem:
+        yield CheckResult(f"At {last.at}, {last.event}: {last.problem}", "quaid doctor --hooks")
+        return
+    what = f"Last {last.event} at {last.at}; the slowest of {len(calls)} took {slowest.took_ms} ms"
+    queued = len(queue.waiting(state_folder(memory.root)))
+    yield ok(f"{what}; {queued} queued" if queued else what)
+
+
+def check_queue(memory: Memory) -> Iterator[CheckResult]:
+    """Check that no conversation of an agent was given up."""
+    state = state_folder(memory.root)
+    if given_up := queue.failed(state):
+        what = f"{_count(len(given_up), 'conversation')} of agents could not be taken in"
+        paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
+        yield CheckResult(what, queue.next_step(state), paths)
+    else:
+        yield ok("No conversation was given up")
+
+
+# -- projects --------------------------------------------------------------------------------------------------------
+
+
+def check_projects(memory: Memory) -> Iterator[CheckResult]:
+    """Check that the source roots of projects are here and that no document of theirs holds secrets."""
+    projects = [project for project in read_projects(memory.root) if project.state == "active"]
+    for project in projects:
+        for problem in project.problems[:1]:
+            yield CheckResult(f"{project.path}: {problem}", "repair it in an editor")
+            return
+        for root in check_roots(memory.root, project.source_roots):
+            if root.problem:
+                what = f"The documents of {project.name} cannot be checked: {root.written} {root.problem}"
+                yield CheckResult(what, next_step(project.name, root))
+                return
+            if not root.folder.is_dir():
+                what = f"{root.folder}, a source root of {project.name}, is not on this machine"
+                yield CheckResult(what, f"mount it, or change {project.path}")
+                return
+    problems = _list_document_problems(memory) if projects else []
+    for path in [path for path, problem in problems if "secrets" in problem][:1]:
+        yield CheckResult(f"{path} holds secrets", "keep them out of documents")
+        return
+    for path, problem in problems[:1]:
+        yield CheckResult(f"{path}: {problem}", "repair it, or exclude it in PROJECT.md")
+        return
+    if projects:
+        yield ok(f"{len(projects)}, their source roots are here")
+    else:
+        yield ok("None yet; make one with: quaid project create NAME --root PATH")
+
+
+def _list_document_problems(memory: Memory) -> list[tuple[str, str]]:
+    """Return (path, problem) of the indexed documents, without the notes that others keep private."""
+    state = state_folder(memory.root)
+    with (
+        closing(IndexReader(state / DOCS_FILE)) as reader,
+        closing(IndexReader(state / INDEX_FILE)) as whole,
+        closing(IndexReader(state / INDEX_FILE, memory.owners)) as seen,
+        suppress(database.DatabaseError),
+    ):
+        connection, everything, visible = reader.open(), whole.open(), seen.open()
+        found = documents.list_problems(connection) if connection else []
+        if not (found and everything and visible):
+            return found
+        shown = set(visible_paths((path for path, _ in found), everything, visible))
+        return [(path, problem) for path, problem in found if path in shown]
+    return []
+
+
+def check_documents(memory: Memory) -> Iterator[CheckResult]:
+    """Check that no document was stale at the last check."""
+    stale = sorted(each.doc for each in memory.documentation.known() if each.is_stale)
+    if stale := visible_paths(stale, memory.whole_index(), memory.visible_index()):
+        what = f"{_count(len(stale), 'document')} {'was' if len(stale) == 1 else 'were'} stale at the last check"
+        yield CheckResult(what, "quaid docs check", tuple(stale))
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+CHECKS = {
+    "repository": check_repository,
+    "git lock": check_git_lock,
+    "merging": check_merging,
+    "git hook": check_git_hook,
+    "state": check_state,
+    "writes": check_writes,
+    "index": check_index,
+    "embedding": check_weights,
+    "vectors": check_embedding,
+    "models": check_models,
+    "outbound": check_outbound,
+    "watcher": check_watcher,
+    "resident": check_resident,
+    "janitor": check_janitor,
+    "hooks": check_hooks,
+    "queue": check_queue,
+    "projects": check_projects,
+    "folders": check_folders,
+    "obsidian-git": check_obsidian_git,
+    "conflict copies": check_conflict_copies,
+    "core notes": check_core_notes,
+    "disk": check_disk,
+}
+"""The checks of `quaid doctor` for an open vault, in the order in which they are shown."""
+ATTENTION_CHECKS = (
+    check_settings,
+    check_writes,
+    check_watcher,
+    check_repository,
+    check_git_lock,
+    check_notes,
+    check_folders,
+    check_owners,
+    check_core_notes,
+    check_quota,
+    check_hook_failures,
+    check_janitor,
+    check_queue,
+    check_set_aside,
+    check_documents,
+)
+"""The checks that `quaid status` makes, the most pressing first."""

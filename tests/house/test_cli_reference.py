@@ -1,0 +1,48 @@
+"""docs/cli-reference.md is the help of every command. Write it again with --snapshot-update."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import quaid
+
+from quaid.cli.app import SECTIONS, build_group
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli-reference.md"
+HEAD = """# The help of every command
+<!-- SOURCES: quaid/cli -->
+
+What `quaid COMMAND --help` prints; a test keeps this page up to date. [cli.md](cli.md) explains the
+commands and has the shapes of their JSON.
+"""
+
+
+def list_actions(name: str, command: Any) -> list[str]:
+    """The name of a command, then those of its actions."""
+    actions = getattr(command, "commands", {})
+    return [name, *(each for action in actions for each in list_actions(f"{name} {action}", actions[action]))]
+
+
+def render_reference() -> str:
+    parts = [HEAD]
+    for title, commands in SECTIONS.items():
+        parts.append(f"\n## {title}\n")
+        for name in commands:
+            for words in list_actions(name, build_group().get_command(None, name)):
+                code, text, _ = quaid(*words.split(), "--help")
+                assert code == 0
+                parts.append(f"\n### quaid {words}\n\n```text\n{text.rstrip()}\n```\n")
+    return "".join(parts)
+
+
+def test_the_reference_is_the_help_of_every_command(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = render_reference()
+    if request.config.getoption("--snapshot-update"):
+        PAGE.write_text(text, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == text
