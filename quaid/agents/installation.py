@@ -1,7 +1,7 @@
-"""Installing Quaid in the programs that agents live in, and uninstalling it: edits the configs as `hosts` says.
+"""Install Quaid in the programs that agents live in, and uninstall it: edit their configs as hosts.py says.
 
-All configs of a host are read and planned before the first is written, and what was written is put back when a later
-one cannot be: Quaid is installed in a host completely or not at all.
+All configs of a host are planned before the first is written, and restored if a later one cannot be written: Quaid is
+installed in a host completely or not at all.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from quaid.place import CONFIG_FILE
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """A change of one config. `names` are those of its entries, `altered` those that were not as Quaid had left them.
+    """A change of one config. `names` are its entries, `altered` those that the user had changed.
 
-    `after` is None where the file is removed. `exact`: it becomes what it was before Quaid, from `backup` if set.
+    `after` is None if the file is removed. `exact`: it becomes what it was before Quaid, from `backup` if set.
     """
 
     target: Target
@@ -53,7 +53,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class InstallResult:
-    """The outcome for a host: what was done to it, or would be, and what is left to its user."""
+    """The changes of a host's configs, made or planned, and the next steps of its user."""
 
     host: Host
     changes: tuple[ConfigChange, ...]
@@ -62,7 +62,7 @@ class InstallResult:
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """A host on this machine: whether it was found, and whether it has Quaid. `problem` is why that is not known."""
+    """Whether a host is on this machine and has Quaid. `problem` is why that is not known."""
 
     host: Host
     found: bool
@@ -72,20 +72,20 @@ class HostStatus:
 
 
 def this_machine(folder: Path | None = None) -> Machine:
-    """This machine, with `folder` (default: the working one) for the configs of a project."""
+    """Return this machine, with `folder` (default: the working one) for the configs of a project."""
     packaged = Path(str(package_files("quaid"))) / "data" / "hooks"
     plugins = packaged if packaged.is_dir() else Path(__file__).parents[2] / "hooks"
     return Machine(Path.home(), sys.platform, os.environ, folder or Path.cwd(), plugins)
 
 
 def our_command() -> tuple[str, ...]:
-    """The command that starts this installation from anywhere, without a PATH: its script, else its interpreter."""
+    """Return the command that starts this installation without a PATH: its script, else its interpreter."""
     script = Path(sys.executable).with_name("quaid")
     return (str(script),) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "quaid")
 
 
 def find_host(name: str) -> Host:
-    """The host of that name.
+    """Return the host of that name.
 
     Raises:
         UsageError: there is none.
@@ -98,7 +98,7 @@ def find_host(name: str) -> Host:
 
 
 def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: bool = False) -> InstallResult:
-    """Put Quaid into a host's configs; where it is already, nothing changes.
+    """Add Quaid to a host's configs. A second time nothing changes.
 
     Raises:
         UsageError: the host has no projects or no plugin.
@@ -106,15 +106,15 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
         UntrustedVaultError, ForeignVaultError: the vault may not be read.
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
-    options = _checked(machine, host, options)
+    options = _check_options(machine, host, options)
     known = load_receipts(receipts_file(machine))
     changes = []
     for target in host.targets(machine, options):
         file = config_files.read(target.path)
         receipt = known.get(str(target.path))
         if target.syntax == "file" and target.wanted and file.data and not _is_untouched(file, receipt):
-            continue  # it is its owner's now
-        # What an earlier call put in and this one does not: QUAID_HOME for a plugin, say.
+            continue  # the user has changed it
+        # Entries of an earlier call that this one does not have, such as QUAID_HOME for a plugin.
         wanted = {(entry.path, entry.kind) for entry in target.wanted}
         former = tuple(
             entry for entry in (receipt.entries if receipt else ()) if (entry.path, entry.kind) not in wanted
@@ -132,9 +132,9 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
 
 
 def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: bool = False) -> InstallResult:
-    """Remove Quaid from a host's configs, in whichever way it was installed.
+    """Remove Quaid from a host's configs, however it was installed.
 
-    A config that nobody has changed since becomes what it was, byte by byte.
+    A config that has not changed since becomes what it was, byte by byte.
 
     Raises:
         UsageError: the host has no projects.
@@ -154,7 +154,7 @@ def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: b
 
 
 def list_hosts(machine: Machine) -> tuple[HostStatus, ...]:
-    """All hosts: which are on this machine, and which have Quaid."""
+    """Return for each host whether it is on this machine and has Quaid."""
     statuses = []
     for host in HOSTS.values():
         targets = _all_targets(machine, host, project=False)
@@ -175,7 +175,7 @@ def list_hosts(machine: Machine) -> tuple[HostStatus, ...]:
 
 
 def receipts_file(machine: Machine) -> Path:
-    """The path of the receipts."""
+    """Return the path of the receipts."""
     default = machine.home / ".local" / "share"
     if machine.platform == "darwin":
         default = machine.application_folder()
@@ -183,7 +183,7 @@ def receipts_file(machine: Machine) -> Path:
 
 
 def _all_targets(machine: Machine, host: Host, *, project: bool) -> tuple[Target, ...]:
-    """The host's configs with all entries that Quaid may have put there, in whichever way it was installed."""
+    """Return the host's configs with all entries of Quaid, however it was installed."""
     ways = [InstallOptions(our_command(), project=project, plugin=plugin) for plugin in {False, bool(host.plugin)}]
     found: dict[Path, Target] = {}
     for target in (target for way in ways for target in host.targets(machine, way)):
@@ -193,8 +193,8 @@ def _all_targets(machine: Machine, host: Host, *, project: bool) -> tuple[Target
     return tuple(found.values())
 
 
-def _checked(machine: Machine, host: Host, options: InstallOptions) -> InstallOptions:
-    """`options` after the check that the host can have them, with the plugin where it always comes."""
+def _check_options(machine: Machine, host: Host, options: InstallOptions) -> InstallOptions:
+    """Check that the host has `options`, and return them, with the plugin if it is always used."""
     has_plugin = (machine.plugins / host.name).is_dir()
     if options.project and not host.has_projects:
         raise UsageError(f"{host.title} has one config for all projects. Leave --project out.")
@@ -231,12 +231,12 @@ def _plan_removal(target: Target, file: ConfigFile, receipt: Receipt | None) -> 
 
 
 def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChange]:
-    """Back up, write and save receipts. Whatever fails, what was written before is put back."""
+    """Back up, write and save receipts. If anything fails, restore what was written before."""
     done: list[ConfigChange] = []
     known = load_receipts(receipts_file(machine))
     try:
         for change in changes:
-            # A file as Quaid left it has its backup already, or there was nothing to keep.
+            # A file as Quaid left it has its backup already, or there was no file.
             has_backup = change.exact or _is_untouched(change.file, known.get(str(change.path)))
             done.append(change if has_backup else replace(change, backup=config_files.back_up(change.file)))
             config_files.replace(change.file, change.after)
@@ -250,10 +250,10 @@ def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChan
                 change.backup.unlink(missing_ok=True)
         raise
     for change in done:
-        if change.exact and change.backup:  # its content is in the config again
+        if change.exact and change.backup:  # the config is equal to it again
             change.backup.unlink(missing_ok=True)
         if change.target.syntax == "file" and change.after is None:
-            with suppress(OSError):  # something of its owner's is beside it
+            with suppress(OSError):  # the user has other files in it
                 change.path.parent.rmdir()
     return done
 
@@ -273,7 +273,7 @@ def _save_receipts(machine: Machine, done: Sequence[ConfigChange]) -> None:
         if before is not None and _is_untouched(change.file, before):
             backup = before.backup
         elif before is not None:
-            after = ""  # somebody has changed it: no backup equals the file without Quaid
+            after = ""  # the user has changed it: no backup equals the file without Quaid
         known[str(target.path)] = Receipt(after, backup, target.wanted)
     save_receipts(path, known)
 

@@ -1,7 +1,7 @@
 """The projects in a session's context: a line for each, and the notes of the one that the session works in.
 
-Reading YAML and looking for secrets take ten times as long as all else, so what was made of a file is kept until the
-file changes. How many documents there are and which are stale is what the last check of them found.
+Parsing YAML and removing secrets take ten times as long as everything else, so the result is cached until the file
+changes. The number of documents and the stale ones are from their last check.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,13 @@ from quaid.vault.layout import Layout, list_project_files
 from quaid.vault.markdown import text_of_note
 
 MAX_PROJECTS = 12
-"""Projects that have a line of their own."""
+"""Projects that are listed."""
 MAX_STALE = 3
 MAX_ABOUT = 140
 MAX_NOTE = 100_000
 """Bytes that are read of a file."""
 NOTES = ("TOOLS.md", "AGENTS.md")
-"""The notes beside PROJECT.md that an agent reads in the project."""
+"""The notes in a project's home that an agent reads."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
@@ -44,18 +43,16 @@ class ProjectContext:
 
 
 def read_projects(root: Path, place: Layout, cwd: str | None = None, most: int | None = MAX_PROJECTS) -> ProjectContext:
-    """Return the active projects of the vault at `root`, `most` of them with a line of their own (None: all), for a
-    session that works in the folder `cwd`.
-    """
+    """Return the active projects of the vault at `root` for a session in the folder `cwd`, at most `most` lines."""
     homes = {path.parent.name: place.place(f"projects/{path.parent.name}") for path in list_project_files(root, place)}
     names = sorted(homes)
     if not names:
         return ProjectContext()
     cache = _FileCache(root)
-    found = {name: cache.get(f"{homes[name]}/PROJECT.md", partial(_read_project, name)) for name in names}
+    found = {name: cache.read(f"{homes[name]}/PROJECT.md", project=name) for name in names}
     projects = {name: project for name, project in found.items() if project and project["state"] == "active"}
     here = _find_owner(root, projects, homes, cwd) if cwd and cwd.startswith("/") else None
-    notes = [(path, cache.get(path, _without_secrets)) for path in (f"{homes[here]}/{note}" for note in NOTES if here)]
+    notes = [(path, cache.read(path)) for path in (f"{homes[here]}/{note}" for note in NOTES if here)]
     cache.save(names)
     ordered = sorted(projects, key=lambda name: (name != here, name))
     docs, stale = _count_docs(root, place)
@@ -67,7 +64,7 @@ def read_projects(root: Path, place: Layout, cwd: str | None = None, most: int |
 
 
 class _FileCache:
-    """A cache of what was made of files, by their bytes. If it cannot be stored, it is made again each time."""
+    """A cache of parsed files by their bytes. If it cannot be stored, files are parsed each time."""
 
     def __init__(self, root: Path) -> None:
         from quaid.local.doc_cache import ProjectNotes
@@ -79,8 +76,8 @@ class _FileCache:
         with suppress(QuaidError):
             self._known = self._store.read()
 
-    def get(self, path: str, make: Callable[[str], Any]) -> Any:
-        """Return what `make` returns for the text at `path`; None if there is no such file."""
+    def read(self, path: str, project: str = "") -> Any:
+        """Return the PROJECT.md of `project` at `path`, or the text of another note; None if there is no such file."""
         try:
             data = files.read_note(self._root, path, MAX_NOTE) if files.is_file_in(self._root, path) else None
         except OSError:  # no permission to read it
@@ -92,9 +89,10 @@ class _FileCache:
         if known is not None and known[0] == key:
             with suppress(ValueError):
                 return json.loads(known[1])
-        made = make(data.decode("utf-8", "replace"))
-        self._new[path] = key, json.dumps(made)
-        return json.loads(self._new[path][1])
+        text = data.decode("utf-8", "replace")
+        parsed = _read_project(project, text) if project else _without_secrets(text)
+        self._new[path] = key, json.dumps(parsed)
+        return parsed
 
     def save(self, names: Sequence[str]) -> None:
         """Store what is new, and remove the projects that are not among `names`."""
@@ -105,7 +103,7 @@ class _FileCache:
 
 
 def _read_project(name: str, text: str) -> dict[str, Any]:
-    """Return what the lines about a project need of its PROJECT.md; `about` is the first sentence below the title."""
+    """Parse the part of a PROJECT.md that is shown; `about` is the first sentence below the title."""
     from quaid.docs import registry
 
     project = registry.parse_project(name, text.encode())
@@ -129,12 +127,12 @@ def _without_secrets(text: str) -> str:
 
 
 def _find_owner(root: Path, projects: Mapping[str, Any], homes: Mapping[str, str], cwd: str) -> str | None:
-    """The project that a folder belongs to, also one in another worktree of its repository."""
+    """Return the project that owns a folder, also in another worktree of its repository."""
     from quaid.docs.source_roots import check_roots
 
-    # Judged each time: what is kept of PROJECT.md says nothing about what may be read today.
-    judged = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
-    folders = {name: [str(r.folder) for r in roots if not r.problem] for name, roots in judged.items()}
+    # Checked each time: the cache does not know what may be read today.
+    checked = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
+    folders = {name: [str(r.folder) for r in roots if not r.problem] for name, roots in checked.items()}
     around = {name: [str(root / homes[name]), *listed] for name, listed in folders.items()}
     try:
         if found := _innermost(around, cwd):
@@ -148,7 +146,7 @@ def _find_owner(root: Path, projects: Mapping[str, Any], homes: Mapping[str, str
 
 
 def _innermost(folders: Mapping[str, Sequence[str]], cwd: str) -> str | None:
-    """The project with the innermost folder around `cwd`."""
+    """Return the project with the innermost folder around `cwd`."""
     here = os.path.realpath(cwd)
     real = ((name, os.path.realpath(folder)) for name, listed in folders.items() for folder in listed)
     around = [(-len(folder), name) for name, folder in real if f"{here}/".startswith(f"{folder}/")]

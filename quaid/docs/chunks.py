@@ -1,8 +1,7 @@
-"""A document -> passages, and the chunks they are found by.
+"""Cut a document into passages, which are shown, and chunks, by which they are found.
 
-A passage is what is shown: the markdown under one heading, short enough to be read, with its lines. A chunk is what is
-searched: so much plain text as an embedding model reads in whole, since one vector for a long text finds less. A
-passage counts as its best chunk.
+A passage is the markdown under one heading, short enough to be read, with its lines. A chunk is as much plain text as
+an embedding model reads, because one vector for a long text finds less. A passage is scored by its best chunk.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from quaid.vault import files, frontmatter, markdown, notes
 from quaid.vault.headings import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
-"""The files that are read as markdown; all others are plain text."""
+"""Other files are plain text."""
 MIN_TOKENS = 50
-"""The least size of a passage that a setting can ask for."""
+"""The minimum of the setting for the size of a passage."""
 SHARED_PART = 4
-"""Neighbouring sections share a passage of up to this part of the longest: a sentence under a heading is not
-one of its own, and a passage about several things is found for all of them and answers none.
+"""Adjacent sections share a passage of up to this part of the maximum: a sentence under a heading needs no passage of
+its own, but a passage about several things is found for all of them and answers none.
 """
 MAX_TITLE = 200
 _NEWLINE = re.compile(r"\r\n?")
@@ -37,7 +36,7 @@ _SEPARATOR = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A block, or as many lines or words of one as fit, under its heading. `whole` is never taken apart."""
+    """A block, or a part of one that fits, under its heading. A `whole` one is never split."""
 
     path: tuple[str, ...]
     first: int
@@ -47,24 +46,14 @@ class _Piece:
     plain: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A heading with what stands directly below it."""
-
-    path: tuple[str, ...]
-    pieces: tuple[_Piece, ...]
-
-    @property
-    def size(self) -> int:
-        return _size(self.pieces)
+_Section = tuple[tuple[str, ...], list[_Piece]]
+"""The path of a heading, and the pieces directly below it."""
 
 
 def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, max_bytes: int) -> ParsedDoc:
-    """Read a doc. `max_bytes` bounds how much of a long one is searched. Raises nothing: what cannot be read as meant
-    is a sentence in `note.problems`.
-    """
+    """Parse a document; only its first `max_bytes` are searched. `note.problems` are sentences about what is odd."""
     text, problems = notes.decode(data, max_bytes)
-    # Before anything is cut: half of a key is no longer seen for one.
+    # Before the text is cut: half of a key would not be recognised.
     safe = admit(_NEWLINE.sub("\n", text), keep_lines=True)
     place = PurePosixPath(doc_id.removeprefix(f"{project}:"))
     is_markdown = place.suffix.lower() in MARKDOWN_ENDINGS
@@ -75,10 +64,10 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
         problems += (CONFLICT_PROBLEM,)
     split = split_blocks if is_markdown else split_paragraphs
     sections = _sections(split(body.split("\n"), safe.text.count("\n", 0, start) + 1))
-    headings = (name for section in sections for name in section.path[:1])
+    headings = (name for path, _ in sections for name in path[:1])
     named = fields.get("title")
     title = " ".join((named if isinstance(named, str) else next(headings, "")).split())[:MAX_TITLE] or place.stem
-    # What its place says of it is searched too: `docs/recall.md` -> docs, recall.
+    # The words of its path are searched too: `docs/recall.md` -> docs, recall.
     keywords = " ".join([*place.parent.parts, place.stem, *_field_words(fields)])
     passages, chunks = _Cutter(settings).cut(sections, title, keywords)
     if safe.redacted:
@@ -92,11 +81,11 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
 
 
 def read_ownership(path: str, data: bytes) -> tuple[str, str]:
-    """Return (owner, privacy) of a doc: it is everybody's unless it states that it is private."""
+    """Return (owner, privacy) of a document: it is shared unless its head makes it private."""
     if PurePosixPath(path).suffix.lower() in MARKDOWN_ENDINGS and files.may_state_owner(data):
         text, _ = notes.decode(data, len(data))
         head = frontmatter.parse(text)
-        # Without a head its lines are about software, which has owners and private parts of its own.
+        # Without a head, lines about owners and private parts describe software.
         is_sound = notes.is_sound(head) or not text.lstrip("\ufeff\r\n ").startswith("---")
         owner, privacy = notes.read_ownership(text, head.fields, is_sound=is_sound)
         if privacy == "private":
@@ -114,7 +103,7 @@ def _field_words(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sections(blocks: Iterable[Block]) -> list[_Section]:
-    """A doc by its headings. One with nothing below it but another heading goes before that."""
+    """Split a document at its headings. One that is directly followed by a deeper heading belongs to that section."""
     found: list[_Section] = []
     above: list[tuple[int, str]] = []
     pieces: list[_Piece] = []
@@ -124,14 +113,14 @@ def _sections(blocks: Iterable[Block]) -> list[_Section]:
         return tuple(title for _, title in above if title)
 
     def close(level: int) -> None:
-        """End the section, before a heading of `level`, or the end of the doc (0)."""
-        says_something = any(piece.plain for piece in pieces)
-        if not says_something and (not above or level > above[-1][0]):
+        """End the section before a heading of `level`, or at the end of the document (0)."""
+        has_text = any(piece.plain for piece in pieces)
+        if not has_text and (not above or level > above[-1][0]):
             bare.extend(pieces)
         elif pieces:
-            if not says_something and above[-1][1]:  # nothing will stand below it: then its own words are what it says
+            if not has_text and above[-1][1]:  # a heading without text is found by its own words
                 pieces[0] = replace(pieces[0], path=path()[:-1], plain=above[-1][1])
-            found.append(_Section(path(), (*bare, *pieces)))
+            found.append((path(), [*bare, *pieces]))
             bare.clear()
         pieces.clear()
 
@@ -142,11 +131,11 @@ def _sections(blocks: Iterable[Block]) -> list[_Section]:
             above.append((block.level, markdown.plain(block.title)[:MAX_TITLE].strip()))
         pieces.append(_Piece(path(), block.first, block.last, block.text, block.kind != "text", _plain(block)))
     close(0)
-    return [*found, _Section((), tuple(bare))] if bare else found
+    return [*found, ((), bare)] if bare else found
 
 
 def _plain(block: Block) -> str:
-    """Return the searched text of a block; empty for a heading, as it is searched with all that is below it."""
+    """Return the searched text of a block; empty for a heading, which is the context of what is below it."""
     lines = block.text.split("\n")
     match block.kind:
         case "heading":
@@ -184,52 +173,54 @@ class _Cutter:
         return tuple(passages), tuple(chunks)
 
     def _join(self, sections: Sequence[_Section]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
-        """Passages before they are cut, each with its heading: small neighbours under one heading share one."""
+        """Yield passages before they are cut, with their headings: small adjacent sections are joined."""
         heading: tuple[str, ...] = ()
         parent: tuple[str, ...] | None = None
         pieces: list[_Piece] = []
         size = 0
-        for section in sections:
-            above = section.path[:-1]
+        for path, added in sections:
+            above = path[:-1]
             is_kin = above == (parent if parent is not None else heading) or (parent is None and above == heading[:-1])
-            if pieces and is_kin and size + section.size <= self._limit // SHARED_PART:
+            if pieces and is_kin and size + _size(added) <= self._limit // SHARED_PART:
                 heading = parent = above
-                pieces.extend(section.pieces)
-                size += section.size
+                pieces.extend(added)
+                size += _size(added)
                 continue
             if pieces:
                 yield heading, pieces
-            heading, parent, pieces, size = section.path, None, [*section.pieces], section.size
+            heading, parent = path, None
+            pieces, size = [*added], _size(added)
         if pieces:
             yield heading, pieces
 
     def _cut(self, pieces: Sequence[_Piece]) -> Iterator[tuple[list[_Piece], list[_Piece]]]:
-        """(what is repeated of the passage before, what is new) of each passage that a section is cut into."""
+        """Cut a section; yield (pieces repeated from the passage before, new pieces) of each passage."""
         headings = _size([piece for piece in pieces if piece.whole and not piece.plain])
         repeated: list[_Piece] = []
         own: list[_Piece] = []
         size = 0
-        says_something = False
+        has_text = False
         for piece in _fitting(pieces, max(self._limit - headings, self._limit // 2)):
-            if not says_something and size + len(piece.text) > self._limit:  # what is new goes before what is repeated
+            if not has_text and size + len(piece.text) > self._limit:  # new text takes the place of repeated text
                 repeated, size = [], _size(own)
-            # A heading stays with what it is the heading of, also where that is too long for any passage.
-            is_cut = says_something or (own and len(piece.text) <= self._limit)
+            # A heading stays with the text below it, even if that is too long for any passage.
+            is_cut = has_text or (own and len(piece.text) <= self._limit)
             if is_cut and size + len(piece.text) > self._limit:
                 yield repeated, own
                 repeated = _end_of(own, self._overlap)
                 if _size(repeated) + len(piece.text) > self._limit:
                     repeated = []
-                own, size, says_something = [], _size(repeated), False
+                own, has_text = [], False
+                size = _size(repeated)
             own.append(piece)
             size += len(piece.text) + len(_SEPARATOR)
-            says_something |= bool(piece.plain) or not piece.whole
+            has_text |= bool(piece.plain) or not piece.whole
         if own:
             yield repeated, own
 
 
 def _searched(own: Sequence[_Piece], title: str) -> Iterator[tuple[str, str]]:
-    """(context, text) of the chunks of a passage. What it repeats of the one before is found there."""
+    """Yield (context, text) of the chunks of a passage, without what it repeats."""
     for path, pieces in groupby((piece for piece in own if piece.plain.strip()), key=lambda piece: piece.path):
         context = " > ".join(dict.fromkeys((title, *path)))
         for text in markdown.split_text("\n\n".join(piece.plain for piece in pieces)):
@@ -237,7 +228,7 @@ def _searched(own: Sequence[_Piece], title: str) -> Iterator[tuple[str, str]]:
 
 
 def _fitting(pieces: Iterable[_Piece], limit: int) -> Iterator[_Piece]:
-    """`pieces`, text that is too long in lines, lines that are too long in sentences."""
+    """Yield the pieces; a text that is too long in lines, a line that is too long in sentences."""
     for piece in pieces:
         if piece.whole or len(piece.text) <= limit:
             yield piece
@@ -253,7 +244,7 @@ def _part(piece: _Piece, line: int, text: str) -> _Piece:
 
 
 def _end_of(own: Sequence[_Piece], room: int) -> list[_Piece]:
-    """The last pieces, lines or sentences of a passage, as many as there is `room` for."""
+    """Return the last pieces, lines or sentences of a passage in at most `room` characters."""
     taken: list[_Piece] = []
     for piece in reversed(own):
         if len(piece.text) + len(_SEPARATOR) <= room and piece.plain:
@@ -267,7 +258,7 @@ def _end_of(own: Sequence[_Piece], room: int) -> list[_Piece]:
 
 
 def _last_lines(piece: _Piece, room: int, *, may_cut: bool) -> list[_Piece]:
-    """Whole lines from the end, last first; with `may_cut` the end of the last one where that is too long."""
+    """Return whole lines from the end, last first; with `may_cut` the end of the last one if that is too long."""
     taken: list[_Piece] = []
     lines = piece.text.split("\n")
     for number, line in zip(range(piece.last, piece.last - len(lines), -1), reversed(lines), strict=True):
@@ -284,14 +275,14 @@ def _last_lines(piece: _Piece, room: int, *, may_cut: bool) -> list[_Piece]:
 
 
 def _text(pieces: Sequence[_Piece]) -> str:
-    """Pieces as they stood: a blank line where there was one, words of one line in one line."""
+    """Join pieces as in the document: with a blank line where there was one, words of one line with a blank."""
     parts = [pieces[0].text]
     for before, piece in pairwise(pieces):
-        apart = piece.first - before.last
-        parts += [" " if apart <= 0 else "\n" if apart == 1 else _SEPARATOR, piece.text]
+        distance = piece.first - before.last
+        parts += [" " if distance <= 0 else "\n" if distance == 1 else _SEPARATOR, piece.text]
     return "".join(parts)
 
 
 def _size(pieces: Sequence[_Piece]) -> int:
-    """Characters of these pieces, at most."""
+    """Return the maximum characters of these pieces."""
     return sum(len(piece.text) + len(_SEPARATOR) for piece in pieces)

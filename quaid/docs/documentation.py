@@ -18,30 +18,32 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.docs import registry
+from quaid.docs import registry, updates
 from quaid.docs.catalogue import Catalogue, Doc, find_doc, find_docs, find_project, is_file, list_docs
 from quaid.docs.chunks import read_ownership
+from quaid.docs.freshness import Freshness, SourceCommit, why_unchecked
+from quaid.docs.judgements import StaleDoc, apply_stored, is_judged, judge_all
+from quaid.docs.registrar import NewProject, Registrar
 from quaid.docs.registry import Project, State
+from quaid.docs.search import DocSearch, DocSearchResult
 from quaid.docs.source_roots import SourceRoot, allow, check_roots
-from quaid.errors import BadInputError, QuaidError
+from quaid.docs.source_trees import SourceTrees
+from quaid.docs.staleness import StalenessCheck, changes_of, commit_of
+from quaid.docs.updater import apply_update
+from quaid.docs.updates import DocUpdate
+from quaid.errors import TROUBLE_FOR_ALL, BadInputError, ModelError, ModelUnavailableError, QuaidError
 from quaid.history.repository import find_twin
 from quaid.history.source_repository import MAX_COMMITS, open_repository
 from quaid.index.scope import is_visible
-from quaid.place import LOCAL_FILE, state_folder
+from quaid.local.runs import Judgements
+from quaid.place import LOCAL_FILE
+from quaid.redaction import admit
 from quaid.vault import files, notes, transaction
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
-    from quaid.docs.freshness import Freshness, SourceCommit
-    from quaid.docs.judgements import StaleDoc
-    from quaid.docs.registrar import NewProject, Registrar
-    from quaid.docs.search import DocSearch, DocSearchResult
-    from quaid.docs.source_trees import SourceTrees
-    from quaid.docs.staleness import StalenessCheck
-    from quaid.docs.updates import DocUpdate
     from quaid.history.proposal import Proposed
     from quaid.llm import Models
-    from quaid.local.runs import Judgements
     from quaid.model import PlannedCall
     from quaid.open_vault import OpenVault
     from quaid.recall.answers import Answers
@@ -50,12 +52,12 @@ if TYPE_CHECKING:
 
 ACTIVE: tuple[State, ...] = ("active",)
 _HEAD_BYTES = 16_000
-"""The beginning of a document that tells whose it is."""
+"""The beginning of a document, which states its owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileOwner:
-    """The project that a file belongs to, where in it the file is, and the documents that are about it."""
+    """The project that owns a file, the file's path in it, and the documents that describe the file."""
 
     project: Project
     path: str
@@ -64,7 +66,7 @@ class FileOwner:
 
 @dataclass(frozen=True, slots=True)
 class ProjectDiscovery:
-    """The projects and documents that were not known before; `homes` are the projects that lie in the vault."""
+    """The projects and documents that are new; `homes` are new projects in the vault."""
 
     projects: tuple[NewProject, ...]
     homes: tuple[str, ...]
@@ -84,14 +86,10 @@ class Documentation:
     @cached_property
     def registrar(self) -> Registrar:
         """The writer of the registry."""
-        from quaid.docs.registrar import Registrar
-
         return Registrar(self._vault)
 
     @cached_property
     def _search(self) -> DocSearch:
-        from quaid.docs.search import DocSearch
-
         return DocSearch(self._vault)
 
     def close(self) -> None:
@@ -101,7 +99,7 @@ class Documentation:
     # -- projects ------------------------------------------------------------------------------------------------
 
     def projects(self, states: Collection[State] = ACTIVE) -> list[Project]:
-        """The projects in one of `states`, by name."""
+        """Return the projects in one of `states`, by name."""
         return [project for project in registry.read_projects(self._root) if project.state in states]
 
     def project(self, name: str) -> Project:
@@ -117,11 +115,11 @@ class Documentation:
         raise registry.unknown_project(name, known)
 
     def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
-        """Make a project. Raises BadInputError as `Registrar.create`."""
+        """Create a project. Raises BadInputError as `Registrar.create`."""
         return self.registrar.create(new, allow_roots=allow_roots)
 
     def allow(self, name: str) -> tuple[SourceRoot, ...]:
-        """Let the source roots of a project be read on this machine, and return all of them.
+        """Allow the source roots of a project to be read on this machine, and return all of them.
 
         Raises:
             BadInputError: there is no such project.
@@ -152,7 +150,7 @@ class Documentation:
         return FileOwner(project, rel_path, tuple(sorted(shown.intersection(about))))
 
     def discover(self, folder: Path | None, *, dry_run: bool = False) -> ProjectDiscovery:
-        """Look for projects, in the vault and below `folder`, and for documents that are new.
+        """Find new projects in the vault and below `folder`, and new documents.
 
         Raises:
             BadInputError: `folder` is not a folder.
@@ -172,7 +170,7 @@ class Documentation:
     # -- documents -----------------------------------------------------------------------------------------------
 
     def catalogue(self, project: str | None = None) -> Catalogue:
-        """The documents of all active projects, or of one, without those that another owner keeps private."""
+        """Return the documents of all active projects, or of one, without the private ones of other owners."""
         found = list_docs(self._root, [self.project(project)] if project else self.projects())
         return replace(found, docs=tuple(filter(self._may_see, found.docs)))
 
@@ -183,24 +181,22 @@ class Documentation:
         return True
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
-        """The one document that is meant by an id, a path, a file name or a title.
+        """Return the document with this id, path, file name or title.
 
         Raises:
-            BadInputError: none is, or several are.
+            BadInputError: there is none, or there are several.
         """
         return find_doc(self.catalogue(project).docs, reference)
 
     def read(self, reference: str, project: str | None = None) -> tuple[Doc, str, tuple[str, ...]]:
-        """A document with its text as it may be shown, and the kinds of the secrets that were taken out of it.
+        """Return a document, its text without secrets, and the kinds of the secrets that were removed.
 
         Raises:
             BadInputError: as `doc`; it is not text.
         """
-        from quaid.redaction import admit
-
         doc = self.doc(reference, project)
         data = files.read_note(doc.folder, doc.rel_path) or b""
-        # As it is searched: in another encoding than its own no secret looks like one.
+        # Decoded as for the search: in a wrong encoding no secret is recognised.
         text, _ = notes.decode(data, len(data))
         if data and not text:
             raise BadInputError(f"{doc.id} is not text. It is neither shown nor searched.")
@@ -234,7 +230,7 @@ class Documentation:
         return found, {doc.id: freshness for doc, freshness in checked}
 
     def register(self, path: Path, project: str | None, sources: Sequence[str] = ()) -> WriteResult:
-        """Put a document into the registry, with what it is about; it counts as true as of its last change.
+        """Add a document to the registry, with its sources; it counts as true at its last change.
 
         Raises:
             BadInputError: the file belongs to no project, or is not there.
@@ -266,8 +262,8 @@ class Documentation:
     def check(
         self, references: Sequence[str] = (), project: str | None = None, catalogue: Catalogue | None = None
     ) -> list[tuple[Doc, Freshness]]:
-        """Check all documents or those that are named; the name of a project means all of its own.
-        `catalogue` is that of `project`, where it was listed already.
+        """Check all documents or the named ones; the name of a project means all of its own. `catalogue` is that of
+        `project`, if it was listed already.
 
         Raises:
             BadInputError: as `doc`.
@@ -278,8 +274,6 @@ class Documentation:
 
     def check_docs(self, docs: Sequence[Doc], *, is_all: bool = False) -> list[tuple[Doc, Freshness]]:
         """Check `docs` and apply the stored judgements of models. With `is_all` there are no other documents."""
-        from quaid.docs.judgements import apply_stored
-
         found = self._check(registry.STATES).check(docs, is_all=is_all)
         with suppress(QuaidError):  # without local.db the check decides alone
             found = apply_stored(found, self._judgements())
@@ -287,14 +281,10 @@ class Documentation:
 
     def known(self) -> list[Freshness]:
         """Return the result of the last check of each document, whatever has happened since."""
-        from quaid.docs.judgements import apply_stored
-
         return apply_stored(self._check().stored(), self._judgements())
 
     def judge_changes(self, found: Sequence[tuple[Doc, Freshness]]) -> tuple[list[tuple[Doc, Freshness]], str | None]:
         """Let the fast model judge the significant changes in `found`; also return why it did not, if it failed."""
-        from quaid.docs.judgements import is_judged, judge_all
-
         models = None if all(is_judged(freshness) for _, freshness in found) else self._models()
         if models is None:
             return list(found), None
@@ -321,11 +311,6 @@ class Documentation:
             BadInputError: as `doc`.
             ModelUnavailableError: there is no model.
         """
-        from quaid.docs.freshness import why_unchecked
-        from quaid.docs.judgements import StaleDoc
-        from quaid.docs.updates import ask_update
-        from quaid.errors import TROUBLE_FOR_ALL, ModelError, ModelUnavailableError
-
         models = self._models()
         if models is None:
             raise ModelUnavailableError("A document is brought up to date by a language model, and there is none")
@@ -336,7 +321,7 @@ class Documentation:
         for doc, freshness in stale_docs[: self._settings.docs.most_updates]:
             stale = StaleDoc.open(trees, doc, freshness)
             try:
-                update = ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files)
+                update = updates.ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files)
             except ModelError as error:
                 if isinstance(error, TROUBLE_FOR_ALL):
                     raise
@@ -352,15 +337,12 @@ class Documentation:
         """Return the call that `propose` would make for a stale document, at its upper bound; None without a model or
         if the document is not stale.
         """
-        from quaid.docs.judgements import StaleDoc
-        from quaid.docs.updates import PROMPT, show_stale
-
         models = self._models() if freshness.is_stale else None
         if models is None:
             return None
         stale = StaleDoc.open(self._trees(registry.STATES), doc, freshness)
-        inputs = show_stale(doc.rel_path, stale.text, stale.changes, stale.files)
-        return models.estimate(models.prompt(PROMPT), inputs)
+        inputs = updates.show_stale(doc.rel_path, stale.text, stale.changes, stale.files)
+        return models.estimate(models.prompt(updates.PROMPT), inputs)
 
     def finish_killed(self) -> None:
         """Commit what a killed process has written: a document that is updated already is not stale."""
@@ -372,8 +354,6 @@ class Documentation:
         Raises:
             ProposalError, NoteChangedError: nothing was changed, and why.
         """
-        from quaid.docs.updater import apply_update
-
         return apply_update(self._vault, stale, update, self._judgements(), by_owner=by_owner)
 
     def follow(self, edited: Sequence[str]) -> list[tuple[Doc, Freshness]]:
@@ -399,8 +379,6 @@ class Documentation:
         Raises:
             BadInputError: as `doc`.
         """
-        from quaid.docs.staleness import changes_of, commit_of
-
         doc = self.doc(reference, project)
         found = open_repository(doc.file.parent)
         if found is None:
@@ -409,9 +387,7 @@ class Documentation:
         return doc, [commit_of(commit) for commit in commits[:limit]]
 
     def _judgements(self) -> Judgements:
-        from quaid.local.runs import Judgements
-
-        return Judgements(state_folder(self._root) / LOCAL_FILE, datetime.now(UTC).date().isoformat())
+        return Judgements(self._vault.state / LOCAL_FILE, datetime.now(UTC).date().isoformat())
 
     def _models(self) -> Models | None:
         if self._settings.models.provider == "none":
@@ -420,11 +396,7 @@ class Documentation:
         return None if models.describe().provider is None else models.start_run()
 
     def _check(self, states: Collection[State] = ACTIVE) -> StalenessCheck:
-        from quaid.docs.staleness import StalenessCheck
-
         return StalenessCheck(self._root, self._trees(states), self._vault.show_progress)
 
     def _trees(self, states: Collection[State]) -> SourceTrees:
-        from quaid.docs.source_trees import SourceTrees
-
         return SourceTrees(self._root, self.projects(states))

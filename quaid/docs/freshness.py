@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 ChangeKind = Literal["added", "modified", "renamed", "deleted"]
 Status = Literal["fresh", "stale", "no sources", "no history"]
-"""`no sources`: nothing says what it is about. `no history`: it, or they, are in no repository that can be read."""
+"""`no sources`: it describes no file. `no history`: it, or its sources, are in no repository that can be read."""
 State = Literal["fresh", "edited", "stale", "no sources", "no history"]
-"""A status, or `edited`: not stale, but sources of it were changed and not committed yet."""
+"""A status, or `edited`: it is not stale, but its sources have uncommitted changes."""
 WORDS: Mapping[State, str] = {
     "fresh": "true",
     "edited": "sources edited, not committed",
@@ -34,10 +34,10 @@ class SourceCommit:
 
 @dataclass(frozen=True, slots=True)
 class SourceFinding:
-    """The change of one source of a document since the document was true, and whether that matters.
+    """The change of one source of a document since the document was true, and whether it matters.
 
-    `path` and `old_path` (where it was renamed) are relative to `top`, the repository. `before` and `after` are blobs,
-    None where it was not there. `why` says in a few words what decided, `by` who did.
+    `path` and `old_path` (of a renamed one) are relative to `top`, the repository. `before` and `after` are blobs, None
+    if there was no file. `why` is the reason of the verdict in a few words, `by` its author.
     """
 
     top: str
@@ -56,8 +56,8 @@ class SourceFinding:
 class Freshness:
     """The result of a check: a document was true at `true_at`, and `since` is the first commit that made it stale.
 
-    `origin` says where its `sources` are named, `updated` when it was last changed (ISO 8601, UTC). `edited` are
-    sources that were changed and not committed yet.
+    `origin` is where its `sources` are named, `updated` the time of its last change (ISO 8601, UTC). `edited` are
+    sources with uncommitted changes.
     """
 
     doc: str
@@ -96,18 +96,18 @@ class Freshness:
 
 
 def first_commit_of(findings: Iterable[SourceFinding]) -> SourceCommit | None:
-    """The commit that first made a document stale: the oldest of those that changed what matters."""
+    """Return the oldest commit that changed what matters."""
     oldest = [finding.commits[-1] for finding in findings if not finding.is_trivial and finding.commits]
     return min(oldest, key=lambda commit: commit.when, default=None)
 
 
 def why_unchecked(found: Iterable[Freshness]) -> list[str]:
-    """Return why some of the documents cannot be checked, as sentences, each once."""
+    """Return sentences on why documents cannot be checked, each once."""
     return list(dict.fromkeys(problem for one in found if one.status == "no history" for problem in one.problems))
 
 
 def describe(freshness: Freshness) -> str:
-    """Describe how fresh a document is, in a few words; empty if there is nothing to say."""
+    """Describe the freshness of a document in a few words."""
     if freshness.is_stale and freshness.since:
         changed = _count_sources(len(freshness.significant))
         when = f"{freshness.since.id[:10]} of {freshness.since.when[:10]}"

@@ -18,7 +18,9 @@ from quaid.docs.changes import SourceChange, clean, excerpt, number_changes, tod
 from quaid.docs.freshness import Freshness, SourceFinding, first_commit_of
 from quaid.docs.source_trees import SourceTrees
 from quaid.errors import ModelError
+from quaid.llm.batches import batches
 from quaid.llm.exchange import ItemProblem
+from quaid.llm.prices import estimate_tokens
 from quaid.vault import files, headings
 
 if TYPE_CHECKING:
@@ -135,9 +137,6 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
     Raises:
         ModelError: as `Models.ask`.
     """
-    from quaid.llm.batches import batches
-    from quaid.llm.prices import estimate_tokens
-
     prompt = models.prompt(PROMPT)
     batched = batches(
         [(shown, estimate_tokens(shown)) for shown in (change.show(_MAX_DIFF) for change in changes)],

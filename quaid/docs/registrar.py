@@ -1,4 +1,4 @@
-"""Changes of the registry: projects created, found and archived, documents registered and confirmed."""
+"""Changes of the registry: create, find and archive projects, register and confirm documents."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from quaid.docs.sources import sources_of
 from quaid.errors import BadInputError
 from quaid.history.vault_history import History
 from quaid.model import Message
+from quaid.redaction import admit
 from quaid.vault import files, markdown, notes
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ class Registrar:
         self._layout = vault.layout
 
     def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
-        """Create a project, with a PROJECT.md to fill in. Its roots may be read from then on; with `allow_roots` False
-        they must have been allowed before.
+        """Create a project with a PROJECT.md to fill in, and allow its roots to be read.
+
+        Without `allow_roots` they must have been allowed before.
 
         Raises:
             BadInputError: there is one of that name, or the name, a source root or a pattern cannot be one.
@@ -68,8 +70,6 @@ class Registrar:
         return self._create(name, new, allow_roots=allow_roots)
 
     def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> WriteResult:
-        from quaid.redaction import admit
-
         label = admit(new.label or new.name).text
         for pattern in (*new.patterns, *new.exclude):
             if not registry.is_pattern(pattern):
@@ -99,8 +99,8 @@ class Registrar:
     def register(
         self, path: Path, project: str, sources: Sequence[str], registered_as: str | None = None
     ) -> WriteResult:
-        """Register a document: in the frontmatter of one in the vault, else in the project's registry. One that is
-        `registered_as` something else, as it was renamed, keeps what is known of it.
+        """Register a document: in its frontmatter if it is in the vault, else in the project's registry. A renamed one
+        takes over the row of its former name `registered_as`.
 
         Raises:
             BadInputError: it is not a file of the project, or not a document.
@@ -125,19 +125,19 @@ class Registrar:
         return self._write(("docs confirm", doc.id, commit), plan, by_owner=by_owner)
 
     def adopt_homes(self, *, dry_run: bool) -> list[str]:
-        """Folders of projects/ that have documents and no row in the registry get one; their names."""
+        """Create a PROJECT.md in each folder of projects/ that has documents and none; return their names."""
         found = [
             folder.name
             for folder in sorted((self._root / self._layout.place(registry.FOLDER)).glob("*/"))
             if not folder.name.startswith(".") and not (folder / registry.FILE).is_file() and any(folder.glob("*.md"))
         ]
         for name in found if not dry_run else ():
-            # Under the name that the folder has, which its owner need not have chosen as Quaid would.
+            # Under the folder's own name, which need not be as Quaid would choose it.
             self._create(name, NewProject(name))
         return found
 
     def find_projects(self, folder: Path, known: Sequence[Project]) -> Iterator[NewProject]:
-        """Folders at and below `folder` that look like projects and belong to none."""
+        """Yield the folders at and below `folder` that look like projects and belong to none."""
         names = {project.name for project in known}
         for path in _find_folders(folder):
             if find_project(self._root, known, path) is None and not path.is_relative_to(self._root):
@@ -189,7 +189,7 @@ class Registrar:
         )
 
     def _seen_from_root(self, project: Project, source: str) -> str:
-        """A source as the registry names it, where it was given as a file or folder as seen from where one is."""
+        """Return a source as the registry stores it, if it is a path from the current folder."""
         path = Path(source).expanduser().absolute()
         for root in project.roots(self._root):
             if path.exists() and path.resolve().is_relative_to(root.resolve()):
@@ -260,7 +260,7 @@ def _read_text(folder: Path, name: str) -> str:
 
 
 def _written(root: Path) -> str:
-    """A folder as the registry has it: from the home folder on where it lies there, so that it fits other machines."""
+    """Return a folder as the registry stores it: relative to the home folder if possible, to fit other machines."""
     home = Path.home()
     return f"~/{root.relative_to(home).as_posix()}" if root.is_relative_to(home) and root != home else str(root)
 

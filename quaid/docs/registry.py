@@ -28,7 +28,7 @@ STATES: tuple[State, ...] = ("active", "archived", "deleted")
 PATTERNS = ("*.md", "docs/**/*.md", "doc/**/*.md")
 """The documents of a source repository, unless the project says otherwise."""
 ABOUT = "What {label} is, in a few sentences."
-"""Stands in a new PROJECT.md that has no description."""
+"""The placeholder in a new PROJECT.md without a description."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _MAY_BE_INVALID = re.compile(r"[!\[\\]")
 _ENTRY = re.compile(
@@ -60,7 +60,7 @@ class RegisteredDoc:
 class Project:
     """A project of the registry. `source_roots` are as written: absolute, from the home folder (~), or from the vault.
 
-    `problems` are sentences about what could not be read as meant.
+    `problems` are sentences about values that could not be read.
     """
 
     name: str
@@ -87,12 +87,12 @@ class Project:
         return doc_id.startswith((f"{self.name}:", f"{self.home}/"))
 
     def roots(self, vault: Path) -> tuple[Path, ...]:
-        """The source roots that may be read, as folders, whether they are on this machine or not."""
+        """Return the source roots that may be read, whether they are on this machine or not."""
         return tuple(root.folder for root in check_roots(vault, self.source_roots) if not root.problem)
 
 
 def read_projects(vault: Path) -> list[Project]:
-    """Every project of the vault, whatever its state, by name."""
+    """Return every project of the vault, whatever its state, by name."""
     found = []
     place = Layout.of_vault(vault)
     for folder in sorted((vault / place.place(FOLDER)).glob("*/")):
@@ -104,7 +104,7 @@ def read_projects(vault: Path) -> list[Project]:
 
 
 def parse_project(name: str, data: bytes, place: Layout = DEFAULT) -> Project:
-    """Read a PROJECT.md. Never fails: what is not as it should be is a problem, and counts as absent."""
+    """Parse a PROJECT.md. A value that cannot be read is a problem and counts as absent."""
     head = frontmatter.parse(data.decode("utf-8", "replace"))
     fields = head.fields
     problems = list(head.problems)
@@ -127,7 +127,7 @@ def parse_project(name: str, data: bytes, place: Layout = DEFAULT) -> Project:
 
 
 def name_of(label: str) -> str:
-    """The name a project of this label gets: lower case, hyphens.
+    """Return the name of a project with this label: lower case, hyphens.
 
     Raises:
         BadInputError: nothing is left of it.
@@ -143,13 +143,13 @@ def unknown_project(name: str, known: Sequence[Project]) -> BadInputError:
     """Return the error for a name that no project has."""
     from difflib import get_close_matches
 
-    meant = get_close_matches(name, [project.name for project in known], n=1)
-    hint = f"Did you mean {meant[0]}?" if meant else "See them with: quaid project list"
+    close = get_close_matches(name, [project.name for project in known], n=1)
+    hint = f"Did you mean {close[0]}?" if close else "See them with: quaid project list"
     return BadInputError(f"There is no project {name!r}. {hint}")
 
 
 def plan_create(project: Project, about: str, now: datetime) -> Edit:
-    """The edit that makes a PROJECT.md."""
+    """Return the edit that creates a PROJECT.md."""
     fields: Mapping[str, frontmatter.Value | None] = {
         "type": "project",
         "label": project.label,
@@ -181,16 +181,16 @@ def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value 
 
 
 def plan_document(project: Project, doc: RegisteredDoc, data: bytes, registered_as: str | None = None) -> Edit:
-    """Put `doc` among the registered documents, in the place of the one for the same path or for its older name."""
+    """Add `doc` to the registered documents, in the place of the one with the same path or its older name."""
     names = {doc.path, registered_as or doc.path}
     place = next((n for n, known in enumerate(project.registered) if known.path in names), len(project.registered))
-    kept = [known for known in project.registered if known.path not in names]
-    kept.insert(place, doc)
-    return plan_fields(project.path, data, {"documents": [known.render() for known in kept]})
+    documents = [known for known in project.registered if known.path not in names]
+    documents.insert(place, doc)
+    return plan_fields(project.path, data, {"documents": [each.render() for each in documents]})
 
 
 def registered_doc(project: Project, path: str, registered_as: str | None = None) -> RegisteredDoc:
-    """Return what the registry has of a document, under its present name; nothing but that if it is not registered."""
+    """Return the row of a document under its present name, an empty row if it is not registered."""
     known = {doc.path: doc for doc in reversed(project.registered)}
     return replace(known.get(path) or known.get(registered_as or path) or RegisteredDoc(path), path=path)
 

@@ -139,7 +139,7 @@ class DocSearch:
         self._readers = IndexReader(self._path), IndexReader(self._path)
         self._matrix = VectorMatrix(open_multiply)
         self._postings = Postings()
-        self._kept = KeptAnswers()
+        self._cache = KeptAnswers()
 
     def index(self, docs: Collection[Doc]) -> DocsIndex:
         """Return the index of `docs`, which must be all documents."""
@@ -163,7 +163,7 @@ class DocSearch:
                 return DocSearchResult(query, (), degraded)
             with contents.shared_snapshot(one, other) as second:
                 embedder_of = self._vault.embedding.embedder_of
-                sources = Sources(one, second, embedder_of, self._matrix, self._postings, self._kept)
+                sources = Sources(one, second, embedder_of, self._matrix, self._postings, self._cache)
                 found = search(
                     sources,
                     query,

@@ -1,7 +1,7 @@
-"""Folders that the documents of a project may be read from.
+"""The folders from which documents of a project may be read.
 
-PROJECT.md is data that a stranger may have written, as a vault can be a clone. What it names outside of the vault is
-read only where this user has allowed it, and that is kept where no vault can say it: in the user's own config.toml.
+PROJECT.md may be a stranger's, because a vault can be a clone. A folder outside the vault is read only if this user has
+allowed it in their own config.toml, which no vault can change.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _OPEN = (
     *("/dev/shm", "/var/tmp"),  # noqa: S108 - nothing is written there
     *("/run/media", "/usr/src", "/usr/local/src", "/var/www", "/var/folders", "/private/var/folders"),
 )
-"""Folders of the system in which people keep files of their own."""
+"""Folders of the system in which people store their own files."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRoot:
-    """A source root as PROJECT.md has it, and where that is. With a `problem` it is not read; `can_be_allowed` says
-    that its owner's word would do.
+    """A source root as written in PROJECT.md, and its folder. With a `problem` it is not read, unless the owner allows
+    it if it `can_be_allowed`.
     """
 
     written: str
@@ -41,20 +41,20 @@ class SourceRoot:
 
 
 def check_roots(vault: Path, written: Sequence[str]) -> tuple[SourceRoot, ...]:
-    """Return each of the source roots in PROJECT.md, in their order, with what keeps it from being read."""
+    """Return the source roots in PROJECT.md, in their order, with the problems for which they are not read."""
     allowed = allowed_roots() if written else ()
     return tuple(_check_root(vault, root, allowed) for root in written)
 
 
 def next_step(project: str, root: SourceRoot) -> str:
-    """Return what the owner can do about a root that is not read."""
+    """Return the next step for a root that is not read."""
     if root.can_be_allowed:
         return f"If it is yours, allow it with: quaid project allow {shlex.quote(project)}"
     return f"Change it in projects/{project}/PROJECT.md."
 
 
 def allowed_roots() -> tuple[str, ...]:
-    """The real paths of the folders that this user has allowed.
+    """Return the real paths of the folders that this user has allowed.
 
     Raises:
         ConfigError: config.toml cannot be read.
@@ -65,7 +65,7 @@ def allowed_roots() -> tuple[str, ...]:
 
 
 def allow(folders: Sequence[Path]) -> None:
-    """Let the documents in `folders` be read from now on, by whatever vault names them.
+    """Allow the documents in `folders` to be read, whatever vault names them.
 
     Raises:
         ConfigError: config.toml cannot be changed.
@@ -93,7 +93,7 @@ def _check_root(vault: Path, written: str, allowed: Sequence[str]) -> SourceRoot
 
 
 def _find_problem(vault: Path, real: Path, inside: Path) -> str:
-    """Return why a folder may never be read, whoever allows it; empty if it may."""
+    """Return why a folder may never be read; empty if it can be allowed."""
     home = Path(os.path.realpath(Path.home()))
     base = next((above for above in (inside, home) if real.is_relative_to(above)), Path("/"))
     if real == inside:
@@ -111,7 +111,7 @@ def _find_problem(vault: Path, real: Path, inside: Path) -> str:
 
 
 def _has_its_history_in(inside: Path, real: Path) -> bool:
-    """Return True if a folder of the vault lies in the vault's repository, or in one that is kept in the vault."""
+    """Return whether a folder of the vault is in the vault's repository, or in one that is stored in the vault."""
     try:
         here, around = find_repository(real), find_repository(inside)
     except (OSError, RuntimeError):

@@ -1,4 +1,4 @@
-"""The working trees that documents and their sources lie in, each opened once."""
+"""The repositories of documents and their sources, each opened once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quaid.vault import files
 
 
 class SourceTree:
-    """One repository while it is being asked."""
+    """One repository during a check."""
 
     def __init__(self, repository: SourceRepository) -> None:
         self.repository = repository
@@ -39,29 +39,29 @@ class SourceTree:
             self._after.clear()
 
     def find(self, commit_id: str) -> str | None:
-        """The whole id of a commit of this repository, as far as its history is read."""
+        """Return the whole id of a commit of this repository, if it is in the history that was read."""
         if self.log.find(commit_id) is None:
             self.read_older()
         return self.log.find(commit_id)
 
     def commit(self, commit_id: str) -> LoggedCommit:
-        """The commit of the log with this id."""
+        """Return the commit of the log with this id."""
         return self.log.commits[self.log.places[commit_id]]
 
     @cached_property
     def files(self) -> FileList:
-        """The files that HEAD has, and those that are gone."""
+        """The files in HEAD, and those that are gone."""
         there = self.repository.files
         return FileList(tuple(there), tuple(path for path in self.log.touching if path not in there))
 
     def after(self, base: str) -> Mapping[str, LoggedCommit]:
-        """The commits after `base`, by their ids, newest first."""
+        """Return the commits after `base` by id, newest first."""
         if base not in self._after:
             self._after[base] = {commit.id: commit for commit in self.log.after(base)}
         return self._after[base]
 
     def is_changed(self, path: Path) -> bool:
-        """Return whether a file differs from what HEAD has."""
+        """Return whether a file differs from HEAD."""
         data = files.read_note(path.parent, path.name)
         (blob,) = self.repository.blobs_at([(self.repository.head or "HEAD", self.inside(path))])
         committed = self.repository.read_blobs([blob]).get(blob) if blob else None
@@ -70,11 +70,11 @@ class SourceTree:
         return committed not in (data, data.replace(b"\r\n", b"\n"))
 
     def inside(self, path: Path) -> str:
-        """The path of a folder or file in this repository."""
+        """Return the path of a folder or file in this repository."""
         return self.repository.inside(path)
 
     def has_submodule(self, prefix: str) -> bool:
-        """Return whether the repository that is checked out at `prefix` is kept in this one, and not elsewhere."""
+        """Return whether the repository that is checked out at `prefix` is stored in this one."""
         folder = Path(os.path.realpath(self.top)) / prefix
         try:
             found = find_repository(folder) if folder == Path(os.path.realpath(folder)) else None
@@ -86,10 +86,10 @@ class SourceTree:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """A repository that a document's references may point to, and the part of the document's paths that leads there.
+    """A repository that a document may refer to.
 
-    `folder` is the document's, `root` the project's, both relative to the repository that the document lies in;
-    `prefix` is where this one is checked out in that.
+    `folder` is the document's, `root` the project's, both relative to the document's repository; `prefix` is the place
+    of a submodule in that.
     """
 
     tree: SourceTree
@@ -98,9 +98,7 @@ class SourcePlace:
     prefix: str = ""
 
     def visible(self, references: References) -> References:
-        """The references of a document as this repository sees them: in a submodule those that lead into it, without
-        the way there.
-        """
+        """Return the references into this repository; those into a submodule are made relative to it."""
         if not self.prefix:
             return references
         inside = []
@@ -122,7 +120,7 @@ class SourceTrees:
         self._trees: dict[Path, SourceTree | None] = {}
 
     def open(self, folder: Path) -> SourceTree | None:
-        """The repository around a folder; None if there is no repository or no folder."""
+        """Return the repository around a folder; None if there is no repository or no folder."""
         if folder not in self._trees:
             found = open_repository(folder) if folder.is_dir() else None
             same = next((t for t in self._trees.values() if t and found and t.top == found.top), None)
@@ -130,12 +128,12 @@ class SourceTrees:
         return self._trees[folder]
 
     def roots(self, doc: Doc) -> tuple[Path, ...]:
-        """The folders in which the sources of a document are."""
+        """Return the folders of a document's sources."""
         project = self._projects[doc.project]
         return project.roots(self._root) if doc.is_in_vault else (doc.folder,)
 
     def places(self, doc: Doc) -> list[SourcePlace]:
-        """The repositories that the references of a document may point to."""
+        """Return the repositories that a document may refer to."""
         found = []
         for root in self.roots(doc):
             tree = self.open(root)
@@ -146,7 +144,7 @@ class SourceTrees:
         return found
 
     def with_submodules(self, places: Iterable[SourcePlace]) -> Iterator[SourcePlace]:
-        """The same, and the submodules that are checked out in them."""
+        """Yield `places`, and the submodules that are checked out in them."""
         for place in places:
             yield place
             for prefix in place.tree.repository.submodules:
@@ -155,8 +153,8 @@ class SourceTrees:
                     yield SourcePlace(tree, place.folder, place.root, prefix)
 
     def heads(self, doc: Doc) -> list[str | None]:
-        """The commits at which a check of a document asks, None for a folder without one: those of the repositories
-        around its sources, of their submodules, and its own.
+        """Return the HEADs on which a check of a document depends, None for a folder without one: those of the
+        repositories of its sources, of their submodules, and its own.
         """
         roots = self.roots(doc)
         trees = [tree for root in roots if (tree := self.open(root))]
@@ -173,14 +171,14 @@ class SourceTrees:
         return heads
 
     def newest_head(self, doc: Doc) -> str | None:
-        """The commit at which the repository of a document's sources stands: the newest where they lie in several."""
+        """Return the HEAD of the repository of a document's sources, the newest of several."""
         trees = [place.tree for place in self.places(doc)]
-        if len(trees) > 1:  # of the others it is the time that counts
+        if len(trees) > 1:  # for the others, the commit of that time counts
             trees.sort(key=lambda tree: tree.log.commits[0].at if tree.log.commits else 0, reverse=True)
         return trees[0].repository.head if trees else None
 
     def read_sources(self, doc: Doc, sources: Iterable[str]) -> dict[str, bytes]:
-        """The `sources` of a document that HEAD has: path -> content."""
+        """Return the content of a document's `sources` in HEAD, by path."""
         contents: dict[str, bytes] = {}
         for place in self.places(doc):
             there = place.tree.repository.files
@@ -189,7 +187,7 @@ class SourceTrees:
         return contents
 
     def read_changes(self, findings: Sequence[SourceFinding]) -> list[SourceChange]:
-        """The findings with their bytes."""
+        """Return the changes of the findings, with their bytes."""
         blobs: dict[str, bytes] = {}
         for top in dict.fromkeys(finding.top for finding in findings):
             tree = self.open(Path(top))

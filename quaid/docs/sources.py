@@ -1,15 +1,11 @@
-"""Sources of a document: the files that it names, and if it names none, those that it mentions.
-
-Pure: text and a list of files in, paths out.
-"""
+"""The sources of a document: the files that it names or, if it names none, mentions. Pure: text in, paths out."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import unquote
@@ -39,27 +35,27 @@ _RECORDS = frozenset({"adr", "adrs", "decisions", "rfcs", "changelogs"})
 _MAX_LINE = 5_000
 _GLOB = re.compile(r"[*?\[]")
 _MAX_STARS = 3
-"""The maximum of stars in a name: each of them multiplies the work."""
+"""Stars in a name: each multiplies the work."""
 
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The references of a document as they are `written`: paths, folders and globs; and where they come from."""
+    """The references of a document as `written` (paths, folders and globs), and their origin."""
 
     written: tuple[str, ...] = ()
     origin: Origin = "none"
 
     @property
     def is_stated(self) -> bool:
-        """True if they were named on purpose, rather than gathered from the text."""
+        """Whether they were named on purpose, not learned from the text."""
         return self.origin not in {"learned", "none"}
 
 
 def sources_of(path: str, text: str, registered: Sequence[str] = ()) -> References:
     """Return the sources that a document names: in its frontmatter, else in a `<!-- SOURCES: a, b -->` comment, else in
-    the registry; else the files in its links and code spans. `none` says that it is about no file.
+    the registry; else the files in its links and code spans. `none` means that it describes no file.
 
-    What records a moment (a changelog, a dated decision) is about that moment: nothing is learned from it.
+    Nothing is learned from a record, such as a changelog or a dated decision: it describes a moment.
     """
     head = frontmatter.parse(text)
     listed = head.fields.get("sources")
@@ -82,20 +78,20 @@ def _stated(items: object, origin: Origin) -> References:
 
 
 def true_at_of(text: str) -> str | None:
-    """The commit at which a document says it was true."""
+    """Return the commit at which a document was true by its own frontmatter."""
     value = frontmatter.parse(text).fields.get("true_at")
     return value if isinstance(value, str) and re.fullmatch(r"[0-9a-fA-F]{7,64}", value) else None
 
 
 def is_record(path: str) -> bool:
-    """Return whether a document records a moment, by its name: it does not go out of date."""
+    """Return whether a document is a record by its name: it does not go out of date."""
     *folders, name = (part.lower() for part in PurePosixPath(path).parts)
     below = folders[folders.index("docs") :] if "docs" in folders else folders[:1]
     return _DATED.match(name) is not None or not _RECORDS.isdisjoint(below)
 
 
 def mentioned(text: str) -> Iterator[str]:
-    """Paths of files in links and code spans, without anchors and line numbers."""
+    """Yield the paths of files in links and code spans, without anchors and line numbers."""
     lines = frontmatter.parse(text).body.replace("\r\n", "\n").split("\n")
     for block in split_blocks(lines):
         if block.kind == "fence":
@@ -110,14 +106,11 @@ def mentioned(text: str) -> Iterator[str]:
 
 
 def without_statement(text: str) -> str:
-    """A document without its head and without what it says of its sources."""
+    """Return a document without its head and its SOURCES comments."""
     body = text[frontmatter.body_start(text) :]
-    kept: list[str] = []
-    place = 0
-    for start, end in _comments(body):
-        kept.append(body[place:start])
-        place = end
-    return "".join([*kept, body[place:]])
+    for start, end in reversed(list(_comments(body))):
+        body = body[:start] + body[end:]
+    return body
 
 
 def _comments(text: str) -> Iterator[tuple[int, int]]:
@@ -133,19 +126,28 @@ def _as_path(text: str) -> Iterator[str]:
         yield path
 
 
-@dataclass(frozen=True)
 class FileList:
-    """The files of a repository to look references up in: those that are there, and those that were and are `gone`."""
+    """The files of a repository, in which references are looked up: those that exist, and those that are `gone`."""
 
-    paths: Sequence[str]
-    gone: Sequence[str] = ()
-    _known: dict[tuple[str, str, str], tuple[Sequence[str], bool]] = field(default_factory=dict)
+    def __init__(self, paths: Sequence[str], gone: Sequence[str] = ()) -> None:
+        self._there = frozenset(paths)
+        self._every = (*paths, *gone)
+        self._all = frozenset(self._every)
+        self._folders: set[str] = set()
+        self._by_name: tuple[dict[str, list[str]], dict[str, list[str]]] = ({}, {})
+        for path in self._every:
+            self._by_name[path not in self._there].setdefault(posixpath.basename(path), []).append(path)
+            folder = posixpath.dirname(path)
+            while folder and folder not in self._folders:
+                self._folders.add(folder)
+                folder = posixpath.dirname(folder)
+        self._known: dict[tuple[str, str, str], tuple[Sequence[str], bool]] = {}
 
     def resolve(self, references: References, folder: str, root: str) -> tuple[list[str], list[tuple[str, int]]]:
-        """Return the files that the references of a document in `folder` mean, and those that are unclear: (reference,
-        how many files it may mean). `root` is where its project begins; both are relative to the top of the repository.
+        """Return the files that a document in `folder` refers to, and unclear references with the number of files.
 
-        A learned reference counts where it can only mean one file.
+        `root` is the top of the document's project; both are relative to the repository. A learned reference counts if
+        it can only mean one file.
         """
         paths: dict[str, None] = {}
         unclear: list[tuple[str, int]] = []
@@ -163,69 +165,35 @@ class FileList:
         return list(paths), unclear
 
     def _find(self, reference: str, folder: str, root: str) -> tuple[Sequence[str], bool]:
-        """The files that are meant, and whether that is beyond doubt."""
-        for full in _paths_meant(reference, folder, root):
+        """Return the files that a reference may name, and whether it is unambiguous.
+
+        It is relative to the document's folder, the project's root or the repository; else it is the end of a path.
+        """
+        for base in dict.fromkeys((folder, root, "")):
+            full = posixpath.normpath(posixpath.join(base, reference.lstrip("/")))
+            full = "" if full == "." else full
+            if full.startswith(".."):
+                continue
             if full in self._all and full not in self._folders:
                 return [full], True
             if full in self._folders or not full:
                 prefix = f"{full}/" if full else ""
-                every = (*self.paths, *self.gone)
-                return [path for path in every if path.startswith(prefix) or path == full], True  # once it was a file
-            if _GLOB.search(full) and (found := _matching(full, [*self.paths, *self.gone])):
-                return found, True
+                # Also the file itself: what is a folder now may have been a file.
+                return [path for path in self._every if path.startswith(prefix) or path == full], True
+            if _GLOB.search(full) and (matching := _match_glob(full, self._every)):
+                return matching, True
         if _GLOB.search(reference):
             return [], False
         tail = posixpath.normpath(reference).lstrip("./")
-        for by_name in (self._by_name, self._gone_by_name):
+        for by_name in self._by_name:
             found = [path for path in by_name.get(posixpath.basename(tail), ()) if f"/{path}".endswith(f"/{tail}")]
             if found:
                 return found, len(found) == 1
         return [], False
 
-    @cached_property
-    def _all(self) -> frozenset[str]:
-        return self._there.union(self.gone)
 
-    @cached_property
-    def _there(self) -> frozenset[str]:
-        return frozenset(self.paths)
-
-    @cached_property
-    def _folders(self) -> frozenset[str]:
-        found: set[str] = set()
-        for path in self._all:
-            folder = posixpath.dirname(path)
-            while folder and folder not in found:
-                found.add(folder)
-                folder = posixpath.dirname(folder)
-        return frozenset(found)
-
-    @cached_property
-    def _by_name(self) -> Mapping[str, Sequence[str]]:
-        return _group_by_name(self.paths)
-
-    @cached_property
-    def _gone_by_name(self) -> Mapping[str, Sequence[str]]:
-        return _group_by_name(self.gone)
-
-
-def _group_by_name(paths: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    found: dict[str, list[str]] = {}
-    for path in paths:
-        found.setdefault(posixpath.basename(path), []).append(path)
-    return found
-
-
-def _paths_meant(reference: str, folder: str, root: str) -> Iterator[str]:
-    """Yield the paths that a reference may mean: from the document's folder, the project's root, the repository."""
-    for base in dict.fromkeys((folder, root, "")):
-        full = posixpath.normpath(posixpath.join(base, reference.lstrip("/")))
-        if not full.startswith(".."):
-            yield "" if full == "." else full
-
-
-def _matching(pattern: str, paths: Sequence[str]) -> list[str]:
-    """The paths that a glob means: none if it is not one, or would take long to compare with a long name."""
+def _match_glob(pattern: str, paths: Sequence[str]) -> list[str]:
+    """Return the paths that match; none if the pattern is no glob or has so many stars that it would take long."""
     import pathspec
 
     if any(part.count("*") > _MAX_STARS for part in pattern.split("/")):
@@ -233,5 +201,5 @@ def _matching(pattern: str, paths: Sequence[str]) -> list[str]:
     try:
         spec = pathspec.GitIgnoreSpec.from_lines([f"/{pattern}"])
     except (ValueError, re.error):
-        return []  # a folder's name, as in `app/[post-id]`, is not one
+        return []  # a folder's name, as in `app/[post-id]`
     return list(spec.match_files(paths))

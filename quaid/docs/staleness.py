@@ -251,11 +251,11 @@ class _CheckRun:
             if not references.written:
                 continue
             folder, root = ("", "") if place.prefix else (place.folder, place.root)
-            meant, unclear_here = place.tree.files.resolve(references, folder, root)
+            named, unclear_here = place.tree.files.resolve(references, folder, root)
             for reference, count in unclear_here:
                 unclear[reference] = max(count, unclear.get(reference, 0))
             own = place.tree.inside(checked.doc.file)
-            paths = _find_changes_in(place.tree, checked, [path for path in meant if path != own])
+            paths = _find_changes_in(place.tree, checked, [path for path in named if path != own])
             known += [posixpath.join(place.prefix, path) for path in paths]
         for reference, count in unclear.items():
             tail = posixpath.normpath(reference).lstrip("./")

@@ -1,7 +1,7 @@
-"""Faults that a document must not get, whoever proposes it: hidden text, orders, secrets, lost structure.
+"""Faults that no edit may add to a document: hidden text, orders, secrets, lost structure.
 
-Seen from the document before and after, not from the edits that make the difference: what is harmless in itself may
-become something else by what stands beside it. Texts have bare newlines here.
+The whole documents before and after are compared, because an edit that is harmless alone may form something else with
+the text around it. Texts have bare newlines here.
 """
 
 from __future__ import annotations
