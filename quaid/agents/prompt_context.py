@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_HITS = 8
 MAX_WEIGHED = 20
-"""Hits that are weighed: `we` in a question about a project raises all that is known about the owner before it."""
+"""Hits that are weighed: `we` in a question about a project ranks everything about the owner before it."""
 MAX_QUESTION = 1_000
 MAX_PASTED = 10_000
 """Characters at either end of a long prompt that are looked at."""
@@ -35,7 +35,7 @@ _PASTED = re.compile(
     r"|https?://\S+",
     re.MULTILINE,
 )
-"""What a prompt shows rather than says."""
+"""Pasted parts of a prompt: code, stack traces, links."""
 _MAX_NEWS = 60
 """Characters of each memory in the news."""
 
@@ -64,7 +64,7 @@ def question_in(prompt: str) -> str | None:
         return None
     if len(prompt) <= MAX_QUESTION:
         return prompt
-    # What is pasted stands mostly in the middle.
+    # Pasted text is mostly in the middle.
     return f"{prompt[: MAX_QUESTION // 2]}\n{prompt[-MAX_QUESTION // 2 :]}"
 
 
@@ -75,10 +75,11 @@ def build_prompt_context(
     prompt: str,
     session: str,
     *,
-    is_kept: bool = True,
+    is_retained: bool = True,
 ) -> HookAnswer:
-    """Return what `recall` of the memory at `root` finds for `prompt`. A program that keeps what goes before its
-    prompts (`is_kept`) is given nothing that `session` was given since it began or was compacted.
+    """Return the memories that `recall` finds for `prompt` in the vault at `root`.
+
+    A host that retains injected text (`is_retained`) gets nothing that `session` got since it began or was compacted.
     """
     from quaid.agents.prompt_evidence import AskedWords
     from quaid.local import recall_trail, sessions
@@ -102,18 +103,18 @@ def build_prompt_context(
         compacted_at=given.compacted_at,
         beside=True,
     )
-    known = given if is_kept else sessions.Given()
+    known = given if is_retained else sessions.Given()
     asked = AskedWords(question)
     evidence = {hit.id: asked.weigh(hit) for hit in found.hits}
-    new, withheld = _choose(found.hits, evidence, known, is_gated=settings.hooks.recall == "auto")
+    new, withheld = _select(found.hits, evidence, known, is_gated=settings.hooks.recall == "auto")
     degraded = cast("Sequence[object]", found.trace.get("degraded", ()))
-    conflicts = [f"({neutralise(said)})" for said in map(str, degraded) if said.startswith("conflict:")]
+    conflicts = [f"({neutralise(text)})" for text in map(str, degraded) if text.startswith("conflict:")]
     frame = tokens(wrap_memory("\n".join([" ", *conflicts])))
     room = min(MAX_BLOCK // CHARACTERS_PER_TOKEN, settings.hooks.recall_tokens) - frame
     shown = pack(new, max(0, room), question=question, more=found.more)
-    # What was left out for length was not given.
-    told = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
-    withheld |= {hit.id: "no room for it before the prompt" for hit in new if hit.id not in told}
+    # Hits that were left out for length were not given.
+    shown_ids = [hit.id for hit in shown.hits] + [each.id for hit in shown.hits for each in hit.beside if each.turn]
+    withheld |= {hit.id: "no room for it before the prompt" for hit in new if hit.id not in shown_ids}
     weighed = {hit_id: str(each) for hit_id, each in evidence.items() if hit_id not in withheld}
     recall_trail.add(
         state,
@@ -129,25 +130,25 @@ def build_prompt_context(
         return HookAnswer()
     text = "\n".join([shown.text, *conflicts])
     news = notify_recalled(root, settings.notifications, shown.hits)
-    return HookAnswer(wrap_memory(text), news, given={"ids": list(dict.fromkeys(told))} if is_kept else {})
+    return HookAnswer(wrap_memory(text), news, given={"ids": list(dict.fromkeys(shown_ids))} if is_retained else {})
 
 
-def _choose(
+def _select(
     hits: Sequence[Hit], evidence: Mapping[str, Evidence], given: Given, *, is_gated: bool
 ) -> tuple[list[Hit], dict[str, str]]:
-    """Return those of `hits` that go before a prompt for their own evidence and were not given yet, with what
-    contradicts one that was or is; and why the others do not, by id.
+    """Select the hits to inject: those with enough evidence of their own that were not given yet, and those that
+    contradict one that was or is. Also return why the others are withheld, by id.
     """
     from quaid.agents.prompt_evidence import without_weaker
 
     answering = [hit for hit in hits if not is_gated or evidence[hit.id].is_enough]
     known = [hit for hit in hits if given.has(hit.id, hit.text)]
     already = [hit for hit in answering if hit in known]
-    # What a session began with answered no prompt of it, so there is nothing that it would be the rest of.
+    # The context at the start of a session answered no prompt, so nothing is a remainder of it.
     before_prompts = [hit for hit in already if hit.id in given.ids]
     new = without_weaker([hit for hit in answering if hit not in known], before_prompts, evidence)
-    told = {hit.id for hit in (*already, *new)}
-    chosen = [hit for hit in hits if hit in new or (hit not in known and not told.isdisjoint(hit.contradicts))]
+    stated = {hit.id for hit in (*already, *new)}
+    chosen = [hit for hit in hits if hit in new or (hit not in known and not stated.isdisjoint(hit.contradicts))]
     chosen = chosen[:MAX_HITS]
     withheld = {hit.id: f"little to do with the prompt: {evidence[hit.id]}" for hit in hits if hit not in chosen}
     withheld |= {hit.id: "no more than was given before" for hit in answering if hit not in new}

@@ -1,9 +1,9 @@
-"""What speaks for putting one memory before a prompt: its own evidence, whatever else was found.
+"""The evidence for injecting one memory before a prompt, whatever else was found.
 
-A memory's score says how it compares with the others, and the best of what is beside the point is beside the point. So
-each is weighed alone, by the share of the prompt's words that it has and by its likeness to the prompt. A question
-within a longer prompt counts as if it had been asked alone. Of an order to write, fix or run something, the verb tells
-nothing, and a single other word is often there by chance.
+A score compares a memory with the others, and the best of irrelevant memories is irrelevant. So each is weighed alone,
+by the share of the prompt's words that it has and by its similarity to the prompt. A question within a longer prompt
+counts as if it were the prompt. In an order to write, fix or run something, the verb is no evidence, and a single other
+word often matches by chance.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from quaid.text.language import language
 from quaid.text.words import find_words
 
 ENOUGH = 0.5
-"""Found, as is the weight of the words, on half of the prompts of `tests/benchmarks/injections.py`."""
+"""Tuned, like the weight of the words, on half of the prompts of `tests/benchmarks/injections.py`."""
 FEWEST_ORDERED = 4
-"""An order is weighed as if it were of so many words at least: two must be there where words are all there is."""
+"""An order counts as at least so many words: without vectors, two of them must match."""
 WEIGHT_OF_WORDS = 0.6
-"""What all words of a prompt add to a likeness. Without vectors their share is all there is."""
+"""The weight of all words of a prompt, added to the similarity. Without vectors only the words count."""
 _ORDERS = frozenset(
     """add adjust allow apply bump change check clean configure convert copy create debug delete deploy describe
     document drop edit enable ensure explain extend extract find fix generate handle implement improve include insert
@@ -37,7 +37,7 @@ _BEFORE_AN_ORDER = frozenset(
     "also and can could hey just let let's lets now ok okay please so then us we will would you".split()  # noqa: SIM905
 )
 _MIN_QUESTION = 2
-"""Words of a question within a prompt: `did we ever do that?` asks nothing alone."""
+"""Words of a question within a prompt: `did we ever do that?` is no query alone."""
 _SENTENCE_END = re.compile(r"(?<=[.?!:\n])\s+|(?<=[？。！])")  # noqa: RUF001
 
 
@@ -73,17 +73,17 @@ class AskedWords:
         self._asked = [whole, *(part for part in parts if len(part.words) >= _MIN_QUESTION)] if whole.words else []
 
     def weigh(self, hit: Hit) -> Evidence:
-        """Return what speaks for `hit` by itself."""
-        said = stems(find_words(f"{hit.heading} {hit.speaker or ''} {hit.text}"))
-        share = max((len(asked.words & said) / asked.of for asked in self._asked), default=0.0)
-        found = frozenset[str]().union(*(asked.words & said for asked in self._asked))
+        """Return the evidence for `hit` alone."""
+        words = stems(find_words(f"{hit.heading} {hit.speaker or ''} {hit.text}"))
+        share = max((len(asked.words & words) / asked.of for asked in self._asked), default=0.0)
+        found = frozenset[str]().union(*(asked.words & words for asked in self._asked))
         vector = hit.channels.get("vector")
         return Evidence(found, share, None if vector is None else vector.score)
 
 
 def without_weaker(new: Iterable[Hit], given: Iterable[Hit], evidence: Mapping[str, Evidence]) -> list[Hit]:
-    """Return those of `new` that are better than all that was `given`, or have a word of the prompt that none of it
-    has: who asks the same again is not given what is left.
+    """Return the hits of `new` that are better than all `given` ones or match another word of the prompt: a repeated
+    question does not get the remaining hits.
     """
     known = [evidence[hit.id] for hit in given]
     best = max((each.weight for each in known), default=-1.0)

@@ -1,7 +1,7 @@
-"""The context that a session's hook injects: core notes, preferences, projects, what waits for the owner, recent facts.
+"""The context of a session: core notes, preferences, projects, what is pending for the owner, recent facts.
 
-`read_context` reads it from the vault and its index as they are, `render_context` makes a text of it that fits a number
-of tokens. Hooks put that text before a session, `quaid context` prints it.
+`read_context` reads it from the vault and its index as they are, `render_context` renders it in a number of tokens.
+Hooks inject that text at the start of a session, `quaid context` prints it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.agents.core_excerpt import shorten_note
 from quaid.agents.project_context import read_projects
 from quaid.index import contents, documents
 from quaid.index.facts import list_first_paths, list_latest_facts, list_preferences
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.place import state_folder
-from quaid.recall.core_room import CORE_SHARE, PREFACE, session_room, share_room
+from quaid.recall.core_room import CORE_SHARE, PREFACE, divide_room, session_room, share_room
 from quaid.recall.visibility import read_core_notes, read_visible
 from quaid.redaction import admit
 from quaid.remotes.contact import list_reminders
@@ -39,22 +38,25 @@ MAX_RECENT = 40
 MIN_RECENT = 10
 """The number of newest facts that are shown, however old they are."""
 MAX_PREFERENCES = 15
-"""A wish of how work is done holds for every prompt, so it is told once, before the first."""
+"""A preference applies to every prompt, so it is shown once, before the first."""
 PREFERENCE_SHARE = 0.25
-"""The share of the room that is left which preferences take at most."""
+"""The maximum share of the remaining budget for preferences."""
 MAX_LISTED = 5
 PROJECT_SHARE = 0.5
-"""The share of what they leave for the notes of the project that the session works in."""
+"""The share of the rest for the notes of the project that the session works in."""
 PROJECTS = "Projects (ask their documents with docs_search, or `quaid docs search`)"
 _MAX_FACT = 240
 _MAX_TITLE = 100
 _BOX = re.compile(r"^[ \t]*[-*+][ \t]+\[( |x|X)\]", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#{1,6}(?:\s|$)")
+_ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+CUT = "(cut for length)"
 
 
 @dataclass(frozen=True, slots=True)
-class ToldFact:
-    """A fact as a session is told it: the day it was learned (ISO) and its text."""
+class DatedFact:
+    """A fact in the context of a session: the day it was learned (ISO) and its text."""
 
     day: str
     text: str
@@ -64,18 +66,18 @@ class ToldFact:
 class SessionContext:
     """`core` and `project`, the notes of the project at work, are (file, text); `projects` are one line each.
 
-    `questions` are the titles of what waits in review/, `queued` counts conversations that could not be learned from
-    yet, `remotes` are sentences about other machines' commits. `recent` is newest first and has nothing that is among
-    the `preferences`, the weightiest first.
+    `questions` are the titles of those in review/, `queued` counts conversations that could not be learned from yet,
+    `remotes` are sentences about other machines' commits. `recent` is newest first and excludes the `preferences`, of
+    which the weightiest is first.
     """
 
     core: tuple[tuple[str, str], ...] = ()
     projects: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     queued: int = 0
-    recent: tuple[ToldFact, ...] = ()
+    recent: tuple[DatedFact, ...] = ()
     project: tuple[tuple[str, str], ...] = ()
-    preferences: tuple[ToldFact, ...] = ()
+    preferences: tuple[DatedFact, ...] = ()
     remotes: tuple[str, ...] = ()
 
 
@@ -123,7 +125,7 @@ def read_context(
     *,
     place: Layout,
 ) -> SessionContext:
-    """Return what the vault at `root` has for one of `owners`; without an index, only what the files have."""
+    """Read the context for one of `owners` from the vault at `root`; without an index, only from the files."""
     since = (now - timedelta(days=RECENT_DAYS)).date().isoformat()
     newest: Sequence[tuple[str, str]] = ()
     preferred: Sequence[tuple[str, str]] = ()
@@ -139,22 +141,22 @@ def read_context(
         questions=tuple(_list_questions(root, owners, place)),
         remotes=tuple(list_reminders(root)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
-        preferences=tuple(starmap(_tell, preferred)),
+        preferences=tuple(starmap(_to_fact, preferred)),
         recent=tuple(
-            _tell(created, text)
+            _to_fact(created, text)
             for number, (created, text) in enumerate(newest)
             if (created >= since or number < MIN_RECENT) and (created, text) not in preferred
         ),
     )
 
 
-def _tell(created: str, text: str) -> ToldFact:
-    return ToldFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
+def _to_fact(created: str, text: str) -> DatedFact:
+    return DatedFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
 
 
 def render_context(context: SessionContext, tokens: int) -> str:
-    """The text for an agent, without secrets, in <quaid-memory> tags and at most `tokens` long; empty when there is
-    nothing to tell.
+    """Render the text for an agent, without secrets, in <quaid-memory> tags and at most `tokens` long; empty if there
+    is nothing to show.
     """
     questions, waiting = len(context.questions), []
     if questions:
@@ -167,7 +169,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
     room = session_room(tokens)
     blocks = [*_render_notes(context.core, int(room * CORE_SHARE))]
     room -= sum(len(block) + 2 for block in blocks)
-    if block := _render_list("Preferences", _tell_days(context.preferences), int(room * PREFERENCE_SHARE)):
+    if block := _render_list("Preferences", _format_days(context.preferences), int(room * PREFERENCE_SHARE)):
         blocks.append(block)
         room -= len(block) + 2
     of_project = [*_render_notes(context.project, int(room * PROJECT_SHARE))]
@@ -175,7 +177,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
     for title, lines in (
         (PROJECTS, context.projects),
         ("Waiting for the owner", waiting),
-        ("Learned lately", _tell_days(context.recent)),
+        ("Learned lately", _format_days(context.recent)),
     ):
         block = _render_list(title, lines, room)
         if block:
@@ -187,7 +189,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
     return admit(text).text
 
 
-def _tell_days(facts: Sequence[ToldFact]) -> list[str]:
+def _format_days(facts: Sequence[DatedFact]) -> list[str]:
     return [f"({fact.day}) {fact.text}" for fact in facts]
 
 
@@ -201,15 +203,15 @@ def _render_notes(notes: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
 
 
 def _render_list(title: str, lines: Sequence[str], room: int) -> str:
-    kept: list[str] = []
+    shown: list[str] = []
     room -= len(title) + 4
     for line in lines:
-        shown = f"- {' '.join(neutralise(line).split())}"
-        if len(shown) + 1 > room:
+        item = f"- {' '.join(neutralise(line).split())}"
+        if len(item) + 1 > room:
             break
-        room -= len(shown) + 1
-        kept.append(shown)
-    return "\n".join([f"## {title}", *kept]) if kept else ""
+        room -= len(item) + 1
+        shown.append(item)
+    return "\n".join([f"## {title}", *shown]) if shown else ""
 
 
 def _list_questions(root: Path, owners: Collection[str], place: Layout) -> Iterator[str]:
@@ -227,3 +229,77 @@ def _is_question(text: str) -> bool:
     from quaid.vault import frontmatter  # not above: it takes a hook 30 ms, and most sessions wait for no answer
 
     return is_question(frontmatter.parse(text).fields)
+
+
+# -- core notes that are too long ------------------------------------------------------------------------------------
+
+
+def shorten_note(text: str, budget: int) -> str:
+    """Return whole lines of a core note in at most `budget` characters; empty if not even a few fit.
+
+    Of each section the oldest lines are left out: the janitor and people add lines at the end, so of a list the end is
+    shown, and of prose the beginning.
+    """
+    if len(text) <= budget:
+        return text
+    sections = list(_split(text))
+    # A line end and perhaps a mark for each section.
+    spare = sum(len(heading) + len(CUT) + 3 for heading, _ in sections)
+    if spare > budget // 2:  # more headings than text could be shown
+        shown = _last_lines(text.split("\n"), budget - len(CUT) - 1)
+        return "\n".join([CUT, *shown]) if shown else ""
+    shares = divide_room([len("\n".join(body)) for _, body in sections], budget - spare)
+    parts = [
+        "\n".join([*([heading] if heading else []), *_shorten_section(body, share)])
+        for (heading, body), share in zip(sections, shares, strict=True)
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _split(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield (heading, lines below it); the first has no heading."""
+    heading, body = "", list[str]()
+    for line in text.split("\n"):
+        if _HEADING.match(line):
+            if heading or body:
+                yield heading, body
+            heading, body = line, []
+        else:
+            body.append(line)
+    yield heading, body
+
+
+def _shorten_section(lines: Sequence[str], budget: int) -> list[str]:
+    if len("\n".join(lines)) <= budget:
+        return list(lines)
+    first = next((place for place, line in enumerate(lines) if _ITEM.match(line)), len(lines))
+    items = _last_lines(lines[first:], budget if not first else budget * 2 // 3)
+    prose = _first_lines(lines[:first], budget - len("\n".join(items)))
+    return [*prose, CUT, *items]
+
+
+def _first_lines(lines: Sequence[str], budget: int) -> list[str]:
+    shown: list[str] = []
+    for line in lines:
+        budget -= len(line) + 1
+        if budget < 0:
+            if not shown and not line[: budget + len(line)].isspace():
+                shown.append(line[: max(0, budget + len(line))].rstrip())
+            break
+        shown.append(line)
+    while shown and not shown[-1].strip():
+        shown.pop()
+    return shown
+
+
+def _last_lines(lines: Sequence[str], budget: int) -> list[str]:
+    shown: list[str] = []
+    for line in reversed(lines):
+        budget -= len(line) + 1
+        if budget < 0:
+            break
+        shown.append(line)
+    shown.reverse()
+    while shown and not shown[0].strip():
+        shown.pop(0)
+    return shown

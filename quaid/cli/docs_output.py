@@ -161,9 +161,9 @@ def _excerpt(text: str, query: str) -> str:
 def render_checked(found: Sequence[tuple[Doc, Freshness]], changes: Mapping[str, Mapping[str, str]]) -> str:
     """The number of stale documents, why each one is, and its `changes`: of each document's sources, a diff by path."""
     counted: Counter[str] = Counter(freshness.status for _, freshness in found)
-    told = ", ".join(f"{counted[status]} {word}" for status, word in _COUNTED.items() if counted[status])
+    text = ", ".join(f"{counted[status]} {word}" for status, word in _COUNTED.items() if counted[status])
     return paragraphs(
-        f"{count(len(found), 'document')}: {told}" if found else "No document yet.",
+        f"{count(len(found), 'document')}: {text}" if found else "No document yet.",
         *(render_stale(doc, freshness, changes.get(doc.id, {})) for doc, freshness in found if freshness.is_stale),
         section(
             "Edited and not committed", [(doc.id, ", ".join(state.edited)) for doc, state in found if state.edited]

@@ -190,13 +190,13 @@ def render_installed(done: InstallResult, *, dry_run: bool) -> str:
         return f"Nothing to do: Quaid is installed in {title}."
     if dry_run:
         return f"Quaid would be installed in {title}. Nothing was changed.\n\n{_render_diffs(done)}"
-    told = [f"{styled('Quaid is installed in ' + title, 'bold')}.", *_render_changes(done), "", "Left to you:"]
+    parts = [f"{styled('Quaid is installed in ' + title, 'bold')}.", *_render_changes(done), "", "Left to you:"]
     for number, step in enumerate(done.next_steps, 1):
         # A sentence, and below it the command to type, if there is one, in one piece.
         sentence, _, command = step.partition("\n")
-        told.append(wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1))
-        told += [f"     {command}"] if command else []
-    return "\n".join([*told, "", "Prove that it works with: quaid doctor --hooks"])
+        parts.append(wrapped(sentence, "     ").replace("     ", f"  {number}. ", 1))
+        parts += [f"     {command}"] if command else []
+    return "\n".join([*parts, "", "Prove that it works with: quaid doctor --hooks"])
 
 
 def render_uninstalled(done: InstallResult, *, dry_run: bool) -> str:
@@ -206,25 +206,25 @@ def render_uninstalled(done: InstallResult, *, dry_run: bool) -> str:
         return f"Nothing to do: Quaid is not installed in {title}."
     if dry_run:
         return f"Quaid would be taken out of {title}. Nothing was changed.\n\n{_render_diffs(done)}"
-    told = [f"{styled('Quaid is taken out of ' + title, 'bold')}. Your memory stays.", *_render_changes(done)]
+    parts = [f"{styled('Quaid is taken out of ' + title, 'bold')}. Your memory stays.", *_render_changes(done)]
     if altered := [name for change in done.changes for name in change.altered]:
-        told.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_join_hooks(altered))}")
-    told += ["", f"{title} notices when it is started again."]
-    told += [f"  {line}" for step in done.next_steps for line in step.splitlines()]
-    return "\n".join(told)
+        parts.append(f"  Not as Quaid had left it, and taken out all the same: {'; '.join(_join_hooks(altered))}")
+    parts += ["", f"{title} notices when it is started again."]
+    parts += [f"  {line}" for step in done.next_steps for line in step.splitlines()]
+    return "\n".join(parts)
 
 
 def _render_changes(done: InstallResult) -> list[str]:
-    told = []
+    parts = []
     for change in done.changes:
         home = Path.home()
         path = f"~/{change.path.relative_to(home)}" if change.path.is_relative_to(home) else f"{change.path}"
         outcome = " (as it was before, byte by byte)" if change.exact else ""
-        told.append(f"  {path}{' (removed: there was none before)' if change.after is None else outcome}")
-        told += [f"    {name}" for name in _join_hooks(change.names)]
+        parts.append(f"  {path}{' (removed: there was none before)' if change.after is None else outcome}")
+        parts += [f"    {name}" for name in _join_hooks(change.names)]
         if backup := _backup(change):
-            told.append(styled(f"    as it was: {backup.name}", "dim"))
-    return told
+            parts.append(styled(f"    as it was: {backup.name}", "dim"))
+    return parts
 
 
 def _join_hooks(names: Sequence[str]) -> list[str]:

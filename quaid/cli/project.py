@@ -186,9 +186,9 @@ def allow_roots(invocation: Invocation, documentation: Documentation, name: str)
     roots = documentation.allow(name)
     readable = [str(root.folder) for root in roots if not root.problem]
     refused = [root for root in roots if root.problem]
-    told = lines(*(f"Documents are read from {folder}" for folder in readable))
+    text = lines(*(f"Documents are read from {folder}" for folder in readable))
     invocation.respond(
-        told or f"{name} has no source root to read.",
+        text or f"{name} has no source root to read.",
         roots=readable,
         refused=[[root.written, root.problem] for root in refused],
     )
@@ -198,7 +198,7 @@ def allow_roots(invocation: Invocation, documentation: Documentation, name: str)
 
 def find_project(invocation: Invocation, documentation: Documentation, path: str) -> None:
     """Show the project that a file belongs to, and the documents that are about it."""
-    documentation.check()  # what documents are about is kept by their last check
+    documentation.check()  # the sources of documents are stored by their last check
     owner = documentation.find(Path(path).expanduser().absolute())
     if owner is None:
         raise BadInputError(f"{path} belongs to no project. Make one with: quaid project create NAME --root PATH")

@@ -1,4 +1,4 @@
-"""The catalogue of documents: the files that are documents, the one that is meant, the project of a file.
+"""The catalogue of documents: which files are documents, which one a reference names, which project owns a file.
 
 Documents stay where they are: in the project's home in the vault, or in one of its source roots.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 from quaid.docs.registry import Project
@@ -34,8 +33,7 @@ _SKIPPED = frozenset(
 class Doc:
     """A document: `folder / rel_path` on the disk. `id` is its path in the vault, or `project:path` in a source root.
 
-    `sources` and `true_at` are what the registry says of it; `registered_as` is how it was called when that was
-    written, where that is not its name any more.
+    `sources` and `true_at` are from the registry; `registered_as` is its former name there, if it was renamed since.
     """
 
     id: str
@@ -54,18 +52,18 @@ class Doc:
 
     @property
     def registry_path(self) -> str:
-        """The path that the registry has for it, or would have."""
+        """Its path in the registry."""
         return self.id if self.is_in_vault else self.id.partition(":")[2]
 
     def evidence(self, data: bytes) -> str:
-        """Names the document as it is: what is decided about it rests on that."""
+        """Return the hash of the document as it is, on which decisions are based."""
         return hashlib.sha256(self.id.encode("utf-8", "surrogateescape") + b"\0" + data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The documents of the projects asked for. `missing` are registered ones without a file, as (project, path);
-    `absent` the source roots that are not on this machine, `refused` those that may not be read.
+    """The documents of some projects. `missing` are registered ones without a file, as (project, path); `absent` source
+    roots that are not on this machine, `refused` those that may not be read.
     """
 
     docs: tuple[Doc, ...] = ()
@@ -100,9 +98,9 @@ class Catalogue:
 
 
 def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
-    """The documents of `projects`: those in their homes, those that their patterns find, and the registered ones.
+    """List the documents of `projects`: those in their homes, those that their patterns match, and the registered ones.
 
-    A file in two source roots belongs to the inner one. A registered document that was renamed is followed.
+    A file in two source roots belongs to the inner one. Renames of registered documents are followed.
     """
     docs: dict[Path, Doc] = {}
     missing: list[tuple[str, str]] = []
@@ -116,8 +114,8 @@ def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
         found = {doc.id: doc for doc in (*lister.list_home(), *lister.list_roots())}
         registered = {row.path: lister.find(row.path) for row in project.registered}
         gone = [path for path, doc in registered.items() if doc is None]
+        taken = {doc.id for doc in registered.values() if doc is not None}
         registered |= lister.follow_renames(gone)
-        taken = {doc.id for path, doc in registered.items() if doc is not None and path not in gone}
         for row in project.registered:
             doc = registered[row.path]
             if doc is None or (doc.registered_as and doc.id in taken):
@@ -134,10 +132,10 @@ def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
 
 
 def find_docs(docs: Sequence[Doc], references: Sequence[str], project: str | None = None) -> list[Doc]:
-    """The documents that are meant: by the name of a project all of its own, or of `project` alone.
+    """Return the named documents. The name of a project means all of its own, unless they are those of `project`.
 
     Raises:
-        BadInputError: a reference means none, or several.
+        BadInputError: a reference names no document, or several.
     """
     found: list[Doc] = []
     for reference in references:
@@ -147,27 +145,27 @@ def find_docs(docs: Sequence[Doc], references: Sequence[str], project: str | Non
 
 
 def find_doc(docs: Sequence[Doc], reference: str) -> Doc:
-    """The one document that is meant by an id, a path, a file name or a title.
+    """Return the document with this id, path, file name or title.
 
     Raises:
-        BadInputError: none is, or several are.
+        BadInputError: there is none, or there are several.
     """
     path = Path(reference).expanduser()
     real = path.resolve() if is_file(path) else None
-    tests = (
-        lambda doc: reference in (doc.id, doc.registry_path),
-        lambda doc: real is not None and doc.file.resolve() == real,
-        lambda doc: f"/{doc.rel_path}".endswith(f"/{reference}") or f"/{doc.rel_path}".endswith(f"/{reference}.md"),
-        lambda doc: title_of(doc).casefold() == reference.casefold(),
+    ends = (f"/{reference}", f"/{reference}.md")
+    matches = (
+        [doc for doc in docs if reference in (doc.id, doc.registry_path)],
+        [doc for doc in docs if real is not None and doc.file.resolve() == real],
+        [doc for doc in docs if f"/{doc.rel_path}".endswith(ends)],
     )
-    for test in tests:
-        found = [doc for doc in docs if test(doc)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            listed = ", ".join(doc.id for doc in found[:5])
-            raise BadInputError(f"{reference!r} may mean {listed}. Give one of these.")
-    raise BadInputError(f"There is no document {reference!r}. See them with: quaid docs list")
+    found = next(filter(None, matches), None)
+    found = found or [doc for doc in docs if title_of(doc).casefold() == reference.casefold()]
+    if not found:
+        raise BadInputError(f"There is no document {reference!r}. See them with: quaid docs list")
+    if len(found) > 1:
+        listed = ", ".join(doc.id for doc in found[:5])
+        raise BadInputError(f"{reference!r} may mean {listed}. Give one of these.")
+    return found[0]
 
 
 def title_of(doc: Doc) -> str:
@@ -175,13 +173,13 @@ def title_of(doc: Doc) -> str:
     text, _ = notes.decode(files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b"", _HEAD_BYTES)
     fields = frontmatter.parse(text).fields
     titles = (fields[key].strip() for key in ("title", "label") if isinstance(fields.get(key), str))
-    headings = (markdown.plain(line) for line in notes.split_body(text)[1].splitlines() if line.startswith("# "))
-    title = next(filter(None, titles), None) or next(headings, "")
+    headed = (markdown.plain(line) for line in notes.split_body(text)[1].splitlines() if line.startswith("# "))
+    title = next(filter(None, titles), None) or next(headed, "")
     return admit(title).text or Path(doc.rel_path).stem
 
 
 def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[Project, str] | None:
-    """The project that owns a file, and the file's path within its home or source root. The innermost root wins."""
+    """Return the project that owns a file, and the file's path in its home or source root. The innermost root wins."""
     real = _real(path)
     best: tuple[int, Project, str] | None = None
     for project in projects:
@@ -193,23 +191,23 @@ def find_project(vault: Path, projects: Sequence[Project], path: Path) -> tuple[
 
 
 def registry_path_of(vault: Path, project: Project, path: Path) -> str | None:
-    """Return the path that the registry of `project` has for a file; None if it lies outside of the project."""
+    """Return the path of a file in the registry of `project`; None if it is outside the project."""
     real = _real(path)
-    for name, root in _name_roots(check_roots(vault, project.source_roots)).items():
+    for name, root in (*_name_roots(check_roots(vault, project.source_roots)).items(), ("", vault)):
         if real.is_relative_to(_real(root)):
             rel_path = real.relative_to(_real(root)).as_posix()
             return f"{name}/{rel_path}" if name else rel_path
-    return real.relative_to(_real(vault)).as_posix() if real.is_relative_to(_real(vault)) else None
+    return None
 
 
 def is_file(path: Path) -> bool:
     """Return whether `path` is a file; never raises."""
-    return os.path.isfile(path)  # noqa: PTH113 - which a name too long to be one does not make fail
+    return os.path.isfile(path)  # noqa: PTH113 - does not fail for a name that is too long
 
 
 def is_folder(path: Path) -> bool:
     """Return whether `path` is a folder; never raises."""
-    return os.path.isdir(path)  # noqa: PTH112 - which a name too long to be one does not make fail
+    return os.path.isdir(path)  # noqa: PTH112 - does not fail for a name that is too long
 
 
 def is_doc_name(name: str) -> bool:
@@ -222,7 +220,7 @@ def _real(path: Path) -> Path:
 
 
 def _name_roots(roots: Sequence[SourceRoot]) -> Mapping[str, Path]:
-    """The source roots that are here, by the name their documents' ids begin with: empty where there is only one."""
+    """Return the source roots on this machine by the prefix of their documents' ids: empty if there is one root."""
     named: dict[str, SourceRoot] = {}
     for root in roots:
         name = root.folder.name if len(roots) > 1 else ""
@@ -235,19 +233,15 @@ def _name_roots(roots: Sequence[SourceRoot]) -> Mapping[str, Path]:
 
 
 class _Lister:
-    """Lists the documents of one project; `roots` are the source roots that are here, by name."""
+    """Lists the documents of one project; `roots` are its source roots on this machine by name."""
 
     def __init__(self, vault: Path, project: Project, roots: Mapping[str, Path]) -> None:
         self._vault = vault
         self._project = project
         self._roots = roots
 
-    @cached_property
-    def _layout(self) -> layout.Layout:
-        return layout.Layout.of_vault(self._vault)
-
     def list_home(self) -> Iterator[Doc]:
-        """The documents in the project's home."""
+        """Yield the documents in the project's home."""
         for folder, folders, names in os.walk(self._vault / self._project.home):
             folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
             for name in sorted(filter(is_doc_name, names)):
@@ -258,7 +252,7 @@ class _Lister:
                     yield self._in_vault(rel_path)
 
     def list_roots(self) -> Iterator[Doc]:
-        """The documents in its source roots that its patterns find."""
+        """Yield the documents in its source roots that its patterns match."""
         if not self._project.auto_index or not self._roots:
             return
         import pathspec
@@ -270,8 +264,8 @@ class _Lister:
         inside = _real(self._vault)
         for name, root in self._roots.items():
             for rel_path in sorted(_list_files(root)):
-                *folders, file_name = rel_path.split("/")
-                if not is_doc_name(file_name) or any(map(_is_skipped, folders)) or not files.is_unicode(rel_path):
+                folders = rel_path.split("/")[:-1]
+                if not _may_be_doc(rel_path) or not _SKIPPED.isdisjoint(folders):
                     continue
                 if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
                     continue
@@ -279,20 +273,20 @@ class _Lister:
                     yield self._in_root(name, rel_path)
 
     def find(self, path: str) -> Doc | None:
-        """The document that the registry calls `path`; None for a file that is hidden or of another kind."""
+        """Return the document with this path in the registry; None for a file that is hidden or of another kind."""
         for name, root in self._roots.items():
             rel_path = path.removeprefix(f"{name}/") if name else path
-            if _may_be_registered(rel_path) and files.is_file_in(root, rel_path):
+            if _may_be_doc(rel_path) and files.is_file_in(root, rel_path):
                 return self._in_root(name, rel_path)
-        # Memories are not documents: they have owners, who may keep them to themselves.
-        if not _may_be_registered(path) or not files.is_file_in(self._vault, path):
+        # Memories are not documents: they have owners, who may make them private.
+        if not _may_be_doc(path) or not files.is_file_in(self._vault, path):
             return None
         head = frontmatter.parse((files.read_note(self._vault, path) or b"").decode("utf-8", "replace"))
-        kind = self._layout.kind_of(path, head.fields)
+        kind = layout.Layout.of_vault(self._vault).kind_of(path, head.fields)
         return self._in_vault(path) if kind in (Kind.DOC, Kind.NOTE) else None
 
-    def follow_renames(self, gone: Sequence[str]) -> Mapping[str, Doc]:
-        """The documents that registered ones without a file have become, by the path in the registry."""
+    def follow_renames(self, gone: Iterable[str]) -> Mapping[str, Doc]:
+        """Return the documents that registered ones without a file have become, by the path in the registry."""
         inside = [
             path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
         ]
@@ -315,32 +309,26 @@ class _Lister:
 
 
 def _list_files(root: Path) -> Iterator[str]:
-    """The files below a source root, relative to it: as git knows them where it can read their repository."""
+    """Yield the files below a source root, relative to it: those that git lists if it can read their repository."""
     try:
         found = open_repository(root)
         if found is not None:
             yield from found.present(root)
             return
-    except GitError:  # then a folder is one like any other, and a check says why
+    except GitError:  # then it is listed as a plain folder, and a check says why
         pass
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not _is_skipped(name)]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
         yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
 
 
-def _is_skipped(folder: str) -> bool:
-    return folder.startswith(".") or folder in _SKIPPED
-
-
-def _may_be_registered(path: str) -> bool:
+def _may_be_doc(path: str) -> bool:
     *folders, name = path.split("/")
     return is_doc_name(name) and not any(folder.startswith(".") for folder in folders) and files.is_unicode(path)
 
 
 def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
-    """The names that files below a folder which are gone have now, all relative to it; what cannot be found out was not
-    renamed.
-    """
+    """Return old name -> new name of files below a folder that are gone; without those that git does not know."""
     try:
         found = open_repository(folder)
         if found is None:
@@ -357,7 +345,7 @@ def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _find_moved(repository: SourceRepository, names: Mapping[str, str]) -> dict[str, str]:
-    """The new names of files that HEAD has and the disk does not, where one new file holds exactly what they held."""
+    """Return the new names of files that are in HEAD and not on the disk, if exactly one new file has their content."""
     there = repository.files
     gone = {path: name for path, name in names.items() if name in there and not is_file(repository.top / name)}
     if not gone:

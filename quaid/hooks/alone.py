@@ -51,7 +51,7 @@ def _update_index(root: Path, settings: Settings) -> None:
         Indexer(root, quick, Embedding(root, quick.embedding)).sync(options)
 
 
-def answer_prompt(root: Path, prompt: str, session: str, *, is_kept: bool) -> HookAnswer:
+def answer_prompt(root: Path, prompt: str, session: str, *, is_retained: bool) -> HookAnswer:
     """Return the context of a prompt by words and graph."""
     settings, problem = settings_for_reading(root)
     if settings.hooks.recall == "off":
@@ -61,5 +61,7 @@ def answer_prompt(root: Path, prompt: str, session: str, *, is_kept: bool) -> Ho
     embedding = replace(settings.embedding, provider="none")
     quick = replace(settings, embedding=embedding, models=replace(settings.models, provider="none"))
     with Memory(root, quick) as memory:
-        found = build_prompt_context(memory.root, memory.settings, memory.recall, prompt, session, is_kept=is_kept)
+        found = build_prompt_context(
+            memory.root, memory.settings, memory.recall, prompt, session, is_retained=is_retained
+        )
     return found._replace(problem=str(problem or ""))

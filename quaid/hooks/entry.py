@@ -209,12 +209,12 @@ def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None
         return HookAnswer()
     if len(prompt) > 2 * _MAX_FIELD:
         prompt = f"{prompt[:_MAX_FIELD]}\n{prompt[-_MAX_FIELD:]}"
-    is_kept = event.get("host") not in _FORGETFUL_HOSTS
+    is_retained = event.get("host") not in _FORGETFUL_HOSTS
     if memory is None:
         from quaid.hooks import alone
 
-        return alone.answer_prompt(root, prompt, session, is_kept=is_kept)
-    found = build_prompt_context(root, memory.settings, memory.recall, prompt, session, is_kept=is_kept)
+        return alone.answer_prompt(root, prompt, session, is_retained=is_retained)
+    found = build_prompt_context(root, memory.settings, memory.recall, prompt, session, is_retained=is_retained)
     return found._replace(problem=str(memory.problem or ""))
 
 

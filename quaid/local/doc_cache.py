@@ -27,7 +27,7 @@ class _Cache(Tables):
         with self._transaction() as connection:
             connection.executemany(
                 f"INSERT OR REPLACE INTO {table} ({name}, key, {value}) VALUES (?,?,?)",
-                [(each, *kept) for each, kept in values.items()],
+                [(each, *stored) for each, stored in values.items()],
             )
             connection.executemany(f"DELETE FROM {table} WHERE {name} = ?", [(each,) for each in gone])
 

@@ -127,8 +127,8 @@ def _view(
     shown = [freshness for freshness in found if freshness.doc in seen]
     docs = [one for one in shown if one.status != "no sources" or not is_record(one.doc.partition(":")[2] or one.doc)]
     docs.sort(key=lambda one: (not one.is_stale, one.status == "no sources", one.doc))
-    said = (*(f"{project.path}: {problem}" for problem in project.problems), *remarks)
-    return ProjectView(project, tuple(docs), len(shown) - len(docs), said, is_checked)
+    all_remarks = (*(f"{project.path}: {problem}" for problem in project.problems), *remarks)
+    return ProjectView(project, tuple(docs), len(shown) - len(docs), all_remarks, is_checked)
 
 
 def _sees(memory: Memory, path: str) -> bool:

@@ -10,8 +10,8 @@ import pytest
 from quaid.agents.session_context import (
     MAX_PREFERENCES,
     PROJECTS,
+    DatedFact,
     SessionContext,
-    ToldFact,
     read_context,
     render_context,
 )
@@ -101,8 +101,8 @@ def test_preferences_are_told_however_old_the_weightiest_first_and_once(vault):
 
 
 def test_preferences_leave_room_for_what_was_learned_lately():
-    many = tuple(ToldFact("2026-11-20", f"Maya wants glaze number {number}.") for number in range(MAX_PREFERENCES))
-    text = render_context(SessionContext(preferences=many, recent=(ToldFact("2026-11-20", "Maya moved."),)), 200)
+    many = tuple(DatedFact("2026-11-20", f"Maya wants glaze number {number}.") for number in range(MAX_PREFERENCES))
+    text = render_context(SessionContext(preferences=many, recent=(DatedFact("2026-11-20", "Maya moved."),)), 200)
     assert "glaze number 0" in text
     assert "Maya moved." in text
 
@@ -126,7 +126,7 @@ def test_nothing_in_it_acts_on_its_reader(vault):
 @pytest.mark.parametrize("tokens", [50, 100, 300, 1_500])
 def test_it_fits_however_much_there_is(tokens):
     core = tuple((f"{name}.md", "\n".join([f"{name} says a lot."] * 400)) for name in ("SOUL", "USER", "MEMORY"))
-    recent = tuple(ToldFact("2026-11-20", f"Fact number {number} is told.") for number in range(40))
+    recent = tuple(DatedFact("2026-11-20", f"Fact number {number} is told.") for number in range(40))
     text = render_context(SessionContext(core, ("kiln",), ("a question",) * 9, 3, recent), tokens)
     assert len(text) <= tokens * CHARACTERS_PER_TOKEN
     if tokens >= 300:
