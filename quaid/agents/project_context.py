@@ -18,7 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from quaid.errors import QuaidError
+from quaid.index import documents
+from quaid.index.sqlite import database
+from quaid.index.sqlite.reader import IndexReader
+from quaid.local.doc_cache import DocChecks, ProjectNotes
 from quaid.place import DOCS_FILE, LOCAL_FILE, VERSION, state_folder
+from quaid.redaction import admit
 from quaid.vault import files, markdown
 from quaid.vault.layout import Layout, list_project_files
 from quaid.vault.markdown import text_of_note
@@ -67,8 +72,6 @@ class _FileCache:
     """A cache of parsed files by their bytes. If it cannot be stored, files are parsed each time."""
 
     def __init__(self, root: Path) -> None:
-        from quaid.local.doc_cache import ProjectNotes
-
         self._root = root
         self._store = ProjectNotes(state_folder(root) / LOCAL_FILE)
         self._known: dict[str, tuple[str, str]] = {}
@@ -121,14 +124,13 @@ def _read_project(name: str, text: str) -> dict[str, Any]:
 
 
 def _without_secrets(text: str) -> str:
-    from quaid.redaction import admit
-
     return text_of_note(admit(text).text)
 
 
 def _find_owner(root: Path, projects: Mapping[str, Any], homes: Mapping[str, str], cwd: str) -> str | None:
     """Return the project that owns a folder, also in another worktree of its repository."""
-    from quaid.docs.source_roots import check_roots
+    from quaid.docs.source_roots import check_roots  # these are imported only where there are projects
+    from quaid.history.repository import find_twin
 
     # Checked each time: the cache does not know what may be read today.
     checked = {name: check_roots(root, project["roots"]) for name, project in projects.items()}
@@ -137,8 +139,6 @@ def _find_owner(root: Path, projects: Mapping[str, Any], homes: Mapping[str, str
     try:
         if found := _innermost(around, cwd):
             return found
-        from quaid.history.repository import find_twin
-
         twin = find_twin(Path(cwd), (Path(folder) for listed in folders.values() for folder in listed))
         return None if twin is None else _innermost(around, str(twin))
     except (OSError, ValueError):  # not a valid name of a folder
@@ -155,11 +155,6 @@ def _innermost(folders: Mapping[str, Sequence[str]], cwd: str) -> str | None:
 
 def _count_docs(root: Path, place: Layout) -> tuple[Counter[str], dict[str, list[str]]]:
     """Return how many documents each project has, and those that were stale when they were last checked."""
-    from quaid.index import documents
-    from quaid.index.sqlite import database
-    from quaid.index.sqlite.reader import IndexReader
-    from quaid.local.doc_cache import DocChecks
-
     docs: Counter[str] = Counter()
     stale: dict[str, list[str]] = {}
     reader = IndexReader(state_folder(root) / DOCS_FILE)

@@ -70,13 +70,13 @@ class AskedWords:
     def __init__(self, prompt: str) -> None:
         questions = (part for part in _SENTENCE_END.split(prompt) if part.rstrip().endswith(("?", "？")))  # noqa: RUF001
         whole, *parts = map(_read, (prompt, *questions))
-        self._asked = [whole, *(part for part in parts if len(part.words) >= _MIN_QUESTION)] if whole.words else []
+        self._asked = [whole, *(part for part in parts if len(part[0]) >= _MIN_QUESTION)] if whole[0] else []
 
     def weigh(self, hit: Hit) -> Evidence:
         """Return the evidence for `hit` alone."""
         words = stems(find_words(f"{hit.heading} {hit.speaker or ''} {hit.text}"))
-        share = max((len(asked.words & words) / asked.of for asked in self._asked), default=0.0)
-        found = frozenset[str]().union(*(asked.words & words for asked in self._asked))
+        share = max((len(asked & words) / of for asked, of in self._asked), default=0.0)
+        found = frozenset[str]().union(*(asked & words for asked, _ in self._asked))
         vector = hit.channels.get("vector")
         return Evidence(found, share, None if vector is None else vector.score)
 
@@ -91,17 +91,11 @@ def without_weaker(new: Iterable[Hit], given: Iterable[Hit], evidence: Mapping[s
     return [hit for hit in new if evidence[hit.id].weight > best or not evidence[hit.id].words <= words]
 
 
-class _Asked(NamedTuple):
-    """The stems of what a text asks, and of how many words they count as a share."""
-
-    words: frozenset[str]
-    of: int
-
-
-def _read(text: str) -> _Asked:
+def _read(text: str) -> tuple[frozenset[str], int]:
+    """Return the stems of the words of a query, and the number of words of which they are a share."""
     words = stems(fulltext.terms(text, language(text)))
     verb = next((word for word in find_words(text) if word not in _BEFORE_AN_ORDER), "")
     if verb not in _ORDERS:
-        return _Asked(words, len(words))
+        return words, len(words)
     words = words - stems({verb, *_BEFORE_AN_ORDER}) or words
-    return _Asked(words, max(len(words), FEWEST_ORDERED))
+    return words, max(len(words), FEWEST_ORDERED)

@@ -54,12 +54,8 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 CUT = "(cut for length)"
 
 
-@dataclass(frozen=True, slots=True)
-class DatedFact:
-    """A fact in the context of a session: the day it was learned (ISO) and its text."""
-
-    day: str
-    text: str
+DatedFact = tuple[str, str]
+"""A fact in the context of a session: the day it was learned (ISO) and its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +147,7 @@ def read_context(
 
 
 def _to_fact(created: str, text: str) -> DatedFact:
-    return DatedFact(created[:10], text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
+    return created[:10], (text if len(text) <= _MAX_FACT else f"{text[:_MAX_FACT].rstrip()} …")
 
 
 def render_context(context: SessionContext, tokens: int) -> str:
@@ -190,7 +186,7 @@ def render_context(context: SessionContext, tokens: int) -> str:
 
 
 def _format_days(facts: Sequence[DatedFact]) -> list[str]:
-    return [f"({fact.day}) {fact.text}" for fact in facts]
+    return [f"({day}) {text}" for day, text in facts]
 
 
 def _render_notes(notes: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
@@ -215,20 +211,18 @@ def _render_list(title: str, lines: Sequence[str], room: int) -> str:
 
 
 def _list_questions(root: Path, owners: Collection[str], place: Layout) -> Iterator[str]:
-    """Titles of the questions in review/ whose boxes are all empty."""
+    """Yield the titles of the questions in review/ whose boxes are all empty."""
     folder = place.place("review")
     for path in sorted((root / folder).glob("*.md")):
         text = read_visible(root, f"{folder}/{path.name}", owners, place)
         boxes = _BOX.findall(text)
-        if boxes and not any(box.strip() for box in boxes) and _is_question(text):
+        if not boxes or any(box.strip() for box in boxes):
+            continue
+        from quaid.vault import frontmatter  # takes a hook 30 ms, and most sessions have no question
+
+        if is_question(frontmatter.parse(text).fields):
             title = _TITLE.search(text)
             yield (title[1] if title else path.stem)[:_MAX_TITLE]
-
-
-def _is_question(text: str) -> bool:
-    from quaid.vault import frontmatter  # not above: it takes a hook 30 ms, and most sessions wait for no answer
-
-    return is_question(frontmatter.parse(text).fields)
 
 
 # -- core notes that are too long ------------------------------------------------------------------------------------

@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from quaid.agents import installation
+from quaid.agents.hosts import InstallOptions
+from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
+from quaid.cli.consent import tell_about_models
 from quaid.cli.invocation import Invocation, fields
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
+from quaid.config import load_settings
 from quaid.errors import UsageError
-
-if TYPE_CHECKING:
-    from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
+from quaid.history import commit_hook, vault_guard
+from quaid.place import CONFIG_FILE
+from quaid.trust import locate_vault
 
 _GIT_HOOK = "git-hook"
 _HOST = typer.Argument(
@@ -47,14 +52,6 @@ def run_install(
       quaid install cursor --vault ~/work-memory
       quaid install git-hook
     """
-    from quaid.agents import installation
-    from quaid.agents.hosts import InstallOptions
-    from quaid.cli.consent import tell_about_models
-    from quaid.config import load_settings
-    from quaid.history import vault_guard
-    from quaid.place import CONFIG_FILE
-    from quaid.trust import locate_vault
-
     invocation: Invocation = ctx.obj
     if host == _GIT_HOOK:
         _change_git_hook(invocation, installed=True, dry_run=dry_run, others=project or plugin)
@@ -94,8 +91,6 @@ def run_uninstall(
       quaid uninstall cursor
       quaid uninstall git-hook
     """
-    from quaid.agents import installation
-
     invocation: Invocation = ctx.obj
     if host == _GIT_HOOK:
         _change_git_hook(invocation, installed=False, dry_run=dry_run, others=project)
@@ -110,12 +105,9 @@ def _change_git_hook(invocation: Invocation, *, installed: bool, dry_run: bool, 
     """Have git ask Quaid before commits in the vault's repository, or no longer; `others` are options of programs."""
     if others:
         raise UsageError("git-hook belongs to the vault's repository. Leave --project and --plugin out.")
-    from quaid.agents.installation import our_command
-    from quaid.history import commit_hook
-
     with invocation.open() as memory:
         if installed:
-            path, changed = commit_hook.install(memory.root, our_command(), dry_run=dry_run)
+            path, changed = commit_hook.install(memory.root, installation.our_command(), dry_run=dry_run)
         else:
             path, changed = commit_hook.uninstall(memory.root, dry_run=dry_run)
     does = ("would look" if dry_run else "looks") if installed else ("would not look" if dry_run else "no longer looks")

@@ -7,11 +7,10 @@ an embedding model reads, because one vector for a long text finds less. A passa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import PurePosixPath
-from typing import Any
 
 from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, ParsedDoc, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
@@ -68,8 +67,11 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
     named = fields.get("title")
     title = " ".join((named if isinstance(named, str) else next(headings, "")).split())[:MAX_TITLE] or place.stem
     # The words of its path are searched too: `docs/recall.md` -> docs, recall.
-    keywords = " ".join([*place.parent.parts, place.stem, *_field_words(fields)])
-    passages, chunks = _Cutter(settings).cut(sections, title, keywords)
+    words = [*place.parent.parts, place.stem]
+    for key in ("keywords", "tags", "description"):
+        value = fields.get(key)
+        words += [word for word in (value if isinstance(value, list) else [value]) if isinstance(word, str)]
+    passages, chunks = _Cutter(settings).cut(sections, title, " ".join(words))
     if safe.redacted:
         problems += (f"secrets in it are not searched: {', '.join(dict.fromkeys(safe.redacted))}",)
     owner, privacy = read_ownership(place.name, data)
@@ -91,12 +93,6 @@ def read_ownership(path: str, data: bytes) -> tuple[str, str]:
         if privacy == "private":
             return owner or "default", privacy
     return "default", "shared"
-
-
-def _field_words(fields: Mapping[str, Any]) -> Iterator[str]:
-    for key in ("keywords", "tags", "description"):
-        value = fields.get(key)
-        yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
 
 
 # -- sections ----------------------------------------------------------------------------------------------------------

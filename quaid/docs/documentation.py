@@ -172,13 +172,13 @@ class Documentation:
     def catalogue(self, project: str | None = None) -> Catalogue:
         """Return the documents of all active projects, or of one, without the private ones of other owners."""
         found = list_docs(self._root, [self.project(project)] if project else self.projects())
-        return replace(found, docs=tuple(filter(self._may_see, found.docs)))
-
-    def _may_see(self, doc: Doc) -> bool:
-        with suppress(OSError):
-            data = files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b""
-            return is_visible(*read_ownership(doc.rel_path, data), self._vault.owners)
-        return True
+        hidden = set()
+        for doc in found.docs:
+            with suppress(OSError):
+                data = files.read_note(doc.folder, doc.rel_path, _HEAD_BYTES) or b""
+                if not is_visible(*read_ownership(doc.rel_path, data), self._vault.owners):
+                    hidden.add(doc)
+        return replace(found, docs=tuple(doc for doc in found.docs if doc not in hidden))
 
     def doc(self, reference: str, project: str | None = None) -> Doc:
         """Return the document with this id, path, file name or title.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -152,8 +152,9 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
             "watched_doc": excerpt(text, changes[len(judged) : len(judged) + len(batch)], _MAX_DOC),
             "source_changes": number_changes(batch),
         }
-        answer = models.ask(prompt, inputs, check=partial(_find_missing, len(batch)))
-        for number in range(1, len(batch) + 1):
+        numbers = range(1, len(batch) + 1)
+        answer = models.ask(prompt, inputs, check=partial(_find_missing, numbers))
+        for number in numbers:
             items = [item for item in answer.value["changes"] if item["n"] == number]
             # Of two judgements that differ, the one that has the document checked.
             worst = max(items, key=lambda item: item["significant"], default=None)
@@ -162,9 +163,9 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
     return judged
 
 
-def _find_missing(count: int, value: Mapping[str, Any]) -> list[ItemProblem]:
+def _find_missing(numbers: Iterable[int], value: Mapping[str, Any]) -> list[ItemProblem]:
     given = {item["n"] for item in value["changes"]}
-    return [ItemProblem("changes", None, f"number {n} is missing") for n in range(1, count + 1) if n not in given]
+    return [ItemProblem("changes", None, f"number {n} is missing") for n in numbers if n not in given]
 
 
 def _key(doc: str, finding: SourceFinding) -> str:

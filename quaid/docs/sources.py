@@ -105,12 +105,13 @@ def mentioned(text: str) -> Iterator[str]:
                 yield from _as_path(span[2].strip())
 
 
-def without_statement(text: str) -> str:
+def without_statement(data: bytes) -> bytes:
     """Return a document without its head and its SOURCES comments."""
+    text = data.decode("utf-8", "surrogateescape")
     body = text[frontmatter.body_start(text) :]
     for start, end in reversed(list(_comments(body))):
         body = body[:start] + body[end:]
-    return body
+    return body.encode("utf-8", "surrogateescape")
 
 
 def _comments(text: str) -> Iterator[tuple[int, int]]:

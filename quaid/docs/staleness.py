@@ -234,7 +234,11 @@ class _CheckRun:
                 if data is not None and not repository.holds(path, data):
                     self.uncommitted.add(each.doc.id)
         for each, commit in zip(checked, commits, strict=True):
-            each.at = tree.commit(commit).at if commit else _modified_at(each.doc.file)
+            if commit:
+                each.at = tree.commit(commit).at
+            else:
+                with suppress(OSError):
+                    each.at = each.doc.file.stat().st_mtime
             each.updated = notes.render_time(datetime.fromtimestamp(each.at, UTC))
 
     # -- what changed --------------------------------------------------------------------------------------------
@@ -383,8 +387,10 @@ def _read_last_changes(tree: SourceTree, paths: Sequence[str]) -> list[tuple[str
         )
         pending = set()
         for path, touch in touches.items():
-            before, after = (_without_notes(blobs.get(blob or "")) for blob in (touch.before, touch.after))
-            if before is not None and significance.compare(path, before, after)[0]:
+            sides = [blobs.get(blob or "") for blob in (touch.before, touch.after)]
+            # Who notes the sources of a document in its head or in SOURCES has not checked its text.
+            texts = [None if side is None else sources.without_statement(side) for side in sides]
+            if texts[0] is not None and significance.compare(path, *texts)[0]:
                 left[path] = left[path][1:]
                 pending.add(path)
     return [(_as_true_as(tree, left[path]), changes[path]) for path in paths]
@@ -414,14 +420,6 @@ def _as_true_as(tree: SourceTree, changes: Sequence[FileChange]) -> str | None:
     return next((past for past in reversed(same) if past not in on_branches), commit.id)
 
 
-def _without_notes(data: bytes | None) -> bytes | None:
-    """Return a document without its head and SOURCES: who notes its sources has not checked what it says."""
-    if data is None:
-        return None
-    text = sources.without_statement(data.decode("utf-8", "surrogateescape"))
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _find_stated_time(checked: _DocCheck, trees: Sequence[SourceTree]) -> None:
     """Set the time of the commit that was noted for a document of the vault: one of `trees` has it."""
     for tree in trees:
@@ -431,13 +429,6 @@ def _find_stated_time(checked: _DocCheck, trees: Sequence[SourceTree]) -> None:
             return
     names = " or ".join(dict.fromkeys(tree.top.name for tree in trees))
     checked.problems.append(f"{str(checked.stated)[:12]} is not a commit that {names} knows")
-
-
-def _modified_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 # -- files in a log --------------------------------------------------------------------------------------------------

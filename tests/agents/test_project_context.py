@@ -10,7 +10,7 @@ from source_repos import SourceRepo
 from vaults import Vault
 
 from quaid.agents.project_context import MAX_PROJECTS, ProjectContext, read_projects
-from quaid.agents.session_context import DatedFact, SessionContext, render_context
+from quaid.agents.session_context import SessionContext, render_context
 from quaid.docs import registry
 from quaid.docs.registrar import NewProject
 from quaid.hooks.entry import answer
@@ -146,7 +146,7 @@ def test_many_projects_leave_room_for_the_rest(vault: Vault) -> None:
     assert lines[-1] == "and 3 more: quaid project list"
     notes = (("projects/p00/TOOLS.md", "\n".join(["Use this tool."] * 900)),)
     text = render_context(
-        SessionContext((("USER.md", "Maya.\n" * 900),), lines, (), 0, (DatedFact("2026-11-20", "A fact."),), notes),
+        SessionContext((("USER.md", "Maya.\n" * 900),), lines, (), 0, (("2026-11-20", "A fact."),), notes),
         1_500,
     )
     assert len(text) <= 1_500 * CHARACTERS_PER_TOKEN

@@ -10,7 +10,6 @@ import pytest
 from quaid.agents.session_context import (
     MAX_PREFERENCES,
     PROJECTS,
-    DatedFact,
     SessionContext,
     read_context,
     render_context,
@@ -78,7 +77,7 @@ def test_all_there_is_in_its_order(vault):
 def test_a_memory_at_rest_tells_its_newest_facts(vault):
     for number in range(30):
         fact(vault, f"n{number:02}", f"Maya made pot number {number}.", f"2025-01-{number + 1:02}")
-    assert [recent.day for recent in told(vault).recent] == [f"2025-01-{day:02}" for day in range(30, 20, -1)]
+    assert [day for day, _ in told(vault).recent] == [f"2025-01-{day:02}" for day in range(30, 20, -1)]
 
 
 def test_preferences_are_told_however_old_the_weightiest_first_and_once(vault):
@@ -91,7 +90,7 @@ def test_preferences_are_told_however_old_the_weightiest_first_and_once(vault):
     fact(vault, "new", "Maya wants short commits.", "2026-11-20", type="preference")
     fact(vault, "over", "Maya wants a holiday.", more="valid_until: 2026-01-01\n", type="preference")
     context = told(vault)
-    told_first = [each.text for each in context.preferences[:4]]
+    told_first = [text for _, text in context.preferences[:4]]
     assert told_first == ["Maya wants glaze 3.", "Maya wants the failing test first.", "Maya wants short commits.",
                           f"Maya wants glaze {MAX_PREFERENCES - 1}."]  # fmt: skip
     assert len(context.preferences) == MAX_PREFERENCES
@@ -101,8 +100,8 @@ def test_preferences_are_told_however_old_the_weightiest_first_and_once(vault):
 
 
 def test_preferences_leave_room_for_what_was_learned_lately():
-    many = tuple(DatedFact("2026-11-20", f"Maya wants glaze number {number}.") for number in range(MAX_PREFERENCES))
-    text = render_context(SessionContext(preferences=many, recent=(DatedFact("2026-11-20", "Maya moved."),)), 200)
+    many = tuple(("2026-11-20", f"Maya wants glaze number {number}.") for number in range(MAX_PREFERENCES))
+    text = render_context(SessionContext(preferences=many, recent=(("2026-11-20", "Maya moved."),)), 200)
     assert "glaze number 0" in text
     assert "Maya moved." in text
 
@@ -110,7 +109,7 @@ def test_preferences_leave_room_for_what_was_learned_lately():
 def test_what_another_keeps_private_is_not_told(vault):
     fact(vault, "tom", "Tom has a secret kiln.", owner="tom", privacy="private")
     fact(vault, "all", "Tom has a public kiln.", owner="tom")
-    assert [recent.text for recent in told(vault).recent] == ["Tom has a public kiln."]
+    assert [text for _, text in told(vault).recent] == ["Tom has a public kiln."]
     assert len(told(vault, frozenset({"tom"})).recent) == 2
 
 
@@ -126,7 +125,7 @@ def test_nothing_in_it_acts_on_its_reader(vault):
 @pytest.mark.parametrize("tokens", [50, 100, 300, 1_500])
 def test_it_fits_however_much_there_is(tokens):
     core = tuple((f"{name}.md", "\n".join([f"{name} says a lot."] * 400)) for name in ("SOUL", "USER", "MEMORY"))
-    recent = tuple(DatedFact("2026-11-20", f"Fact number {number} is told.") for number in range(40))
+    recent = tuple(("2026-11-20", f"Fact number {number} is told.") for number in range(40))
     text = render_context(SessionContext(core, ("kiln",), ("a question",) * 9, 3, recent), tokens)
     assert len(text) <= tokens * CHARACTERS_PER_TOKEN
     if tokens >= 300:
@@ -180,7 +179,7 @@ def test_a_plan_for_next_week_is_told_and_so_is_what_happened(vault):
     fact(vault, "plan", "Maya is on leave until 27 November.", more="valid_until: 2026-11-27\n")
     fact(vault, "past", "The book club met on 19 November.", more="valid_until: 2026-11-19\n")
     fact(vault, "over", "Maya rents a studio.", more="valid_until: 2026-11-19\n")
-    assert {recent.text for recent in told(vault).recent} == {
+    assert {text for _, text in told(vault).recent} == {
         "Maya is on leave until 27 November.", "The book club met on 19 November.",
     }  # fmt: skip
 
