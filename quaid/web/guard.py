@@ -104,11 +104,8 @@ class Guard:
         if method not in {"GET", "HEAD", "POST"}:
             raise RefusedError("This server knows GET, HEAD and POST only.")
         origin = headers.get("origin")
-        is_ours = headers.get("sec-fetch-site", "none") in {"same-origin", "none"} and origin in {
-            None,
-            f"http://{host}",
-        }
-        if not is_ours or (method == "POST" and origin is None):
+        is_own_origin = origin == f"http://{host}" or (origin is None and method != "POST")
+        if not is_own_origin or headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
             raise RefusedError(
                 "Another site has asked for this page. Open it by the address that quaid view has printed."
             )
@@ -138,16 +135,15 @@ class Guard:
     async def _read_form(self, headers: dict[str, str], receive: Receive) -> dict[str, str]:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
             raise RefusedError("What is posted here must be a form of this page.")
-        body = bytearray()
-        while True:
+        body, has_more = bytearray(), True
+        while has_more:
             message = await receive()
             if message["type"] == "http.disconnect":  # half of a note must not be saved
                 raise RefusedError("The form did not arrive as a whole.")
             body += message.get("body", b"")
+            has_more = message.get("more_body", False)
             if len(body) > MAX_BODY:
                 raise RefusedError(f"A form may have {MAX_BODY:,} bytes. For longer notes: quaid edit REF")
-            if not message.get("more_body"):
-                break
         try:
             form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000, errors="strict"))
         except ValueError:
