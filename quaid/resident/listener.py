@@ -26,7 +26,7 @@ from quaid.place import LOG_DIR, folder_identity, make_private_folder, state_fol
 from quaid.remotes.background import leave_exchange
 from quaid.resident import call as calls
 from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call
-from quaid.resident.worker import OpenedMemory, Worker
+from quaid.resident.worker import Worker
 
 IDLE_S = 15 * 60.0
 """A process that does nothing but answer ends after so long without a call."""
@@ -65,7 +65,6 @@ class Listener:
     def __init__(self, root: Path, what: str, idle_s: float = math.inf) -> None:
         self._root = root
         self._what = what
-        self._own = OpenedMemory(root)
         self._worker: Worker | None = None
         self._idle_s = idle_s
         self._identity = calls.identity_of(root)
@@ -98,27 +97,29 @@ class Listener:
         with try_lock(lock_path(path)) as is_ours:
             if not is_ours or not self._is_wanted():
                 return
+            worker = self._worker or Worker("resident", self._root)
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
                 try:
-                    if self._worker is None:
-                        self._warm(self._own.open())
+                    if worker is not self._worker:
+                        worker.submit(self._warm).result()
                     path.unlink(missing_ok=True)  # of a process that was killed
                     listening.bind(str(path))
                     listening.listen(64)
-                    self._answer_all(listening, path)
+                    self._answer_all(listening, path, worker)
                 except (OSError, QuaidError):  # a disk without sockets; the vault is gone
                     return
                 finally:
                     with suppress(OSError):
                         path.unlink(missing_ok=True)
-                    self._own.close()
+                    if worker is not self._worker:
+                        worker.close().result()
 
     def _wait_in_line(self) -> None:
         while self._code.is_current() and not self._closed.is_set():
             self.listen()
             self._closed.wait(RETRY_S)
 
-    def _answer_all(self, listening: socket.socket, path: Path) -> None:
+    def _answer_all(self, listening: socket.socket, path: Path, worker: Worker) -> None:
         inode, vault = path.lstat().st_ino, folder_identity(self._root)
         last_call = time.monotonic()
         listening.settimeout(min(CHECK_S, self._idle_s))
@@ -134,10 +135,10 @@ class Listener:
                 if not self._code.is_current() or folder_identity(self._root) != vault:
                     return
                 with suppress(OSError, ValueError):
-                    if self._answer(connection):
+                    if self._answer(connection, worker):
                         last_call = time.monotonic()
 
-    def _answer(self, connection: socket.socket) -> bool:
+    def _answer(self, connection: socket.socket, worker: Worker) -> bool:
         """Answer one connection, or leave the call to its caller; return whether it was a call."""
         connection.settimeout(ANSWER_S)
         if not calls.is_own_peer(connection):
@@ -156,18 +157,16 @@ class Listener:
             return False
         # Whatever goes wrong, the caller runs into it itself, and reports it.
         with suppress(DeclinedError, Exception):
-            connection.sendall(calls.pack_answer(self._run(call)))
+            connection.sendall(calls.pack_answer(self._run(call, worker)))
         return True
 
-    def _run(self, call: Call) -> Answer:
+    def _run(self, call: Call, worker: Worker) -> Answer:
         def run(memory: Memory) -> Answer:
             if memory.settings.resident == "off":
                 raise DeclinedError
             return self.run(memory, call)
 
-        if self._worker is None:
-            return run(self._own.open())
-        future = self._worker.submit(run)
+        future = worker.submit(run)
         try:
             return future.result(ANSWER_S)
         except TimeoutError:  # the caller waits no longer

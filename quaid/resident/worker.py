@@ -31,37 +31,6 @@ class StoppedError(BaseException):
     """The job is not wanted any more. Not an `Exception`: no handler of ordinary failures may catch it."""
 
 
-class OpenedMemory:
-    """The memory of the vault at `root`, as its owner or as `owner` sees it. It belongs to the thread that uses it."""
-
-    def __init__(self, root: Path, owner: str | None = None) -> None:
-        self._root = root
-        self._owner = owner
-        self._memory: Memory | None = None
-        self._settings: tuple[object, ...] = ()
-
-    def open(self) -> Memory:
-        """Return the memory; raises as `Memory.open`.
-
-        It is a new one if the settings have changed, or if the last one was without something that may exist by now: a
-        new process would look for it again.
-        """
-        vault_guard.check(self._root)
-        settings = tuple(_stamp(path) for path in (self._root / CONFIG_FILE, user_config_path()))
-        memory = self._memory
-        is_whole = memory is not None and not (memory.embedding.problem or memory.is_index_unwritable)
-        if not is_whole or settings != self._settings:
-            self.close()
-        if self._memory is None:
-            self._memory, self._settings = Memory.open(self._root, owner=self._owner), settings
-        return self._memory
-
-    def close(self) -> None:
-        memory, self._memory = self._memory, None
-        if memory is not None:
-            memory.close()
-
-
 class _Progress:
     """The progress of a job, written by its own thread, and a flag that stops it."""
 
@@ -79,10 +48,15 @@ class _Progress:
 
 
 class Worker:
-    """Runs jobs one after the other with the memory of the vault at `root`, which the first job opens."""
+    """Runs jobs one after the other with the memory of the vault at `root`, as its owner or as `owner` sees it. The
+    first job opens it.
+    """
 
     def __init__(self, name: str, root: Path, owner: str | None = None) -> None:
-        self._opened = OpenedMemory(root, owner)
+        self._root = root
+        self._owner = owner
+        self._memory: Memory | None = None
+        self._settings: tuple[object, ...] = ()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"quaid-{name}")
         self._running: set[_Progress] = set()
 
@@ -116,12 +90,12 @@ class Worker:
         """Stop the running job, accept no more, and close the Memory as soon as the thread is free."""
         for progress in tuple(self._running):
             progress.is_stopped = True
-        closed = self._thread.submit(self._opened.close)
+        closed = self._thread.submit(self._close)
         self._thread.shutdown(wait=False)
         return closed
 
     def _run(self, job: Job[Result], progress: _Progress, attempts: int) -> Result:
-        memory = self._opened.open()
+        memory = self._open()
         memory.report_to(progress.update, progress.say)
         self._running.add(progress)
         try:
@@ -132,6 +106,27 @@ class Worker:
             return job(memory)
         finally:
             self._running.discard(progress)
+
+    def _open(self) -> Memory:
+        """Return the memory; raises as `Memory.open`.
+
+        It is a new one if the settings have changed, or if the last one was without something that may exist by now: a
+        new process would look for it again.
+        """
+        vault_guard.check(self._root)
+        settings = tuple(_stamp(path) for path in (self._root / CONFIG_FILE, user_config_path()))
+        memory = self._memory
+        is_whole = memory is not None and not (memory.embedding.problem or memory.is_index_unwritable)
+        if not is_whole or settings != self._settings:
+            self._close()
+        if self._memory is None:
+            self._memory, self._settings = Memory.open(self._root, owner=self._owner), settings
+        return self._memory
+
+    def _close(self) -> None:
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.close()
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
