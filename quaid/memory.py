@@ -172,13 +172,13 @@ class Memory(OpenVault):
         self, text: str, *, replaces: str | None = None, by_owner: bool = False, **details: Any
     ) -> WriteResult:
         """Store a fact, or confirm the one that says it; the one that it `replaces` (an id, or its words) holds no
-        longer. `details` are the fields of `FactDetails`. FactTooShortError, NothingToReplaceError. The commit is
+        longer. `details` are the fields of `NewFact`. FactTooShortError, NothingToReplaceError. The commit is
         Quaid's, or `by_owner` in the owner's name, here as below.
         """
-        from quaid.capture.fact_note import FactDetails
+        from quaid.capture.facts import NewFact
 
-        known = FactDetails(**{"owner": self.settings.owner, **whole(details)})
-        return self.writer.remember(whole(text), known, whole(replaces), by_owner=by_owner)
+        fact = NewFact(whole(text), **{"owner": self.settings.owner, **whole(details)})
+        return self.writer.remember(fact, whole(replaces), by_owner=by_owner)
 
     def link(self, subject: str, relation: str, target: str) -> WriteResult:
         """Put `subject -relation-> target` into the graph, normalised, with entity notes made on the way."""
@@ -248,7 +248,7 @@ class Memory(OpenVault):
                 done = self.extractor.extract(conversation, options, is_lasting=is_lasting)
                 yield done
                 if isinstance(done.problem, TROUBLE_FOR_ALL):
-                    options = replace(options, facts=False)
+                    options = options._replace(facts=False)
         if is_empty:
             raise NothingSaidError
         self.catch_up()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from vaults import Vault
 
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite, set_fields
@@ -55,7 +55,7 @@ def rewriting(path, text, **fields):
 
 def remember(vault, *texts):
     """Paths of facts that Quaid has written, all in one commit."""
-    planned = [plan_fact(text, FactDetails(), datetime.now(UTC))[1] for text in texts]
+    planned = [plan_fact(NewFact(text), datetime.now(UTC))[1] for text in texts]
     with vault.memory() as memory, transaction.begin(vault.root, memory.git, 5):
         transaction.apply(
             vault.root, transaction.VaultChange("facts", tuple(planned), Message("remember: facts")), memory.git

@@ -1,23 +1,22 @@
-"""Asking the deep model about a conversation, piece by piece, and keeping aside what it says that cannot be used.
+"""Prompting the deep model about a conversation, piece by piece. Unusable answers are quarantined.
 
-Where the host of an agent has a model and Quaid has none, `build_prompt` makes the question for it and
-`accept_answer` takes what it says.
+Where an agent's host has a model and Quaid has none, `build_prompt` makes the prompt for it and `accept_answer` reads
+its answer.
 """
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.capture import extraction
+from quaid.capture import extraction, relations
 from quaid.capture.extraction import Extraction, LeftOut
-from quaid.capture.known_names import show_known_names
-from quaid.capture.nothing_to_learn import states_nothing
+from quaid.capture.note_finder import show_known_names
 from quaid.capture.prompt_pieces import (
     Material,
     Piece,
@@ -26,61 +25,50 @@ from quaid.capture.prompt_pieces import (
     single_piece,
     split_material,
     split_piece,
+    states_nothing,
 )
-from quaid.capture.relation_naming import name_relations
 from quaid.config import person_of
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError, QuaidError
-from quaid.model import ModelUsage
+from quaid.index import graph
+from quaid.model import Edge, ModelUsage
 from quaid.place import LOCAL_FILE
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from quaid.index.port import IndexConnection
     from quaid.llm import Models
     from quaid.llm.exchange import FailedItem
     from quaid.open_vault import OpenVault
 
-
 MAX_REFUSALS = 20
-"""After so many refusals and no answer, the model is the cause and not what was said."""
+"""After so many refusals and no answer, the model is the cause and not the text."""
+RELATIONS_PROMPT = "relations"
+RELATIONS_TIMEOUT_S = 20.0
+_MAX_NEW_RELATIONS = 60
+_MAX_KNOWN_RELATIONS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationReading:
-    """Without an `extraction` there is a `problem`: nothing was learned, and the material waits.
-
-    `renamed` are relations that go by another name (see `storing.plan_facts`), `quarantined` is the file that has what
-    could not be kept, `degraded` names what was missing.
+class ConversationReading(NamedTuple):
+    """The extraction from `material`. Without one there is a `problem`: nothing was learned, and the material is
+    pending. `quarantined` is the file with the answer that could not be used.
     """
 
     material: Material
     extraction: Extraction | None = None
-    renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    model: str | None = None
-    prompt: str | None = None
-    usage: ModelUsage = field(default_factory=ModelUsage)
     problem: QuaidError | None = None
     quarantined: str | None = None
-    degraded: tuple[str, ...] = ()
-
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        return self.extraction.left_out if self.extraction else ()
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltPrompt:
-    """A prompt for a model that Quaid cannot reach: `text` is all of it, `through` the last turn in it."""
+class BuiltPrompt(NamedTuple):
+    """A prompt for a model that Quaid cannot reach. `through` is the last turn in it."""
 
     session: str
     text: str
     through: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostAnswer:
-    """The answer of such a model, `by` its name. It was shown the turns up to `through`, None for all."""
+class HostAnswer(NamedTuple):
+    """The answer of such a model, whose name is `by`, to a prompt with the turns up to `through`, None for all."""
 
     value: Mapping[str, Any]
     by: str
@@ -88,7 +76,7 @@ class HostAnswer:
 
 
 class ConversationReader:
-    """Reads one vault's conversations, with models that are opened when the first is asked."""
+    """Reads one vault's conversations, with models that are opened when first used."""
 
     def __init__(self, vault: OpenVault) -> None:
         self._vault = vault
@@ -109,53 +97,43 @@ class ConversationReader:
         return self._run
 
     def is_able(self) -> bool:
-        """Return True when a model is to be asked. One chosen by name always is: its failure is shown."""
+        """Return True when there is a model to prompt. One selected by name counts always: its failure is shown."""
         capture, provider = self._settings.capture, self._settings.models.provider
         if provider in {"", "none"} or not (capture.facts or capture.snippets or capture.journal):
             return False
         return provider != "auto" or self.models.describe().provider is not None
 
     def read(self, text: str, *, everything: bool = False) -> ConversationReading:
-        """Return what the model learns from the episode note `text`; pieces that were read before cost nothing.
+        """Return what the model learns from the new turns of an episode note, or from `everything` in it.
 
-        With `everything` also what was learned from before. No model is asked about a conversation that states nothing.
-        Trouble with the model is in the reading, never raised.
+        Pieces that were read before cost nothing. No model is prompted about a conversation that states nothing.
+        Trouble with the model is a problem of the reading, never raised.
         """
-        reading = ConversationReading(read_material(text, everything=everything))
-        if states_nothing(reading.material):
-            return replace(reading, extraction=Extraction())
+        material = read_material(text, everything=everything)
+        if states_nothing(material):
+            return ConversationReading(material, Extraction())
         try:
-            reading, parts = self._ask_all(reading)
+            parts, quarantined = self._ask_all(material)
         except ModelError as error:
             raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
-            where = self._set_aside(reading, str(error), raw) if raw else reading.quarantined
-            return replace(reading, problem=error, quarantined=where)
-        extraction = self._kept(parts)
-        named = name_relations(self.models, extraction, self._vault.visible_index())
-        return replace(
-            reading,
-            extraction=extraction,
-            renamed=named.renamed,
-            usage=reading.usage + named.usage,
-            degraded=named.degraded,
-        )
+            where = self._quarantine(material, str(error), raw) if raw else None
+            return ConversationReading(material, problem=error, quarantined=where)
+        found = name_relations(self.models, self._merge(parts), self._vault.visible_index())
+        return ConversationReading(material, found, quarantined=quarantined)
 
     def build_prompt(self, text: str) -> BuiltPrompt | None:
-        """Return the question about the episode note `text`, as much of it as fits into one; None when all of it
-        was learned from.
-        """
+        """Return the prompt about as much of the episode note `text` as fits; None when nothing in it is new."""
         material = read_material(text)
         if not material.turns:
             return None
         piece = first_piece(material, self._settings.capture.piece_tokens)
         prompt = self.models.prompt(extraction.PROMPT)
-        # A model that Quaid asks has nothing but this question; a host's has tools, and what it is told may use them.
+        # Quaid's model has nothing but this prompt; a host's has tools, and the text could make it use them.
         inputs = {slot: neutralise(text) for slot, text in self._inputs(piece).items()}
-        asked = f"{prompt.system}\n\n{prompt.fill(inputs)}"
-        return BuiltPrompt(material.session, asked, piece.material.last)
+        return BuiltPrompt(material.session, f"{prompt.system}\n\n{prompt.fill(inputs)}", piece.material.last)
 
     def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> ConversationReading:
-        """Return what an answer to `build_prompt` says. No model is asked.
+        """Return what an answer to `build_prompt` states. No model is prompted.
 
         Raises:
             BadInputError: the answer, or none of its facts, fits the schema and the conversation.
@@ -163,25 +141,25 @@ class ConversationReader:
         from quaid.llm.drafts import read_value
         from quaid.redaction import admit_all
 
-        reading = ConversationReading(read_material(text, everything=everything, through=answer.through))
-        if not reading.material.turns:
-            return replace(reading, extraction=Extraction())
-        prompt, piece = self.models.prompt(extraction.PROMPT), single_piece(reading.material)
+        material = read_material(text, everything=everything, through=answer.through)
+        if not material.turns:
+            return ConversationReading(material, Extraction())
+        prompt, piece = self.models.prompt(extraction.PROMPT), single_piece(material)
         given: Any = admit_all(dict(answer.value))[0]
         draft = read_value(given, prompt.schema, lambda value: extraction.find_problems(value, piece))
         value = draft.value
         if value is None or (value["facts"] and len(extraction.find_problems(value, piece)) == len(value["facts"])):
             raise BadInputError(
-                f"The answer about session {reading.material.session} cannot be used: {'; '.join(draft.complaints)}. "
+                f"The answer about session {material.session} cannot be used: {'; '.join(draft.complaints)}. "
                 "Mend that and give it again with this session."
             )
-        reading = replace(reading, model=answer.by, prompt=prompt.label)
-        reading, part = self._read_answer(reading, value, piece, draft.failed)
-        return replace(reading, extraction=self._kept([part]))
+        part = Extraction(model=answer.by, prompt=prompt.label)
+        part, quarantined = self._read_answer(part, value, piece, draft.failed)
+        return ConversationReading(material, self._merge([part]), quarantined=quarantined)
 
-    def _kept(self, parts: list[Extraction]) -> Extraction:
+    def _merge(self, parts: Sequence[Extraction]) -> Extraction:
         capture = self._settings.capture
-        found = extraction.keep_at_most(extraction.merge(parts), capture.max_facts)
+        found = extraction.merge(parts, capture.max_facts)
         return replace(
             found,
             facts=found.facts if capture.facts else (),
@@ -194,44 +172,45 @@ class ConversationReader:
 
         known = show_known_names(self._vault.visible_index(), piece.text)
         inputs = piece.inputs(self._owner, known, datetime.now(UTC).date())
-        # An episode's owner may have written into it what no transcript would have brought.
+        # An episode's owner may have written secrets into it that no transcript would have brought.
         return {slot: admit(text).text for slot, text in inputs.items()}
 
-    def _ask_all(self, reading: ConversationReading) -> tuple[ConversationReading, list[Extraction]]:
-        """Return what the model learns from each piece. What it refuses is split by turns; a turn that it refuses, and
-        a piece about which it answers nothing usable, is left out, named and set aside.
+    def _ask_all(self, material: Material) -> tuple[list[Extraction], str | None]:
+        """Return the extraction from each piece, and the quarantine file. A refused piece is split by turns; a refused
+        turn, and a piece without a usable answer, is left out by name and quarantined.
 
         Raises:
-            ModelError: as `Models.ask`; it answers about no piece at all.
+            ModelError: as `Models.ask`; there is no answer about any piece.
         """
         parts: list[Extraction] = []
         refused: list[tuple[Piece, ModelRefusedError | ModelAnswerError]] = []
-        waiting = deque(split_material(reading.material, self._settings.capture.piece_tokens))
-        count, refusals = len(waiting), 0
-        while waiting:
+        pending = deque(split_material(material, self._settings.capture.piece_tokens))
+        count, refusals, quarantined = len(pending), 0, None
+        while pending:
             if count > 1:
-                self._vault.show_progress(f"Reading {reading.material.session}", max(0, count - len(waiting)), count)
-            piece = waiting.popleft()
+                self._vault.show_progress(f"Reading {material.session}", max(0, count - len(pending)), count)
+            piece = pending.popleft()
             try:
-                reading, part = self._ask(reading, piece)
-                parts.append(part)
+                part, where = self._ask(piece)
+                parts, quarantined = [*parts, part], where or quarantined
             except (ModelRefusedError, ModelAnswerError) as error:
                 refusals += 1
                 smaller = split_piece(piece) if isinstance(error, ModelRefusedError) else []
-                if not parts and (refusals == MAX_REFUSALS or not (smaller or waiting)):
+                if not parts and (refusals == MAX_REFUSALS or not (smaller or pending)):
                     raise
-                waiting.extendleft(reversed(smaller))
+                pending.extendleft(reversed(smaller))
                 refused += [] if smaller else [(piece, error)]
         for piece, problem in refused:
-            said = f"turns {min(piece.numbers)} to {max(piece.numbers)}"
-            part = Extraction(left_out=(LeftOut(said, str(problem)),))
-            where = self._set_aside(reading, f"{said}: {problem}", problem.raw, part)
-            reading, parts = replace(reading, quarantined=where), [*parts, part]
+            turns = f"turns {min(piece.numbers)} to {max(piece.numbers)}"
+            part = replace(parts[-1], facts=(), names=(), snippets={}, journal={}, usage=ModelUsage())
+            part = replace(part, left_out=(LeftOut(turns, str(problem)),))
+            quarantined = self._quarantine(material, f"{turns}: {problem}", problem.raw, part)
+            parts.append(part)
         # The caller may cancel before anything is written.
-        self._vault.show_progress(f"Reading {reading.material.session}", count, count)
-        return reading, parts
+        self._vault.show_progress(f"Reading {material.session}", count, count)
+        return parts, quarantined
 
-    def _ask(self, reading: ConversationReading, piece: Piece) -> tuple[ConversationReading, Extraction]:
+    def _ask(self, piece: Piece) -> tuple[Extraction, str | None]:
         from quaid.llm.drafts import CUT_OFF
         from quaid.redaction import admit_all
 
@@ -239,39 +218,38 @@ class ConversationReader:
         answer = self.models.ask(
             prompt, self._inputs(piece), check=lambda value: extraction.find_problems(value, piece)
         )
-        reading = replace(reading, model=answer.model, prompt=answer.prompt, usage=reading.usage + answer.usage)
+        part = Extraction(model=answer.model, prompt=answer.prompt, usage=answer.usage)
         problem = f"the answer cannot be read to its end: {CUT_OFF}" if CUT_OFF in answer.problems else ""
-        return self._read_answer(reading, admit_all(answer.value)[0], piece, answer.failed, problem)
+        return self._read_answer(part, admit_all(answer.value)[0], piece, answer.failed, problem)
 
     def _read_answer(
-        self, reading: ConversationReading, value: Any, piece: Piece, failed: Sequence[FailedItem], problem: str = ""
-    ) -> tuple[ConversationReading, Extraction]:
-        """What is kept of an answer without its `failed` items; the rest is set aside."""
+        self, part: Extraction, value: Any, piece: Piece, failed: Sequence[FailedItem], problem: str = ""
+    ) -> tuple[Extraction, str | None]:
+        """Add the usable part of an answer to `part`; the rest and its `failed` items are quarantined."""
         from quaid.redaction import admit_all
 
-        part = extraction.read_answer(value, piece)
+        found = extraction.read_answer(value, piece)
+        left_out = (*found.left_out, *extraction.list_failed(failed))
+        part = replace(found, left_out=left_out, model=part.model, prompt=part.prompt, usage=part.usage)
+        if not (left_out or failed or problem):
+            return part, None
         safe = admit_all({"failed": [{"value": item.value, "items": item.items} for item in failed]})[0]
-        part = replace(part, left_out=(*part.left_out, *extraction.list_failed(failed)))
-        if part.left_out or failed or problem:
-            raw = json.dumps({**value, **(safe if failed else {})}, ensure_ascii=False)
-            where = self._set_aside(reading, problem or "some of it was left out", raw, part)
-            reading = replace(reading, quarantined=where)
-        return reading, part
+        raw = json.dumps({**value, **(safe if failed else {})}, ensure_ascii=False)
+        return part, self._quarantine(piece.material, problem or "some of it was left out", raw, part)
 
-    def _set_aside(
-        self, reading: ConversationReading, problem: str, raw: str, part: Extraction | None = None
-    ) -> str | None:
-        """The path of the file that has the answer now; None where it could not be written."""
+    def _quarantine(self, material: Material, problem: str, raw: str, part: Extraction | None = None) -> str | None:
+        """Write an answer to a file and return its path, None where it cannot be written."""
         from quaid.local import quarantine
 
+        part = part or Extraction()
         found = quarantine.Quarantined(
             at=datetime.now(UTC).isoformat(),
-            about=reading.material.session,
+            about=material.session,
             problem=problem,
-            model=reading.model or "",
-            prompt=reading.prompt or "",
+            model=part.model or "",
+            prompt=part.prompt or "",
             raw=raw,
-            left_out=tuple((item.text, item.reason) for item in part.left_out) if part else (),
+            left_out=tuple((item.text, item.reason) for item in part.left_out),
         )
         try:
             return str(quarantine.put(self._state, found))
@@ -279,8 +257,61 @@ class ConversationReader:
             return None
 
 
+def name_relations(models: Models, found: Extraction, index: IndexConnection) -> Extraction:
+    """Let the model find the usual name of relations that neither the tables nor the graph know.
+
+    Without an answer they keep their own, and `degraded` shows it.
+    """
+    edges = [edge for fact in found.facts for edge in fact.edges]
+    new, known = list_new_relations(edges, graph.relations(index))
+    if not new:
+        return found
+    try:
+        prompt = models.prompt(RELATIONS_PROMPT)
+        answer = models.ask(prompt, relation_inputs(new, known), deadline_s=RELATIONS_TIMEOUT_S)
+    except ModelError:
+        return replace(found, degraded=("relations",))
+    return replace(found, renamed=read_relations(answer.value, new, known), usage=found.usage + answer.usage)
+
+
+def list_new_relations(edges: Sequence[Edge], in_use: Sequence[str]) -> tuple[list[Edge], list[str]]:
+    """Return (an example for each new relation, the known relations); `in_use` are the graph's, most frequent first."""
+    new: dict[str, Edge] = {}
+    for edge in edges:
+        if not relations.is_known(edge.relation) and edge.relation not in in_use:
+            new.setdefault(edge.relation, edge)
+    known = list(dict.fromkeys((*sorted(relations.CANONICAL), *in_use)))
+    return list(new.values())[:_MAX_NEW_RELATIONS], known[:_MAX_KNOWN_RELATIONS]
+
+
+def relation_inputs(new: Sequence[Edge], known: Sequence[str]) -> dict[str, str]:
+    """Return one text for each slot of the prompt `relations`."""
+    lines = [
+        json.dumps({"n": n, "subject": edge.subject, "relation": edge.relation, "object": edge.object})
+        for n, edge in enumerate(new, 1)
+    ]
+    return {"relations": ", ".join(known), "edges": "\n".join(lines)}
+
+
+def read_relations(value: Mapping[str, Any], new: Sequence[Edge], known: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """Return relation -> (the known one for the same, whether subject and object change places)."""
+    renamed: dict[str, tuple[str, bool]] = {}
+    for choice in value["edges"]:
+        if choice["n"] > len(new):
+            continue
+        edge = new[choice["n"] - 1]
+        try:
+            named = relations.normalise_edge(Edge(edge.subject, choice["relation"], edge.object))
+        except BadInputError:
+            continue
+        is_turned = named.subject == edge.object
+        if named.relation in known and named.relation != edge.relation:
+            renamed[edge.relation] = (named.relation, bool(choice["flipped"]) != is_turned)
+    return renamed
+
+
 def queue_note(state: Path, text: str, session: str | None) -> int:
-    """Queue a line that the next reading of `session` (or of any) takes along; how many are waiting.
+    """Queue a line for the next reading of `session` (or of any), and return how many are pending.
 
     Raises:
         BadInputError: the line is empty.

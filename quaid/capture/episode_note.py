@@ -1,14 +1,16 @@
-"""conversation -> the edit that keeps it: a new episode note, or the new turns at the end of the one there is."""
+"""Conversation -> the edit that stores it: a new episode note, or new turns at the end of an existing one."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter, layout, notes
@@ -18,19 +20,8 @@ NOTE_SPEAKER = "Note to self"
 _MIN_SHARED_TURNS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodePlan:
-    """`edit` is None when nothing new was said. Turns are numbered from `first_turn`."""
-
-    session: str
-    rel_path: str
-    edit: Edit | None
-    first_turn: int
-    new_turns: int
-
-
 @dataclass(frozen=True)
-class KeptEpisode:
+class StoredEpisode:
     """An episode note as it is on disk."""
 
     rel_path: str
@@ -49,7 +40,7 @@ class KeptEpisode:
         return episodes.parse_turns(self.head.body, self.started)
 
     @property
-    def said_turns(self) -> list[episodes.EpisodeTurn]:
+    def spoken_turns(self) -> list[episodes.EpisodeTurn]:
         """The turns without the notes to self."""
         return [turn for turn in self.turns if turn.speaker != NOTE_SPEAKER]
 
@@ -59,7 +50,7 @@ class KeptEpisode:
 
     @property
     def inherited(self) -> int:
-        """The number of turns that were said before the session left another one, and are kept there."""
+        """The number of turns from before the session left another one; they are stored there."""
         return self._count("inherited") or 0
 
     @property
@@ -73,9 +64,8 @@ class KeptEpisode:
         return int(value) if re.fullmatch("[0-9]{1,9}", value) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """The point where a session left another one, whose turns its transcript repeats: the first `turns` are kept in
+class Fork(NamedTuple):
+    """The point where a session left another one, whose turns its transcript repeats: the first `turns` are stored in
     `parent`, the last of them as turn `number`.
     """
 
@@ -85,89 +75,92 @@ class Fork:
 
 
 def candidate_sessions(conversation: Conversation) -> Iterator[str]:
-    """Names for a conversation without a session id: from its first turn, then with -2, -3 … behind.
+    """Yield names for a conversation without a session id: a hash of its first turn, then with -2, -3 … appended.
 
-    The first turn of a transcript stays when it grows, so the same file finds its episode again; whether it truly
-    is the same conversation is for `continues` to say.
+    The first turn of a transcript stays when it grows, so the same file finds its episode again; `continues` decides
+    whether it is the same conversation.
     """
     first = conversation.turns[0]
     base = hashlib.sha256(f"{first.speaker}\n{first.text}".encode()).hexdigest()[:12]
     yield base
-    number = 2
-    while True:
-        yield f"{base}-{number}"
-        number += 1
+    yield from (f"{base}-{number}" for number in itertools.count(2))
 
 
-def continues(kept: KeptEpisode, conversation: Conversation) -> bool:
-    """Return True when `conversation` is the kept one, as it was, grown, or an earlier state of it."""
-    count, last = kept.progress
+def continues(stored: StoredEpisode, conversation: Conversation) -> bool:
+    """Return True when `conversation` is the stored one, as it was, grown, or an earlier state of it."""
+    count, last = stored.progress
     if count <= len(conversation.turns):
         return count == 0 or _turn_hash(conversation.turns[count - 1]) == last
     if any(_turn_hash(turn) == last for turn in conversation.turns):
         return True
-    start = [_said(turn.speaker, turn.text) for turn in kept.turns[: len(conversation.turns)]]
-    return start == [_said(turn.speaker, turn.text) for turn in conversation.turns]
+    start = [_utterance(turn.speaker, turn.text) for turn in stored.turns[: len(conversation.turns)]]
+    return start == [_utterance(turn.speaker, turn.text) for turn in conversation.turns]
 
 
-def find_fork(kept: KeptEpisode, conversation: Conversation) -> Fork | None:
-    """Return where `conversation` left the kept session; None when fewer than two turns are shared, which may be
-    chance. Of several parents the one with the most shared turns is the nearest.
+def find_fork(stored: StoredEpisode, conversation: Conversation) -> Fork | None:
+    """Return where `conversation` left the stored session; None when fewer than two turns are shared, which may be
+    chance.
     """
-    shared = shared_start(kept, conversation)
+    shared = shared_start(stored, conversation)
     if shared < _MIN_SHARED_TURNS:
         return None
-    return Fork(kept.rel_path, shared, kept.said_turns[shared - kept.inherited - 1].number or shared)
+    return Fork(stored.rel_path, shared, stored.spoken_turns[shared - stored.inherited - 1].number or shared)
 
 
-def shared_start(kept: KeptEpisode, conversation: Conversation) -> int:
-    """Return how many leading turns of `conversation` the episode of another session holds: by the same speaker, in
+def shared_start(stored: StoredEpisode, conversation: Conversation) -> int:
+    """Return how many leading turns of `conversation` the episode of another session has: by the same speaker, in
     the same minute, in the same words. A turn that its owner forgot there counts, so that no fork brings it back.
     """
     shared = 0
-    for block, turn in zip(kept.said_turns, conversation.turns[kept.inherited :], strict=False):
-        speaker, text = _kept(turn)
+    for block, turn in zip(stored.spoken_turns, conversation.turns[stored.inherited :], strict=False):
+        speaker, text = _speaker_and_utterance(turn)
         minute = f"{turn.at.astimezone(UTC):%Y-%m-%dT%H:%M}:00Z" if turn.at else None
-        is_same_text = not block.text or _said(block.speaker, block.text) == text
+        is_same_text = not block.text or _utterance(block.speaker, block.text) == text
         if not is_same_text or block.speaker != speaker or block.said_at != minute:
             break
         shared += 1
-    # What a fork has from its own parent is shared with its forks too.
-    return kept.inherited + shared if shared else 0
+    # A fork shares the turns of its own parent too.
+    return stored.inherited + shared if shared else 0
+
+
+class EpisodePlan(NamedTuple):
+    """The `edit` is None when there is nothing new. New turns are numbered from `first_turn`."""
+
+    rel_path: str
+    edit: Edit | None
+    first_turn: int
+    new_turns: int
 
 
 def plan_episode(
     session: str,
     conversation: Conversation,
-    kept: KeptEpisode | None,
+    stored: StoredEpisode | None,
     now: datetime,
     notes_to_self: Sequence[str] = (),
     owner: str = "default",
     fork: Fork | None = None,
     place: Layout = layout.DEFAULT,
 ) -> EpisodePlan:
-    """Return the edit that keeps every turn of `conversation` exactly once.
+    """Return the edit that stores every turn of `conversation` once.
 
-    Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th thing said. Of a
-    session that left another one (`fork`; asked for only when the session has no episode yet) what follows the fork is
-    written; until something does, nothing is.
+    Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th utterance. Of a
+    session that left another one (`fork`; only for a session without an episode) the turns after the fork are written;
+    until there are some, nothing is.
     """
     own = [Turn(NOTE_SPEAKER, text, "note", now) for text in notes_to_self]
-    if kept is None:
-        shared = fork.turns if fork else 0
-        return _plan_new(session, conversation, [*conversation.turns[shared:], *own], now, owner, fork, place)
-    return _plan_growth(session, conversation, kept, [*_new_turns(kept, conversation.turns), *own])
-
-
-def _plan_new(
-    session: str, conversation: Conversation, turns: Sequence[Turn], now: datetime, owner: str, fork: Fork | None,
-    place: Layout,
-) -> EpisodePlan:  # fmt: skip
-    started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None) or now
+    turns = conversation.turns
+    if stored is not None:
+        new = [*_new_turns(stored, turns), *own]
+        first = max(stored.last_number, stored.inherited) + 1
+        edit = Edit(stored.rel_path, stored.data, _grow(stored, conversation, new, first)) if new else None
+        return EpisodePlan(stored.rel_path, edit, first, len(new))
+    shared = fork.turns if fork else 0
+    new = [*turns[shared:], *own]
+    started = conversation.started or next((turn.at for turn in turns if turn.at), None) or now
     rel_path = place.place(layout.episode_path(session, started, conversation.title))
-    first = fork.turns + 1 if fork else 1
-    if fork and not turns:
-        return EpisodePlan(session, rel_path, None, first, 0)
+    if fork and not new:
+        return EpisodePlan(rel_path, None, shared + 1, 0)
     ended = _last_time(conversation)
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
@@ -178,88 +171,86 @@ def _plan_new(
         "project": conversation.project,
         "started": notes.render_time(started),
         "ended": notes.render_time(ended) if ended else None,
-        "speakers": _speakers(turns),
+        "speakers": _speakers(new),
         "continues": f"[[{PurePosixPath(fork.parent).stem}#^t{fork.number}]]" if fork else None,
         "inherited": fork.turns if fork else None,
-        **_progress_fields(conversation.turns),
+        **_progress_fields(turns),
     }
-    text = frontmatter.render(fields) + episodes.render_turns(turns, first, started)
-    return EpisodePlan(session, rel_path, Edit(rel_path, None, text.encode()), first, len(turns))
+    text = frontmatter.render(fields) + episodes.render_turns(new, shared + 1, started)
+    return EpisodePlan(rel_path, Edit(rel_path, None, text.encode()), shared + 1, len(new))
 
 
-def _plan_growth(session: str, conversation: Conversation, kept: KeptEpisode, new: Sequence[Turn]) -> EpisodePlan:
-    text = kept.data.decode("utf-8")
-    first = max(kept.last_number, kept.inherited) + 1
-    if not new:
-        return EpisodePlan(session, kept.rel_path, None, first, 0)
+def _grow(stored: StoredEpisode, conversation: Conversation, new: Sequence[Turn], first: int) -> bytes:
+    """Return an episode note with `new` turns at its end."""
     ended = _last_time(conversation)
-    listed = kept.head.fields.get("speakers")
+    listed = stored.head.fields.get("speakers")
     speakers = list(listed) if isinstance(listed, list) else []
     changes: dict[str, frontmatter.Value | None] = {
         **({"ended": notes.render_time(ended)} if ended else {}),
         "speakers": list(dict.fromkeys([*speakers, *_speakers(new)])),
         **_progress_fields(conversation.turns),
     }
-    grown = frontmatter.set_fields(text, changes)
+    grown = frontmatter.set_fields(stored.data.decode("utf-8"), changes)
     newline = notes.newline_of(grown)
     gap = "" if grown.endswith(newline * 2) else newline if grown.endswith(newline) else newline * 2
-    block = episodes.render_turns(new, first, kept.started).replace("\n", newline)
-    edit = Edit(kept.rel_path, kept.data, f"{grown}{gap}{block}".encode())
-    return EpisodePlan(session, kept.rel_path, edit, first, len(new))
+    block = episodes.render_turns(new, first, stored.started).replace("\n", newline)
+    return f"{grown}{gap}{block}".encode()
 
 
-def _new_turns(kept: KeptEpisode, turns: Sequence[Turn]) -> Sequence[Turn]:
-    """The turns after the last one that was kept. A transcript that was rewound and went another way is followed
-    from where the two part; an earlier state of it brings nothing new.
+def _new_turns(stored: StoredEpisode, turns: Sequence[Turn]) -> Sequence[Turn]:
+    """Return the turns after the last stored one. A rewound transcript is followed from where the two part; an earlier
+    state of it has nothing new.
     """
-    count, last = kept.progress
+    count, last = stored.progress
     if count == 0:
         return turns
     if count <= len(turns) and _turn_hash(turns[count - 1]) == last:
         return turns[count:]
-    # Those before a fork are kept elsewhere.
-    turns, count = turns[kept.inherited :], count - kept.inherited
+    # Those before a fork are stored elsewhere.
+    turns, count = turns[stored.inherited :], count - stored.inherited
     if not turns:
         return ()
-    known = [(turn.speaker, _said(turn.speaker, turn.text)) for turn in kept.turns]
-    if len(turns) < count and known[len(turns) - 1 : len(turns)] == [_kept(turns[-1])]:
+    known = [(turn.speaker, _utterance(turn.speaker, turn.text)) for turn in stored.turns]
+    if len(turns) < count and known[len(turns) - 1 : len(turns)] == [_speaker_and_utterance(turns[-1])]:
         return ()
     return list(_unknown(turns, known))
 
 
-def _unknown(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> Iterator[Turn]:
-    """The turns that are not in `kept`, both read in order. A turn that its owner changed or took out is known by its
-    place: it must not come back.
+def _unknown(turns: Sequence[Turn], stored: Sequence[tuple[str, str]]) -> Iterator[Turn]:
+    """Yield the turns that are not in `stored`, both read in order. A turn that its owner changed or forgot is
+    recognised by its place: it must not come back.
     """
     place = 0
     for index, turn in enumerate(turns):
-        found = next((number for number in range(place, len(kept)) if _holds(kept[number], turn)), None)
+        found = next((number for number in range(place, len(stored)) if _holds(stored[number], turn)), None)
         if found is not None:
-            place = found + (kept[found] == _kept(turn))
-        elif _is_altered(turns[index:], kept[place:]):
+            place = found + (stored[found] == _speaker_and_utterance(turn))
+        elif _is_altered(turns[index:], stored[place:]):
             place += 1
         else:
             yield turn
 
 
-def _holds(kept: tuple[str, str], turn: Turn) -> bool:
-    """Return whether a kept turn has `turn` in it: all that an agent said between two prompts was one turn once."""
+def _holds(stored: tuple[str, str], turn: Turn) -> bool:
+    """Return whether a stored turn contains `turn`: all answers between two prompts were one turn once."""
     if turn.role != "assistant":
-        return kept == _kept(turn)
-    speaker, _, text = kept[1].partition("\n")
-    return speaker == _kept(turn)[0] and f"\n\n{turn.text.strip()}\n\n" in f"\n\n{text}\n\n"
+        return stored == _speaker_and_utterance(turn)
+    speaker, _, text = stored[1].partition("\n")
+    return speaker == _speaker_and_utterance(turn)[0] and f"\n\n{turn.text.strip()}\n\n" in f"\n\n{text}\n\n"
 
 
-def _is_altered(turns: Sequence[Turn], kept: Sequence[tuple[str, str]]) -> bool:
-    """Return True when the first of `kept` is the first turn, forgotten, or changed while the next is the same."""
-    if not kept or kept[0][0] != _kept(turns[0])[0]:
+def _is_altered(turns: Sequence[Turn], stored: Sequence[tuple[str, str]]) -> bool:
+    """Return True when the first of `stored` is the first turn, forgotten, or changed while the next is the same."""
+    if not stored or stored[0][0] != _speaker_and_utterance(turns[0])[0]:
         return False
-    following = next((index for index in range(1, len(kept)) if kept[index][1]), len(turns))
-    return not kept[0][1] or (following < len(turns) and kept[following] == _kept(turns[following]))
+    following = next((index for index in range(1, len(stored)) if stored[index][1]), len(turns))
+    return not stored[0][1] or (
+        following < len(turns) and stored[following] == _speaker_and_utterance(turns[following])
+    )
 
 
 def _progress_fields(turns: Sequence[Turn]) -> dict[str, frontmatter.Value | None]:
-    """The fields that say how far the transcript was read, apart from the text, which its owner may edit or forget."""
+    """The progress in the transcript, apart from the text, which its owner may edit or forget."""
     return {"turn_count": len(turns), "last_turn": _turn_hash(turns[-1]) if turns else None}
 
 
@@ -271,14 +262,14 @@ def _speakers(turns: Sequence[Turn]) -> list[str]:
     return list(dict.fromkeys(turn.speaker for turn in turns))
 
 
-def _said(speaker: str, text: str) -> str:
+def _utterance(speaker: str, text: str) -> str:
     return f"{' '.join(speaker.split())}\n{text.strip()}" if text else ""
 
 
-def _kept(turn: Turn) -> tuple[str, str]:
-    return " ".join(turn.speaker.split()), _said(turn.speaker, turn.text)
+def _speaker_and_utterance(turn: Turn) -> tuple[str, str]:
+    return " ".join(turn.speaker.split()), _utterance(turn.speaker, turn.text)
 
 
 def _turn_hash(turn: Turn) -> str:
     # A leading letter keeps YAML readers from taking the hash for a number.
-    return "h" + hashlib.sha256(_said(turn.speaker, turn.text).encode()).hexdigest()[:12]
+    return "h" + hashlib.sha256(_utterance(turn.speaker, turn.text).encode()).hexdigest()[:12]

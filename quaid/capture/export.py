@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quaid.capture.importers import quaid_export
+from quaid.capture.importers.formats import EXPORT_VERSION, is_exported
 from quaid.errors import BadInputError
 from quaid.model import Kind
 from quaid.recall.visibility import may_see
@@ -45,7 +45,7 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
     place = Layout.of_vault(root)
     counted = (ledger.ledger_path(device, place) for device in sorted(ledger.list_ledgers(root, place)))
     for path in (*sorted(files.list_notes(root).notes), *counted):
-        if not quaid_export.is_exported(path):
+        if not is_exported(path):
             continue
         data = files.read_note(root, path)
         row = _as_row(path, data, place) if data is not None and may_see(path, data, owners, place) else None
@@ -85,7 +85,7 @@ def write_export(rows: Iterator[str], path: Path) -> int:
 
 def _as_row(path: str, data: bytes, place: Layout) -> dict[str, Any]:
     """The file, and what a note says for those who do not read markdown; what does not apply is left out."""
-    row: dict[str, Any] = {"v": quaid_export.VERSION, "path": path, "kind": LEDGER}
+    row: dict[str, Any] = {"v": EXPORT_VERSION, "path": path, "kind": LEDGER}
     if path.endswith(".md"):
         note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)
         fields = {name: getattr(note, name) for name in _FIELDS}

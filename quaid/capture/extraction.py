@@ -1,8 +1,8 @@
-"""A model's answer about a conversation (prompts/extract.md) -> the facts, snippets and journal entries to keep.
+"""A model's answer about a conversation (prompts/extract.md) -> the facts, snippets and journal entries to store.
 
-The schema has been checked when an answer comes here. What only the conversation can tell is checked here: whether
-cited turns exist, dates are dates, edges join two things. A fact is kept whole or left out whole; what is wrong beside
-it (a date, an edge, one of several citations) is dropped, as it would be worse to lose the fact with it.
+The schema of an answer was checked before. What only the conversation can show is checked here: whether cited turns
+exist, dates are dates, edges join two things. A fact is stored whole or left out whole; a wrong detail (a date, an
+edge, one of several citations) is dropped, as losing the fact with it would be worse.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quaid.capture.cleaning import clean_line, clean_text
-from quaid.capture.entity_names import NamedThing
-from quaid.capture.fact_note import FactDetails
+from quaid.capture.entities import NamedThing
+from quaid.capture.facts import FactsPlan, NewFact, StoredFact, stored_fields
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
-from quaid.capture.storing import NewFact
 from quaid.errors import BadInputError
 from quaid.llm.exchange import FailedItem, ItemProblem
-from quaid.model import CORE_FILES, Edge, name_key
+from quaid.model import CORE_FILES, Edge, Message, ModelUsage, name_key
 from quaid.recall.intent import is_technical
 from quaid.text.invisible import without_unseen
 from quaid.text.quoting import gives_orders
@@ -30,16 +29,21 @@ from quaid.text.relative_dates import with_dates
 from quaid.text.words import MINIMUM_WORDS, is_long_enough
 from quaid.vault.notes import text_hash
 
+if TYPE_CHECKING:
+    from quaid.capture.writer import WritePlan
+
 T = TypeVar("T")
 
 PROMPT = "extract"
 MAX_SHOWN = 200
-"""Characters of a fact without form that are shown where it is left out."""
+"""Characters of a malformed fact that are shown where it is left out."""
+MAX_LISTED = 100
+"""Facts listed in a commit's body; the rest is counted."""
 
 _CITED = re.compile(r"(\d{1,9})\D*\Z")
 _HAPPENED = frozenset({"event", "experience"})
 _ANYBODY = frozenset({"", "user", "human", "somebody", "you", "me"})
-"""Speakers by whom a transcript names nobody."""
+"""Speakers without a name."""
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?")
 _ORDER = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|every|each|of|the|these|those|your|my|our|previous|prior|above"
@@ -47,31 +51,11 @@ _ORDER = re.compile(
     r"(?:rules?|instructions?|guidelines?|prompts?|directions?|orders?)\b",
     re.IGNORECASE,
 )
-"""Orders to the reader of a text. People say such things to each other as well: a match alone proves nothing."""
+"""Orders to the reader of a text. People give them to each other as well: a match alone proves nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractedFact:
-    """One claim of a model's answer, checked. `turns` are numbers of the episode's turns."""
-
-    text: str
-    category: str
-    confidence: float
-    speaker: str | None
-    source: str
-    durability: str
-    privacy: str
-    keywords: tuple[str, ...]
-    valid_from: str | None
-    valid_until: str | None
-    project: str | None
-    turns: tuple[int, ...]
-    edges: tuple[Edge, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A fact that is not kept, and why."""
+class LeftOut(NamedTuple):
+    """A statement that is not stored, and why."""
 
     text: str
     reason: str
@@ -79,17 +63,57 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The facts, names, snippets and journal entries of one conversation. `snippets` and `journal` are by core file."""
+    """What a model found in a source. `turns` of its facts are numbers; `snippets` and `journal` are by core file.
 
-    facts: tuple[ExtractedFact, ...] = ()
+    `renamed` are relations with another usual name (see `facts.plan_facts`), `degraded` names what was missing.
+    """
+
+    facts: tuple[NewFact, ...] = ()
     names: tuple[NamedThing, ...] = ()
     snippets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     journal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    model: str | None = None
+    prompt: str | None = None
+    usage: ModelUsage = field(default_factory=ModelUsage)
+    renamed: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What was stored from a source. `left` is on disk but not committed."""
+
+    facts: tuple[StoredFact, ...] = ()
+    entities: tuple[str, ...] = ()
+    edges: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    model: str | None = None
+    prompt: str | None = None
+    usage: ModelUsage = field(default_factory=ModelUsage)
+    degraded: tuple[str, ...] = ()
+    commit: str | None = None
+    left: tuple[str, ...] = ()
+    is_dry_run: bool = False
+
+
+def learned_fields(plan: WritePlan, found: Extraction) -> dict[str, Any]:
+    """Return the fields of `Learned`."""
+    details = plan.details
+    return {
+        **stored_fields(details),
+        "left_out": tuple(LeftOut(*item) for item in details.get("left_out", found.left_out)),
+        "model": found.model,
+        "prompt": found.prompt,
+        "usage": found.usage,
+        "degraded": found.degraded,
+        "commit": plan.written.commit,
+        "left": plan.written.left,
+    }
 
 
 def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
-    """Return what is wrong with facts of an answer that fits its schema and can be mended; ten at most."""
+    """Return the repairable problems of facts in an answer that fits its schema; ten at most."""
     known = piece.numbers
     found = []
     for place, fact in enumerate(value["facts"]):
@@ -102,7 +126,7 @@ def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
 
 
 def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
-    """The facts among the items of an answer that do not fit its schema, as facts that are not kept."""
+    """Return the facts among the items of an answer that do not fit its schema."""
     from quaid.redaction import admit
 
     left: list[LeftOut] = []
@@ -115,17 +139,16 @@ def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
 
 
 def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
-    """The part of an answer that may be kept."""
-    said = {turn.number: turn for turn in (*piece.turns, *piece.notes)}
-    kept: list[ExtractedFact] = []
+    """Return what may be stored of an answer."""
+    turns = {turn.number: turn for turn in (*piece.turns, *piece.notes)}
+    facts: list[NewFact] = []
     left_out: list[LeftOut] = []
     for raw in value["facts"]:
-        fact = _read_fact(raw, said, piece.material)
-        reason = _rejection_reason(fact, said)
-        if reason:
+        fact = _read_fact(raw, turns, piece.material)
+        if reason := _rejection_reason(fact, turns):
             left_out.append(LeftOut(fact.text, reason))
         else:
-            kept.append(fact)
+            facts.append(fact)
     snippets: dict[str, tuple[str, ...]] = {}
     journal: dict[str, tuple[str, ...]] = {}
     for file in CORE_FILES:
@@ -142,148 +165,128 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
         for one in value.get("names") or ()
     ]
     names = _merge_names(thing for thing in things if thing.name)
-    return Extraction(tuple(kept), names, snippets, journal, tuple(left_out))
+    return Extraction(tuple(facts), names, snippets, journal, tuple(left_out))
 
 
-def merge(parts: Sequence[Extraction]) -> Extraction:
-    """The answers to all pieces of a conversation as one: a fact that several give is kept once, with all its turns."""
-    facts: dict[str, ExtractedFact] = {}
+def merge(parts: Sequence[Extraction], max_facts: int = 0) -> Extraction:
+    """Merge the answers to all pieces of a source: a fact in several is stored once, with all its turns.
+
+    Of more than `max_facts` facts the ones with the highest confidence are stored, the others are left out by name.
+    """
+    merged: dict[str, NewFact] = {}
     for fact in (fact for part in parts for fact in part.facts):
-        key = text_hash(fact.text)
-        first = facts.setdefault(key, fact)
-        facts[key] = replace(
+        first = merged.setdefault(text_hash(fact.text), fact)
+        merged[text_hash(fact.text)] = replace(
             first,
             confidence=max(first.confidence, fact.confidence),
             turns=_unique((*first.turns, *fact.turns)),
             keywords=_unique((*first.keywords, *fact.keywords)),
             edges=_unique((*first.edges, *fact.edges)),
         )
+    facts = list(merged.values())
+    surest = sorted(range(len(facts)), key=lambda place: -facts[place].confidence)
+    stored = set(surest[: max_facts or len(facts)])
+    reason = f"more than {max_facts} facts at once (capture.max_facts)"
     return Extraction(
-        tuple(facts.values()),
+        tuple(fact for place, fact in enumerate(facts) if place in stored),
         _merge_names(thing for part in parts for thing in part.names),
         _union([part.snippets for part in parts]),
         _union([part.journal for part in parts]),
-        tuple(left for part in parts for left in part.left_out),
+        (
+            *(left for part in parts for left in part.left_out),
+            *(LeftOut(fact.text, reason) for place, fact in enumerate(facts) if place not in stored),
+        ),
+        model=next((part.model for part in reversed(parts) if part.model), None),
+        prompt=next((part.prompt for part in reversed(parts) if part.prompt), None),
+        usage=sum((part.usage for part in parts), ModelUsage()),
     )
 
 
-def keep_at_most(extraction: Extraction, most: int) -> Extraction:
-    """The `most` facts that the model is surest of, in their order; the others are left out by name."""
-    if not most or len(extraction.facts) <= most:
-        return extraction
-    surest = sorted(range(len(extraction.facts)), key=lambda place: -extraction.facts[place].confidence)
-    chosen = set(surest[:most])
-    reason = f"more than {most} facts at once (capture.max_facts)"
-    left = [LeftOut(fact.text, reason) for place, fact in enumerate(extraction.facts) if place not in chosen]
-    kept = tuple(fact for place, fact in enumerate(extraction.facts) if place in chosen)
-    return replace(extraction, facts=kept, left_out=(*extraction.left_out, *left))
-
-
-def new_facts(found: Extraction, material: Material, owner: str, episode_name: str | None) -> list[NewFact]:
-    """The facts of `found`, pending, citing turns of the episode; without its name they cite nothing."""
-    return [
-        NewFact(
-            fact.text,
-            replace(
-                details_of(fact, owner, fact.project),
-                source=fact.source,
-                extraction_confidence=fact.confidence if fact.source == "assistant" else None,
-                session=material.session,
-                turns=tuple(f"[[{episode_name}#^t{turn}]]" for turn in fact.turns) if episode_name else (),
-            ),
-        )
-        for fact in found.facts
-    ]
-
-
-def details_of(fact: ExtractedFact, owner: str, project: str | None) -> FactDetails:
-    """The details of a pending fact of `owner` and `project`."""
-    return FactDetails(
-        type=fact.category,
-        status="pending",
-        owner=owner,
-        confidence=fact.confidence,
-        durability=fact.durability,
-        privacy=fact.privacy,
-        speaker=fact.speaker,
-        project=project,
-        technical=project is not None and is_technical(fact.text),
-        valid_from=fact.valid_from,
-        valid_until=fact.valid_until,
-        keywords=fact.keywords,
-        edges=fact.edges,
-    )
-
-
-def _read_fact(raw: Mapping[str, Any], said: Mapping[int, NumberedTurn], material: Material) -> ExtractedFact:
-    turns = tuple(dict.fromkeys(turn for turn in _cited(raw["turns"]) if turn in said))
-    first = next((said[turn] for turn in turns), None)
-    days = {moment.date() for turn in turns if (moment := said[turn].said_at)}
-    # What was said on several days means none of them by `yesterday`, as far as one can tell.
-    told = ((first.said_at if first else None) or material.started) if len(days) <= 1 else None
-    heard = [said[turn].speaker for turn in turns if not said[turn].is_note]
-    is_own_word = bool(heard) and all(name_key(speaker) == "assistant" for speaker in heard)
+def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], material: Material) -> NewFact:
+    cited = [turns[number] for number in dict.fromkeys(_cited(raw["turns"])) if number in turns]
+    days = {turn.said_at.date() for turn in cited if turn.said_at}
+    # `yesterday` in turns of several days has no date, as far as one can tell.
+    stated_at = ((cited[0].said_at if cited else None) or material.started) if len(days) <= 1 else None
+    speakers = [turn.speaker for turn in cited if not turn.is_note]
+    is_assistant = bool(speakers) and all(name_key(speaker) == "assistant" for speaker in speakers)
+    # A claim of the assistant alone is not the person's, whatever the model makes of it.
+    source = "assistant" if is_assistant and raw["source"] == "user" else raw["source"]
+    confidence = float(raw["confidence"])
     edges: list[Edge] = []
     for edge in raw.get("edges") or ():
         with suppress(BadInputError):  # it joins no two things
             edges.append(
                 normalise_edge(Edge(clean_line(edge["subject"]), edge["relation"], clean_line(edge["object"])))
             )
-    return ExtractedFact(
-        text=with_dates(clean_line(raw["text"]), told),
-        category=raw["category"],
-        confidence=float(raw["confidence"]),
-        speaker=_speaker(clean_line(raw.get("speaker") or ""), heard),
-        # What only the assistant has said is no word of the person, whatever the model makes of it.
-        source="assistant" if is_own_word and raw["source"] == "user" else raw["source"],
+    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
+    # An event stays true; only a state or a plan ends.
+    is_event = raw["category"] in _HAPPENED or raw["durability"] == "immutable"
+    has_end = until and not is_event and not (since and until <= since)
+    return NewFact(
+        with_dates(clean_line(raw["text"]), stated_at),
+        type=raw["category"],
+        status="pending",
+        confidence=confidence,
+        extraction_confidence=confidence if source == "assistant" else None,
         durability=raw["durability"],
         privacy=raw.get("privacy") or "private",
-        keywords=_unique(word for item in raw.get("keywords") or () if (word := clean_line(item.replace(",", " ")))),
-        valid_from=_date(raw.get("valid_from")),
-        valid_until=_end_of(raw),
+        speaker=_speaker(clean_line(raw.get("speaker") or ""), speakers),
+        source=source,
         project=clean_line(raw.get("project") or "") or None,
-        turns=turns,
+        valid_from=since,
+        valid_until=until if has_end else None,
+        keywords=_unique(word for item in raw.get("keywords") or () if (word := clean_line(item.replace(",", " ")))),
+        turns=tuple(str(turn.number) for turn in cited),
         edges=_unique(edges),
     )
 
 
-def _speaker(named: str, heard: Sequence[str]) -> str | None:
-    """Return who said it: of those whose turns are cited, `heard`, the one that the model has named. Where a turn names
-    nobody in particular, the model may know their name.
+def as_project(fact: NewFact, owner: str, project: str | None) -> NewFact:
+    """Return a fact of `owner` and `project`."""
+    return replace(fact, owner=owner, project=project, technical=project is not None and is_technical(fact.text))
+
+
+def cite_episode(found: Extraction, session: str, owner: str, episode_name: str | None) -> list[NewFact]:
+    """Return the facts of `found`, citing turns of the episode; without its name they cite nothing."""
+    return [
+        replace(
+            as_project(fact, owner, fact.project),
+            session=session,
+            turns=tuple(f"[[{episode_name}#^t{turn}]]" for turn in fact.turns) if episode_name else (),
+        )
+        for fact in found.facts
+    ]
+
+
+def _speaker(named: str, speakers: Sequence[str]) -> str | None:
+    """Return the one of the `speakers` of the cited turns that the model names. For an unnamed speaker the model may
+    know the name.
     """
-    for speaker in heard:
+    for speaker in speakers:
         if name_key(speaker) == name_key(named):
             return speaker
-    is_unknown = not heard or any(name_key(speaker) in _ANYBODY for speaker in heard)
-    return (named if named and is_unknown else next(iter(heard), "")) or None
-
-
-def _end_of(raw: Mapping[str, Any]) -> str | None:
-    """Return until when a state or a plan holds; None for what happened, which stays true, and for what has no end."""
-    since, until = _date(raw.get("valid_from")), _date(raw.get("valid_until"))
-    has_happened = raw["category"] in _HAPPENED or raw["durability"] == "immutable"
-    return None if has_happened or (since and until and until <= since) else until
+    is_unknown = not speakers or any(name_key(speaker) in _ANYBODY for speaker in speakers)
+    return (named if named and is_unknown else next(iter(speakers), "")) or None
 
 
 def _merge_names(things: Iterable[NamedThing]) -> tuple[NamedThing, ...]:
-    """Each name once, with all its aliases."""
     merged: dict[str, NamedThing] = {}
     for thing in things:
         first = merged.setdefault(name_key(thing.name), thing)
         aliases = _unique((*first.aliases, *thing.aliases))
-        merged[name_key(thing.name)] = replace(first, kind=first.kind or thing.kind, aliases=aliases)
+        merged[name_key(thing.name)] = NamedThing(first.name, first.kind or thing.kind, aliases)
     return tuple(merged.values())
 
 
-def _rejection_reason(fact: ExtractedFact, said: Mapping[int, NumberedTurn]) -> str:
-    """Return why a fact must not be kept; an empty text when it may."""
+def _rejection_reason(fact: NewFact, turns: Mapping[int, NumberedTurn]) -> str:
+    """Return why a fact must not be stored; an empty text when it may."""
     if not is_long_enough(fact.text):
         return f"fewer than {MINIMUM_WORDS} words"
     if not fact.turns:
         return "it rests on no turn of this conversation"
     if _is_order(fact.text):
         return "it gives orders to its reader"
-    if all(_is_order(said[turn].text) for turn in fact.turns):
+    if all(_is_order(turns[int(turn)].text) for turn in fact.turns):
         return "it rests only on a turn that gives orders to its reader"
     return ""
 
@@ -293,10 +296,9 @@ def _is_order(text: str) -> bool:
 
 
 def _cited(turns: Iterable[str]) -> Iterator[int]:
-    """`t3`, `D1:3`, `3` and `[t3]` all mean the third turn; `t3, t7` are two."""
+    """`t3`, `D1:3`, `3` and `[t3]` are all the third turn; `t3, t7` are two."""
     for cited in ",".join(turns).split(","):
-        found = _CITED.search(cited)
-        if found:
+        if found := _CITED.search(cited):
             yield int(found[1])
 
 
@@ -311,10 +313,43 @@ def _date(value: str | None) -> str | None:
 
 
 def _union(parts: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
-    """The lines of all `parts` for each core file, each once."""
     union = {file: _unique(line for part in parts for line in part.get(file, ())) for file in CORE_FILES}
     return {file: lines for file, lines in union.items() if lines}
 
 
 def _unique(items: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(items))
+
+
+def build_message(
+    subject: str,
+    opening: str,
+    found: Extraction,
+    stored: FactsPlan,
+    source: Sequence[tuple[str, str]],
+    missing: Sequence[str] = (),
+) -> Message:
+    """Return the message of a commit that stores what was learned. `source` are its first trailers."""
+    new, confirmed = stored.with_outcome("created"), stored.with_outcome("confirmed")
+    sections = {
+        "New": [fact.text for fact in new],
+        "Confirmed": [fact.text for fact in confirmed],
+        "No longer in the file": missing,
+        "New names": stored.entities,
+        "Left out": [f"{item.text} ({item.reason})" for item in found.left_out],
+    }
+    body = [opening]
+    for title, lines in sections.items():
+        listed = [f"- {line}" for line in lines[:MAX_LISTED]]
+        listed += [f"- and {len(lines) - MAX_LISTED} more"] if len(lines) > MAX_LISTED else []
+        body += ["\n".join([f"{title}:", *listed])] if listed else []
+    trailers = [*source]
+    trailers += [("Quaid-Model", found.model)] if found.model else []
+    trailers += [("Quaid-Prompt", found.prompt)] if found.prompt else []
+    trailers += [("Quaid-Fact", fact.id) for fact in (*new, *confirmed)]
+    return Message(subject, "\n\n".join(body), tuple(trailers))
+
+
+def count(number: int, noun: str) -> str:
+    """Return `1 fact`, `2 facts`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,50 +1,56 @@
-"""Taking memories of other programs into a vault: reads the source, looks up what the vault has, plans, writes once."""
+"""Import: read the memories of another program, look up what the vault has, plan, and write once.
+
+A source has the same result each time: the id of an imported fact is a hash of its place in the source and its text, so
+a second import finds the facts of the first, even if their owner has rewritten them since.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid import redaction
-from quaid.capture.fact_note import FactDetails
-from quaid.capture.importers import note_folder
-from quaid.capture.importers.formats import choose_format
-from quaid.capture.importers.import_content import MARKDOWN, NOT_MARKDOWN, Admit, ImportContent, ImportSource
-from quaid.capture.importers.import_plan import (
-    ImportCandidate,
-    ImportPlan,
-    VaultState,
-    list_candidates,
-    plan_import,
+from quaid.capture import facts, relations
+from quaid.capture.entities import EntityNote, plan_entity
+from quaid.capture.facts import NewFact
+from quaid.capture.importers.formats import NoteFolder, select_format
+from quaid.capture.importers.import_content import (
+    MARKDOWN,
+    NOT_MARKDOWN,
+    ImportContent,
+    ImportedEntity,
+    ImportSource,
+    Redact,
 )
+from quaid.capture.stated_relations import add_stated
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.config import person_of
-from quaid.errors import BadInputError
+from quaid.errors import BadInputError, FactTooShortError
 from quaid.index import documents, graph
-from quaid.model import CORE_FILES, Message, name_key, note_name
-from quaid.open_vault import OpenVault
+from quaid.model import CORE_FILES, Edge, Edit, Message, name_key, note_name
 from quaid.place import CONFIG_FILE
-from quaid.vault import files, layout, template
+from quaid.vault import files, frontmatter, layout, notes, template
 
 if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
+    from quaid.open_vault import OpenVault
 
 EXAMPLES = 5
-SHOWN = 10
+MAX_REDACTED = 10
 """Places with redactions that a commit names."""
 KINDS = {"facts": "fact", "entities": "entity", "edges": "edge", "notes": "note"}
+_CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+_MAX_NAME_CHARS = 150
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
-    """Options of an import. `into` is the folder of the vault for notes that are kept as they are."""
+class ImportOptions(NamedTuple):
+    """Options of an import. `into` is the folder of the vault for notes that are copied as they are."""
 
     format: str | None = None
     owner: str = "default"
@@ -58,9 +64,9 @@ class ImportOptions:
 class ImportResult:
     """The result of an import, on a dry run what it would write.
 
-    `counts` are facts, entities, edges and notes; `known` is what the vault had already; `left_out` counts by reason;
-    `redacted` names for each place what the gate took out; `clashes` are paths that hold something else and were left
-    as they are, `namesakes` (new note, other note) of one name; `left` is on disk but not committed.
+    `counts` are of facts, entities, edges and notes; `known` were in the vault already; `left_out` counts by reason;
+    `redacted` names for each place the removed secrets; `clashes` are paths with other contents, which stay as they
+    are; `namesakes` are (new note, other note) of one name; `left` is on disk but not committed.
     """
 
     source: str
@@ -78,69 +84,88 @@ class ImportResult:
 
 
 def import_from(
-    vault: OpenVault,
-    source: Path | IO[bytes],
-    options: ImportOptions,
-    *,
-    admit: Admit | None = None,
+    vault: OpenVault, source: Path | IO[bytes], options: ImportOptions, *, redact: Redact | None = None
 ) -> ImportResult:
-    """Take what `source` holds into the vault, as one commit.
-
-    Twice the same changes nothing the second time.
+    """Import the memories of a source as one commit. A second import of the same source changes nothing.
 
     Raises:
-        BadInputError: the source cannot be read, is of no known format, or lies in the vault.
+        BadInputError: the source cannot be read, is of no known format, or is in the vault.
     """
     writer = Writer(vault)
-    held = read_source(source, vault.root) if isinstance(source, Path) else read_stream(source)
-    form = choose_format(held, options.format or (note_folder.NAME if options.into and held.notes else None))
-    if options.into and form is not note_folder:
+    read = read_source(source, vault.root) if isinstance(source, Path) else read_stream(source)
+    form = select_format(read, options.format or (NoteFolder.name if options.into and read.notes else None))
+    if options.into and form is not NoteFolder:
         raise BadInputError(
-            f"--into is for notes that are kept as they are, and {held.name} is read as {form.NAME}. Leave --into out."
+            f"--into is for notes that are kept as they are, and {read.name} is read as {form.name}. Leave --into out."
         )
-    place = vault.layout
-    into = _folder_for(options.into, held.name, place) if form is note_folder else ""
-    gate = _counting(admit, sum(map(len, held.files.values())), vault)
-    found = ImportContent(gate, into=into, keeps_owners=options.keep_owners)
-    found.left_out.update(held.passed_over)
-    form.read(held, found)
-    candidates, doubled = list_candidates(found, form.NAME, options.owner)
-    found.left_out.update(doubled)
-    details = FactDetails(source="import", project=options.project, imported_from=form.NAME)
-    now = datetime.now(UTC)
+    into = _folder_for(options.into, read.name, vault.layout) if form is NoteFolder else ""
+    done, total = 0, sum(map(len, read.files.values()))
 
-    def plan() -> tuple[ImportResult, ImportPlan]:
-        planned = plan_import(found, candidates, details, _look_up(vault, writer, candidates), now)
-        imported = ImportResult(
-            held.name, form.NAME, dict(+planned.counts), planned.known, dict(+planned.left_out),
-            {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
-            tuple(planned.clashes), _namesakes(vault.visible_index(), found), tuple(planned.examples[:EXAMPLES]),
-            dry_run=options.dry_run,
-        )  # fmt: skip
-        return imported, planned
+    def redact_counted(text: str) -> tuple[str, tuple[str, ...]]:
+        nonlocal done
+        done = min(done + len(text), total)
+        vault.show_progress("Reading", done, total)
+        if redact is not None:
+            return redact(text)
+        admitted = redaction.admit(text)
+        return admitted.text, admitted.redacted
 
-    def plan_write() -> WritePlan:
-        imported, planned = plan()
-        vault.show_progress("Writing", 0, len(planned.edits))
-        return WritePlan(
-            WriteResult(held.name, "", "imported"), tuple(planned.edits), _message(imported), details=asdict(imported)
-        )
-
+    found = ImportContent(redact_counted, into=into, keeps_owners=options.keep_owners)
+    found.left_out.update(read.passed_over)
+    form.read(read, found)
+    new = list_facts(found, form.name, options.owner, options.project)
+    planning = (vault, writer, read.name, form.name, found, new, options, datetime.now(UTC))
     if options.dry_run:
-        return plan()[0]
-    digest = hashlib.sha256(repr(("import", held.name, options)).encode())
-    for path, data in held.files.items():
+        return _plan_import(*planning)[0]
+    digest = hashlib.sha256(repr(("import", read.name, options)).encode())
+    for path, data in read.files.items():
         digest.update(path.encode() + b"\0" + hashlib.sha256(data).digest())
-    plan_done = writer.write(digest.hexdigest(), plan_write)
-    result = ImportResult(**{key: _frozen(value) for key, value in plan_done.details.items()})
-    return replace(result, commit=plan_done.written.commit, left=plan_done.written.left)
+    plan = writer.write(digest.hexdigest(), _plan_write, *planning)
+    result = ImportResult(**{key: _frozen(value) for key, value in plan.details.items()})
+    return replace(result, commit=plan.written.commit, left=plan.written.left)
+
+
+def _plan_write(vault: OpenVault, writer: Writer, name: str, *planning: Any) -> WritePlan:
+    imported, edits = _plan_import(vault, writer, name, *planning)
+    vault.show_progress("Writing", 0, len(edits))
+    return WritePlan(WriteResult(name, "", "imported"), edits, _message(imported), details=asdict(imported))
+
+
+def _plan_import(
+    vault: OpenVault,
+    writer: Writer,
+    name: str,
+    format_name: str,
+    found: ImportContent,
+    new: Sequence[NewFact],
+    options: ImportOptions,
+    now: datetime,
+) -> tuple[ImportResult, tuple[Edit, ...]]:
+    """Return what the import brings to the vault as it is now, and the edits."""
+    plan = _Planner(vault, writer, found, now)
+    names = plan.plan_entities(NewFact("", source="import", project=options.project, imported_from=format_name))
+    plan.plan_facts(new, names)
+    plan.plan_files()
+    imported = ImportResult(
+        name,
+        format_name,
+        dict(+plan.counts),
+        plan.known,
+        dict(+plan.left_out),
+        {place: tuple(dict.fromkeys(secrets)) for place, secrets in found.redacted.items()},
+        tuple(plan.clashes),
+        plan.find_namesakes(),
+        tuple(plan.examples[:EXAMPLES]),
+        dry_run=options.dry_run,
+    )
+    return imported, tuple(plan.edits)
 
 
 # -- the source ------------------------------------------------------------------------------------------------------
 
 
 def read_source(path: Path, root: Path) -> ImportSource:
-    """A file, or a folder with all in it that is not hidden, a link or a vault of its own.
+    """Read a file, or a folder without hidden files, links and vaults in it.
 
     Raises:
         BadInputError: it does not exist, cannot be read, or is the vault itself.
@@ -156,16 +181,16 @@ def read_source(path: Path, root: Path) -> ImportSource:
     if not path.is_dir():
         raise BadInputError(f"{path} is neither a file nor a folder. Give one of these.")
     passed_over: Counter[str] = Counter()
-    held = {}
+    data: dict[str, bytes] = {}
     for name in sorted(_list_files(place, passed_over)):
         try:
-            held[redaction.admit_name(name)] = _read_file(place / name)
+            data[redaction.admit_name(name)] = _read_file(place / name)
         except BadInputError:
             passed_over["files that cannot be read"] += 1
-    if not held:
+    if not data:
         raise BadInputError(f"{path} holds no files that can be read. Give the folder that holds the memories.")
     return ImportSource(
-        redaction.admit_name(place.name), held, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over
+        redaction.admit_name(place.name), data, has_obsidian=(place / ".obsidian").is_dir(), passed_over=passed_over
     )
 
 
@@ -179,7 +204,7 @@ def read_stream(stream: IO[bytes]) -> ImportSource:
 
 
 def _list_files(top: Path, passed_over: Counter[str]) -> list[str]:
-    """Paths below `top`. Other files than markdown are counted without being read: attachments may be large."""
+    """Return paths below `top`. Files that are not markdown are only counted: attachments may be large."""
     found = []
     for folder, folders, names in os.walk(top):
         here = Path(folder)
@@ -206,15 +231,14 @@ def _read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadInputError(f"{path} cannot be read ({reason}). Check the path and its permissions.") from error
+        raise BadInputError.unreadable(path, error) from error
 
 
 def _folder_for(into: str | None, name: str, place: layout.Layout) -> str:
-    """The folder of the vault for notes that are kept as they are.
+    """Return the folder of the vault for notes that are copied as they are.
 
     Raises:
-        BadInputError: it is not a folder of the vault, or one that means something to Quaid.
+        BadInputError: it is not a folder of the vault, or is one of Quaid's.
     """
     folder = (into or f"notes/{name}").strip("/")
     if not layout.is_note_path(f"{folder}/note.md") or any(part in {"", ".", ".."} for part in folder.split("/")):
@@ -224,49 +248,275 @@ def _folder_for(into: str | None, name: str, place: layout.Layout) -> str:
     return folder
 
 
-# -- the vault -------------------------------------------------------------------------------------------------------
+def list_facts(found: ImportContent, format_name: str, owner: str, project: str | None = None) -> list[NewFact]:
+    """Return the facts to store, each statement of an owner once; others are counted as left out."""
+    new: dict[tuple[str, str], NewFact] = {}
+    for fact in found.facts:
+        try:
+            text = facts.clean_statement(fact.text)
+        except FactTooShortError:
+            found.left_out["statements of fewer than three words"] += 1
+            continue
+        fact_owner = owner if fact.owner == "default" else fact.owner
+        text_hash = notes.text_hash(text)
+        if (fact_owner, text_hash) in new:
+            found.left_out["statements made twice"] += 1
+            continue
+        place = fact.imported_from or ""
+        new[fact_owner, text_hash] = replace(
+            fact,
+            text=text,
+            id=derive_id("fact", format_name, place, fact_owner, text_hash),
+            owner=fact_owner,
+            source="import",
+            project=project,
+            imported_from=f"{format_name} {place}".strip(),
+        )
+    return list(new.values())
 
 
-def _look_up(vault: OpenVault, writer: Writer, candidates: Sequence[ImportCandidate]) -> VaultState:
-    index, visible = vault.whole_index(), vault.visible_index()
-    wanted = json.dumps([candidate.id for candidate in candidates])
-    by_id = {
-        document.id for document in documents.find_documents(index, "id IN (SELECT value FROM json_each(?))", (wanted,))
-    }
-    by_text = {
-        (candidate.owner, candidate.text_hash)
-        for candidate in candidates
-        if candidate.id not in by_id
-        and documents.find_by_text(index, candidate.text_hash, candidate.owner, candidate.fact.valid_until)
-    }
-    return VaultState(
-        frozenset(by_id),
-        frozenset(by_text),
-        lambda path: files.read_note(vault.root, path),
-        lambda path: files.can_hold(vault.root, path),
-        lambda name: writer.finder.find_entity(visible, name),
-        tuple(graph.entity_names(visible)),
-        {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES},
-        vault.layout,
-        person_of(vault.root, vault.settings),
-    )
+def derive_id(*parts: str) -> str:
+    """Return an id that the same parts always have: 128 bits, written as ids are."""
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).digest()
+    number = int.from_bytes(digest[:16])
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
-def _namesakes(index: IndexConnection, found: ImportContent) -> tuple[tuple[str, str], ...]:
-    """(new note, a note elsewhere in the vault that has its name): a link to that name may mean either."""
-    if not found.into:
-        return ()
-    new = {name_key(note_name(file.rel_path)): file.rel_path for file in found.files}
-    others = documents.find_documents(
-        index,
-        "doc_id IN (SELECT doc_id FROM names WHERE position = 0 AND name_key IN (SELECT value FROM json_each(?)))",
-        (json.dumps(list(new)),),
-    )
-    pairs = ((new[name_key(note_name(other.path))], other.path) for other in others)
-    return tuple((path, other) for path, other in pairs if not other.startswith(f"{found.into}/"))
+# -- the plan --------------------------------------------------------------------------------------------------------
 
 
-# -- what is said of it ----------------------------------------------------------------------------------------------
+class _Planner:
+    """Plans the edits of an import, and counts what it brings."""
+
+    def __init__(self, vault: OpenVault, writer: Writer, found: ImportContent, now: datetime) -> None:
+        self._vault = vault
+        self._root = vault.root
+        self._index = vault.whole_index()
+        self._visible = vault.visible_index()
+        self._finder = writer.finder
+        self._found = found
+        self._now = now
+        self.edits: list[Edit] = []
+        self.counts: Counter[str] = Counter()
+        self.known = 0
+        self.clashes: list[str] = []
+        self.left_out: Counter[str] = Counter(found.left_out)
+        self.examples: list[str] = []
+
+    def plan_entities(self, edge_fact: NewFact) -> list[tuple[str, str]]:
+        """Plan notes for the entities and the ends of edges; return the new names with the names of their notes.
+
+        An edge of an entity with a note of the owner's own becomes a fact like `edge_fact`.
+        """
+        entities = _Entities(self)
+        edges: defaultdict[str, list[Edge]] = defaultdict(list)
+        for edge in dict.fromkeys(self._found.edges):
+            normal = entities.place(edge)
+            if normal is None:
+                self.left_out["relations without two names"] += 1
+            elif normal not in edges[normal.subject]:
+                edges[normal.subject].append(normal)
+        known: list[tuple[str, str]] = []
+        taken: set[str] = set()
+        for name, (entity, note) in entities.notes.items():
+            if note is not None and note.is_own:
+                self._plan_edge_facts(edges[name], edge_fact)
+                continue
+            if note is not None:
+                self._plan_known_entity(note, entity, edges[name])
+                continue
+            edit = self._plan_new_entity(entity, edges[name], edge_fact.imported_from or "")
+            is_free = edit.rel_path not in taken and files.can_hold(self._root, edit.rel_path)
+            if not is_free or files.read_note(self._root, edit.rel_path) is not None:
+                self.clashes.append(edit.rel_path)
+                continue
+            taken.add(edit.rel_path)
+            self.edits.append(edit)
+            self.counts["entities"] += 1
+            self.counts["edges"] += len(edges[name])
+            known += [(alias, note_name(edit.rel_path)) for alias in (entity.name, *entity.aliases)]
+        return known
+
+    def find_entity(self, name: str) -> EntityNote | None:
+        return self._finder.find_entity(self._visible, name)
+
+    def entities(self) -> list[ImportedEntity]:
+        return [entity for entity in self._found.entities.values() if _is_name(entity.name)]
+
+    def _plan_new_entity(self, entity: ImportedEntity, edges: Sequence[Edge], format_name: str) -> Edit:
+        edit = plan_entity(entity.name, entity.type, entity.created or self._now, tuple(edges), self._vault.layout)
+        file_name = note_name(edit.rel_path)
+        aliases = [name for name in dict.fromkeys((entity.name, *entity.aliases)) if name != file_name]
+        text = frontmatter.set_fields(
+            (edit.after or b"").decode(),
+            {
+                "id": derive_id("entity", edit.rel_path),
+                "aliases": aliases or None,
+                "imported_from": f"{format_name} {entity.place or ''}".strip(),
+            },
+        )
+        head, listed = notes.split_body(text)
+        body = "\n\n".join(filter(None, (entity.prose, listed.strip("\n"))))
+        return replace(edit, after=f"{head}{body}\n".encode() if body else head.encode())
+
+    def _plan_known_entity(self, note: EntityNote, entity: ImportedEntity, edges: Sequence[Edge]) -> None:
+        """Add the edges that its note does not have. Its text is its owner's."""
+        data = note.data
+        try:
+            for edge in edges:
+                if not facts.has_edge(data, note.name, edge):
+                    data = facts.add_edge(data, edge)
+                    self.counts["edges"] += 1
+        except UnicodeDecodeError:
+            self.left_out["relations of a note that is not UTF-8"] += len(edges)
+            return
+        if data != note.data:
+            self.edits.append(Edit(note.rel_path, note.data, data))
+        if entity.prose and entity.prose.encode() not in data:
+            self.left_out["texts on what has a note in the vault already"] += 1
+
+    def _plan_edge_facts(self, edges: Sequence[Edge], edge_fact: NewFact) -> None:
+        for edge in edges:
+            fact = replace(edge_fact, id=derive_id("edge", edge.subject, edge.relation, edge.object))
+            edit = facts.plan_edge_fact(edge, fact, self._now, self._vault.layout)[1]
+            if files.read_note(self._root, edit.rel_path) is None:
+                self.edits.append(edit)
+                self.counts["edges"] += 1
+
+    def plan_facts(self, new: Iterable[NewFact], new_names: Sequence[tuple[str, str]]) -> None:
+        """Plan the facts that the vault does not have; names in them become links."""
+        names = [*graph.entity_names(self._visible), *new_names]
+        notes_by_name = {name_key(name): note for name, note in reversed(names)}
+        # By first words: searching each text for each name takes too long.
+        by_word: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for name, note in dict.fromkeys(names):
+            if words := _words(name):
+                by_word[words[0]].append((name, note))
+        taken: set[str] = set()
+        owner = person_of(self._root, self._vault.settings)
+        for fact in self._without_known(list(new)):
+            stated = add_stated(fact, fact.created or self._now, owner)
+            if stated.edges != fact.edges:
+                ends = [(e.subject, e.relation, e.object) for e in stated.edges]
+                stated = replace(
+                    stated,
+                    edges=tuple(
+                        Edge(notes_by_name.get(name_key(one), one), relation, notes_by_name.get(name_key(other), other))
+                        for one, relation, other in ends
+                    ),
+                    # `last month` in a source without dates is any month.
+                    valid_from=stated.valid_from if fact.created else fact.valid_from,
+                )
+            self.counts["edges"] += len(stated.edges)
+            linked = [pair for word in dict.fromkeys(_words(fact.text)) for pair in by_word.get(word, ())]
+            edit = facts.plan_fact(stated, self._now, linked, self._vault.layout)[1]
+            self.edits.append(self._with_free_path(edit, fact.id or "", taken))
+            self.counts["facts"] += 1
+            self.examples.append(fact.text)
+
+    def _without_known(self, new: Sequence[NewFact]) -> list[NewFact]:
+        """Return the facts without those that are in the vault, by their id or their text."""
+        wanted = json.dumps([fact.id for fact in new])
+        found = documents.find_documents(self._index, "id IN (SELECT value FROM json_each(?))", (wanted,))
+        ids = {document.id for document in found}
+        rest = [
+            fact
+            for fact in new
+            if fact.id not in ids
+            and not documents.find_by_text(self._index, notes.text_hash(fact.text), fact.owner, fact.valid_until)
+        ]
+        self.known += len(new) - len(rest)
+        return rest
+
+    def _with_free_path(self, edit: Edit, note_id: str, taken: set[str]) -> Edit:
+        """Of ten thousand facts whose words make no slug, two may share a file name: one gets a longer tail."""
+        path = edit.rel_path
+        for length in (8, 12, 26):
+            if path not in taken and files.read_note(self._root, path) is None:
+                break
+            path = f"{edit.rel_path.removesuffix(f'{note_id[-5:]}.md')}{note_id[-length:]}.md"
+        taken.add(path)
+        return replace(edit, rel_path=path)
+
+    def plan_files(self) -> None:
+        """Plan the files that are copied as they are. Only an untouched core note of the template is overwritten."""
+        blank = {name: (template.template_folder() / name).read_bytes() for name in CORE_FILES}
+        planned: dict[str, bytes] = {}
+        for path, data in self._found.files:
+            if not files.can_hold(self._root, path):
+                self.left_out["files whose name is too long, or is that of something else in the vault"] += 1
+                continue
+            present = planned.get(path)
+            if present is None:
+                present = files.read_note(self._root, path)
+            if present == data:
+                self.known += 1
+            elif present is None or present == blank.get(path):
+                planned[path] = data
+                self.edits.append(Edit(path, present, data))
+                self.counts["notes"] += 1
+                self.examples.append(path)
+            else:
+                self.clashes.append(path)
+
+    def find_namesakes(self) -> tuple[tuple[str, str], ...]:
+        """Return (new note, a note elsewhere in the vault with its name): a link to that name is ambiguous."""
+        into = self._found.into
+        if not into:
+            return ()
+        new = {name_key(note_name(path)): path for path, _ in self._found.files}
+        others = documents.find_documents(
+            self._visible,
+            "doc_id IN (SELECT doc_id FROM names WHERE position = 0 AND name_key IN (SELECT value FROM json_each(?)))",
+            (json.dumps(list(new)),),
+        )
+        pairs = ((new[name_key(note_name(other.path))], other.path) for other in others)
+        return tuple((path, other) for path, other in pairs if not other.startswith(f"{into}/"))
+
+
+class _Entities:
+    """The entities of an import, each once: `notes` by the name that links use."""
+
+    def __init__(self, planner: _Planner) -> None:
+        self._planner = planner
+        self._names: dict[str, str] = {}
+        self.notes: dict[str, tuple[ImportedEntity, EntityNote | None]] = {}
+        listed = planner.entities()
+        for entity in listed:
+            self._add(entity)
+        for entity in listed:
+            for alias in entity.aliases:
+                self._names.setdefault(name_key(alias), self._names[name_key(entity.name)])
+
+    def place(self, edge: Edge) -> Edge | None:
+        """Return the edge in normal form between entities, new ones added; None without two names."""
+        try:
+            normal = relations.normalise_edge(edge)
+            if not (_is_name(normal.subject) and _is_name(normal.object)):
+                return None
+            ends: list[str] = []
+            kinds = relations.entity_types(normal.relation)
+            for name, kind in zip((normal.subject, normal.object), kinds, strict=True):
+                known = self._names.get(name_key(name))
+                ends.append(known if known is not None else self._add(ImportedEntity(name, kind)))
+            return relations.normalise_edge(Edge(ends[0], normal.relation, ends[1]))
+        except BadInputError:
+            return None
+
+    def _add(self, entity: ImportedEntity) -> str:
+        note = self._planner.find_entity(entity.name)
+        name = note.name if note else entity.name
+        self._names.setdefault(name_key(entity.name), name)
+        self.notes.setdefault(name, (entity, note))
+        return name
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name.strip()) <= _MAX_NAME_CHARS
+
+
+def _words(text: str) -> list[str]:
+    return "".join(char if char.isalnum() else " " for char in text).split()
 
 
 def _message(imported: ImportResult) -> Message:
@@ -276,14 +526,14 @@ def _message(imported: ImportResult) -> Message:
     if imported.left_out:
         reasons = ", ".join(f"{reason} ({number:,})" for reason, number in imported.left_out.items())
         lines.append(f"Left out: {reasons}.")
-    for place, secrets in list(imported.redacted.items())[:SHOWN]:
+    for place, secrets in list(imported.redacted.items())[:MAX_REDACTED]:
         lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
     subject = f"import: {phrase_counts(imported.counts)} from {imported.format}"
     return Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
 
 
 def phrase_counts(counts: Mapping[str, int]) -> str:
-    """`412 facts, 38 entities and 1 note`"""
+    """Return `412 facts, 38 entities and 1 note`."""
     parts = [
         f"{counts[kind]:,} {one if counts[kind] == 1 else kind}" for kind, one in KINDS.items() if counts.get(kind)
     ]
@@ -292,19 +542,3 @@ def phrase_counts(counts: Mapping[str, int]) -> str:
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
-
-
-def _counting(admit: Admit | None, total: int, vault: OpenVault) -> Admit:
-    """The gate, telling how many characters of the source went through it."""
-    done = 0
-
-    def counted(text: str) -> tuple[str, tuple[str, ...]]:
-        nonlocal done
-        done = min(done + len(text), total)
-        vault.show_progress("Reading", done, total)
-        if admit is not None:
-            return admit(text)
-        admitted = redaction.admit(text)
-        return admitted.text, admitted.redacted
-
-    return counted

@@ -1,4 +1,4 @@
-"""What an owner writes into a note by hand: an edit of the whole file, and the marks that keep a note as it is."""
+"""Edits by the owner: of a whole note, and the marks that protect a note from change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class EmptyNoteError(QuaidError):
 
 
 def merge_edit(rel_path: str, before: bytes, now: bytes, after: bytes, place: Layout) -> bytes:
-    """Return `now` with what made `after` of `before`.
+    """Return `now` with the changes from `before` to `after`.
 
     Raises:
         EmptyNoteError: nothing is left.
@@ -44,8 +44,8 @@ def merge_edit(rel_path: str, before: bytes, now: bytes, after: bytes, place: La
     return merged
 
 
-def tell_new_problems(before: Note, after: Note) -> str | None:
-    """Return a sentence about what cannot be read any more since the edit; None where all can."""
+def describe_new_problems(before: Note, after: Note) -> str | None:
+    """Return a sentence about what cannot be read since the edit, None where all can."""
     rel_path = after.rel_path
     new = [problem for problem in after.problems if problem not in before.problems]
     if not new:
@@ -54,7 +54,7 @@ def tell_new_problems(before: Note, after: Note) -> str | None:
 
 
 def check_markable(document: Document) -> None:
-    """Refuse what cannot be pinned or verified.
+    """Refuse a note that cannot be pinned or verified.
 
     Raises:
         NotOursError, BadInputError
@@ -66,7 +66,7 @@ def check_markable(document: Document) -> None:
 
 
 def plan_mark(rel_path: str, data: bytes, mark: Mark, place: Layout, *, is_set: bool) -> Edit:
-    """Return the edit that sets a mark, or takes it out of the head; nothing else of the note changes.
+    """Return the edit that sets or removes a mark; nothing else of the note changes.
 
     Raises:
         FrontmatterBrokenError, UnicodeDecodeError: the note cannot be edited safely.
@@ -78,5 +78,5 @@ def plan_mark(rel_path: str, data: bytes, mark: Mark, place: Layout, *, is_set: 
 
 
 def name_marking(mark: Mark, *, is_set: bool) -> str:
-    """Return the verb for setting a mark or taking it away: pin, unpin."""
+    """Return the verb for setting or removing a mark: pin, unpin."""
     return f"{'' if is_set else 'un'}{_VERBS[mark]}"

@@ -1,16 +1,17 @@
-"""Look-ups for plans: the fact that says the same, the note that has a name or a session."""
+"""Look-ups in the index: duplicates of a fact, the note of a name or a session, known names in a text."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture import entity_note, episode_note
-from quaid.capture.entity_names import EntityNames
-from quaid.capture.storing import Duplicate, KnownFact, NewFact
+from quaid.capture.entities import EntityNames, EntityNote, has_no_capitals
+from quaid.capture.episode_note import StoredEpisode
+from quaid.capture.facts import Duplicate, KnownFact, NewFact
 from quaid.claims import claim_key, difference, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
@@ -26,14 +27,18 @@ if TYPE_CHECKING:
     from quaid.index.port import EmbedderRow, IndexConnection
 
 SIMILAR_FACTS = 24
-"""Nearest chunks that are compared before a new fact is written, turns of conversations among them."""
+"""Nearest chunks, turns among them, that a new fact is compared with."""
+_MAX_SHOWN_NAMES = 60
+_MAX_TIES = 4
+_MIN_NAME_CHARS = 2
+_MAX_PROJECTS = 40
 
 _EXTRACTED = re.compile(rb"^extracted:", re.MULTILINE)
 _HEAD_BYTES = 8192
 
 
 class NoteFinder:
-    """One vault's, asked of a fresh index."""
+    """One vault's look-ups, in an index that is up to date."""
 
     def __init__(self, root: Path, settings: Settings, embedding: Embedding, matrix: VectorMatrix) -> None:
         self._root = root
@@ -43,15 +48,13 @@ class NoteFinder:
         self._embedding = embedding
 
     def find_duplicates(self, index: IndexConnection, new: Sequence[NewFact]) -> list[Duplicate]:
-        """For each fact the owner's living one that says it already, else an earlier one of `new` that does."""
+        """Return for each fact the owner's living fact with the same claim, else an earlier one of `new` with it."""
         if not new:
             return []
-        hashes = [notes.text_hash(fact.statement) for fact in new]
-        keys = [claim_key(fact.statement) for fact in new]
+        hashes = [notes.text_hash(fact.text) for fact in new]
+        keys = [claim_key(fact.text) for fact in new]
         found: list[Duplicate] = [
-            self._known(
-                index, fact, documents.find_by_text(index, text_hash, fact.details.owner, fact.details.valid_until)
-            )
+            self._known(index, fact, documents.find_by_text(index, text_hash, fact.owner, fact.valid_until))
             for text_hash, fact in zip(hashes, new, strict=True)
         ]
         with index.snapshot():
@@ -60,9 +63,9 @@ class NoteFinder:
             found[place] = found[place] or alike.get(place) or _earlier(place, new, keys, found)
         return found
 
-    def find_entity(self, index: IndexConnection, name: str) -> entity_note.EntityNote | None:
-        """The entity note of what is called so, else the owner's own note of it, else the file that has taken the name
-        and that `index` does not show.
+    def find_entity(self, index: IndexConnection, name: str) -> EntityNote | None:
+        """Return the entity note of this name, else the owner's own note, else the file of this name, which `index` may
+        not show.
         """
         for kind in (Kind.ENTITY, Kind.NOTE):
             found = documents.find_documents(
@@ -73,18 +76,16 @@ class NoteFinder:
             for document in found:
                 data = files.read_note(self._root, document.path)
                 if data is not None:
-                    return entity_note.EntityNote(
-                        note_name(document.path), document.path, data, is_own=kind is Kind.NOTE
-                    )
+                    return EntityNote(note_name(document.path), document.path, data, is_own=kind is Kind.NOTE)
         path = self._layout.place(layout.entity_path(name))
         data = files.read_note(self._root, path)
         if data is None:
             return None
         kind = self._layout.kind_of(path, frontmatter.parse(data.decode("utf-8", "replace")).fields)
-        return entity_note.EntityNote(note_name(path), path, data, is_own=kind is not Kind.ENTITY)
+        return EntityNote(note_name(path), path, data, is_own=kind is not Kind.ENTITY)
 
     def entity_names(self, index: IndexConnection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
-        """The names of all entities that `index` shows, for a plan that is made at `now`."""
+        """Return the names of all entities that `index` shows, for a plan made at `now`."""
         return EntityNames.of(
             graph.entity_names(index),
             lambda name: self.find_entity(index, name),
@@ -97,86 +98,125 @@ class NoteFinder:
             ],
         )
 
-    def find_episode(self, index: IndexConnection, session: str) -> episode_note.KeptEpisode | None:
-        """The episode note of a session."""
+    def find_episode(self, index: IndexConnection, session: str) -> StoredEpisode | None:
+        """Return the episode note of a session."""
         return next(self._episodes(index, "session = ?", (session,)), None)
 
-    def find_episodes(self, index: IndexConnection, started: str, but: str) -> list[episode_note.KeptEpisode]:
-        """The episodes that began at `started`, as frontmatter writes it, all but that of one session."""
+    def find_episodes(self, index: IndexConnection, started: str, but: str) -> list[StoredEpisode]:
+        """Return the episodes that began at `started`, as frontmatter writes it, but for that of one session."""
         return list(self._episodes(index, "created = ? AND session <> ?", (started, but)))
 
-    def _episodes(
-        self, index: IndexConnection, where: str, values: Sequence[str]
-    ) -> Iterator[episode_note.KeptEpisode]:
+    def _episodes(self, index: IndexConnection, where: str, values: Sequence[str]) -> Iterator[StoredEpisode]:
         for document in documents.find_documents(index, f"kind = 'episode' AND {where}", values):
             data = files.read_note(self._root, document.path)
             if data is not None:
-                yield episode_note.KeptEpisode(document.path, data)
+                yield StoredEpisode(document.path, data)
 
     def _find_alike(
         self, index: IndexConnection, new: Sequence[NewFact], found: Sequence[Duplicate]
     ) -> dict[int, KnownFact]:
-        """Place of a fact without a twin so far -> the known one that says the same, not to the letter."""
+        """Return place of a fact without a duplicate so far -> the known fact with the same claim in other words."""
         import numpy as np
 
         nearest: dict[int, set[int]] = {}
         row, embedded = self._embed(index, new)
         for place, fact in enumerate(new):
             if found[place] is None:
-                phrase = fulltext.match_any([fulltext.as_phrase(fact.statement)])
-                near = fulltext.search(index, phrase, SIMILAR_FACTS)  # what has no vector yet, or never gets one
+                phrase = fulltext.match_any([fulltext.as_phrase(fact.text)])
+                near = fulltext.search(index, phrase, SIMILAR_FACTS)  # finds what has no vector, or not yet
                 if row is not None:
                     near += self._matrix.search(index, row, np.frombuffer(embedded[place], "<f4"), SIMILAR_FACTS)
                 nearest[place] = {chunk_id for chunk_id, _ in near}
         chunks = {chunk_id for near in nearest.values() for chunk_id in near}
-        owners = {new[place].details.owner for place in nearest}
+        owners = {new[place].owner for place in nearest}
         known = {row[0]: row[1:] for owner in owners for row in documents.list_repeatable(index, chunks, owner)}
         alike: dict[int, KnownFact] = {}
         for place, chunk_ids in nearest.items():
             fact = new[place]
             for document, text in (known[chunk_id] for chunk_id in sorted(chunk_ids & known.keys())):
-                is_same = document.owner == fact.details.owner and is_same_claim(fact.statement, text)
+                is_same = document.owner == fact.owner and is_same_claim(fact.text, text)
                 if is_same and (same := self._known(index, fact, document)):
                     alike[place] = same
                     break
         return alike
 
     def _embed(self, index: IndexConnection, new: Sequence[NewFact]) -> tuple[EmbedderRow | None, Sequence[bytes]]:
-        """The model and the vectors of `new`; None where nothing can be embedded: then only equal words are found."""
+        """Return the model and the vectors of `new`; None where nothing can be embedded and only words are compared."""
         row = vectors.active_embedder(index)
         embedder = self._embedding.embedder_of(row) if row is not None else None
         if embedder is None:
             return None, ()
         try:
-            return row, self._embedding.vectors_of(embedder, [fact.statement for fact in new])
+            return row, self._embedding.vectors_of(embedder, [fact.text for fact in new])
         except EmbeddingError:
             return None, ()
 
     def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:
-        """The note of a fact that says what `fact` does, or of what it was merged into unless that says otherwise."""
+        """Return the note of a duplicate, or of the fact that it was merged into unless that differs."""
         survivor = references.find_survivor(index, document) if document else None
         if survivor is None or (
-            survivor != document and difference(fact.statement, documents.text_of(index, survivor.doc_id))
+            survivor != document and difference(fact.text, documents.text_of(index, survivor.doc_id))
         ):
             return None
         data = files.read_note(self._root, survivor.path)
-        return KnownFact(survivor.id, survivor.path, data, survivor.session) if data is not None else None
+        return KnownFact(survivor.id, survivor.path, data) if data is not None else None
 
 
 def _earlier(place: int, new: Sequence[NewFact], keys: Sequence[str], found: Sequence[Duplicate]) -> int | None:
-    """The first fact before `place` that says the same and is itself not the same as another."""
+    """Return the first fact before `place` with the same claim that is itself no duplicate."""
     fact = new[place]
     for earlier in range(place):
         other = new[earlier]
-        if found[earlier] is not None or other.details.valid_until != fact.details.valid_until:
+        if found[earlier] is not None or other.valid_until != fact.valid_until:
             continue
-        if keys[earlier] == keys[place] and is_same_claim(fact.statement, other.statement):
+        if keys[earlier] == keys[place] and is_same_claim(fact.text, other.text):
             return earlier
     return None
 
 
 def list_waiting(root: Path, connection: IndexConnection) -> tuple[str, ...]:
-    """Return the paths of the episodes that no model has drawn facts from, oldest first."""
+    """Return the paths of the episodes that are pending for a model, oldest first."""
     episodes = documents.find_documents(connection, "kind = ?", (str(Kind.EPISODE),))
     heads = ((document.path, files.read_note(root, document.path, _HEAD_BYTES) or b"") for document in episodes)
     return tuple(path for path, head in heads if not _EXTRACTED.search(head.partition(b"\n---")[0]))
+
+
+def show_known_names(index: IndexConnection, text: str) -> str:
+    """Return a line for each entity that `text` names, as `index` shows it, and a last line with all projects.
+
+    A person counts by the first name: `Anna Kowalski (person, also Ania): colleague_of Maya`.
+    """
+    words = f" {name_key(text)} "
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, note in graph.entity_names(index):
+        names[note].append(name)
+    alike = {note: called for note, called in names.items() if any(_begins_in(name, words) for name in called)}
+    types = graph.entity_types(index, alike)
+    used = [
+        note
+        for note, called in alike.items()
+        if types.get(note) == "person" or any(name_key(name) in words for name in called)
+    ]
+    lines = [_describe(index, note, alike[note], types.get(note)) for note in used[:_MAX_SHOWN_NAMES]]
+    projects = sorted(name for name in documents.count_by(index, "project") if name)[:_MAX_PROJECTS]
+    return "\n".join([*lines, *([f"projects: {', '.join(projects)}"] if projects else [])])
+
+
+def _begins_in(name: str, words: str) -> bool:
+    """Return True when a text has the first word of a name, within a word in scripts without spaces."""
+    first = next(iter(name_key(name).split()), "")
+    # A plain search first spares compiling a pattern for each of thousands of names.
+    if len(first) < _MIN_NAME_CHARS or first not in words:
+        return False
+    return has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(first)}(?!\w)", words) is not None
+
+
+def _describe(index: IndexConnection, note: str, called: list[str], kind: str | None) -> str:
+    aliases = [name for name in called if name_key(name) != name_key(note)]
+    about = ", ".join([kind or "concept", *(f"also {alias}" for alias in aliases)])
+    keys = {name_key(note)}
+    ties = [
+        f"{one.relation} {one.object}" if name_key(one.subject) in keys else f"{one.subject} {one.relation} {note}"
+        for one in graph.neighbours(index, keys, limit=_MAX_TIES)
+    ]
+    return f"{note} ({about})" + (f": {'; '.join(dict.fromkeys(ties))}" if ties else "")

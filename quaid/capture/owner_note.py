@@ -1,4 +1,4 @@
-"""The owner's name -> the edits that give the owner an entity note: the person whom `my` and `User` mean."""
+"""The owner's name -> the edits that give the owner, whom `my` and `User` refer to, an entity note."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quaid.capture.entity_names import add_aliases
-from quaid.capture.entity_note import EntityNote, plan_entity
+from quaid.capture.entities import EntityNote, add_aliases, plan_entity
 from quaid.config import render_setting
 from quaid.errors import BadInputError
 from quaid.model import Edit, is_owner_label, name_key, note_name
@@ -20,14 +19,14 @@ from quaid.vault.template import VaultPlan
 OWNER_NAME = "owner_name"
 """The setting."""
 _SHARED_LOGINS = frozenset({"root", "admin", "administrator", "ubuntu", "debian", "pi", "vscode", "runner", "nobody"})
-"""Accounts that are called so on many machines."""
+"""Accounts with the same name on many machines."""
 
 
 def clean_name(name: str) -> str:
-    """Return the name of an owner on one line; empty for one that says to forget it.
+    """Return the name of an owner on one line; empty to forget it.
 
     Raises:
-        BadInputError: it is a word that means whoever the owner is.
+        BadInputError: it is a word for any owner.
     """
     plain = " ".join(name.split())
     if is_owner_label(plain):
@@ -36,13 +35,12 @@ def clean_name(name: str) -> str:
 
 
 def plan_vault(root: Path, owner_names: Sequence[str], folder: str | None = None) -> VaultPlan:
-    """Return what makes the folder `root` a vault: as few files as possible where it adopts one. The first of
-    `owner_names` is in its settings and has a note, unless one in the folder is called so already. Quaid's folders will
-    lie in `folder`, by default where they clash with none of the owner's.
+    """Return the files that make the folder `root` a vault: as few as possible where it has notes already. The first of
+    `owner_names` goes into its settings and gets a note, unless a note has that name already. Quaid's folders are in
+    `folder`, by default where they clash with none of the owner's.
 
     Raises:
-        BadInputError: `root` is a file, or that name means whoever the owner is, or Quaid's notes cannot be kept in
-            `folder`.
+        BadInputError: `root` is a file, or that name is a word for any owner, or Quaid's notes cannot be in `folder`.
     """
     if root.exists() and not root.is_dir():
         raise BadInputError(f"{root} is not a folder. Give the folder of your notes, or a new one.")
@@ -66,8 +64,8 @@ def _with_owner(root: Path, edits: list[Edit], name: str, also: Sequence[str], p
 
 
 def plan_owner(name: str, also: Iterable[str], now: datetime, place: Layout) -> Edit:
-    """Return the edit that makes the note of the owner `name`; its aliases are the first name and those of `also` that
-    can be told from everybody's.
+    """Return the edit that creates the note of the owner `name`; its aliases are the first name and the distinctive
+    ones of `also`.
     """
     first = name.split(maxsplit=1)[0]
     known = {name_key(name)}
@@ -82,8 +80,8 @@ def plan_owner(name: str, also: Iterable[str], now: datetime, place: Layout) -> 
 
 
 def plan_new_name(name: str, former: EntityNote) -> Edit | None:
-    """Return the edit that adds `name` to the note of an owner who was called otherwise; None where Quaid did not make
-    that note or cannot edit it.
+    """Return the edit that adds `name` to the note of an owner with a former name; None where Quaid did not write that
+    note or cannot edit it.
     """
     if former.is_own:
         return None

@@ -1,4 +1,4 @@
-"""An episode -> what a model is given to read of it: the turns nothing was learned from yet, in pieces that fit."""
+"""An episode -> the turns to learn from, in pieces that fit into a prompt."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from datetime import date, datetime
 
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.llm.prices import estimate_tokens
-from quaid.vault import episodes, frontmatter, notes
+from quaid.text.replies import asks_nothing
+from quaid.vault import episodes, frontmatter, markdown, notes
 
 OVERLAP_TURNS = 6
-"""Turns before a piece that are shown with it, to understand it by."""
+"""Turns before a piece that are shown with it as context."""
 OVERLAP_SHARE = 0.25
-"""The maximum share of a piece for what came before."""
+"""The maximum share of a piece for earlier turns."""
+ASSISTANT = "Assistant"
+"""The name of the agent in the logs of agents."""
+MAX_ANSWERED = 120
+"""Characters. An agent that writes more states something of its own."""
+_QUESTION = re.compile("[?\uff1f\u061f]")
+_COMMAND = re.compile(r"/[\w:-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedTurn:
-    """A turn of an episode as it is shown to a model. `number` is that of its block id."""
+    """A turn of an episode; `number` is that of its block id."""
 
     number: int
     speaker: str
@@ -34,10 +41,7 @@ class NumberedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The part of an episode to learn from: its `turns` after the last one that was learned from.
-
-    `earlier` are the turns just before them; `last` is the number of the episode's last turn.
-    """
+    """The `turns` of an episode to learn from, the `earlier` ones just before them, and the number of its last turn."""
 
     session: str
     source: str | None
@@ -49,7 +53,7 @@ class Material:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when what is to be learned from changes."""
+        """A hash of the turns to learn from."""
         return hashlib.sha256(repr((self.session, self.turns)).encode()).hexdigest()
 
     @property
@@ -59,7 +63,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One question to the model: `turns` to learn from, `earlier` ones to understand them by, `notes` to self."""
+    """One prompt: `turns` to learn from, `earlier` ones as context, `notes` to self."""
 
     material: Material
     turns: tuple[NumberedTurn, ...]
@@ -68,18 +72,17 @@ class Piece:
 
     @property
     def text(self) -> str:
-        """All that is said in it."""
         return "\n".join(_line(turn) for turn in (*self.earlier, *self.notes, *self.turns))
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The turns that facts of this piece may rest on."""
+        """The turns that facts of this piece may cite."""
         return frozenset(turn.number for turn in (*self.turns, *self.notes))
 
     def inputs(self, owner: str, known: str = "", today: date | None = None) -> Mapping[str, str]:
-        """One text for each slot of the prompt `extract`; `known` are names that the memory has."""
+        """One text for each slot of the prompt `extract`; `known` are names from the memory."""
         material = self.material
-        # The day alone: a conversation that names no time begins when it is read, and each minute would ask again.
+        # The day alone: a conversation without a time begins when it is read, and each minute would be a new prompt.
         lines = [f"id: {material.session}", f"date: {_day(material.started)}"]
         lines += [f"today: {_day(today)}"] if today else []
         lines += [f"owner of the memory: {owner}"] if owner else []
@@ -94,16 +97,15 @@ class Piece:
 
 
 def read_material(text: str, *, everything: bool = False, through: int | None = None) -> Material:
-    """Return the part of the episode note `text` that nothing was learned from; with `everything`, all of it; both only
-    up to the turn `through`.
+    """Return the new turns of the episode note `text`, or `everything` in it, up to the turn `through`.
 
     Forgotten turns and text without a block id are left out.
     """
     head = frontmatter.parse(text)
     fields = head.fields
     started = notes.parse_time(_text(fields, "started"))
-    said = [
-        # When a note to self was taken along is not when something was said.
+    turns = [
+        # The time of a note to self is when it was added to the episode.
         NumberedTurn(
             turn.number,
             turn.speaker,
@@ -114,8 +116,8 @@ def read_material(text: str, *, everything: bool = False, through: int | None = 
         if turn.number is not None and (through is None or turn.number <= through)
     ]
     learned = 0 if everything else learned_turns(fields)
-    new = tuple(turn for turn in said if turn.number > learned and turn.text)
-    old = [turn for turn in said if turn.number <= learned and turn.text and not turn.is_note]
+    new = tuple(turn for turn in turns if turn.number > learned and turn.text)
+    old = [turn for turn in turns if turn.number <= learned and turn.text and not turn.is_note]
     return Material(
         session=_text(fields, "session") or "",
         source=_text(fields, "source"),
@@ -123,98 +125,101 @@ def read_material(text: str, *, everything: bool = False, through: int | None = 
         started=started,
         turns=new,
         earlier=tuple(old[-OVERLAP_TURNS:]),
-        last=max((turn.number for turn in said), default=0),
+        last=max((turn.number for turn in turns), default=0),
     )
 
 
 def learned_turns(fields: Mapping[str, object]) -> int:
-    """Up to which turn an episode with this head was learned from."""
+    """Return the last turn of an episode with this head that was learned from."""
     number = str(fields.get("extracted_turns") or "0")
     return int(number) if re.fullmatch("[0-9]{1,9}", number) else 0
 
 
 def first_piece(material: Material, limit_tokens: int) -> Piece:
-    """Return the first whole turns of `material` that fit, one at least, as one question."""
-    room = limit_tokens
+    """Return the first whole turns of `material` that fit, one at least, as one piece."""
+    budget = limit_tokens
     for place, turn in enumerate(material.turns):
-        room -= _tokens(turn)
-        if room < 0 and place:
+        budget -= _tokens(turn)
+        if budget < 0 and place:
             material = replace(material, turns=material.turns[:place], last=material.turns[place - 1].number)
             break
     return single_piece(material)
 
 
 def single_piece(material: Material) -> Piece:
-    """All of it as one question."""
-    said = tuple(turn for turn in material.turns if not turn.is_note)
-    return Piece(material, said, material.earlier, tuple(turn for turn in material.turns if turn.is_note))
+    """Return all of it as one piece."""
+    turns = tuple(turn for turn in material.turns if not turn.is_note)
+    return Piece(material, turns, material.earlier, tuple(turn for turn in material.turns if turn.is_note))
 
 
 def split_material(material: Material, limit_tokens: int) -> list[Piece]:
-    """Pieces of at most `limit_tokens` tokens each, earlier turns included. Notes to self go with every piece, unless
-    they would fill it: then they are read like turns.
+    """Return pieces of at most `limit_tokens` tokens each, earlier turns included. Notes to self go with every piece,
+    unless they would fill it: then they are read like turns.
     """
     own = tuple(turn for turn in material.turns if turn.is_note)
     if sum(map(_tokens, own)) > limit_tokens * OVERLAP_SHARE:
         own = ()
-    room = max(200, limit_tokens - sum(map(_tokens, own)))
-    least = int(room * (1 - OVERLAP_SHARE))
-    said = [part for turn in material.turns if turn not in own for part in _parts(turn, least)]
+    budget = max(200, limit_tokens - sum(map(_tokens, own)))
+    least = int(budget * (1 - OVERLAP_SHARE))
+    groups: list[list[NumberedTurn]] = []
+    size = 0
+    for part in (part for turn in material.turns if turn not in own for part in _parts(turn, least)):
+        size += _tokens(part)
+        if not groups or size > least:
+            groups.append([])
+            size = _tokens(part)
+        groups[-1].append(part)
     pieces: list[Piece] = []
     before: Sequence[NumberedTurn] = material.earlier
-    for group in _groups(said, least):
-        earlier = _last_that_fit(before, room - sum(map(_tokens, group)))
-        pieces.append(Piece(material, tuple(group), earlier, own))
+    for group in groups:
+        left = budget - sum(map(_tokens, group))
+        earlier: list[NumberedTurn] = []
+        for previous in reversed(before[-OVERLAP_TURNS:]):
+            left -= _tokens(previous)
+            if left < 0:
+                break
+            earlier.insert(0, previous)
+        pieces.append(Piece(material, tuple(group), tuple(earlier), own))
         before = group
     return pieces or ([Piece(material, (), material.earlier, own)] if own else [])
 
 
 def split_piece(piece: Piece) -> list[Piece]:
-    """Return the halves of a piece that a model refuses, or its only turn without what came before; else nothing."""
+    """Return the halves of a piece that a model refuses, or its only turn without context; else nothing."""
     half = len(piece.turns) // 2
     if not half:
         return [replace(piece, earlier=())] if piece.earlier else []
     return [replace(piece, turns=turns, earlier=()) for turns in (piece.turns[:half], piece.turns[half:])]
 
 
+def states_nothing(material: Material) -> bool:
+    """Return True when the new turns are greetings, thanks, `go on`, a command and its output.
+
+    Where that is not certain a model decides: a `no` to a question is a statement.
+    """
+    before, answered = (material.earlier[-1].text if material.earlier else ""), 0
+    for turn in material.turns:
+        is_idle = _COMMAND.fullmatch(turn.text) is not None or asks_nothing(turn.text)
+        if turn.speaker == ASSISTANT:
+            answered += len(turn.text)
+        elif turn.is_note or _QUESTION.search(before) or not is_idle:
+            return False
+        before = turn.text
+    return answered <= MAX_ANSWERED
+
+
 def _day(day: date | None) -> str:
     return f"{day:%A} {day.day} {day:%B %Y}" if day else "not known"
 
 
-def _groups(turns: Sequence[NumberedTurn], limit: int) -> Iterator[list[NumberedTurn]]:
-    group: list[NumberedTurn] = []
-    size = 0
-    for turn in turns:
-        tokens = _tokens(turn)
-        if group and size + tokens > limit:
-            yield group
-            group, size = [], 0
-        group.append(turn)
-        size += tokens
-    if group:
-        yield group
-
-
 def _parts(turn: NumberedTurn, limit: int) -> Iterator[NumberedTurn]:
-    """A turn that is too long for one piece, in parts with the same number."""
-    from quaid.vault.markdown import split_text
-
+    """Yield a turn that is too long for one piece in parts with the same number."""
     if _tokens(turn) <= limit:
         yield turn
         return
     # Counted in bytes, of which a character has one to three in nearly all texts.
-    for text in split_text(turn.text, max(100, limit * 3 // 4)):
+    for text in markdown.split_text(turn.text, max(100, limit * 3 // 4)):
         yield replace(turn, text=text)
-
-
-def _last_that_fit(turns: Sequence[NumberedTurn], room: int) -> tuple[NumberedTurn, ...]:
-    kept: list[NumberedTurn] = []
-    for turn in reversed(turns[-OVERLAP_TURNS:]):
-        room -= _tokens(turn)
-        if room < 0:
-            break
-        kept.append(turn)
-    return tuple(reversed(kept))
 
 
 def _tokens(turn: NumberedTurn) -> int:
@@ -227,7 +232,7 @@ def _shown(turns: Sequence[NumberedTurn]) -> str:
 
 def _line(turn: NumberedTurn) -> str:
     when = f" ({turn.said_at:%Y-%m-%d %H:%M})" if turn.said_at else ""
-    # Only a turn begins a line with a number: what somebody quotes cannot pass for one.
+    # Only a turn begins a line with a number: a quotation cannot pass for one.
     text = turn.text.replace("\n", "\n  ")
     return f"[t{turn.number}] {turn.speaker or 'Somebody'}{when}: {text}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from quaid.capture.importers.formats import choose_format
+from quaid.capture.importers.formats import select_format
 from quaid.capture.importers.import_content import MARKDOWN, ImportSource
 from quaid.capture.transcripts import is_transcript
 from quaid.errors import BadInputError
@@ -59,7 +59,7 @@ def _is_export(path: Path) -> bool:
     try:
         if path.stat().st_size > _MAX_EXPORT_BYTES:
             return False
-        choose_format(ImportSource(path.name, {path.name: path.read_bytes()}, is_folder=False))
+        select_format(ImportSource(path.name, {path.name: path.read_bytes()}, is_folder=False))
     except (OSError, BadInputError):
         return False
     return True

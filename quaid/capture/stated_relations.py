@@ -1,39 +1,31 @@
-"""The edges that an English statement states by its form alone: where somebody lives and works, whom they married.
+"""The edges that an English statement has by its form alone: where somebody lives and works, their spouse.
 
-For facts that are told without a model. No edge is better than a wrong one: the subject begins the sentence, the verb
-follows it, the other end is a name, and what comes after it leaves both as they are. The rest is for a model.
+For facts that are stored without a model. No edge is better than a wrong one: the subject begins the sentence, the verb
+follows it, the other end is a name, and the rest of the sentence changes neither. All else is for a model.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime
 
 from quaid.capture import relations
-from quaid.capture.fact_note import FactDetails
+from quaid.capture.facts import NewFact
 from quaid.errors import BadInputError
 from quaid.model import Edge, is_owner_label
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
 
 UNNAMED_OWNER = "User"
-"""What the owner is called where their name is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """The edges of a statement, and the day (ISO 8601) since which they hold where it says so."""
-
-    edges: tuple[Edge, ...] = ()
-    since: str | None = None
+"""The owner where their name is not known."""
 
 
 # Patterns are compiled by the first statement that needs them, not by the import: most state none of this.
 _ADVERB = r"(?:(?:now|currently|recently|just|still) )?"
 _RELATION_VERBS = (
-    # (relation, verb, whether it says that something began)
+    # (relation, verb, whether it states a beginning)
     ("lives_in", rf"{_ADVERB}(?:lives?|resides?) {_ADVERB}in", False),
     ("lives_in", rf"(?:am|is|'m|are) {_ADVERB}(?:living|based) in", False),
     ("lives_in", r"(?:has|have|'ve) lived in(?=.*\bsince\b)", False),
@@ -71,7 +63,7 @@ _SOLE = {
     "husband": "husband", "partner": "partner", "spouse": "spouse", "boyfriend": "boyfriend",
     "girlfriend": "girlfriend",
 }  # fmt: skip
-"""Relatives of whom one has one, so that two statements about `my mother` are about the same person."""
+"""Relatives of whom one has only one, so that two statements about `my mother` are about the same person."""
 SOLE_RELATIVES = frozenset(_SOLE.values())
 _SPEAKER = r"I(?= |'m |'ve )"
 _OWNER = r"(?:The )?[Uu]ser(?= )"
@@ -89,14 +81,14 @@ _FOLLOWS = frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that may come after a name; any other belongs to it: `Acme warehouse`."""
-_NOT_PLACES = frozenset(
+_TECHNOLOGIES = frozenset(
     """accounting android apple chrome debian design discord emacs engineering excel finance firefox gmail google icloud
     ios iphone legal linux mac macos management marketing mastodon microsoft neovim notion obsidian onenote outlook
     pixel plan product research safari sales samsung signal slack spotify support team teams telegram thunderbird ubuntu
     version vim vscode whatsapp windows zed
     """.split()  # noqa: SIM905
 )
-"""What people move to without moving house."""
+"""People move to these without moving house."""
 _LOOSE = (
     r"(?i)\b(?:until|till|anymore|any more|no longer|no more|only|sometimes|part[- ]time|temporar\w+|hypothetical\w*|"
     r"(?:on|at) weekends|during|in (?:a|his|her|my|the) (?:dream|game|novel|story|book)|"
@@ -107,50 +99,49 @@ _SENTENCE = r"(?<=[.!?;])\s+"
 _MAX_NAME_WORDS = 5
 
 
-def read_relations(statement: str, told: datetime, owner: str, speaker: str | None) -> Stated:
-    """Return the edges that `statement` states. `speaker` is who says `I`, None where nobody knows; a sentence without
-    a subject is about them, else about the `owner`, whom `the user` means. What is technical states nothing: `moved to
-    Postgres` is not an address.
+def read_relations(
+    statement: str, now: datetime, owner: str, speaker: str | None
+) -> tuple[tuple[Edge, ...], str | None]:
+    """Return the edges that `statement` states, and the day (ISO 8601) when they began, if it states one.
+
+    `speaker` is the referent of `I`, None where it is not known; a sentence without a subject is about them, else about
+    the `owner`, the referent of `the user`. A technical text states nothing: `moved to Postgres` is not an address.
     """
     lowered = statement.lower()
     if not any(sign in lowered for sign in _SIGNS) or is_technical(statement) or statement.rstrip().endswith("?"):
-        return Stated()
+        return (), None
     edges: dict[Edge, None] = {}
     since: str | None = None
     for sentence in re.split(_SENTENCE, statement.replace("’", "'")):  # noqa: RUF001
         for edge, begun, rest in _read_sentence(sentence.strip(), owner, speaker):
-            day = _day_of_beginning(rest, told, begun=begun)
-            if day is not None and day > told.date():
+            day = _find_start(rest, now) if begun else None
+            if day is not None and day > now.date():
                 continue
             try:
                 edges[relations.normalise_edge(edge)] = None
             except BadInputError:
                 continue
             since = since or (day.isoformat() if day is not None else None)
-    return Stated(tuple(edges), since if len(edges) == 1 else None)
+    return tuple(edges), since if len(edges) == 1 else None
 
 
-def add_stated(
-    statement: str, details: FactDetails, told: datetime, owner: str, note_of: Callable[[str], str]
-) -> FactDetails:
-    """Return `details` with the edges that the statement's form alone states, unless it has edges or is technical.
+def add_stated(fact: NewFact, now: datetime, owner: str) -> NewFact:
+    """Return `fact` with the edges that its form alone states, unless it has edges or is technical.
 
-    `owner` is what the owner of the vault is called; `note_of` gives the name of the note that a name means, else the
-    name itself.
+    `owner` is the name of the vault's owner, empty where it is not known.
     """
-    if details.edges or details.technical:
-        return details
-    person = (owner or UNNAMED_OWNER) if details.owner == "default" else details.owner
-    speaker = details.speaker or (person if details.source == "user" else None)
+    if fact.edges or fact.technical:
+        return fact
+    person = (owner or UNNAMED_OWNER) if fact.owner == "default" else fact.owner
+    speaker = fact.speaker or (person if fact.source == "user" else None)
     if speaker is not None and is_owner_label(speaker):
         speaker = person
-    stated = read_relations(statement, told, person, speaker)
-    edges = (Edge(note_of(each.subject), each.relation, note_of(each.object)) for each in stated.edges)
-    return replace(details, edges=tuple(edges), valid_from=details.valid_from or stated.since)
+    edges, since = read_relations(fact.text, now, person, speaker)
+    return replace(fact, edges=edges, valid_from=fact.valid_from or since)
 
 
 def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[tuple[Edge, bool, str]]:
-    """Yield each edge of a sentence, whether it says that it began, and the words after it."""
+    """Yield each edge of a sentence, whether it states a beginning, and the words after it."""
     if speaker is not None:
         yield from _read_called(sentence, speaker)
     subject, predicate = _split_subject(sentence, owner, speaker)
@@ -169,7 +160,7 @@ def _read_sentence(sentence: str, owner: str, speaker: str | None) -> Iterator[t
     for relation, verb, begun in _RELATION_VERBS:
         if found := re.match(rf"{verb} (?:the )?(?=\S)", predicate, re.IGNORECASE):
             name, rest = _take_name(predicate[found.end() :])
-            is_address = relation != "moved_to" or _NOT_PLACES.isdisjoint(name.lower().split())
+            is_address = relation != "moved_to" or _TECHNOLOGIES.isdisjoint(name.lower().split())
             if name and is_address and not re.search(_LOOSE, rest):
                 yield Edge(subject, relation, name), begun or rest.lstrip(" ,").startswith("since "), rest
             return
@@ -189,7 +180,7 @@ def _read_called(sentence: str, speaker: str) -> Iterator[tuple[Edge, bool, str]
 
 
 def _split_subject(sentence: str, owner: str, speaker: str | None) -> tuple[str | None, str]:
-    """Return who a sentence is about, None where that is not said plainly, and what it says of them."""
+    """Return (the subject of a sentence, None where it is not plain, the rest of the sentence)."""
     for pattern, who in ((_SPEAKER, speaker), (_OWNER, owner)):
         if found := re.match(pattern, sentence):
             return who, sentence[found.end() :].lstrip()
@@ -214,7 +205,7 @@ def _whole_name(text: str) -> str | None:
 
 
 def _take_name(text: str) -> tuple[str, str]:
-    """Return the name that `text` begins with, empty where it is not a plain one, and what comes after it."""
+    """Return (the name that `text` begins with, empty where it is not a plain one, the rest)."""
     words, taken = text.split(), list[str]()
     for place, word in enumerate(words):
         bare = word.rstrip(".,;:!?)")
@@ -237,7 +228,7 @@ def _is_capital(word: str) -> bool:
 
 def _birthday(text: str) -> str | None:
     """Return the day that `text` begins with: with its year as ISO 8601, without one as it is written."""
-    # Two clocks: what they do not agree on is a day without a year.
+    # Two clocks: a day on which they disagree has no year.
     found = [find_dates(text, datetime(year, 12, 31)) for year in (2000, 2001)]  # noqa: DTZ001 - a day alone
     if not all(found) or found[0][0].span[0] > len("on the "):
         return None
@@ -247,6 +238,6 @@ def _birthday(text: str) -> str | None:
     return one.start.isoformat() if one.start == other.start else f"{one.start:%-d %B}"
 
 
-def _day_of_beginning(rest: str, told: datetime, *, begun: bool) -> date | None:
-    mentions = find_dates(rest, told) if begun else ()
+def _find_start(rest: str, now: datetime) -> date | None:
+    mentions = find_dates(rest, now)
     return mentions[0].start if mentions and mentions[0].start != date.min else None

@@ -1,7 +1,4 @@
-"""Everything that writes: lock, finish what a crash left, be fresh, plan, write and commit. `Memory` passes it on.
-
-Plans are made by the capture room and are pure; here is what they need looked up, and the order of things.
-"""
+"""Everything that writes: lock, finish what a crash left, update the index, plan, write and commit."""
 
 from __future__ import annotations
 
@@ -15,26 +12,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture import entity_note, fact_note, note_edit, owner_note, replacing
-from quaid.capture.fact_note import FactDetails
+from quaid.capture import facts, note_edit, owner_note
+from quaid.capture.facts import KnownFact, NewFact
 from quaid.capture.note_edit import Mark
 from quaid.capture.note_finder import NoteFinder
-from quaid.capture.storing import KnownFact, NewFact
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
     BadInputError,
     NoteBrokenError,
     NoteChangedError,
     NoteNotFoundError,
+    NothingToReplaceError,
     NotOursError,
     VaultNotFoundError,
 )
 from quaid.history import merge_driver
+from quaid.history.merge import revert_change
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document
 from quaid.local import claimed
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
-from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
+from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
 from quaid.sqlite import retry_after_damage
 from quaid.vault import episodes, files, frontmatter, notes, transaction
@@ -43,7 +41,6 @@ from quaid.vault.transaction import VaultChange
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
     from quaid.open_vault import OpenVault
-
 
 PLAN_ATTEMPTS = 5
 FORGETTABLE = (Kind.FACT, Kind.ENTITY, Kind.EPISODE)
@@ -55,8 +52,8 @@ class WriteResult:
 
     `outcome` is created, confirmed, linked, known, forgotten, restored, edited, marked, disputed, kept, set or
     unchanged; `left` are paths whose change is on disk but not committed, because the owner's own uncommitted work is
-    in them or because git refused, as `hint` then says; else `hint` names a next step worth knowing; `redacted` are the
-    kinds of the secrets that were taken out; `replaced` is the id of the fact that holds no longer.
+    in them or because git refused, as `hint` then explains; else `hint` names a useful next step; `redacted` are the
+    kinds of the removed secrets; `replaced` is the id of the fact that is no longer true.
     """
 
     id: str
@@ -73,8 +70,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A plan, perhaps an empty one: without edits there is no commit. What `travels` is committed along with the next
-    plan.
+    """A planned commit; without edits there is none. One that `travels` is committed together with the next plan.
 
     `details` are for its caller, as plain JSON.
     """
@@ -86,7 +82,7 @@ class WritePlan:
     travels: bool = False
 
     def answer(self) -> str:
-        """The answer that the same call gets again when a crash cut it off."""
+        """The answer that a repeated call gets when a crash interrupted the first."""
         return json.dumps([asdict(self.written), dict(self.details)])
 
     @classmethod
@@ -107,26 +103,32 @@ class Writer:
         self._layout = vault.layout
         self.finder = NoteFinder(vault.root, vault.settings, vault.embedding, vault.matrix)
 
-    def remember(
-        self, text: str, details: FactDetails, replaces: str | None = None, *, by_owner: bool = False
-    ) -> WriteResult:
-        """Store a fact, or confirm the one that says it already; the one that it `replaces` holds no longer. What was
-        secret in it is replaced by its name. `by_owner` is as for `write`.
+    def remember(self, fact: NewFact, replaces: str | None = None, *, by_owner: bool = False) -> WriteResult:
+        """Store a fact, or confirm the one with the same claim; the one that it `replaces` is no longer true.
+
+        Secrets in it are replaced by their names. `by_owner` is as for `write`.
         """
         from quaid.redaction import admit, admit_all
 
-        said = admit(text)
-        statement = fact_note.clean_statement(said.text)
-        fact_note.check_period(details)
-        named = [details.speaker, details.project, details.session, list(details.keywords)]
-        (speaker, project, session, keywords), more = admit_all(named)
-        safe = replace(details, speaker=speaker, project=project, session=session, keywords=tuple(keywords))
-        key = _key("remember", statement, safe, replaces)
-        done = self.write(key, lambda: self._plan_fact(statement, safe, replaces), by_owner=by_owner).written
-        return replace(done, redacted=(*said.redacted, *more))
+        text = admit(fact.text)
+        (speaker, project, session, keywords), more = admit_all(
+            [fact.speaker, fact.project, fact.session, list(fact.keywords)]
+        )
+        fact = replace(
+            fact,
+            text=facts.clean_statement(text.text),
+            speaker=speaker,
+            project=project,
+            session=session,
+            keywords=tuple(keywords),
+        )
+        facts.check_period(fact)
+        key = make_key("remember", fact, replaces)
+        done = self.write(key, self._plan_fact, fact, replaces, by_owner=by_owner).written
+        return replace(done, redacted=(*text.redacted, *more))
 
     def link(self, edge: Edge) -> WriteResult:
-        """Put an edge into the graph, normalised, with entity notes made on the way."""
+        """Write an edge into the graph, in normal form, with new entity notes for its ends."""
         from quaid.redaction import admit
 
         ends = (references.target_of(edge.subject), edge.relation, references.target_of(edge.object))
@@ -134,77 +136,73 @@ class Writer:
         if owner := person_of(self._root, self._vault.settings):
             subject, target = (owner if is_owner_label(end) else end for end in (subject, target))
         edge = Edge(subject, relation, target)
-        return self.write(_key("link", edge), lambda: self._plan_link(edge)).written
+        return self.write(make_key("link", edge), self._plan_link, edge).written
 
     def forget(self, reference: str, *, by_owner: bool = False) -> WriteResult:
-        """Take a fact, an entity, an episode or one turn out; git keeps it. `by_owner` is as for `write`."""
-        return self.write(_key("forget", reference), lambda: self._plan_forget(reference), by_owner=by_owner).written
+        """Remove a fact, an entity, an episode or one turn; git has it still. `by_owner` is as for `write`."""
+        return self.write(make_key("forget", reference), self._plan_forget, reference, by_owner=by_owner).written
 
     def restore(self, reference: str, *, by_owner: bool = False) -> WriteResult:
-        """Bring back what was forgotten, as it was, or let a fact that was replaced hold again. `by_owner` is as for
-        `write`.
-        """
-        return self.write(_key("restore", reference), lambda: self._plan_restore(reference), by_owner=by_owner).written
+        """Restore a forgotten note as it was, or a fact that was replaced. `by_owner` is as for `write`."""
+        return self.write(make_key("restore", reference), self._plan_restore, reference, by_owner=by_owner).written
 
     def save_edit(self, path: str, before: bytes, after: bytes) -> WriteResult:
-        """Write a note as its owner has edited it, in the owner's name; what was changed in it meanwhile stays. A text
-        whose head cannot be read is kept as it is, and `hint` says so.
+        """Write a note as its owner has edited it, in the owner's name; changes made meanwhile stay. A text whose head
+        cannot be read is stored as it is, and `hint` explains.
 
         Raises:
             NoteChangedError: the same lines were changed meanwhile.
             NoteNotFoundError: the note is gone.
             EmptyNoteError: nothing would be left of it.
         """
-        key = _key("edit", path, before, after)
-        return self.write(key, lambda: self._plan_edit(path, before, after), by_owner=True).written
+        return self.write(
+            make_key("edit", path, before, after), self._plan_edit, path, before, after, by_owner=True
+        ).written
 
     def mark(self, reference: str, mark: Mark, *, is_set: bool) -> WriteResult:
-        """Pin or verify a fact or a core note in its owner's name, or take that back. What was somebody else's claim
-        is the owner's word then.
+        """Pin or verify a fact or a core note in its owner's name, or undo that. Somebody else's claim becomes the
+        owner's own.
         """
-        key = _key("mark", reference, mark, is_set)
-        written = self.write(key, lambda: self._plan_mark(reference, mark, is_set=is_set), by_owner=True).written
+        key = make_key("mark", reference, mark, is_set)
+        written = self.write(key, self._plan_mark, reference, mark, is_set, by_owner=True).written
         return replace(written, outcome="marked") if is_set and claimed.drop(self._root, written.id) else written
 
     def configure(self, key: str, value: object) -> WriteResult:
         """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
 
         Raises:
-            BadInputError: the value is a secret, and would be kept in clear.
+            BadInputError: the value is a secret, and would be stored in clear.
         """
         from quaid.redaction import admit
 
         if key == owner_note.OWNER_NAME:
             value = owner_note.clean_name(str(value))
-        said = f"{key} = {render_value(value)}"
-        if admit(said).redacted:
+        setting = f"{key} = {render_value(value)}"
+        if admit(setting).redacted:
             raise BadInputError(
                 f"The value of {key} looks like a secret, and a file would keep it in clear. "
                 f"Set it in the environment: QUAID_{key.replace('.', '_').upper()}"
             )
         if is_users_own(key):
-            return WriteResult(key, str(set_users_own(key, value)), "set", said)
-        return self.write(_key("config", key, value), lambda: self._plan_setting(key, value), by_owner=True).written
+            return WriteResult(key, str(set_users_own(key, value)), "set", setting)
+        return self.write(make_key("config", key, value), self._plan_setting, key, value, by_owner=True).written
 
-    # -- the order of things -------------------------------------------------------------------------------------
+    def write(self, key: str, plan: Callable[..., WritePlan], *args: Any, by_owner: bool = False) -> WritePlan:
+        """Carry out `plan(*args)` as one commit; it is called again when a file changed in between.
 
-    def write(self, key: str, plan: Callable[[], WritePlan], *, by_owner: bool = False) -> WritePlan:
-        """Carry out what `plan` plans, as one commit; it is asked again when a file changed under it.
-
-        `key` names the call: one that a crash cut off gets the answer that it missed, and nothing is done twice. The
-        commit is Quaid's, or `by_owner` in the name under which git commits by hand, where it has one: for what no
-        agent can have asked for.
+        `key` identifies the call: after a crash a repeated call gets the answer that it missed, and nothing is done
+        twice. The commit is Quaid's, or `by_owner` in the owner's name in git, where there is one: only for what no
+        agent can have requested.
         """
         vault = self._vault
         if not (self._root / CONFIG_FILE).exists():
             raise VaultNotFoundError(self._root)
-        history = vault.git
         merge_driver.set_up(self._root)  # the first write in a clone that was made with git
-        with transaction.begin(self._root, history, vault.settings.git.wait_s, vault.notify) as finished:
+        with transaction.begin(self._root, vault.git, vault.settings.git.wait_s, vault.notify) as finished:
             if finished is not None and finished.key == key:
                 return WritePlan.from_answer(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
-                planned = retry_after_damage(state_folder(self._root) / INDEX_FILE, lambda _again: plan())
+                planned = retry_after_damage(vault.indexer.path, lambda _again: plan(*args))
                 if not planned.edits:
                     return planned
                 message = replace(planned.message, trailers=(*planned.message.trailers, *vault.trailers))
@@ -213,13 +211,13 @@ class Writer:
                     planned.edits,
                     message,
                     answer=planned.answer(),
-                    author=history.owner() if by_owner else None,
+                    author=vault.git.owner() if by_owner else None,
                     stays=True,
                     travels=planned.travels,
                 )
                 try:
-                    committed = transaction.apply(self._root, change, history)
-                except NoteChangedError:  # an editor saved between plan and write: look again
+                    committed = transaction.apply(self._root, change, vault.git)
+                except NoteChangedError:  # an editor saved between plan and write: plan again
                     if attempt == PLAN_ATTEMPTS:
                         raise
                     continue
@@ -228,51 +226,86 @@ class Writer:
                 return replace(planned, written=written)
         raise AssertionError("unreachable")
 
-    # -- plans ---------------------------------------------------------------------------------------------------
+    # -- facts and edges -----------------------------------------------------------------------------------------
 
-    def _plan_fact(self, statement: str, details: FactDetails, replaces: str | None) -> WritePlan:
-        index, seen = self._vault.whole_index(), self._vault.visible_index()
-        new = NewFact(statement, details)
-        old = replacing.find_replaced(seen, self.finder, replaces, new) if replaces else None
-        (same,) = self.finder.find_duplicates(index, [new])
+    def _plan_fact(self, fact: NewFact, replaces: str | None) -> WritePlan:
+        index, visible = self._vault.whole_index(), self._vault.visible_index()
+        old = self._find_replaced(visible, replaces, fact) if replaces else None
+        (same,) = self.finder.find_duplicates(index, [fact])
         if isinstance(same, KnownFact) and (old is None or same.id != old.id):
             note_id, outcome, verb = same.id, "confirmed", "confirm"
-            edit = self._edit(same.rel_path, lambda data: fact_note.plan_confirmation(same.rel_path, data))
+            with naming_broken_note(same.rel_path):
+                edit = facts.plan_confirmation(same.rel_path, self._read(same.rel_path))
         else:
-            (note_id, edit), outcome, verb = self._plan_new(statement, details, seen), "created", "remember"
-        message = Message(f"{verb}: {statement}", trailers=_trailers(note_id, details.session))
-        plan = WritePlan(WriteResult(note_id, edit.rel_path, outcome, statement), (edit,), message)
+            (note_id, edit), outcome, verb = self._plan_new(fact, visible), "created", "remember"
+        message = Message(f"{verb}: {fact.text}", trailers=_trailers(note_id, fact.session))
+        written = WriteResult(note_id, edit.rel_path, outcome, fact.text)
         if old is None:
-            return plan
-        ended = self._edit(
-            old.path, lambda data: replacing.plan_end(old, data, edit.rel_path, details.valid_from, _now())
+            return WritePlan(written, (edit,), message)
+        until = (fact.valid_from or notes.render_time(_now()))[:10]
+        has_begun = (old.valid_from or "")[:10] <= until
+        with naming_broken_note(old.path):
+            data = self._read(old.path)
+            ended = facts.supersede(old.path, data, edit.rel_path, until if has_begun else None)
+        text = documents.text_of(visible, old.doc_id)
+        hint = f'It replaces "{text}", which is kept as no longer true. Take that back with: quaid restore {old.id}'
+        trailers = (*message.trailers, ("Quaid-Fact", old.id))
+        return WritePlan(
+            replace(written, replaced=old.id, hint=hint),
+            (edit, ended),
+            replace(message, body=f"Replaces: {text}", trailers=trailers),
         )
-        return replacing.add_end(plan, ended, old.id, documents.text_of(seen, old.doc_id))
 
-    def _plan_new(self, statement: str, details: FactDetails, visible: IndexConnection) -> tuple[str, Edit]:
+    def _find_replaced(self, index: IndexConnection, reference: str, new: NewFact) -> Document:
+        """Return the fact that `new` replaces, by its id, its name or its claim.
+
+        Raises:
+            NothingToReplaceError: no such fact is true.
+            AmbiguousReferenceError: it could be several.
+            BadInputError: it makes the same claim as `new`.
+        """
+        try:
+            document, turn, _ = references.resolve_one(index, reference)
+        except NoteNotFoundError:
+            (same,) = self.finder.find_duplicates(index, [replace(new, text=reference)])
+            if not isinstance(same, KnownFact):
+                raise NothingToReplaceError(reference) from None
+            document, turn, _ = references.resolve_one(index, same.rel_path)
+        if document.kind != Kind.FACT or turn is not None or document.superseded_by:
+            raise NothingToReplaceError(reference)
+        if documents.text_of(index, document.doc_id) == new.text:
+            raise BadInputError(
+                f"{document.id} says just that already: it cannot replace itself. Say what is true now."
+            )
+        return document
+
+    def _plan_new(self, fact: NewFact, visible: IndexConnection) -> tuple[str, Edit]:
         from quaid.capture.stated_relations import add_stated
 
-        owner = person_of(self._root, self._vault.settings)
-        details = add_stated(statement, details, _now(), owner, lambda name: graph.note_of(visible, name))
-        return fact_note.plan_fact(statement, details, _now(), graph.entity_names(visible, statement), self._layout)
+        stated = add_stated(fact, _now(), person_of(self._root, self._vault.settings))
+        if stated.edges != fact.edges:
+            ends = [
+                (graph.note_of(visible, e.subject), e.relation, graph.note_of(visible, e.object)) for e in stated.edges
+            ]
+            stated = replace(stated, edges=tuple(Edge(*end) for end in ends))
+        return facts.plan_fact(stated, _now(), graph.entity_names(visible, fact.text), self._layout)
 
     def _plan_link(self, edge: Edge) -> WritePlan:
         index = self._vault.index()
-        details = FactDetails(owner=self._vault.settings.owner)
         find = partial(self.finder.find_entity, index)
-        planned = entity_note.plan_link(edge, find, _now(), details, self._layout)
-        said = f"{planned.edge.subject} {planned.edge.relation} {planned.edge.object}"
-        subject = self.finder.find_entity(index, planned.edge.subject)
+        edge, edits, created = facts.plan_link(edge, find, _now(), self._vault.settings.owner, self._layout)
+        text = f"{edge.subject} {edge.relation} {edge.object}"
+        subject = self.finder.find_entity(index, edge.subject)
         owners = {*self._vault.owners, "default"}
         if subject is not None and not may_see(subject.rel_path, subject.data, owners, self._layout):
-            raise BadInputError(
-                f"The name {planned.edge.subject!r} is taken. Give the subject of the link another name."
-            )
-        if subject is not None and subject.is_own and (said_in := graph.find_edge_fact(index, planned.edge)):
-            return WritePlan(WriteResult(said_in, said_in, "known", said))
-        path = planned.edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
-        written = WriteResult(path, path, "linked" if planned.edits else "known", said, created=planned.created)
-        return WritePlan(written, planned.edits, Message(f"link: {said}", trailers=(("Quaid-Task", "link"),)))
+            raise BadInputError(f"The name {edge.subject!r} is taken. Give the subject of the link another name.")
+        if subject is not None and subject.is_own and (path := graph.find_edge_fact(index, edge)):
+            return WritePlan(WriteResult(path, path, "known", text))
+        path = edits[0].rel_path if subject is None or subject.is_own else subject.rel_path
+        written = WriteResult(path, path, "linked" if edits else "known", text, created=created)
+        return WritePlan(written, edits, Message(f"link: {text}", trailers=(("Quaid-Task", "link"),)))
+
+    # -- forgetting and restoring --------------------------------------------------------------------------------
 
     def _plan_forget(self, reference: str) -> WritePlan:
         index = self._vault.index()
@@ -282,123 +315,129 @@ class Writer:
         if heading:
             raise BadInputError(f"{reference!r} is a part of {document.path}. Cut it out with: quaid edit")
         if turn is not None:
-            return self._plan_forget_turn(document, reference, turn)
+            if document.kind != Kind.EPISODE:
+                raise NoteNotFoundError(reference)
+            head, body = self._split(document.path)
+            subject = f"forget: turn {turn} of session {document.session}"
+            return self._plan_turn(document, turn, head + body, head + episodes.forget_turn(body, turn), subject)
         data = self._read(document.path)
         history, text = self._vault.git, documents.text_of(index, document.doc_id) or document.title
         transaction.commit_deferred(self._root, history, document.path)
         transaction.commit_unsaved(history, document.path, data, Message(f"edit: {text}"))
         message = Message(f"forget: {text}", trailers=_trailers(document.id, None))
         cited = [chunk_id for _, chunk_id in graph.cited_turns(index, [document.doc_id])]
-        turns = {f"{Path(turn.path).stem}#t{turn.turn}" for turn in documents.fetch_candidates(index, cited).values()}
+        turns = {_turn_id(turn.path, turn.turn) for turn in documents.fetch_candidates(index, cited).values()}
         hint = f"The conversation still says it; forget that too with: quaid forget {min(turns)}" if turns else None
         written = WriteResult(document.id, document.path, "forgotten", text, hint=hint)
         return WritePlan(written, (Edit(document.path, data, None),), message)
 
-    def _plan_forget_turn(self, document: Document, reference: str, turn: int) -> WritePlan:
-        if document.kind != Kind.EPISODE:
-            raise NoteNotFoundError(reference)
-        turn_id = f"{Path(document.path).stem}#t{turn}"
-        edit = self._edit_body(document.path, lambda body: episodes.forget_turn(body, turn))
-        written = WriteResult(turn_id, document.path, "forgotten", f"turn {turn} of {document.title}")
-        if edit.after == edit.before:
+    def _plan_turn(self, document: Document, turn: int, before: str, after: str, subject: str) -> WritePlan:
+        """Return the plan for a turn that is forgotten or restored."""
+        turn_id = _turn_id(document.path, turn)
+        outcome = "forgotten" if subject.startswith("forget") else "restored"
+        written = WriteResult(turn_id, document.path, outcome, f"turn {turn} of {document.title}")
+        if after == before:
             return WritePlan(replace(written, outcome="unchanged"))
-        message = Message(
-            f"forget: turn {turn} of session {document.session}", trailers=_trailers(turn_id, document.session)
-        )
-        return WritePlan(written, (edit,), message)
+        edit = Edit(document.path, before.encode(), after.encode())
+        return WritePlan(written, (edit,), Message(subject, trailers=_trailers(turn_id, document.session)))
 
     def _plan_restore(self, reference: str) -> WritePlan:
         index = self._vault.index()
         if references.resolve(index, reference):
             document, turn, heading = references.resolve_one(index, reference)
             if turn is not None:
-                return self._plan_restore_turn(document, turn)
+                head, body = self._split(document.path)
+                old = self._find_turn(document, turn)
+                after = body if episodes.says_turn(body, turn) else episodes.restore_turn(body, old, turn)
+                return self._plan_turn(document, turn, head + body, head + after, f"restore: turn {turn}")
             if heading:
                 raise NoteNotFoundError(reference)
             if document.superseded_by:
-                return self._plan_reinstatement(document)
+                with naming_broken_note(document.path):
+                    edit = self._plan_reinstatement(document)
+                text = documents.text_of(self._vault.visible_index(), document.doc_id)
+                message = Message(f"restore: {text}", trailers=_trailers(document.id, None))
+                return WritePlan(WriteResult(document.id, document.path, "restored", text), (edit,), message)
             return WritePlan(WriteResult(document.id, document.path, "unchanged", document.title))
-        vault = self._vault
-        found = find_forgotten(vault.git, reference, vault.owners, self._layout)
+        found = find_forgotten(self._vault.git, reference, self._vault.owners, self._layout)
         if found is None:
             raise NoteNotFoundError(reference)
         _, path, data = found
-        restored = notes.parse_note(path, data, place=self._layout)
-        message = Message(f"restore: {restored.text or path}", trailers=_trailers(restored.id, None))
-        return WritePlan(
-            WriteResult(restored.id, path, "restored", restored.text or path), (Edit(path, None, data),), message
+        note = notes.parse_note(path, data, place=self._layout)
+        text = note.text or path
+        message = Message(f"restore: {text}", trailers=_trailers(note.id, None))
+        return WritePlan(WriteResult(note.id, path, "restored", text), (Edit(path, None, data),), message)
+
+    def _plan_reinstatement(self, document: Document) -> Edit:
+        """Return the edit that undoes that `document` was replaced, and nothing that was written into it since.
+
+        Raises:
+            BadInputError: the history does not show how it was before.
+        """
+        data = self._read(document.path)
+        for revision in self._vault.git.note_history(document.path, document.id):
+            before, after = next(iter(revision.befores), None), revision.after
+            if before is None or after is None or not _is_replaced(after) or _is_replaced(before):
+                continue
+            wanted = revert_change(before, after, data).text
+            if not _is_replaced(wanted):
+                return Edit(document.path, data, wanted)
+            break
+        raise BadInputError(
+            f"{document.path} says that it was replaced, and git has no version without that. Take superseded_by out "
+            f"of it with: quaid edit {document.id}"
         )
 
-    def _plan_reinstatement(self, document: Document) -> WritePlan:
-        """Let a fact that was replaced hold again."""
+    def _find_turn(self, document: Document, turn: int) -> str:
+        """Return the body of an episode as it was when it last had this turn."""
         history = self._vault.git
-        edit = self._edit(document.path, lambda data: replacing.plan_taking_back(history, document, data))
-        said = documents.text_of(self._vault.visible_index(), document.doc_id)
-        message = Message(f"restore: {said}", trailers=_trailers(document.id, None))
-        return WritePlan(WriteResult(document.id, document.path, "restored", said), (edit,), message)
-
-    def _plan_restore_turn(self, document: Document, turn: int) -> WritePlan:
-        turn_id = f"{Path(document.path).stem}#t{turn}"
-        old = self._find_said(document, turn_id, turn)
-        edit = self._edit_body(
-            document.path,
-            lambda body: body if episodes.says_turn(body, turn) else episodes.restore_turn(body, old, turn),
-        )
-        written = WriteResult(turn_id, document.path, "restored", f"turn {turn} of {document.title}")
-        if edit.after == edit.before:
-            return WritePlan(replace(written, outcome="unchanged"))
-        return WritePlan(
-            written, (edit,), Message(f"restore: turn {turn}", trailers=_trailers(turn_id, document.session))
-        )
-
-    def _find_said(self, document: Document, turn_id: str, turn: int) -> str:
-        """The body of an episode as it was when it last said this turn."""
-        history = self._vault.git
-        for commit in history.log(grep_trailer=("Quaid-Fact", turn_id)):
+        for commit in history.log(grep_trailer=("Quaid-Fact", _turn_id(document.path, turn))):
             before = history.read_at(f"{commit.id}^", document.path)
             body = notes.split_body(before.decode("utf-8", "replace"))[1] if before else ""
             if episodes.says_turn(body, turn):
                 return body
         raise NoteNotFoundError(f"{document.path}#t{turn}")
 
+    # -- edits by the owner --------------------------------------------------------------------------------------
+
     def _plan_edit(self, path: str, before: bytes, after: bytes) -> WritePlan:
         now = self._read(path)
         merged = note_edit.merge_edit(path, before, now, after, self._layout)
         old, note = (notes.parse_note(path, data, place=self._layout) for data in (before, merged))
-        said = note.title if note.problems or not note.text else note.text
-        written = WriteResult(note.id, path, "edited", said, hint=note_edit.tell_new_problems(old, note))
+        text = note.title if note.problems or not note.text else note.text
+        written = WriteResult(note.id, path, "edited", text, hint=note_edit.describe_new_problems(old, note))
         if merged == now:
             return WritePlan(replace(written, outcome="unchanged"))
-        return WritePlan(written, (Edit(path, now, merged),), Message(f"edit: {said}"))
+        return WritePlan(written, (Edit(path, now, merged),), Message(f"edit: {text}"))
 
-    def _plan_mark(self, reference: str, mark: Mark, *, is_set: bool) -> WritePlan:
+    def _plan_mark(self, reference: str, mark: Mark, is_set: bool) -> WritePlan:
         index = self._vault.index()
         document, *_ = references.resolve_one(index, reference)
         note_edit.check_markable(document)
-        path, place = document.path, self._layout
-        edit = self._edit(path, lambda data: note_edit.plan_mark(path, data, mark, place, is_set=is_set))
-        said = documents.text_of(index, document.doc_id) if document.kind == Kind.FACT else document.title
-        written = WriteResult(document.id, path, "marked", said)
+        with naming_broken_note(document.path):
+            edit = note_edit.plan_mark(document.path, self._read(document.path), mark, self._layout, is_set=is_set)
+        text = documents.text_of(index, document.doc_id) if document.kind == Kind.FACT else document.title
+        written = WriteResult(document.id, document.path, "marked", text)
         if edit.after == edit.before:
             return WritePlan(replace(written, outcome="unchanged"))
         verb = note_edit.name_marking(mark, is_set=is_set)
-        return WritePlan(written, (edit,), Message(f"{verb}: {said}", trailers=_trailers(document.id, None)))
+        return WritePlan(written, (edit,), Message(f"{verb}: {text}", trailers=_trailers(document.id, None)))
 
     def _plan_setting(self, key: str, value: object) -> WritePlan:
-        edit = self._edit(
-            CONFIG_FILE, lambda data: Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
-        )
-        said = f"{key} = {render_value(value)}"
+        data = self._read(CONFIG_FILE)
+        with naming_broken_note(CONFIG_FILE):
+            edit = Edit(CONFIG_FILE, data, render_setting(data.decode(), key, value).encode())
+        setting = f"{key} = {render_value(value)}"
         names_owner = key == owner_note.OWNER_NAME and value
         edits, created = self._plan_owner(str(value)) if names_owner else ((), ())
-        if edit.after == edit.before and not edits:
-            return WritePlan(WriteResult(key, CONFIG_FILE, "unchanged", said))
         changed = (edit, *edits) if edit.after != edit.before else edits
-        written = WriteResult(key, CONFIG_FILE, "set", said, created=created)
-        return WritePlan(written, changed, Message(f"config: {said}", trailers=(("Quaid-Task", "config"),)))
+        if not changed:
+            return WritePlan(WriteResult(key, CONFIG_FILE, "unchanged", setting))
+        written = WriteResult(key, CONFIG_FILE, "set", setting, created=created)
+        return WritePlan(written, changed, Message(f"config: {setting}", trailers=(("Quaid-Task", "config"),)))
 
     def _plan_owner(self, name: str) -> tuple[tuple[Edit, ...], tuple[str, ...]]:
-        """The edits that give the owner `name` a note, and the names of new ones; none where a note is called so."""
+        """Return the edits that give the owner `name` a note, and the names of new ones; none where a note has it."""
         index = self._vault.index()
         if self.finder.find_entity(index, name) or documents.find_by_name(index, name):
             return (), ()
@@ -407,24 +446,15 @@ class Writer:
         renamed = owner_note.plan_new_name(name, former) if former else None
         return ((renamed,), ()) if renamed else ((owner_note.plan_owner(name, (), _now(), self._layout),), (name,))
 
-    # -- editing notes -------------------------------------------------------------------------------------------
-
     def _read(self, path: str) -> bytes:
         data = files.read_note(self._root, path)
         if data is None:
             raise NoteNotFoundError(path)
         return data
 
-    def _edit(self, path: str, change: Callable[[bytes], Edit]) -> Edit:
+    def _split(self, path: str) -> tuple[str, str]:
         with naming_broken_note(path):
-            return change(self._read(path))
-
-    def _edit_body(self, path: str, change: Callable[[str], str]) -> Edit:
-        def edit(data: bytes) -> Edit:
-            head, body = notes.split_body(data.decode("utf-8"))
-            return Edit(path, data, (head + change(body)).encode())
-
-        return self._edit(path, edit)
+            return notes.split_body(self._read(path).decode("utf-8"))
 
 
 @contextmanager
@@ -437,12 +467,21 @@ def naming_broken_note(path: str) -> Iterator[None]:
         raise NoteBrokenError(path, problem) from error
 
 
+def make_key(*parts: object) -> str:
+    """Return the key of a call, for `Writer.write`."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
 def _trailers(fact_id: str, session: str | None) -> tuple[tuple[str, str], ...]:
     return (("Quaid-Fact", fact_id), *((("Quaid-Session", session),) if session else ()))
 
 
-def _key(*parts: object) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+def _turn_id(path: str, turn: int | None) -> str:
+    return f"{Path(path).stem}#t{turn}"
+
+
+def _is_replaced(data: bytes) -> bool:
+    return "superseded_by" in frontmatter.parse(data.decode("utf-8", "replace")).fields
 
 
 def _now() -> datetime:

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from quaid.capture.fact_note import read_number, supersede
+from quaid.capture.facts import read_number, supersede
 from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key
 from quaid.vault import frontmatter, markdown, notes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quaid.capture.fact_note import render_statement, supersede
+from quaid.capture.facts import render_statement, supersede
 from quaid.claims import find_lost_words
 from quaid.index import graph
 from quaid.index.documents import find_protected

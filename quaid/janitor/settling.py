@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING
 
-from quaid.capture.entity_evidence import Profile, contradict
-from quaid.capture.entity_names import add_aliases
+from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import Merge, list_merges
 from quaid.index import backlinks

@@ -127,6 +127,11 @@ def parse(text: str) -> Head:
     return Head(fields, body, problems)
 
 
+def list_values(value: object) -> list[str]:
+    """Return the items of a list, or a single text, as texts; nothing for any other value."""
+    return [str(item) for item in value] if isinstance(value, list) else [value] if isinstance(value, str) else []
+
+
 def body_start(text: str) -> int:
     """The offset at which the body begins (0 when there is no head)."""
     place = _split(text)

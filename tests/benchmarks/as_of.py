@@ -27,7 +27,7 @@ from machine import describe_machine
 from scale import PEOPLE, statement
 
 from quaid import Memory
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.place import state_folder
 
 TARGET_S = 2.0
@@ -71,7 +71,7 @@ def generate(root: Path, notes: int, commits: int) -> None:
             living.remove(path)
         for fact in range(notes * number // commits, notes * (number + 1) // commits):
             now = start + timedelta(minutes=37 * fact)
-            _, edit = plan_fact(statement(chance, fact), FactDetails(speaker=chance.choice(PEOPLE)), now)
+            _, edit = plan_fact(NewFact(statement(chance, fact), speaker=chance.choice(PEOPLE)), now)
             path = root / edit.rel_path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(edit.after or b"")

@@ -32,7 +32,7 @@ from machine import describe_machine
 from quaid import Memory
 from quaid.agents.prompt_context import build_prompt_context
 from quaid.agents.session_context import SessionContext, read_context, render_context
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.config import load_settings
 from quaid.local import recall_trail, sessions
 from quaid.place import state_folder
@@ -115,8 +115,8 @@ def make_vault(root: Path, rows: Sequence[Row]) -> dict[str, str]:
         if row.kind in FACTS:
             project = row.group if row.group in PROJECTS else None
             is_flagged = project is not None and is_technical(row.text)
-            details = FactDetails(type=row.kind, project=project, technical=is_flagged)
-            fact_id, edit = plan_fact(row.text, details, datetime.now(UTC))
+            fact = NewFact(row.text, type=row.kind, project=project, technical=is_flagged)
+            fact_id, edit = plan_fact(fact, datetime.now(UTC))
             files.write_note(root, edit.rel_path, edit.before, edit.after)
             keys[fact_id] = row.key
     return keys

@@ -26,7 +26,7 @@ from locomo import with_stages
 from machine import describe_machine
 
 from quaid import Memory
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.config import load_settings
 from quaid.settings import EmbeddingSettings
 from quaid.vault import files
@@ -94,7 +94,7 @@ def make_vault(root: Path, items: Iterable[Item], model: str) -> Memory:
     """Return a new vault with the facts of `items`, indexed with the embedder `model`."""
     Memory.create(root)[0].close()
     for item in items:
-        _, edit = plan_fact(item.fact, FactDetails(), datetime.now(UTC))
+        _, edit = plan_fact(NewFact(item.fact), datetime.now(UTC))
         files.write_note(root, edit.rel_path, edit.before, edit.after)
     settings = load_settings(root)
     memory = Memory(root, replace(settings, embedding=replace(settings.embedding, model=model)))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid import Memory
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.vault import files
 
 FOLDER = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -95,7 +95,7 @@ def ingest(conversation: dict[str, Any], root: Path, facts: str) -> None:
                 f"[[{Path(notes[cited]).stem}#^t{number}]]" for cited, number in details.pop("cites") if cited in notes
             )
             moment = _when(conversation, session)
-            _, edit = plan_fact(statement, FactDetails(session=session, turns=turns, **details), moment)
+            _, edit = plan_fact(NewFact(statement, session=session, turns=turns, **details), moment)
             files.write_note(root, edit.rel_path, edit.before, edit.after)
         memory.sync()
 

@@ -32,7 +32,7 @@ from machine import describe_machine
 from scale import PEOPLE, PLACES, THINGS, statement
 
 from quaid import Memory
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.embed import open_embedder
 from quaid.index import vectors
 from quaid.index.sqlite import database
@@ -74,8 +74,8 @@ def write(root: Path, count: int) -> dict[str, float]:
     started, chance, began = time.monotonic(), random.Random(11), datetime(2000, 1, 1, tzinfo=UTC)
     Memory.create(root)[0].close()
     for number in range(count):
-        details = FactDetails(speaker=chance.choice(PEOPLE))
-        _, edit = plan_fact(statement(chance, number), details, began + timedelta(minutes=13 * number))
+        speaker = chance.choice(PEOPLE)
+        _, edit = plan_fact(NewFact(statement(chance, number), speaker=speaker), began + timedelta(minutes=13 * number))
         path = root / edit.rel_path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(edit.after or b"")

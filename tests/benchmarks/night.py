@@ -24,7 +24,7 @@ from nights import Scripted, answer_pairs, answer_review
 from scale import PEOPLE, generate, statement
 
 from quaid import Memory
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.worktree import open_worktree
 from quaid.model import Message
@@ -91,7 +91,7 @@ def learn(memory: Memory, root: Path, count: int) -> None:
     chance = random.Random(11)
     now = datetime.now(UTC) - timedelta(days=1)
     told = [f"{statement(chance, 500_000 + number)}." for number in range(count)]
-    planned = [plan_fact(text, FactDetails(speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
+    planned = [plan_fact(NewFact(text, speaker=chance.choice(PEOPLE), status="pending"), now)[1] for text in told]
     with transaction.begin(root, memory.git, 5):
         transaction.apply(root, transaction.VaultChange("facts", tuple(planned), Message("extract: facts")), memory.git)
 

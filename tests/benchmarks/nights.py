@@ -29,7 +29,7 @@ from janitor_context import Scripted
 from janitor_facts import pairs_in
 
 from quaid import Memory
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.janitor.runner import RunOptions
 from quaid.model import Message
 from quaid.vault import transaction
@@ -114,8 +114,8 @@ def generate(root: Path, count: int, chance: random.Random) -> list[str]:
     with memory:
         for number in range(count):
             now = BEGIN - timedelta(days=400) + timedelta(hours=4 * number)
-            details = FactDetails(speaker=chance.choice(PEOPLE), pinned=number % 100 == 0)
-            _, edit = plan_fact(f"{statement(chance, number)}.", details, now)
+            speaker, text = chance.choice(PEOPLE), f"{statement(chance, number)}."
+            _, edit = plan_fact(NewFact(text, speaker=speaker, pinned=number % 100 == 0), now)
             if number % 100 == 50:
                 after = (edit.after or b"").replace(b"status: active", b"status: active\nverified: true", 1)
                 edit = type(edit)(edit.rel_path, None, after)

@@ -27,7 +27,7 @@ from typing import Any
 from machine import describe_machine
 
 from quaid import Memory
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.place import state_folder
 
 TARGETS = {
@@ -109,7 +109,7 @@ def generate(root: Path, count: int) -> None:
     start = datetime(2025, 1, 1, tzinfo=UTC)
     for number in range(count):
         now = start + timedelta(minutes=37 * number)
-        _, edit = plan_fact(statement(chance, number), FactDetails(speaker=chance.choice(PEOPLE)), now)
+        _, edit = plan_fact(NewFact(statement(chance, number), speaker=chance.choice(PEOPLE)), now)
         path = root / edit.rel_path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(edit.after or b"")

@@ -12,7 +12,7 @@ from pdfs import encrypted, make_pdf
 from vaults import refused
 
 from quaid.capture.files import source_file
-from quaid.capture.files.file_pieces import split_file
+from quaid.capture.files.analyzer import piece_inputs, split_file
 from quaid.capture.files.source_file import PART_CHARS, Part, read_file
 from quaid.errors import BadInputError
 
@@ -147,9 +147,9 @@ def test_a_long_text_is_asked_about_in_pieces_that_overlap(tmp_path):
     paragraphs = [f"Paragraph {number} says that item {number} costs {number} euros. " * 12 for number in range(60)]
     file = read_file(put(tmp_path, "long.md", "# Prices\n\n" + "\n\n".join(paragraphs)))
     assert all(len(part.text) <= PART_CHARS * 1.3 for part in file.parts)
-    pieces = split_file(file, 3_000, focus="prices")
+    pieces = split_file(file, 3_000)
     assert len(pieces) > 3
-    shown = [piece.inputs("so far") for piece in pieces]
+    shown = [piece_inputs(piece, file, "prices", "so far") for piece in pieces]
     assert all(len(one["text"].encode()) / 3 < 3_100 for one in shown)
     for number in range(60):
         assert any(f"Paragraph {number} says" in one["text"] for one in shown)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.entity_names import EntityNames, is_name
-from quaid.capture.entity_note import EntityNote, plan_entity
+from quaid.capture.entities import EntityNames, EntityNote, is_name, plan_entity
 from quaid.model import Edge, name_key, note_name
 from quaid.vault import frontmatter, layout
 
@@ -173,7 +172,7 @@ def test_a_place_is_no_person_of_the_same_first_name():
 
 def test_a_name_that_somebody_is_called_too_is_an_alias():
     names = Notes().names("Caroline")
-    names.learn_nickname(Edge("Melanie", "nicknamed", "Mel"))
+    names.learn([Edge("Melanie", "nicknamed", "Mel")])
     assert place(names, "Caroline", "friend_of", "Mel") == ("Caroline", "Melanie")
     assert written(names)["entities/Melanie.md"] == ("person", ["Mel"])
     assert names.resolve("MEL", "person") == "Melanie"
@@ -181,7 +180,7 @@ def test_a_name_that_somebody_is_called_too_is_an_alias():
 
 def test_a_nickname_that_has_a_note_of_its_own_keeps_it():
     names = Notes(Mel=("pet",)).names()
-    names.learn_nickname(Edge("Melanie", "nicknamed", "Mel"))
+    names.learn([Edge("Melanie", "nicknamed", "Mel")])
     assert names.resolve("Mel", "person") == "Mel"
 
 
@@ -192,7 +191,7 @@ def test_a_name_that_only_begins_like_who_speaks_is_somebody_else():
 
 def test_a_nickname_belongs_to_the_note_that_is_called_so():
     names = Notes(Melanie_Jones=("person", "Melanie")).names()
-    names.learn_nickname(Edge("Melanie", "nicknamed", "Mel"))
+    names.learn([Edge("Melanie", "nicknamed", "Mel")])
     assert names.resolve("Mel", "person") == "Melanie Jones"
     assert written(names) == {"entities/Melanie Jones.md": ("person", ["Melanie", "Mel"])}
 

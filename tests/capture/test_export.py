@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from vaults import calm, copy_vault, refused, vault
 
 from quaid.capture.export import export_notes, write_export
-from quaid.capture.fact_note import FactDetails
 from quaid.capture.importer import ImportOptions, import_from
-from quaid.capture.importers import quaid_export
+from quaid.capture.importers.formats import QuaidExport, is_exported
 from quaid.capture.importers.import_content import ImportContent, ImportSource
-from quaid.capture.importers.import_plan import VaultState, plan_import
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.vault.notes import parse_time
@@ -47,14 +45,13 @@ def lines(rows):
 def read_back(data):
     """What an import into an empty vault would write."""
     found = ImportContent(untouched)
-    quaid_export.read(ImportSource("export.jsonl", {"export.jsonl": data}, is_folder=False), found)
-    plan = plan_import(found, [], FactDetails(), VaultState(), NOW)
-    return {edit.rel_path: edit.after for edit in plan.edits}, found
+    QuaidExport.read(ImportSource("export.jsonl", {"export.jsonl": data}, is_folder=False), found)
+    return dict(found.files), found
 
 
 def take(memory, data):
     options = ImportOptions()
-    return import_from(memory, io.BytesIO(data), options, admit=untouched)
+    return import_from(memory, io.BytesIO(data), options, redact=untouched)
 
 
 @given(st.dictionaries(NAMES.map(lambda name: f"facts/{name}.md"), BYTES, max_size=4))
@@ -68,7 +65,7 @@ def test_what_is_exported_comes_back_byte_for_byte(notes):
                 file.write_bytes(data)
             except OSError:  # a name this file system does not take
                 continue
-            if quaid_export.is_exported(path) and "conflict" not in path.lower():
+            if is_exported(path) and "conflict" not in path.lower():
                 written[path] = data
         back, found = read_back(lines(export_notes(Path(folder), OWNERS)))
         assert back == written

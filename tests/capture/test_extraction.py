@@ -508,7 +508,7 @@ def test_a_fact_said_in_another_session_is_confirmed(vault, service, tmp_path):
     assert outcomes == [["created", "created"], ["confirmed", "created"], ["known"]]
     fields = next(fields for name, fields in heads(vault, "facts").items() if "adopted" in name)
     assert (fields["confirmations"], len(fields["turns"])) == ("1", 3)
-    assert "Said again:\n- maya adopted" in vault.git("log", "-2", "--format=%b")
+    assert "Confirmed:\n- maya adopted" in vault.git("log", "-2", "--format=%b")
 
 
 def test_new_relations_get_the_name_the_fast_model_finds(vault, service, tmp_path):

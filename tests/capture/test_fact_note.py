@@ -11,13 +11,14 @@ from hand_written import parse_note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.entity_note import EntityNote, plan_entity, plan_link
-from quaid.capture.fact_note import (
-    FactDetails,
+from quaid.capture.entities import EntityNote, plan_entity
+from quaid.capture.facts import (
+    NewFact,
     check_period,
     clean_statement,
     plan_confirmation,
     plan_fact,
+    plan_link,
     render_statement,
 )
 from quaid.errors import BadInputError, FactTooShortError
@@ -44,7 +45,7 @@ NOW = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
     ],
 )
 def test_a_fact_is_not_over_before_it_begins(since, until, fits):
-    details = FactDetails(valid_from=since, valid_until=until)
+    details = NewFact("", valid_from=since, valid_until=until)
     with nullcontext() if fits else pytest.raises(BadInputError, match="over on"):
         check_period(details)
 
@@ -71,7 +72,7 @@ def test_any_statement_of_three_words_becomes_a_fact_that_reads_back(text, names
         statement = clean_statement(text)
     except FactTooShortError:
         return
-    fact_id, edit = plan_fact(statement, FactDetails(keywords=("a", "b, c")), NOW, names)
+    fact_id, edit = plan_fact(NewFact(statement, keywords=("a", "b, c")), NOW, names)
     note = parse_note(edit.rel_path, edit.after)
     assert (edit.before, note.id, note.kind, note.status) == (None, fact_id, "fact", "active")
     assert edit.rel_path.startswith("facts/2026/11/")
@@ -79,19 +80,20 @@ def test_any_statement_of_three_words_becomes_a_fact_that_reads_back(text, names
 
 
 def test_a_plain_fact_holds_only_what_is_known():
-    _, edit = plan_fact("Maya likes tea", FactDetails(), NOW)
+    _, edit = plan_fact(NewFact("Maya likes tea"), NOW)
     assert list(frontmatter.parse(edit.after.decode()).fields) == [
         "id", "type", "status", "owner", "confidence", "durability", "source", "created",
     ]  # fmt: skip
 
 
 def test_every_detail_reads_back():
-    details = FactDetails(
+    details = NewFact(
+        "Maya likes tea",
         type="preference", status="pending", owner="maya", confidence=0.7, durability="immutable", privacy="shared", speaker="Maya",
         source="import", session="s1", project="house", technical=True, pinned=True, valid_from="2026-01-01", valid_until="2026-12-31",
         keywords=("tea", "hot"), turns=("[[20-1402-2f1c9a#^t1]]", "[[20-1402-2f1c9a#^t3]]"), edges=(Edge("Maya", "prefers", "Tea"),),
     )  # fmt: skip
-    _, edit = plan_fact("Maya likes tea", details, NOW)
+    _, edit = plan_fact(details, NOW)
     note = parse_note(edit.rel_path, edit.after)
     for name in ("type", "status", "owner", "confidence", "durability", "privacy", "speaker", "source", "session", "project",
                  "technical", "pinned", "valid_from", "valid_until", "keywords", "edges"):  # fmt: skip
@@ -104,7 +106,7 @@ def test_every_detail_reads_back():
 
 
 def test_what_an_assistant_inferred_is_believed_a_little_less():
-    _, edit = plan_fact("Maya likes tea", FactDetails(source="assistant", confidence=0.8), NOW)
+    _, edit = plan_fact(NewFact("Maya likes tea", source="assistant", confidence=0.8), NOW)
     assert parse_note(edit.rel_path, edit.after).confidence == 0.72
 
 
@@ -236,7 +238,7 @@ def test_a_broken_fact_is_not_confirmed_by_guesses():
     "Maya likes a [song](http://x.org)", "Maya Chen lives in Oslo.", "5 * 3 is 15",
 ])  # fmt: skip
 def test_a_statement_with_markup_is_its_own_exact_duplicate(statement):
-    _, edit = plan_fact(clean_statement(statement), FactDetails(), NOW, NAMES)
+    _, edit = plan_fact(NewFact(clean_statement(statement)), NOW, NAMES)
     assert parse_note(edit.rel_path, edit.after).text_hash == text_hash(statement)
 
 
@@ -308,7 +310,7 @@ def test_a_name_no_file_may_have_is_kept_as_an_alias():
     "edge",
     [Edge("", "knows", "Tom"), Edge("Maya", "", "Tom"), Edge("Maya", "knows", "maya"), Edge("[[]]", "knows", "Tom")],
 )
-def test_an_edge_that_says_nothing_is_refused(edge):
+def test_an_edge_that_is_empty_label_is_refused(edge):
     with pytest.raises(BadInputError):
         plan_link(edge, Graph().find, NOW)
 

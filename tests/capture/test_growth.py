@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transcript_reading import ClaudeCodeSession
 
-from quaid.capture.episode_note import KeptEpisode, candidate_sessions, plan_episode
+from quaid.capture.episode_note import StoredEpisode, candidate_sessions, plan_episode
 from quaid.capture.transcripts import read_conversations
 from quaid.capture.transcripts.parsing import CITABLE_CHARS
 from quaid.errors import BadInputError
@@ -26,7 +26,7 @@ REPORT = "\n\n".join(f"Paragraph {number}: {'the cache is keyed by the lock file
 FENCED = "Look:\n\n```python\n" + "x = 1\n\n" * 400 + "```\n\nThat is all."
 
 
-def feed(kept: dict[str, KeptEpisode], lines: list[str]) -> dict[str, KeptEpisode]:
+def feed(kept: dict[str, StoredEpisode], lines: list[str]) -> dict[str, StoredEpisode]:
     """The episodes after these lines of a transcript were read."""
     try:
         found = [each for each in read_conversations(io.BytesIO("".join(lines).encode())) if each.turns]
@@ -35,17 +35,17 @@ def feed(kept: dict[str, KeptEpisode], lines: list[str]) -> dict[str, KeptEpisod
     for conversation in found:
         session = conversation.session or next(candidate_sessions(conversation))
         edit = plan_episode(session, conversation, kept.get(session), NOW).edit
-        kept = {**kept, session: KeptEpisode(edit.rel_path, edit.after)} if edit else kept
+        kept = {**kept, session: StoredEpisode(edit.rel_path, edit.after)} if edit else kept
     return kept
 
 
-def notes(kept: dict[str, KeptEpisode]) -> dict[str, str]:
+def notes(kept: dict[str, StoredEpisode]) -> dict[str, str]:
     return {episode.rel_path: episode.data.decode() for episode in kept.values()}
 
 
-def check_growth(lines: list[str], *cuts: int) -> dict[str, KeptEpisode]:
+def check_growth(lines: list[str], *cuts: int) -> dict[str, StoredEpisode]:
     once = feed({}, lines)
-    grown: dict[str, KeptEpisode] = {}
+    grown: dict[str, StoredEpisode] = {}
     for cut in (*cuts, len(lines)):
         grown = feed(grown, lines[:cut])
     assert notes(grown) == notes(once)
@@ -243,13 +243,13 @@ def conversation(*said: tuple[str, str]) -> Conversation:
 def test_an_episode_whose_answers_are_one_turn_each_gets_only_what_is_new():
     merged = conversation(("user", "go"), ("assistant", "I look.\n\nTwo files.\n\nDone."), ("user", "thanks"))
     first = plan_episode("s", merged, None, NOW)
-    kept = KeptEpisode(first.rel_path, first.edit.after)
+    kept = StoredEpisode(first.rel_path, first.edit.after)
     apart = [("user", "go"), ("assistant", "I look."), ("assistant", "Two files."), ("assistant", "Done."),
              ("user", "thanks")]  # fmt: skip
     assert plan_episode("s", conversation(*apart), kept, NOW).new_turns == 0
     grown = plan_episode("s", conversation(*apart, ("assistant", "Gladly."), ("assistant", "Done.")), kept, NOW)
     assert (grown.first_turn, grown.new_turns) == (4, 2)
-    kept = KeptEpisode(grown.rel_path, grown.edit.after)
+    kept = StoredEpisode(grown.rel_path, grown.edit.after)
     numbers = [(turn.number, turn.text) for turn in kept.turns]
     assert numbers[1:] == [(2, "I look.\n\nTwo files.\n\nDone."), (3, "thanks"), (4, "Gladly."), (5, "Done.")]
     assert all(before < after for (before, _), (after, _) in pairwise(numbers))

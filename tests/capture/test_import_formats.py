@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.capture.importers.formats import FORMATS, choose_format
+from quaid.capture.importers.formats import FORMATS, select_format
 from quaid.capture.importers.import_content import ImportContent, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import Edge
@@ -31,7 +31,7 @@ def single(name, text):
 
 def read(source, name=None, **more):
     found = ImportContent(admit, **more)
-    choose_format(source, name).read(source, found)
+    select_format(source, name).read(source, found)
     return found
 
 
@@ -159,8 +159,8 @@ MEM0 = {
     ],
 )
 def test_a_source_is_recognised_by_its_content(source, name):
-    form = choose_format(source)
-    assert name == form.NAME
+    form = select_format(source)
+    assert name == form.name
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_a_source_is_recognised_by_its_content(source, name):
 )
 def test_what_is_of_no_known_format_is_refused_with_the_choices(source):
     with pytest.raises(BadInputError, match="--from: one of quaid, mem0, basic-memory, markdown, notes"):
-        choose_format(source)
+        select_format(source)
 
 
 def test_an_unknown_format_is_refused():
     with pytest.raises(BadInputError, match="'zep' is not a format"):
-        choose_format(folder(WORKSPACE), "zep")
+        select_format(folder(WORKSPACE), "zep")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_source_of_another_format_than_was_said_is_refused(name, source):
 
 def test_the_memory_files_of_a_workspace_are_read_and_nothing_else():
     found = read(folder(WORKSPACE))
-    places = {fact.place for fact in found.facts}
+    places = {fact.imported_from for fact in found.facts}
     assert places == {"MEMORY.md", "USER.md", "memory/2026-03-01.md", "memory/villa.md", "topics/lease.md"}
     assert found.left_out["other notes in the folder"] == 2
     assert (found.left_out["lines about the session"], found.left_out["lines of a conversation"]) == (2, 2)
@@ -253,7 +253,7 @@ def test_observations_become_facts_that_say_what_they_are_about():
         ("fact", "Leipzig has soft water", ()),
     ]
     assert found.facts[0].created == datetime(2025, 2, 3, 9, tzinfo=UTC)
-    assert found.facts[0].place == "notes/coffee-brewing-methods"
+    assert found.facts[0].imported_from == "notes/coffee-brewing-methods"
 
 
 def test_relations_become_edges_between_titles():
@@ -293,10 +293,10 @@ def test_two_notes_of_one_title_stay_two():
 def test_each_memory_of_mem0_is_a_fact():
     found = read(single("mem0.json", json.dumps(MEM0)))
     first, second = found.facts
-    assert (first.text, first.type, first.place) == ("Maya prefers morning meetings", "preference", "892db2ae")
+    assert (first.text, first.type, first.imported_from) == ("Maya prefers morning meetings", "preference", "892db2ae")
     assert first.created == datetime(2024, 7, 26, 15, 29, 36, 20930, tzinfo=UTC)
     assert first.keywords == ("user preferences", "work")
-    assert first.owner is None
+    assert first.owner == "default"
     assert second.valid_until == "2027-01-01"
     assert found.left_out == {"entries without a text": 1, "relations without two ends": 1}
     assert found.edges == [Edge("maya chen", "works_at", "techcorp"), Edge("maya chen", "likes", "tea")]
@@ -304,7 +304,7 @@ def test_each_memory_of_mem0_is_a_fact():
 
 def test_the_owner_of_a_memory_is_kept_when_that_is_asked_for():
     found = read(single("mem0.json", json.dumps(MEM0)), keeps_owners=True)
-    assert [fact.owner for fact in found.facts] == ["maya", None]
+    assert [fact.owner for fact in found.facts] == ["maya", "default"]
 
 
 def test_a_broken_line_of_mem0_is_counted_and_the_others_are_read():
@@ -319,7 +319,7 @@ def test_a_broken_line_of_mem0_is_counted_and_the_others_are_read():
 def test_notes_are_kept_byte_for_byte():
     odd = b"\xef\xbb\xbf---\r\nid: 1\r\n---\r\nTomatoes [[Sun]]\r\n\xff\xfe no newline"
     found = read(ImportSource("Garden", {"Ideas/Odd.md": odd, "pic.png": b"", "~$tmp.md": b"x"}), into="notes/Garden")
-    assert [(file.rel_path, file.data) for file in found.files] == [("notes/Garden/Ideas/Odd.md", odd)]
+    assert found.files == [("notes/Garden/Ideas/Odd.md", odd)]
     assert found.left_out == {"files that are not markdown": 1, "temporary files of an editor": 1}
 
 
@@ -335,13 +335,13 @@ def test_notes_are_kept_byte_for_byte():
 )
 def test_no_format_brings_a_secret_past_the_gate(source, place):
     found = read(source)
-    written = [*texts(found), *(file.data.decode() for file in found.files)]
+    written = [*texts(found), *(data.decode() for _, data in found.files)]
     assert written
     assert not [text for text in written if "s3cr3t" in text]
     assert found.redacted == {place: ("key",)}
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.NAME)
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 @given(data=st.binary(max_size=120) | st.text(alphabet='{}[]":,v1pathcontentmemory- #\n', max_size=120).map(str.encode))
 def test_no_format_fails_on_broken_input(form, data):
     for source in (single("a.md", data), ImportSource("a", {"a.md": data})):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.capture.importers.statements import MAX_STATEMENT_CHARS, read_statements, says_nothing
+from quaid.capture.importers.markdown_memories import MAX_STATEMENT_CHARS, is_empty_label, read_statements
 
 MEMORY = """# Long-Term Memory
 
@@ -120,13 +120,13 @@ def test_a_long_paragraph_becomes_several_statements():
 
 
 @pytest.mark.parametrize("heading", ["Memory", "MEMORY.md", "Long-Term Memory", "Notes", "Daily log", "2026-03-01"])
-def test_a_heading_that_says_nothing(heading):
-    assert says_nothing(heading)
+def test_a_heading_that_is_empty_label(heading):
+    assert is_empty_label(heading)
 
 
 @pytest.mark.parametrize("heading", ["Pets", "Villa Atmata", "Lessons learned", "Notes on kilns", "Maya"])
 def test_a_heading_that_says_something(heading):
-    assert not says_nothing(heading)
+    assert not is_empty_label(heading)
 
 
 @given(st.text(alphabet=st.sampled_from("aB1 -*#>|`~:[]()_\t\n=.?!é\u2028"), max_size=200))

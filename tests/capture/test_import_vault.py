@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from vaults import assert_verified, calm, copy_vault, refused, texts, vault
 
-from quaid.capture.importer import ImportOptions, import_from
-from quaid.capture.importers.import_content import ImportContent, ImportedFact
-from quaid.capture.importers.import_plan import derive_id, list_candidates
+from quaid.capture.facts import NewFact
+from quaid.capture.importer import ImportOptions, derive_id, import_from, list_facts
+from quaid.capture.importers.import_content import ImportContent
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.place import state_folder
@@ -44,7 +44,7 @@ def admit(text):
 
 def take(memory, source, **options):
     source = source if hasattr(source, "read") else Path(source)
-    return import_from(memory, source, ImportOptions(**options), admit=admit)
+    return import_from(memory, source, ImportOptions(**options), redact=admit)
 
 
 @pytest.fixture
@@ -280,12 +280,16 @@ def test_what_cannot_be_read_is_refused_with_the_next_step(vault, tmp_path):
 
 
 def test_ten_thousand_facts_whose_words_make_no_slug_get_files_of_their_own(vault):
-    found = ImportContent(admit, facts=[ImportedFact(f"麻耶は{n}番目の 茶 が 好き", str(n)) for n in range(10_000)])
-    candidates, _ = list_candidates(found, "mem0", "default")
+    found = ImportContent(
+        admit, facts=[NewFact(f"麻耶は{n}番目の 茶 が 好き", imported_from=str(n)) for n in range(10_000)]
+    )
+    candidates = list_facts(found, "mem0", "default")
     tails = Counter(candidate.id[-5:] for candidate in candidates)
     shared = [candidate for candidate in candidates if tails[candidate.id[-5:]] > 1]
     assert len(shared) >= 2, "none share a tail: that is the case this is about"
-    rows = "\n".join(json.dumps({"memory": c.text, "id": c.fact.place}) for c in shared).encode()
+    rows = "\n".join(
+        json.dumps({"memory": c.text, "id": c.imported_from.removeprefix("mem0 ")}) for c in shared
+    ).encode()
     with vault.memory() as memory:
         assert take(memory, io.BytesIO(rows)).counts == {"facts": len(shared)}
         assert take(memory, io.BytesIO(rows)).commit is None

@@ -10,8 +10,7 @@ from replay import facts_of, write_talk
 from vaults import Vault, assert_verified
 
 from quaid.capture.conversation_reader import HostAnswer
-from quaid.capture.entity_names import EntityNames, NamedThing
-from quaid.capture.entity_note import EntityNote, plan_entity
+from quaid.capture.entities import EntityNames, EntityNote, NamedThing, plan_entity
 from quaid.capture.relations import normalise_edge
 from quaid.model import Edge, name_key, note_name
 from quaid.vault import frontmatter

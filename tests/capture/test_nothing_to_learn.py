@@ -6,8 +6,7 @@ import pytest
 from replay import facts_of, write_talk
 from vaults import Vault, assert_verified, copy_vault
 
-from quaid.capture.nothing_to_learn import MAX_ANSWERED, states_nothing
-from quaid.capture.prompt_pieces import Material, NumberedTurn
+from quaid.capture.prompt_pieces import MAX_ANSWERED, Material, NumberedTurn, states_nothing
 from quaid.local.empty_readings import EmptyReadings
 from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
@@ -182,7 +181,7 @@ def test_facts_that_are_known_are_said_again(service, vault, tmp_path):
     with vault.memory() as memory:
         for session in ("s8", "s9"):
             memory.extract(write_talk(tmp_path / "talk.jsonl", f"I play the flute, {session}.", session=session))
-    assert commits(vault) == ["extract: 1 fact from session s8", "extract: 1 fact said again from session s9"]
+    assert commits(vault) == ["extract: 1 fact from session s8", "extract: 1 fact confirmed from session s9"]
 
 
 def test_a_change_that_git_refuses_takes_along_what_travels_later(service, vault, thanks):

@@ -9,7 +9,7 @@ import pytest
 from vaults import Vault, refused
 
 from quaid import Memory
-from quaid.capture.entity_names import EntityNames
+from quaid.capture.entities import EntityNames
 from quaid.capture.owner_note import plan_owner
 from quaid.config import load_settings
 from quaid.errors import BadInputError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.episode_note import KeptEpisode, plan_episode
+from quaid.capture.episode_note import StoredEpisode, plan_episode
 from quaid.capture.prompt_pieces import (
     NOTE_SPEAKER,
     OVERLAP_TURNS,
@@ -35,7 +35,7 @@ def talk(count, text="We talked about number {n}."):
 
 def episode_of(conversation, kept=None, own=()):
     """The episode's note after `conversation` was kept."""
-    before = None if kept is None else KeptEpisode("episodes/e.md", kept.encode())
+    before = None if kept is None else StoredEpisode("episodes/e.md", kept.encode())
     plan = plan_episode("2f1c9a", conversation, before, NOW, own)
     return plan.edit.after.decode() if plan.edit else kept
 

@@ -13,8 +13,8 @@ import pytest
 
 from quaid import Memory
 from quaid.capture import relations
-from quaid.capture.entity_note import plan_entity
-from quaid.capture.fact_note import FactDetails, plan_fact
+from quaid.capture.entities import plan_entity
+from quaid.capture.facts import NewFact, plan_fact
 from quaid.errors import BadInputError
 from quaid.model import Edge, name_key
 from quaid.sync.follow import Follower
@@ -117,12 +117,13 @@ def write_facts(root: Path, folder: Path) -> None:
             for edge in own:
                 for name in (edge.subject, edge.object):
                     names.setdefault(name_key(name), name)
-            details = FactDetails(
+            new = NewFact(
+                fact["text"],
                 type=fact["category"], speaker=fact["speaker"], source=fact["source"], confidence=fact["confidence"],
                 durability=fact["durability"], keywords=tuple(fact["keywords"]), valid_from=fact["valid_from"],
                 valid_until=fact["valid_until"], edges=tuple(own), session=session.stem,
             )  # fmt: skip
-            write(root, *edit_of(plan_fact(fact["text"], details, NOW)[1]))
+            write(root, *edit_of(plan_fact(new, NOW)[1]))
     for name in names.values():
         if not (root / layout.entity_path(name)).exists():
             write(root, *edit_of(plan_entity(name, "person" if " " not in name else "concept", NOW)))

@@ -132,7 +132,7 @@ def test_names_lose_brackets_and_surplus_space():
         (Edge("Maya", "knows", "[[maya]]"), "to itself"),
     ],
 )
-def test_an_edge_that_says_nothing_is_refused(edge, word):
+def test_an_edge_that_is_empty_label_is_refused(edge, word):
     with pytest.raises(BadInputError, match=word):
         normalise_edge(edge)
 

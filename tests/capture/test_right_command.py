@@ -9,7 +9,7 @@ import pytest
 from vaults import refused
 
 from quaid.capture.importer import ImportOptions, import_from
-from quaid.capture.importers.formats import choose_format
+from quaid.capture.importers.formats import select_format
 from quaid.capture.importers.import_content import ImportSource
 from quaid.capture.right_command import hint_for, list_transcripts
 from quaid.cli.main import main
@@ -86,7 +86,7 @@ def test_a_folder_of_chats_is_extracted_under_their_titles(vault, sources, capsy
     ],
 )
 def test_own_notes_with_a_permalink_stay_notes(text):
-    assert choose_format(ImportSource("Garden", {f"{n}.md": text.encode() for n in range(3)})).NAME == "notes"
+    assert select_format(ImportSource("Garden", {f"{n}.md": text.encode() for n in range(3)})).name == "notes"
 
 
 def test_a_folder_that_was_given_for_notes_is_never_passed_over(vault, sources, tmp_path):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quaid.capture.entity_names import EntityNames
-from quaid.capture.fact_note import FactDetails, plan_fact
-from quaid.capture.storing import KnownFact, NewFact, plan_facts
+from quaid.capture.entities import EntityNames
+from quaid.capture.facts import KnownFact, NewFact, plan_fact, plan_facts
 from quaid.model import Edge
 from quaid.vault import frontmatter, notes
 
@@ -25,19 +23,19 @@ def names(*pairs):
 
 
 def new(statement=MILK, turns=("[[e2#^t1]]",), session="s2", **details):
-    return NewFact(statement, FactDetails(session=session, turns=tuple(turns), status="pending", **details))
+    return NewFact(statement, session=session, turns=tuple(turns), status="pending", **details)
 
 
 def known(statement=MILK, session="s1", turns=("[[e1#^t1]]",), **details):
-    note_id, edit = plan_fact(statement, FactDetails(session=session, turns=tuple(turns), **details), NOW)
-    return KnownFact(note_id, edit.rel_path, edit.after, session)
+    note_id, edit = plan_fact(NewFact(statement, session=session, turns=tuple(turns), **details), NOW)
+    return KnownFact(note_id, edit.rel_path, edit.after)
 
 
 def again(twin, plan):
     """`twin` as the plan leaves it."""
     edit = next(edit for edit in plan.edits if edit.rel_path == twin.rel_path)
     assert edit.before == twin.data
-    return replace(twin, data=edit.after)
+    return twin._replace(data=edit.after)
 
 
 def fields(edit):
@@ -90,7 +88,7 @@ def test_the_same_session_and_the_assistant_confirm_nothing_but_are_cited(fact):
     (edit,) = made.edits
     assert "confirmations" not in fields(edit)
     assert fields(edit)["confidence"] == "0.8"
-    assert fields(edit)["turns"] == ["[[e1#^t1]]", *fact.details.turns]
+    assert fields(edit)["turns"] == ["[[e1#^t1]]", *fact.turns]
     assert made.stored[0].outcome == "known"
 
 
@@ -124,7 +122,7 @@ def test_what_an_answer_says_twice_is_one_note_with_all_turns():
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"---\nturns: [a\n---\nx\n"])
 def test_a_known_note_that_its_owner_has_broken_stays_as_it_is(data):
-    twin = KnownFact("01x", "facts/x.md", data, "s1")
+    twin = KnownFact("01x", "facts/x.md", data)
     made = plan([new()], [twin])
     assert made.edits == ()
     assert made.stored[0].outcome == "known"
@@ -132,7 +130,7 @@ def test_a_known_note_that_its_owner_has_broken_stays_as_it_is(data):
 
 def test_the_owners_words_in_a_known_note_stay():
     data = b"---\r\n# mine\r\nid: 01x\r\nturns: '[[e1#^t1]]'\r\n---\r\nMaya drinks tea.\r\n\r\nMy remark."
-    made = plan([new()], [KnownFact("01x", "facts/x.md", data, "s1")])
+    made = plan([new()], [KnownFact("01x", "facts/x.md", data)])
     after = made.edits[0].after.decode()
     assert "# mine\r\n" in after
     assert after.endswith("---\r\nMaya drinks tea.\r\n\r\nMy remark.")
@@ -179,16 +177,16 @@ def test_storing_the_same_answer_again_changes_nothing(said, before):
     """As when a crash kept its caller from hearing of it: every claim is known by then."""
     facts = [new(text, [f"[[e2#^t{turn}]]"], source=source) for text, turn, source in said]
     there = {text: known(text) for text in before}
-    first = plan(facts, [there.get(fact.statement, _place_of(facts, place)) for place, fact in enumerate(facts)])
+    first = plan(facts, [there.get(fact.text, _place_of(facts, place)) for place, fact in enumerate(facts)])
     assert len(first.stored) == len(facts)
     written = {edit.rel_path: edit.after for edit in first.edits}
     stored = {
-        fact.statement: KnownFact(done.id, done.path, written.get(done.path) or there[fact.statement].data, "s2")
+        fact.text: KnownFact(done.id, done.path, written.get(done.path) or there[fact.text].data)
         for fact, done in zip(facts, first.stored, strict=True)
     }
-    assert plan(facts, [stored[fact.statement] for fact in facts]).edits == ()
+    assert plan(facts, [stored[fact.text] for fact in facts]).edits == ()
 
 
 def _place_of(facts, place):
-    earlier = [n for n in range(place) if facts[n].statement == facts[place].statement]
+    earlier = [n for n in range(place) if facts[n].text == facts[place].text]
     return earlier[0] if earlier else None

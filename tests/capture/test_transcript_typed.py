@@ -168,7 +168,7 @@ def test_answers_in_the_words_of_newer_versions_are_read():
     assert turns == ["go", "Do you eat fish?", "No", "City?", "Porto"]
 
 
-def test_a_question_that_nobody_answered_says_nothing():
+def test_a_question_that_nobody_answered_is_empty_label():
     session = Session().user("go").assistant(use("AskUserQuestion", questions=[DIET]))
     conversation = session.user(result(f"{DENIED}STOP what you are doing and wait for the user.", is_error=True)).read()
     assert said(conversation) == [("User", "go")]

@@ -188,7 +188,7 @@ class TestOptions:
         assert (code, err) == (0, "")
         assert json.loads(out)["hits"][0]["path"] == "facts/bicycle.md"
 
-    def test_quiet_says_nothing_but_errors(self, vault: Path) -> None:
+    def test_quiet_is_empty_label_but_errors(self, vault: Path) -> None:
         assert quaid("recall", "zeppelin", "-q") == (0, "", "")
         assert quaid("get", "zeppelin", "-q")[2].startswith("quaid: No note")
 

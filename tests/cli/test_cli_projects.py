@@ -227,7 +227,7 @@ class TestUpdate:
         assert quaid("docs", "update") == (1, "", told)
         assert service.asked == []
 
-    def test_a_document_that_says_nothing_wrong_is_true_from_then_on(self, service: Service) -> None:
+    def test_a_document_that_is_empty_label_wrong_is_true_from_then_on(self, service: Service) -> None:
         say(service, SIGNIFICANT, STILL_TRUE)
         assert quaid("docs", "update") == (0, "boat:docs/helm.md: The page speaks of no number.\n", "")
         assert "1 true" in quaid("docs", "check", "helm")[1]

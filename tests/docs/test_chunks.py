@@ -114,7 +114,7 @@ def test_frontmatter_counts_as_lines_and_is_not_shown():
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "---\ntitle: Only this\n---\n", "\ufeff", "<!-- nothing -->", b"\0\0\0\0"]
 )
-def test_a_doc_that_says_nothing_has_no_passages(text):
+def test_a_doc_that_is_empty_label_has_no_passages(text):
     doc = parse(text)
     assert (doc.passages, doc.note.chunks) == ((), ())
     assert doc.note.title in {"a", "Only this"}

@@ -69,7 +69,7 @@ OWNERS = {
     "mcp": ["mcp/"],
     "dateutil": ["text/windows.py"],
     "threadpoolctl": ["index/matrix.py"],
-    "pypdf": ["capture/files/pdf.py"],
+    "pypdf": ["capture/files/source_file.py"],
     "pathspec": ["docs/"],
     "kingfisher_sdk": ["redaction/detector.py"],
 }

@@ -6,7 +6,7 @@ from janitor_context import Known, context_of
 from janitor_facts import judging, keep, write_fact
 from janitor_nights import decide, remember
 
-from quaid.capture.fact_note import supersede
+from quaid.capture.facts import supersede
 from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite
 from quaid.janitor.task_context import Veto

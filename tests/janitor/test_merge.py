@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hand_written import parse_note
 
-from quaid.capture.fact_note import supersede
+from quaid.capture.facts import supersede
 from quaid.janitor import fact_edits
 from quaid.janitor.settling import redirect
 from quaid.model import Citation, Edge

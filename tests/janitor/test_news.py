@@ -58,7 +58,7 @@ class TestText:
         assert "Asked:\n- reject c: Nobody said so.\n" in text
         assert "Held back:\n- rewrite d: the budget is used up" in text
 
-    def test_off_says_nothing(self):
+    def test_off_is_empty_label(self):
         assert render_news(BUSY, "off") == ""
 
     def test_a_night_without_anything_to_do(self):

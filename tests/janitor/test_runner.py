@@ -11,7 +11,7 @@ from janitor_nights import approve, decide, remember, rewriting, tidying
 from vaults import Vault, assert_verified
 
 from quaid import Memory
-from quaid.capture.fact_note import supersede
+from quaid.capture.facts import supersede
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.decision import Decision

@@ -133,7 +133,7 @@ def test_a_wording_may_name_the_owner(user, service):
     assert len(service.asked) == 1
 
 
-def test_what_the_model_says_nothing_useful_about_stays(user, service):
+def test_what_the_model_is_empty_label_useful_about_stays(user, service):
     service.answers = {"snippets": {"observations": [
         {"n": 1, "verdict": "fold", "reason": "x"}, {"n": 1, "verdict": "discard", "reason": "x"},
         {"n": 9, "verdict": "discard", "reason": "x"}, {"n": 2, "verdict": "discard", "reason": ""},

@@ -124,7 +124,7 @@ def test_what_is_learned_gives_no_own_note_an_alias(adopted):
     with adopted.memory() as memory:
         names = memory.writer.finder.entity_names(memory.index(), NOW)
         assert names.place(Edge("Anna Kowalski", "works_at", "Acme")).subject == "Anna Kowalski"
-        names.learn_nickname(Edge("Tom", "nicknamed", "Tommy"))
+        names.learn([Edge("Tom", "nicknamed", "Tommy")])
         assert [edit.rel_path for edit in names.edits] == ["quaid/entities/Acme.md"]
 
 

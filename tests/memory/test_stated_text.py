@@ -17,7 +17,7 @@ from replay import Replay, facts_of, write_talk
 from vaults import assert_verified, copy_vault
 from web.conftest import let_in
 
-from quaid.capture.fact_note import clean_statement
+from quaid.capture.facts import clean_statement
 from quaid.capture.importer import ImportOptions, import_from
 from quaid.cli.notes import render_note
 from quaid.errors import FactTooShortError

@@ -171,7 +171,7 @@ def test_a_guard_stops_many_removals_that_are_a_large_share(gone, emptied, notes
 
 
 @pytest.mark.parametrize(("says", "removed"), [(LONG, []), (b"another text, as long as that", []), (b"", ["a/x.md"])])
-def test_a_note_that_moves_and_says_nothing_any_more_is_removed_as_a_guard_sees_it(says, removed):
+def test_a_note_that_moves_and_is_empty_label_any_more_is_removed_as_a_guard_sees_it(says, removed):
     changes = [TreeChange("a/x.md", Version(FILE, "1"), None), TreeChange("b/x.md", None, Version(FILE, "2"))]
     assert incoming.list_removed_notes(changes, {"a/x.md": LONG}, {"b/x.md": says}) == removed
     assert incoming.list_removed_notes(changes[1:], {}, {"b/x.md": says}) == []

@@ -7,7 +7,7 @@ from janitor_nights import approve, decide, remember, rewriting, tidying
 from janitor_pages import reading
 from vaults import Vault
 
-from quaid.capture.fact_note import supersede
+from quaid.capture.facts import supersede
 from quaid.cli.main import main
 from quaid.errors import BadInputError
 from quaid.janitor import runner

@@ -1,29 +1,37 @@
-"""A file of the owner's -> its text in parts, each with the place it stands at: a page, a heading."""
+"""A text, markdown or PDF file -> its text in parts, each with its page or heading."""
 
 from __future__ import annotations
 
 import codecs
 import hashlib
+import io
+import logging
 import mimetypes
 import os
 import re
 import shlex
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import BadInputError
 from quaid.redaction import admit
 from quaid.vault import frontmatter, markdown
 from quaid.vault.headings import without_control
 
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
 MEGABYTE = 1_000_000
 MAX_BYTES = 50 * MEGABYTE
 MAX_CHARS = 2 * MEGABYTE
-"""The maximum of text: half a million tokens, which is as much as one file should cost."""
+"""Half a million tokens: as much as one file should cost."""
+MAX_PAGES = 2_000
 PART_CHARS = 2_000
-"""Longer parts are split: a few of them are shown again with the next piece, to understand it by."""
+"""Longer parts are split: a few of them are shown again with the next piece, as context."""
 
 PDF = "application/pdf"
 MARKDOWN = "text/markdown"
@@ -37,8 +45,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A stretch of a file's text. `place` is `page 3`, a path of headings `Setup > Linux`, or empty."""
 
     place: str
@@ -47,10 +54,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as it was read, without its secrets: `redacted` names their kinds.
-
-    `checksum` is the SHA-256 of its bytes; `remarks` are sentences about what could not be read.
-    """
+    """A file without its secrets, whose kinds are `redacted`; `remarks` are sentences about unreadable parts."""
 
     path: Path
     data: bytes
@@ -78,7 +82,7 @@ def read_file(path: Path) -> SourceFile:
     if b"%PDF-" in data[:1024]:
         return _read_pdf(found)
     text, remarks = _decode(path, data)
-    # Before anything is taken apart: half of a key is not recognised as one.
+    # Before the text is split: half of a key is not recognised as one.
     safe = admit(text)
     found = replace(found, remarks=remarks, redacted=tuple(safe.redacted))
     if path.suffix.lower() in _MARKDOWN_ENDINGS:
@@ -92,14 +96,73 @@ def read_file(path: Path) -> SourceFile:
 
 
 def _read_pdf(found: SourceFile) -> SourceFile:
-    from quaid.capture.files.pdf import read_pdf
+    """Read a PDF page by page.
 
-    title, texts, remarks = read_pdf(found.path, found.data)
-    safe = [admit(text) for text in (title or "", *texts)]
+    Raises:
+        BadInputError: it is encrypted, broken, too long, or has only pictures of pages.
+    """
+    path = found.path
+    # The library logs every oddity of a file, which would go to stderr.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    reader = _open_pdf(path, found.data)
+    try:
+        count = len(reader.pages)
+    except Exception as error:  # a damaged file makes the library stumble in many ways
+        raise _broken_pdf(path, error) from error
+    if count > MAX_PAGES:
+        raise BadInputError(
+            f"{path} has {count:,} pages, and up to {MAX_PAGES:,} are read. Give the part that matters."
+        )
+    texts: list[str] = []
+    unread: list[int] = []
+    for number in range(count):
+        try:
+            texts.append(reader.pages[number].extract_text())
+        except Exception:  # noqa: BLE001 - as above; other pages may be readable
+            texts.append("")
+            unread.append(number + 1)
+    if unread and len(unread) == count:
+        raise _broken_pdf(path, "no page can be read")
+    if not any(text.strip() for text in texts):
+        raise BadInputError(
+            f"{path} holds pictures of its {count:,} pages and no text. Recognise the text first, for example "
+            "with: ocrmypdf IN.pdf OUT.pdf"
+        )
+    blank = sum(not text.strip() for text in texts) - len(unread)
+    remarks = [f"{path}: page {', '.join(map(str, unread[:10]))} cannot be read."] if unread else []
+    remarks += [f"{path}: {blank:,} of {count:,} pages hold no text, pictures perhaps."] if blank else []
+    title = None
+    with suppress(Exception):  # as above: a title is not worth failing for
+        title = reader.metadata.title if reader.metadata else None
+    safe = [admit(text) for text in (title if isinstance(title, str) else "", *texts)]
     pages = [(f"page {number}", page.text) for number, page in enumerate(safe[1:], 1)]
     redacted = tuple(kind for page in safe for kind in page.redacted)
-    found = replace(found, media=PDF, pages=len(pages), remarks=remarks, redacted=redacted)
+    found = replace(found, media=PDF, pages=len(pages), remarks=tuple(remarks), redacted=redacted)
     return _filled(found, pages, title=safe[0].text)
+
+
+def _open_pdf(path: Path, data: bytes) -> PdfReader:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError
+
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        # Many files are encrypted with an empty password, only to forbid printing.
+        is_locked = reader.is_encrypted and not reader.decrypt("")
+    except DependencyError:  # AES, which needs a library of its own
+        is_locked = True
+    except Exception as error:  # as above
+        raise _broken_pdf(path, error) from error
+    if is_locked:
+        raise BadInputError(
+            f"{path} is encrypted. Save a copy without a password (print it to a PDF) and analyze that."
+        )
+    return reader
+
+
+def _broken_pdf(path: Path, reason: object) -> BadInputError:
+    what = " ".join(str(reason).split())[:120] or type(reason).__name__
+    return BadInputError(f"{path} is a damaged PDF ({what}). Open it in a viewer, save it anew and try again.")
 
 
 def _filled(
@@ -122,7 +185,7 @@ def _filled(
 
 
 def _read_bytes(path: Path) -> bytes:
-    """The bytes of a regular file; a pipe or a device would keep us waiting."""
+    """Return the bytes of a regular file; reading a pipe or a device could block."""
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
@@ -141,15 +204,14 @@ def _read_bytes(path: Path) -> bytes:
     except FileNotFoundError as error:
         raise BadInputError(f"{path} does not exist. Check the path.") from error
     except (OSError, ValueError) as error:  # a name with a NUL
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadInputError(f"{path} cannot be read ({reason}). Check the path and its permissions.") from error
+        raise BadInputError.unreadable(path, error) from error
     if not data.strip():
         raise BadInputError(f"{path} is empty. Give a file with something to read in it.")
     return data
 
 
 def _decode(path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
-    """The text of a file as a note would be read: UTF-8, UTF-16 with its mark, else Windows-1252.
+    """Return (text, remarks), decoded as a note would be: UTF-8, UTF-16 with its mark, else Windows-1252.
 
     Raises:
         BadInputError: it is not text.

@@ -1,8 +1,7 @@
-"""`sources/lease-3fa2c.md`: what was learned from which file, in which state of it.
+"""`sources/lease-3fa2c.md`: the facts that were learned from a file.
 
-The head names the file, its checksum, what git knows of it, and the facts that were drawn from it: `facts` are in the
-file, `former` were in it before, or have been forgotten. The body is a summary; what its owner writes below, or
-instead, stays.
+The head names the file, its checksum, its commit, and the facts that were drawn from it: `facts` are in the file,
+`former` were in it before, or have been forgotten. The body is a summary; its owner's text below, or instead, stays.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from quaid.model import Edit
 from quaid.vault import files, frontmatter, layout, markdown, notes
 
 _MIN_DIGITS = 5
-"""Hex digits of a note's name; more are taken where that name is another file's."""
+"""Hex digits of a note's name; more are used where another file has that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """A file to analyze: its text, its place in a repository, and what to look for."""
+    """A file to analyze, its place in a repository, and the focus of the analysis."""
 
     file: SourceFile
     checkout: Checkout | None
@@ -34,7 +33,7 @@ class AnalysisRequest:
 
     @property
     def path(self) -> str:
-        """In its repository, else from the home folder or the root: the same on another machine, where that can be."""
+        """Relative to its repository, else to the home folder or the root: the same on other machines, if possible."""
         if self.checkout is not None:
             return files.printable(self.checkout.path)
         real, home = self.file.path.resolve(), Path.home()
@@ -46,14 +45,14 @@ class AnalysisRequest:
         return self.checkout.repository if self.checkout else None
 
     def note_paths(self) -> list[str]:
-        """The paths that its note may have, the likeliest first."""
+        """Return the paths that its note can have, the likeliest first."""
         digest = hashlib.sha256(f"{self.repository}\0{self.path}".encode()).hexdigest()
         return [layout.source_path(self.file.path.name, digest[:length]) for length in (_MIN_DIGITS, 12, 40)]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """A source note as it is on disk. Lists are names of fact notes."""
+    """A source note on disk. Its lists are names of fact notes."""
 
     rel_path: str
     data: bytes
@@ -75,47 +74,39 @@ class SourceNote:
         return (self.fields.get("path"), self.fields.get("repository")) == (request.path, request.repository)
 
     def is_current(self, request: AnalysisRequest, prompt: str) -> bool:
-        """Return True when the same was asked of the same content by the same prompt."""
-        asked = (self.fields.get("checksum"), self.fields.get("focus") or "", self.fields.get("prompt"))
-        return asked == (request.file.checksum, request.focus, prompt)
-
-
-@dataclass(frozen=True, slots=True)
-class AnalysisOutcome:
-    """The result of a request: names of the fact notes found, and the summary."""
-
-    found: Sequence[str]
-    summary: str
-    prompt: str
-    model: str
+        """Return True for the same content, focus and prompt."""
+        known = (self.fields.get("checksum"), self.fields.get("focus") or "", self.fields.get("prompt"))
+        return known == (request.file.checksum, request.focus, prompt)
 
 
 def plan_note(
     rel_path: str,
     request: AnalysisRequest,
-    kept: SourceNote | None,
-    analysis: AnalysisOutcome,
+    note: SourceNote | None,
+    names: Sequence[str],
+    summary: str,
+    source: tuple[str | None, str | None],
     living: Collection[str],
     now: datetime,
     owner: str,
 ) -> tuple[Edit, tuple[str, ...]]:
-    """Plan the note of an analysis, or bring an earlier one up to date.
-
-    Returns the edit, and the names of the facts that the file stated before and does not state now.
+    """Return the edit that writes or updates a source note, and the names of the facts that the file no longer states.
 
     Args:
-        rel_path: where it is to be.
-        request: the file and the question.
-        kept: the note that is there.
-        analysis: what was found.
-        living: of the names that `kept` lists those whose notes are there still.
-        now: the moment of the analysis.
-        owner: whose a new note is, and private to.
+        rel_path: its path.
+        request: the file and the focus.
+        note: the existing note.
+        names: of the fact notes that were found.
+        summary: of the file.
+        source: (prompt, model).
+        living: of the names that `note` lists those whose notes exist.
+        now: the time of the analysis.
+        owner: of a new note, to whom it is private.
 
     Raises:
-        FrontmatterBrokenError, UnicodeDecodeError: the note that is there cannot be edited.
+        FrontmatterBrokenError, UnicodeDecodeError: the existing note cannot be edited.
     """
-    facts, former, missing = _sort(request, kept, analysis.found, living)
+    facts, former, missing = _sort(request, note, names, living)
     fields: dict[str, frontmatter.Value | None] = {
         "title": request.file.title or files.printable(request.file.path.name),
         "path": request.path,
@@ -130,46 +121,46 @@ def plan_note(
         "analysed": notes.render_time(now),
         "focus": request.focus or None,
         "project": request.project,
-        "prompt": analysis.prompt,
-        "model": analysis.model,
-        "summary_hash": _summary_hash(analysis.summary),
+        "prompt": source[0],
+        "model": source[1],
+        "summary_hash": _summary_hash(summary),
         "facts": _links(facts),
         "former": _links(former),
     }
-    if kept is None:
+    if note is None:
         whose: dict[str, frontmatter.Value | None] = (
             {"owner": owner, "privacy": "private"} if owner != "default" else {}
         )
         head = frontmatter.render(
             {"id": layout.new_id(now), "type": "source", **whose, "created": notes.render_time(now), **fields}
         )
-        return Edit(rel_path, None, f"{head}{analysis.summary}\n".encode()), ()
-    text = kept.data.decode("utf-8")
-    if request.project is None:  # it was named once; that need not be said again
+        return Edit(rel_path, None, f"{head}{summary}\n".encode()), ()
+    text = note.data.decode("utf-8")
+    if request.project is None:  # it was given once
         del fields["project"]
     head, body = notes.split_body(frontmatter.set_fields(text, fields))
-    body = _with_summary(body, str(kept.fields.get("summary_hash")), analysis.summary)
-    return Edit(kept.rel_path, kept.data, (head + body).encode()), missing
+    body = _with_summary(body, str(note.fields.get("summary_hash")), summary)
+    return Edit(note.rel_path, note.data, (head + body).encode()), missing
 
 
 def _sort(
-    request: AnalysisRequest, kept: SourceNote | None, found: Sequence[str], living: Collection[str]
+    request: AnalysisRequest, note: SourceNote | None, found: Sequence[str], living: Collection[str]
 ) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """(facts, former facts, those that went from one to the other because the file no longer says them)."""
-    if kept is None:
+    """Return (facts, former facts, those that went from one to the other because the file no longer states them)."""
+    if note is None:
         return list(dict.fromkeys(found)), [], ()
-    before = [name for name in kept.facts if name in living]
-    # Another focus or prompt finds other facts in the same words: only of changed words is it news.
-    is_changed = kept.fields.get("checksum") != request.file.checksum
-    is_same_question = (kept.fields.get("focus") or "") == request.focus
-    missing = [name for name in before if name not in found] if is_changed and is_same_question else []
+    before = [name for name in note.facts if name in living]
+    # Another focus or prompt finds other facts in the same text: only changed text makes a fact missing.
+    is_changed = note.fields.get("checksum") != request.file.checksum
+    is_same_focus = (note.fields.get("focus") or "") == request.focus
+    missing = [name for name in before if name not in found] if is_changed and is_same_focus else []
     facts = dict.fromkeys([*(name for name in before if name not in missing), *found])
-    former = dict.fromkeys([*kept.former, *(name for name in kept.facts if name not in living), *missing])
+    former = dict.fromkeys([*note.former, *(name for name in note.facts if name not in living), *missing])
     return list(facts), [name for name in former if name not in facts], tuple(missing)
 
 
 def _with_summary(body: str, old_hash: str, summary: str) -> str:
-    """The body with its first paragraph replaced, if that still is the summary Quaid wrote."""
+    """Return the body with its first paragraph replaced, if that still is the summary Quaid wrote."""
     newline = notes.newline_of(body)
     start = len(body) - len(body.lstrip())
     end = body.find(newline * 2, start)
@@ -187,5 +178,4 @@ def _links(names: Sequence[str]) -> list[str] | None:
 
 
 def _names(listed: object) -> list[str]:
-    links = [listed] if isinstance(listed, str) else listed if isinstance(listed, list) else []
-    return [target for link in links if isinstance(link, str) for target in markdown.links(link)]
+    return [target for link in frontmatter.list_values(listed) for target in markdown.links(link)]

@@ -1,5 +1,1 @@
-"""Memories that another program kept -> facts, entities, edges and notes: one module per format.
-
-No model is asked and nothing is guessed that the source does not say: a reader gathers what states something and counts
-what it leaves out, by reason. What becomes of it is planned in `planning`.
-"""
+"""Memories of other programs -> facts, entities, edges and notes. No model is prompted and nothing is guessed."""

@@ -1,27 +1,25 @@
 """basic-memory: notes with a permalink, observations and relations.
 
 `- [category] text #tag (context)` is an observation: a fact about the note's subject.
-`- relation_type [[Target]] (remark)` is a relation: an edge. Both count wherever they stand, the headings
-above them are a convention. What else a note says goes into the subject's own note.
+`- relation_type [[Target]] (remark)` is a relation: an edge. Both count anywhere in a note, whatever the heading above
+them. All other text goes into the subject's own note.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from posixpath import basename, splitext
-from typing import Any, NamedTuple
+from typing import Any
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportedFact, ImportSource
+from quaid.capture.facts import NewFact
+from quaid.capture.importers.import_content import ImportContent, ImportedEntity, ImportFormat, ImportSource
 from quaid.errors import BadInputError
 from quaid.model import FACT_TYPES, Edge, name_key
 from quaid.text.words import count_words
 from quaid.vault import frontmatter, markdown, notes
-
-NAME = "basic-memory"
 
 _PERMALINK = re.compile(r"[^\W_][\w.-]*(?:/[\w.-]+)*")
 _ITEM = re.compile(r"[ \t]*[-*+][ \t]+(.+)$")
@@ -36,38 +34,32 @@ _RELATION = re.compile(
     r"(?:\"(?P<quoted>[^\"]+)\"|'(?P<single>[^']+)'|(?P<word>[^\s\[\]\"']+))[ \t]+"
     r"\[\[(?P<target>[^\[\]]+)\]\][ \t]*(?P<context>\(.*\))?[ \t]*$"
 )
-_TYPES = {
-    "person": "person", "people": "person", "contact": "person",
-    "place": "place", "location": "place",
-    "organization": "organization", "organisation": "organization", "company": "organization", "team": "organization",
-    "project": "project", "event": "event", "meeting": "event", "pet": "pet",
-    "thing": "thing", "device": "thing", "tool": "thing", "product": "thing",
-}  # fmt: skip
+_TYPE_NAMES = {
+    "person": "person people contact",
+    "place": "place location",
+    "organization": "organization organisation company team",
+    "project": "project",
+    "event": "event meeting",
+    "pet": "pet",
+    "thing": "thing device tool product",
+}
+_TYPES = {name: kind for kind, names in _TYPE_NAMES.items() for name in names.split()}
 _CATEGORIES = {"opinion": "belief", "preference": "preference", "preferences": "preference", "meeting": "event"}
-
-
-class _Line(NamedTuple):
-    """An observation, taken apart."""
-
-    category: str
-    text: str
-    tags: tuple[str, ...]
-    context: str
 
 
 @dataclass(slots=True)
 class _Subject:
-    """One note: what it is about, and its lines by what they are."""
+    """One note: its subject, and its lines by kind."""
 
     title: str
     place: str
     fields: Mapping[str, Any]
-    observations: list[_Line] = field(default_factory=list)
+    observations: list[NewFact] = field(default_factory=list)
     relations: list[tuple[str, str]] = field(default_factory=list)
     prose: str = ""
 
-    def take(self, line: str, found: ImportContent) -> bool:
-        """Take an observation or a relation; return False for any other line."""
+    def read_line(self, line: str, found: ImportContent) -> bool:
+        """Read an observation or a relation; return False for any other line."""
         item = _ITEM.match(line)
         if item is None:
             return False
@@ -78,62 +70,87 @@ class _Subject:
         observation = _parse_observation(item[1])
         if observation is None:
             return False
-        if count_words(observation.text) < 2 and not observation.context:
+        category, text, tags, context = observation
+        if count_words(text) < 2 and not context:
             found.left_out["observations of one word"] += 1
         else:
-            self.observations.append(observation)
+            self.observations.append(self._as_fact(category.casefold(), text, tags, context))
         return True
 
-    def as_fact(self, line: _Line) -> ImportedFact:
-        says_whom = name_key(self.title) in name_key(line.text)
-        text = line.text if says_whom else f"{self.title}: {line.text}"
-        if line.context:
-            text = f"{text} ({line.context})"
-        category = line.category.casefold()
+    def _as_fact(self, category: str, text: str, tags: tuple[str, ...], context: str) -> NewFact:
+        text = f"{text} ({context})" if context else text
         fact_type = _CATEGORIES.get(category, category)
-        return ImportedFact(
+        return NewFact(
             text,
-            self.place,
-            fact_type if fact_type in FACT_TYPES else "fact",
-            created=self._created,
-            keywords=tuple(dict.fromkeys(word for word in (category, *line.tags) if word and word not in FACT_TYPES)),
+            imported_from=self.place,
+            type=fact_type if fact_type in FACT_TYPES else "fact",
+            created=notes.parse_time(_as_text(self.fields.get("created"))),
+            keywords=tuple(dict.fromkeys(word for word in (category, *tags) if word and word not in FACT_TYPES)),
         )
 
-    def as_entity(self, called: set[str]) -> ImportedEntity:
-        """The note of the subject; `called` is what links call it."""
-        given = self.fields.get("aliases")
-        aliases = [alias for alias in given if isinstance(alias, str)] if isinstance(given, list) else []
-        names = {name_key(self.title): self.title}
-        for alias in (*aliases, *sorted(called)):
+    def facts(self) -> list[NewFact]:
+        """The observations; one that does not name the subject gets the title in front."""
+        title = name_key(self.title)
+        return [
+            fact if title in name_key(fact.text) else replace(fact, text=f"{self.title}: {fact.text}")
+            for fact in self.observations
+        ]
+
+    def entity(self, names: set[str]) -> ImportedEntity:
+        """Return the note of the subject; `names` are what links call it."""
+        aliases = {name_key(self.title): self.title}
+        for alias in (*frontmatter.list_values(self.fields.get("aliases")), *sorted(names)):
             if alias.strip():
-                names.setdefault(name_key(alias), alias.strip())
-        kind = self.fields.get("type")
-        return ImportedEntity(
-            self.title,
-            _TYPES.get(kind.casefold(), "concept") if isinstance(kind, str) else "concept",
-            tuple(names.values())[1:],
-            self.prose,
-            self.place,
-            self._created,
-        )
-
-    @property
-    def _created(self) -> datetime | None:
-        value = self.fields.get("created")
-        return notes.parse_time(value) if isinstance(value, str) else None
+                aliases.setdefault(name_key(alias), alias.strip())
+        kind = _TYPES.get((_as_text(self.fields.get("type")) or "").casefold(), "concept")
+        created = notes.parse_time(_as_text(self.fields.get("created")))
+        return ImportedEntity(self.title, kind, tuple(aliases.values())[1:], self.prose, self.place, created)
 
 
-def recognises(source: ImportSource) -> bool:
-    """Most notes have a title and a permalink as basic-memory gives them to each one, and every fifth of these, one at
-    least, a section of observations or relations in its grammar. Other programs know permalinks too.
-    """
-    heads = [frontmatter.parse(text) for text in source.notes.values()]
-    marked = [
-        head.body
-        for head in heads
-        if _PERMALINK.fullmatch(str(head.fields.get("permalink") or "")) and isinstance(head.fields.get("title"), str)
-    ]
-    return 2 * len(marked) > len(heads) and 5 * sum(map(_has_section, marked)) >= len(marked)
+class BasicMemory(ImportFormat):
+    name = "basic-memory"
+
+    @staticmethod
+    def recognises(source: ImportSource) -> bool:
+        """Most notes have a title and a permalink as basic-memory writes them, and every fifth of these, one at least,
+        a section of observations or relations in its grammar. Other programs use permalinks too.
+        """
+        heads = [frontmatter.parse(text) for text in source.notes.values()]
+        marked = [
+            head.body
+            for head in heads
+            if _PERMALINK.fullmatch(str(head.fields.get("permalink") or ""))
+            and _as_text(head.fields.get("title")) is not None
+        ]
+        return 2 * len(marked) > len(heads) and 5 * sum(map(_has_section, marked)) >= len(marked)
+
+    @staticmethod
+    def read(source: ImportSource, found: ImportContent) -> None:
+        subjects = [_read_note(path, text, found) for path, text in source.notes.items()]
+        if not subjects:
+            raise BadInputError(
+                f"{source.name} holds no markdown. Give the folder that basic-memory keeps a project in."
+            )
+        seen: set[str] = set()
+        titles: dict[str, str] = {}
+        """Key of a title, file name, permalink or its end, by which links name a note -> its title."""
+        for subject in subjects:
+            if name_key(subject.title) in seen:
+                subject.title = f"{subject.title} ({subject.place})"
+            seen.add(name_key(subject.title))
+            for name in (subject.title, subject.place, subject.place.rsplit("/", 1)[-1]):
+                titles.setdefault(_link_key(name), subject.title)
+        names: dict[str, set[str]] = {}
+        for subject in subjects:
+            for relation, target in subject.relations:
+                title = titles.get(_link_key(target), target.rsplit("/", 1)[-1])
+                names.setdefault(title, set()).add(target)
+                found.edges.append(Edge(subject.title, relation, title))
+            for target in markdown.links(subject.prose):
+                names.setdefault(titles.get(_link_key(target), target), set()).add(target)
+            found.facts.extend(subject.facts())
+        for subject in subjects:
+            found.entities[subject.title] = subject.entity(names.get(subject.title, set()))
 
 
 def _has_section(body: str) -> bool:
@@ -146,51 +163,23 @@ def _has_section(body: str) -> bool:
     return False
 
 
-def read(source: ImportSource, found: ImportContent) -> None:
-    subjects = [_read_note(path, text, found) for path, text in source.notes.items()]
-    if not subjects:
-        raise BadInputError(f"{source.name} holds no markdown. Give the folder that basic-memory keeps a project in.")
-    seen: set[str] = set()
-    titles: dict[str, str] = {}  # what a link may call a note by, title, file name, permalink or its end, -> its title
-    for subject in subjects:
-        if name_key(subject.title) in seen:
-            subject.title = f"{subject.title} ({subject.place})"
-        seen.add(name_key(subject.title))
-        for name in (subject.title, subject.place, subject.place.rsplit("/", 1)[-1]):
-            titles.setdefault(_link_key(name), subject.title)
-    called: dict[str, set[str]] = {}
-    for subject in subjects:
-        for relation, target in subject.relations:
-            title = titles.get(_link_key(target), target.rsplit("/", 1)[-1])
-            called.setdefault(title, set()).add(target)
-            found.edges.append(Edge(subject.title, relation, title))
-        for target in markdown.links(subject.prose):
-            called.setdefault(titles.get(_link_key(target), target), set()).add(target)
-        found.facts.extend(map(subject.as_fact, subject.observations))
-    for subject in subjects:
-        found.entities[subject.title] = subject.as_entity(called.get(subject.title, set()))
-
-
 def _read_note(path: str, text: str, found: ImportContent) -> _Subject:
-    head = frontmatter.parse(clean_text(found.admitted(path, text)))
-    stem = splitext(basename(path))[0]
-    title = head.fields.get("title")
-    permalink = head.fields.get("permalink")
-    subject = _Subject(
-        " ".join(title.split()) if isinstance(title, str) and title.strip() else stem,
-        permalink.strip() if isinstance(permalink, str) and permalink.strip() else path.removesuffix(".md"),
-        head.fields,
-    )
-    kept: list[str] = []
-    for line, shown in zip(head.body.split("\n"), markdown.blank(head.body, "fence").split("\n"), strict=True):
-        if not subject.take(shown, found):
-            kept.append(line)
-    subject.prose = _without_empty_sections("\n".join(kept), subject.title)
+    head = frontmatter.parse(clean_text(found.admit(path, text)))
+    title = " ".join((_as_text(head.fields.get("title")) or "").split()) or splitext(basename(path))[0]
+    place = (_as_text(head.fields.get("permalink")) or "").strip() or path.removesuffix(".md")
+    subject = _Subject(title, place, head.fields)
+    lines = zip(head.body.split("\n"), markdown.blank(head.body, "fence").split("\n"), strict=True)
+    prose = [line for line, outside_code in lines if not subject.read_line(outside_code, found)]
+    subject.prose = _without_empty_sections("\n".join(prose), subject.title)
     return subject
 
 
+def _as_text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _parse_relation(text: str) -> tuple[str, str, str | None] | None:
-    """(relation, target, remark). A sentence that happens to hold a link is none: a relation ends with its target."""
+    """Return (relation, target, remark). A relation ends with its target: other sentences with a link are none."""
     found = _RELATION.match(text)
     if found is None:
         return None
@@ -199,24 +188,27 @@ def _parse_relation(text: str) -> tuple[str, str, str | None] | None:
     return (relation, target, found["context"]) if target and any(map(str.isalpha, relation)) else None
 
 
-def _parse_observation(text: str) -> _Line | None:
-    """Not tasks (`[ ]`, `[x]`, `[>]`), nor clock times, links and footnotes, which are in brackets too."""
+def _parse_observation(text: str) -> tuple[str, str, tuple[str, ...], str] | None:
+    """Return (category, text, tags, context).
+
+    Not of tasks (`[ ]`, `[x]`, `[>]`), nor clock times, links and footnotes, which are in brackets too.
+    """
     found = _OBSERVATION.match(text)
     category = found[1].strip() if found else ""
     if found and (_CLOCK.fullmatch(category) or category in "xX" or not any(map(str.isalnum, category))):
         return None
-    said = found[2].strip() if found else text
-    context = _CONTEXT.search(said)
+    text = found[2].strip() if found else text
+    context = _CONTEXT.search(text)
     if context:
-        said = said[: context.start()]
-    tags = tuple(tag for run in _TAG.findall(said) for tag in run.split("#"))
-    if not found and (not tags or "[[" in said):
+        text = text[: context.start()]
+    tags = tuple(tag for run in _TAG.findall(text) for tag in run.split("#"))
+    if not found and (not tags or "[[" in text):
         return None
-    words = list(_WORD.finditer(said))
+    words = list(_WORD.finditer(text))
     while words and words[-1].start() and _TAG_ALONE.fullmatch(words[-1][0]):
-        said = said[: words.pop().start()]
-    said = _TAG.sub(lambda tag: tag[1].replace("#", " "), said).strip()
-    return _Line(category, said, tags, context[1].strip() if context else "") if said else None
+        text = text[: words.pop().start()]
+    text = _TAG.sub(lambda tag: tag[1].replace("#", " "), text).strip()
+    return (category, text, tags, context[1].strip() if context else "") if text else None
 
 
 def _link_key(target: str) -> str:
@@ -224,17 +216,17 @@ def _link_key(target: str) -> str:
 
 
 def _without_empty_sections(body: str, title: str) -> str:
-    """The body without the title that repeats the note's name and without headings that have nothing below them."""
-    kept: list[str] = []
+    """Return the body without the title that repeats the note's name and without headings with nothing below them."""
+    lines: list[str] = []
     for line in (*body.split("\n"), "# "):
         heading = _HEADING.match(line)
-        while heading and kept:
-            above = _HEADING.match(kept[-1])
-            if kept[-1].strip() and not (above and len(above[1]) >= len(heading[1])):
+        while heading and lines:
+            above = _HEADING.match(lines[-1])
+            if lines[-1].strip() and not (above and len(above[1]) >= len(heading[1])):
                 break
-            kept.pop()
-        if heading and kept:
-            kept.append("")
+            lines.pop()
+        if heading and lines:
+            lines.append("")
         if not (heading and name_key(heading[2]) == name_key(title)):
-            kept.append(line)
-    return "\n".join(kept[:-1]).strip()
+            lines.append(line)
+    return "\n".join(lines[:-1]).strip()

@@ -1,4 +1,4 @@
-"""The source of an import, and the facts, entities, edges and files that a reader finds in it."""
+"""The source of an import, and the facts, entities, edges and files that a format finds in it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
+from quaid.capture.facts import NewFact
 from quaid.model import Edge
 from quaid.vault import notes
 
-Admit = Callable[[str], tuple[str, tuple[str, ...]]]
-"""The gate before disk: a text -> (what of it may be written, the names of the secrets that were taken out)."""
+Redact = Callable[[str], tuple[str, tuple[str, ...]]]
+"""text -> (the text without secrets, their kinds)."""
 
 MARKDOWN = (".md", ".markdown")
 NOT_MARKDOWN = "files that are not markdown"
@@ -20,8 +22,8 @@ NOT_MARKDOWN = "files that are not markdown"
 
 @dataclass(frozen=True)
 class ImportSource:
-    """The files of what is imported, path -> bytes, by path. `name` is its own name, without the folders around it; a
-    single file's path is that name. `passed_over` counts files that were not read, by reason.
+    """The files of a source by path. `name` is its own name, without its folders; a single file's path is that name.
+    `passed_over` counts files that were not read, by reason.
     """
 
     name: str
@@ -42,26 +44,8 @@ class ImportSource:
         return None if self.is_folder else decode(next(iter(self.files.values())))
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFact:
-    """A statement. `place` is where the source has it: the file, permalink or id that makes it this one.
-
-    `created` and `valid_from` are what the source says of its age, None where it says nothing.
-    """
-
-    text: str
-    place: str
-    type: str = "fact"
-    created: datetime | None = None
-    valid_from: str | None = None
-    valid_until: str | None = None
-    keywords: tuple[str, ...] = ()
-    owner: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedEntity:
-    """A person, place or thing; `prose` is what its own note says of it besides facts and edges."""
+class ImportedEntity(NamedTuple):
+    """A person, place or thing; `prose` is the text of its note besides facts and edges."""
 
     name: str
     type: str = "concept"
@@ -71,49 +55,63 @@ class ImportedEntity:
     created: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
-    """A file to be kept as it is, at `rel_path` of the vault."""
-
-    rel_path: str
-    data: bytes
-
-
 @dataclass(slots=True)
 class ImportContent:
-    """The content of a source. `left_out` counts by reason, `redacted` names for each place what the gate took out.
+    """The content of a source. `left_out` counts by reason; `redacted` names for each place the removed secrets.
 
-    `into` is the folder of the vault for files that are kept as they are, `keeps_owners` whether a memory belongs to
-    whom the source says.
+    `imported_from` of the facts is their place: the file, permalink or id in the source. `files` are copied as they are
+    (path in the vault -> bytes), notes below the folder `into`. With `keeps_owners` a fact has the owner that the
+    source names.
     """
 
-    admit: Admit
+    redact: Redact
     into: str = ""
     keeps_owners: bool = False
-    facts: list[ImportedFact] = field(default_factory=list)
+    facts: list[NewFact] = field(default_factory=list)
     entities: dict[str, ImportedEntity] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    files: list[ImportedFile] = field(default_factory=list)
+    files: list[tuple[str, bytes]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     redacted: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def admitted(self, place: str, text: str) -> str:
-        """Return the part of a text that may be written; `redacted` gets the rest under `place`."""
-        admitted, secrets = self.admit(text)
+    def admit(self, place: str, text: str) -> str:
+        """Return a text without its secrets, which `redacted` names under `place`."""
+        admitted, secrets = self.redact(text)
         if admitted != text:
             self.redacted[place] = (*self.redacted.get(place, ()), *(secrets or ("private",)))
         return admitted
 
-    def admitted_bytes(self, place: str, data: bytes) -> bytes:
-        """A file's bytes, the very same unless there is something in them that may not be written."""
+    def admit_bytes(self, place: str, data: bytes) -> bytes:
+        """Return a file's bytes, unchanged unless there are secrets in them."""
         try:
-            return self.admitted(place, data.decode("utf-8")).encode("utf-8")
-        except UnicodeDecodeError:  # one character per byte: what is in no encoding comes out as the bytes it was
-            return self.admitted(place, data.decode("latin-1")).encode("latin-1", "replace")
+            return self.admit(place, data.decode("utf-8")).encode("utf-8")
+        except UnicodeDecodeError:  # one character per byte: other encodings come out as the bytes they were
+            return self.admit(place, data.decode("latin-1")).encode("latin-1", "replace")
+
+
+class ImportFormat:
+    """A format that can be imported."""
+
+    name = ""
+    """As `--from` takes it and a commit names it."""
+
+    @staticmethod
+    def recognises(source: ImportSource) -> bool:
+        """Return True when the content of `source` is of this format."""
+        raise NotImplementedError
+
+    @staticmethod
+    def read(source: ImportSource, found: ImportContent) -> None:
+        """Add all statements of the source to `found`, each text through `found.admit`.
+
+        Raises:
+            BadInputError: `source` is not of this format.
+        """
+        raise NotImplementedError
 
 
 def decode(data: bytes) -> str | None:
-    r"""Text with `\n` newlines and no byte order mark, None when it is not text."""
+    r"""Return text with `\n` newlines and no byte order mark, None when it is not text."""
     if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return None
     text, _ = notes.decode(data, len(data))

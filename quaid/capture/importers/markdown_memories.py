@@ -1,24 +1,82 @@
-"""MEMORY.md, USER.md and daily notes, as OpenClaw, Claude Code and people keep them: what they state, by rule.
+"""MEMORY.md, USER.md and daily notes, as OpenClaw, Claude Code and people write them -> their statements, by rule.
 
-A line becomes a fact; one that likes or hates something a preference; in a daily note a decision or an event that holds
-from its day on. What stands under "People", "Pets" or "Projects" by its name gets a note of its own.
+A line becomes a fact; a like or dislike a preference; in a daily note a decision or an event that holds from its day
+on. A name under "People", "Pets" or "Projects" gets a note of its own.
+
+This reads lines rather than parsing markdown: it matters which list item or paragraph states something, under which
+headings and items, and which lines state nothing (code, tables, links, questions).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from posixpath import basename, dirname, join, normpath
+from typing import NamedTuple
 
 from quaid.capture.cleaning import clean_text
-from quaid.capture.importers.import_content import MARKDOWN, ImportContent, ImportedEntity, ImportedFact, ImportSource
-from quaid.capture.importers.statements import Statement, read_statements, says_nothing
+from quaid.capture.facts import NewFact
+from quaid.capture.importers.import_content import MARKDOWN, ImportContent, ImportedEntity, ImportFormat, ImportSource
 from quaid.errors import BadInputError
-from quaid.vault import frontmatter
+from quaid.text.other_dates import MONTHS
+from quaid.text.words import is_long_enough
+from quaid.vault import frontmatter, markdown
 
-NAME = "markdown"
+MAX_STATEMENT_CHARS = 400
+"""About; a longer paragraph becomes several statements, split between sentences."""
+MAX_LABEL_CHARS = 80
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+((?:[^ \t#]|[ \t#]+(?=[^ \t#]))*+)[ \t#]*$")
+_NO_DAY = rf"(?![ \t]+(?i:{'|'.join(' '.join(MONTHS.values()).split())})\b)"
+_ITEM = re.compile(rf"([ \t]*)(?:(?:[-*+]|\d{{1,2}}[.)]{_NO_DAY})[ \t]+|(?=\d{{1,9}}[.)][ \t]))(.*)$")
+"""A number of two digits counts the items of a list, but not before a month; `1582.` is a part of the statement."""
+_BOX = re.compile(r"\[([ xX/>-])\][ \t]+")
+_WHEN = re.compile(
+    r"[*_`(\[]*(?:(?P<day>\d{4}-\d\d-\d\d)(?:[ T]\d\d:\d\d(?::\d\d)?Z?)?|\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?)[*_`)\]]*"
+    r"[ \t]*(?:[-–—:]+[*_`]*[ \t]+|(?<=[*_`)\]])[ \t]+)",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"[ \t]*([-*_=])[ \t]*(?:\1[ \t]*){2,}$")
+_SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")  # noqa: RUF001
+_LINK = re.compile(r"!?\[[^\[\]]*\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*\)|!?\[\[[^\[\]]*\]\]|<?\b\w+://\S+")
+_LOCAL_NOTE = re.compile(r"[*_ ]*\[[^\[\]]+\]\((?!\w+://)[^()]+\.md(?:#[^()]*)?\)")
+_HINT = re.compile(r"[_*]*\([^()]*\)[_*]*\.?|_\([^\n]*\)_")
+_EMPTY_VALUE = re.compile(r"[^:：]{1,60}[:：]\s*(?:[-–—…_.]*|tbd|todo|none|n/a|unknown)\s*", re.IGNORECASE)  # noqa: RUF001
+_EMPTY_LABEL = re.compile(
+    r"(?:(?:my|the|long[- ]?term|short[- ]?term|daily|"
+    r"general|key|core|important|other|misc\w*|more|recent|current|user)\s+)*"
+    r"(?:memor(?:y|ies)|notes?|logs?|journal|diary|facts?|info(?:rmation)?|overview|summary|observations?|details?|"
+    r"context|today|things|misc\w*|other|general|readme|index|user(?: profile)?|profile|index)"
+    r"(?:\.md)?(?:\s*[-–—:,(]*\s*\d{4}-\d\d-\d\d\)?.*)?",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_DATE_ONLY = re.compile(r"(?:\w+day,?\s+)?(?:\d{4}-\d\d-\d\d|\w+ \d{1,2},? \d{4}|\d{1,2}\.? \w+ \d{4})\b.{0,20}")
+_UNRESOLVED = re.compile(
+    r"(?:he|she|it|they|his|her|hers|its|their|theirs|this|that|these|those|there|also|and|but|so|then|same)\b",
+    re.IGNORECASE,
+)
+_VERBS = (
+    r"is|are|was|were|am|be|been|has|have|had|does|do|did|will|would|can|could|should|must|may|might|shall|"
+    r"lives?|works?|likes?|loves?|hates?|dislikes?|prefers?|enjoys?|wants?|needs?|uses?|owns?|takes?|makes?|goes|went|"
+    r"gets?|got|keeps?|kept|plays?|runs?|ran|speaks?|spoke|stud(?:y|ies)|teaches|taught|learns?|drinks?|drank|eats?|ate|"
+    r"drives?|drove|rides?|rode|sleeps?|wakes?|born|bought|sold|starts?|began|begins?|ends?|stops?|joins?|left|leaves?|"
+    r"met|meets?|knows?|knew|thinks?|thought|believes?|feels?|felt|says?|said|tells?|told|asks?|chose|chooses?|agrees?|"
+    r"plans?|means?|meant|helps?|writes?|wrote|reads?|gives?|gave|comes?|came|sees?|saw|finds?|found|sends?|sent|hurts?|"
+    r"builds?|built|broke|breaks?|costs?|opens?|closes?|holds?|belongs?|moves?|stays?|won|lost|wears?|grows?|grew|"
+    r"isn't|aren't|wasn't|don't|doesn't|didn't|won't|can't|cannot|\w{3,}ed"
+)
+_SENTENCE = re.compile(rf"[\"'(]*[A-Z0-9][\w'’.&+/-]*,?(?:\s+[\w'’.&+/(),-]+){{0,6}}?\s+(?:{_VERBS})\s+\S")  # noqa: RUF001
+
+_FIRST_PERSON = re.compile(
+    r"(?:我们?|私|僕|俺|ฉัน|ผม|ดิฉัน)\w|(?:저|나|제가|내가|저는|나는|я|мы|أنا|मैं|हम|ich|wir|tôi|yo|eu|io|ik|jag|jeg)\b\s+\S",
+    re.IGNORECASE,
+)
+"""A statement that begins with `I` names its subject, in any language."""
 
 _MEMORY_FILES = {"memory.md", "user.md"}
 _INSTRUCTIONS = re.compile(
@@ -27,7 +85,7 @@ _INSTRUCTIONS = re.compile(
 )
 _DAILY = re.compile(r"(\d{4}-\d\d-\d\d)(?:[-_ ].*)?\.(?:md|markdown)", re.IGNORECASE)
 _LINKED = re.compile(r"\]\(([^()\s]+\.md)(?:#[^()\s]*)?\)")
-_SAID = re.compile(r"[ \t>*_-]*(?:user|assistant|system|human|tool)[*_]*:[*_]*(?:\s|$)", re.IGNORECASE)
+_TURN = re.compile(r"[ \t>*_-]*(?:user|assistant|system|human|tool)[*_]*:[*_]*(?:\s|$)", re.IGNORECASE)
 _BOOKKEEPING = re.compile(r"(?:session (?:key|id)|source|channel|model|message id):\s", re.IGNORECASE)
 
 _PREFERENCE = re.compile(
@@ -66,28 +124,31 @@ _NO_NAME = re.compile(
 _OWN_NAME = re.compile(r"(?:full )?name:\s*(?P<name>.+)", re.IGNORECASE)
 
 
-def recognises(source: ImportSource) -> bool:
-    if not source.is_folder:
-        return source.name.lower().endswith(MARKDOWN) and source.only_text is not None
-    return not source.has_obsidian and bool(_memory_files(source))
+class MarkdownMemories(ImportFormat):
+    name = "markdown"
 
+    @staticmethod
+    def recognises(source: ImportSource) -> bool:
+        if not source.is_folder:
+            return source.name.lower().endswith(MARKDOWN) and source.only_text is not None
+        return not source.has_obsidian and bool(_memory_files(source))
 
-def read(source: ImportSource, found: ImportContent) -> None:
-    if source.is_folder:
-        every = [path for path in source.notes if not _INSTRUCTIONS.fullmatch(basename(path))]
-        chosen = _memory_files(source) or every
-        texts = {path: source.notes[path] for path in chosen}
-        found.left_out["other notes in the folder"] += len(source.notes) - len(texts)
-    else:
-        if source.only_text is None:
-            raise BadInputError(f"{source.name} is not text. Give a markdown file or a folder of them.")
-        texts = {source.name: source.only_text}
-    for path, text in texts.items():
-        _read_note(path, text, found)
+    @staticmethod
+    def read(source: ImportSource, found: ImportContent) -> None:
+        if source.is_folder:
+            every = [path for path in source.notes if not _INSTRUCTIONS.fullmatch(basename(path))]
+            texts = {path: source.notes[path] for path in _memory_files(source) or every}
+            found.left_out["other notes in the folder"] += len(source.notes) - len(texts)
+        else:
+            if source.only_text is None:
+                raise BadInputError(f"{source.name} is not text. Give a markdown file or a folder of them.")
+            texts = {source.name: source.only_text}
+        for path, text in texts.items():
+            _read_note(path, text, found)
 
 
 def _memory_files(source: ImportSource) -> list[str]:
-    """MEMORY.md, USER.md, what MEMORY.md points at, and the notes in memory/ (or in the folder that is one)."""
+    """Return MEMORY.md, USER.md, the targets of MEMORY.md, and the notes in memory/ (or in the folder that is one)."""
     top = {path for path in source.notes if "/" not in path}
     named = {path for path in top if path.lower() in _MEMORY_FILES}
     linked = {normpath(join(dirname(path), target)) for path in named for target in _LINKED.findall(source.notes[path])}
@@ -95,16 +156,16 @@ def _memory_files(source: ImportSource) -> list[str]:
     daily = {path for path in top if _day_of(path)}
     if source.name.lower() == "memory" or (daily and daily | named == top):
         inside |= top
-    chosen = named | inside | (linked & source.notes.keys())
-    return [path for path in source.notes if path in chosen and not _INSTRUCTIONS.fullmatch(basename(path))]
+    selected = named | inside | (linked & source.notes.keys())
+    return [path for path in source.notes if path in selected and not _INSTRUCTIONS.fullmatch(basename(path))]
 
 
 def _read_note(path: str, text: str, found: ImportContent) -> None:
-    head = frontmatter.parse(clean_text(found.admitted(path, text)))
+    head = frontmatter.parse(clean_text(found.admit(path, text)))
     body = "\n".join(_without_conversation(head.body.split("\n"), found))
     day = _day_of(path)
     for statement in read_statements(body, found.left_out):
-        if _BOOKKEEPING.match(statement.said) and day:
+        if _BOOKKEEPING.match(statement.line) and day:
             found.left_out["lines about the session"] += 1
             continue
         for name, kind in _entities_of(statement, is_about_owner=basename(path).lower() == "user.md"):
@@ -112,17 +173,17 @@ def _read_note(path: str, text: str, found: ImportContent) -> None:
         found.facts.append(_as_fact(statement, path, day))
 
 
-def _as_fact(statement: Statement, path: str, day: str | None) -> ImportedFact:
+def _as_fact(statement: Statement, path: str, day: str | None) -> NewFact:
     since = statement.day if statement.day and _is_day(statement.day) else day
     text = statement.text
     if statement.box is not None:
         is_below_tasks = statement.labels and _TASK_HEADING.search(statement.labels[-1])
-        text = f"{'Done' if statement.box == 'done' else 'To do'}: {statement.said if is_below_tasks else text}"
-    words = [label.casefold() for label in statement.labels if not says_nothing(label) and len(label.split()) < 4]
-    return ImportedFact(
+        text = f"{'Done' if statement.box == 'done' else 'To do'}: {statement.line if is_below_tasks else text}"
+    words = [label.casefold() for label in statement.labels if not is_empty_label(label) and len(label.split()) < 4]
+    return NewFact(
         text,
-        path,
-        _type_of(statement, is_daily=day is not None),
+        imported_from=path,
+        type=_type_of(statement, is_daily=day is not None),
         created=datetime.fromisoformat(since).replace(tzinfo=UTC) if since else None,
         valid_from=since,
         keywords=tuple(word for word in words if word not in text.casefold()),
@@ -133,21 +194,20 @@ def _type_of(statement: Statement, *, is_daily: bool) -> str:
     above = " | ".join(statement.labels)
     if statement.box is not None:
         return "event"
-    if _DECISION_HEADING.search(above) or _DECISION.match(statement.said):
+    if _DECISION_HEADING.search(above) or _DECISION.match(statement.line):
         return "decision"
-    if _PREFERENCE_HEADING.search(above) or _PREFERENCE.search(statement.said):
+    if _PREFERENCE_HEADING.search(above) or _PREFERENCE.search(statement.line):
         return "preference"
-    if _TASK_HEADING.search(above):
-        return "event"
-    return "event" if is_daily and not _LASTING_HEADING.search(above) else "fact"
+    is_event = _TASK_HEADING.search(above) or (is_daily and not _LASTING_HEADING.search(above))
+    return "event" if is_event else "fact"
 
 
 def _entities_of(statement: Statement, *, is_about_owner: bool) -> Iterator[tuple[str, str]]:
-    """(name, entity type) of what a statement, or what stands above it, is about."""
-    own = _OWN_NAME.fullmatch(statement.said) if is_about_owner else None
+    """Yield (name, entity type) of the subjects of a statement and of the labels above it."""
+    own = _OWN_NAME.fullmatch(statement.line) if is_about_owner else None
     if own and (name := _NAMED.fullmatch(own["name"].strip())):
         yield name["name"], "person"
-    for heading, below in pairwise((*statement.labels, statement.said)):
+    for heading, below in pairwise((*statement.labels, statement.line)):
         kind = _KIND.search(heading) if len(heading.split()) <= 4 else None
         name = _NAMED.match(below) if kind else None
         if kind and name and not _NO_NAME.fullmatch(name["name"]) and not _KIND.fullmatch(name["name"]):
@@ -155,11 +215,11 @@ def _entities_of(statement: Statement, *, is_about_owner: bool) -> Iterator[tupl
 
 
 def _without_conversation(lines: Iterable[str], found: ImportContent) -> Iterator[str]:
-    """A daily note may hold turns of a session; those are for `quaid extract`."""
-    is_said = False
+    """Leave out the turns of a session in a daily note; those are for `quaid extract`."""
+    is_turn = False
     for line in lines:
-        is_said = _SAID.match(line) is not None or (is_said and bool(line.strip()) and not line.startswith("#"))
-        if is_said:
+        is_turn = _TURN.match(line) is not None or (is_turn and bool(line.strip()) and not line.startswith("#"))
+        if is_turn:
             found.left_out["lines of a conversation"] += 1
         else:
             yield line
@@ -176,3 +236,164 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class Statement(NamedTuple):
+    """`text` can be read alone; `line` is without its context. `labels` are the headings and items above it, outermost
+    first; `box` is a task's: open, done, or None for other lines; `day` is the date in front, 2026-03-15.
+    """
+
+    text: str
+    line: str
+    labels: tuple[str, ...] = ()
+    box: str | None = None
+    day: str | None = None
+
+
+@dataclass(slots=True)
+class _Block:
+    """A list item (`indent` from 0) or a paragraph (`indent` -1)."""
+
+    lines: list[str]
+    headings: tuple[str, ...]
+    indent: int = -1
+    parents: tuple[str, ...] = ()
+    box: str | None = None
+    has_children: bool = False
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.lines)
+
+    @property
+    def is_label(self) -> bool:
+        return self.text.rstrip("*_ ").endswith((":", "："))  # noqa: RUF001
+
+
+@dataclass(slots=True)
+class _Reader:
+    """The open headings and list items, and the block that grows."""
+
+    left_out: Counter[str]
+    blocks: list[_Block] = field(default_factory=list)
+    headings: list[tuple[int, str]] = field(default_factory=list)
+    items: list[_Block] = field(default_factory=list)
+    open: _Block | None = None
+    lead: str = ""
+    """The paragraph that ends with a colon above a list."""
+
+    def read(self, line: str) -> None:
+        if not line.strip():
+            self.open = None
+        elif heading := _HEADING.match(line):
+            self._begin_section(len(heading[1]), heading[2])
+        elif self.open and self.open.indent < 0 and _SETEXT.match(line):
+            self.blocks.remove(self.open)
+            self._begin_section(1 if "=" in line else 2, self.open.text)
+        elif _RULE.match(line):
+            self.open = None
+        elif line.lstrip().startswith(("|", ">")):
+            self.left_out["rows of tables" if line.lstrip()[0] == "|" else "quoted lines"] += 1
+            self.open = None
+        elif item := _ITEM.match(line):
+            self._begin_item(len(item[1].expandtabs(4)), item[2])
+        elif self.open:
+            self.open.lines.append(line.strip())
+        else:
+            self._begin_paragraph(line)
+
+    def _begin_section(self, level: int, title: str) -> None:
+        del self.headings[
+            next((i for i, (depth, _) in enumerate(self.headings) if depth >= level), len(self.headings)) :
+        ]
+        self.headings.append((level, _shown(title)))
+        self.items.clear()
+        self.open, self.lead = None, ""
+
+    def _begin_item(self, indent: int, text: str) -> None:
+        box = _BOX.match(text)
+        while self.items and self.items[-1].indent >= indent:
+            self.items.pop()
+        if self.items:
+            self.items[-1].has_children = True
+        elif self.blocks and self.blocks[-1].indent < 0 and self.blocks[-1].is_label:
+            self.lead = _as_label(self.blocks[-1])
+        state = None if box is None else "done" if box[1] in "xX" else "open"
+        self.open = _Block([text[box.end() :] if box else text], self._titles(), indent, self._parents(), state)
+        self.items.append(self.open)
+        self.blocks.append(self.open)
+
+    def _begin_paragraph(self, line: str) -> None:
+        indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+        while self.items and self.items[-1].indent >= indent:  # an indented one belongs to its list item
+            self.items.pop()
+        if not self.items:
+            self.lead = ""
+        self.open = _Block([line.strip()], self._titles(), -1, self._parents())
+        self.blocks.append(self.open)
+
+    def _parents(self) -> tuple[str, ...]:
+        """The labels above an item, of which a statement has two at most."""
+        return tuple(filter(None, (self.lead, *map(_as_label, self.items[-2:]))))
+
+    def _titles(self) -> tuple[str, ...]:
+        return tuple(title for _, title in self.headings if title)
+
+
+def read_statements(body: str, left_out: Counter[str]) -> Iterator[Statement]:
+    """Yield the statements of a note's body. Lines that state nothing are counted in `left_out`, by reason."""
+    reader = _Reader(left_out)
+    visible = markdown.without_comments(body)
+    left_out.update("blocks of code" for _, _, kind, _ in markdown.verbatim(visible) if kind == "fence")
+    for line in markdown.blank(visible, "fence").split("\n"):
+        reader.read(line)
+    for block in reader.blocks:
+        reason = _skip_reason(block)
+        if reason is not None:
+            left_out[reason] += 1
+            continue
+        labels = tuple(dict.fromkeys([*block.headings, *block.parents]))
+        when = _WHEN.match(block.text)
+        shown = _shown(block.text[when.end() :] if when else block.text)
+        for line in markdown.split_text(shown, MAX_STATEMENT_CHARS):
+            text = _with_context(line, labels)
+            if not is_long_enough(text):
+                left_out["lines of fewer than three words"] += 1
+            else:
+                yield Statement(text, line, labels, block.box, when["day"] if when else None)
+
+
+def is_empty_label(heading: str) -> bool:
+    """Return True for a heading without information, such as "Notes" or a date."""
+    return _EMPTY_LABEL.fullmatch(heading) is not None or _DATE_ONLY.fullmatch(heading) is not None
+
+
+def _skip_reason(block: _Block) -> str | None:
+    shown = _shown(block.text)
+    if _LOCAL_NOTE.match(block.text) or (_LINK.search(block.text) and not _WORD.search(_LINK.sub("", block.text))):
+        return "links"
+    if not _WORD.search(shown) or _HINT.fullmatch(block.text.strip()):
+        return "empty lines of a form"
+    if block.is_label or (block.has_children and not is_long_enough(shown)):
+        return "labels of what stands below them" if block.has_children or block.indent < 0 else "empty lines of a form"
+    if _EMPTY_VALUE.fullmatch(shown):
+        return "empty lines of a form"
+    return "questions" if shown.endswith(("?", "？", "؟", "\u037e")) else None  # noqa: RUF001
+
+
+def _with_context(line: str, labels: tuple[str, ...]) -> str:
+    """Return a line with its subject in front where it does not name it."""
+    if (_SENTENCE.match(line) and not _UNRESOLVED.match(line)) or _FIRST_PERSON.match(line):
+        return line
+    named = [label for label in labels if len(label) <= MAX_LABEL_CHARS and not is_empty_label(label)][-2:]
+    missing = [label for label in named if label.casefold() not in line.casefold()]
+    return f"{', '.join(missing)}: {line}" if missing else line
+
+
+def _shown(text: str) -> str:
+    """Return the text without markup, on one line; a heading's or item's bold colon stays a colon."""
+    return " ".join(markdown.plain(text).split())
+
+
+def _as_label(block: _Block) -> str:
+    return _shown(block.text).rstrip(":： ")  # noqa: RUF001

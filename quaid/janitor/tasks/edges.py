@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quaid.capture import relations
-from quaid.capture.known_names import show_known_names
+from quaid.capture.note_finder import show_known_names
 from quaid.capture.stated_relations import SOLE_RELATIVES, UNNAMED_OWNER
 from quaid.errors import BadInputError
 from quaid.index import graph

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
-from quaid.capture.fact_note import supersede
+from quaid.capture.facts import supersede
 from quaid.claims import find_lost_words
 from quaid.index.facts import LivingFact
 from quaid.janitor import fact_edits

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from quaid.capture.fact_note import render_statement
+from quaid.capture.facts import render_statement
 from quaid.claims import difference
 from quaid.index import documents, graph
 from quaid.index.documents import Candidate, Document

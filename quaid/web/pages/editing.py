@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture.note_edit import tell_new_problems
+from quaid.capture.note_edit import describe_new_problems
 from quaid.errors import BadInputError, NoteChangedError, NoteNotFoundError, QuaidError
 from quaid.history.merge import revert_change
 from quaid.redaction import admit
@@ -100,7 +100,7 @@ def _describe_loss(memory: Memory, path: str, before: bytes, after: bytes) -> st
     was, now = (notes.parse_note(path, data, place=memory.layout) for data in (before, after))
     if now.kind is not was.kind:
         return f"Without its head this would be a note of your own and not a {was.kind.value}."
-    return tell_new_problems(was, now) or ""
+    return describe_new_problems(was, now) or ""
 
 
 def _show_both(memory: Memory, request: Request, path: str, before: bytes, mine: bytes) -> Shown:

@@ -1,0 +1,384 @@
+"""Facts and links to store -> edits. Each fact is stored once, linked, with its edges in normal form."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from quaid.capture import relations
+from quaid.capture.entities import EntityNames, FindNote, NamedThing, plan_entity
+from quaid.errors import BadInputError, FactTooShortError
+from quaid.model import Edge, Edit, name_key, note_name
+from quaid.text.invisible import without_unseen
+from quaid.text.words import is_long_enough, stands_alone
+from quaid.vault import frontmatter, layout, markdown, notes
+from quaid.vault.layout import Layout
+
+CONFIRMATION_BOOST = 0.1
+"""Share of the remaining uncertainty that one confirmation removes."""
+ASSISTANT_FACTOR = 0.9
+"""Factor on the confidence of what an assistant inferred."""
+
+_UNLINKABLE = re.compile(r"[\[\]|#^\n\\`]")
+"""Characters that a name inside `[[…]]` cannot have."""
+_CLOSED = re.compile(r"\[\[[^\[\]]*\]\]|!?\[[^\[\]]*\]\([^()]*\)|`[^`]*`|\b\w++://\S+|<[^<>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact to store. Its fields after `text`, but for `edges`, are the frontmatter of its note, in this order.
+
+    An `id` is given where the same fact must get the same id again. `turns` and `document` are links to its sources;
+    until the note of the source has a name, `turns` are the numbers of turns.
+    """
+
+    text: str
+    id: str | None = None
+    type: str = "fact"
+    status: str = "active"
+    owner: str = "default"
+    confidence: float = 0.8
+    extraction_confidence: float | None = None
+    durability: str = "mutable"
+    privacy: str = "private"
+    speaker: str | None = None
+    source: str = "user"
+    session: str | None = None
+    imported_from: str | None = None
+    project: str | None = None
+    technical: bool = False
+    pinned: bool = False
+    created: datetime | None = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    keywords: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+    document: str | None = None
+    edges: tuple[Edge, ...] = ()
+
+
+_FIELDS = tuple(each.name for each in fields(NewFact) if each.name not in {"text", "edges"})
+
+
+class KnownFact(NamedTuple):
+    """The note on disk of a fact that is repeated."""
+
+    id: str
+    rel_path: str
+    data: bytes
+
+
+Duplicate = KnownFact | int | None
+"""The fact that makes the same claim as a new one: a note, the place of an earlier new one, or None."""
+
+
+class StoredFact(NamedTuple):
+    """A new fact in the vault. `outcome` is created, confirmed, or known: this source stated it before."""
+
+    id: str
+    path: str
+    text: str
+    outcome: str
+
+
+class FactsPlan(NamedTuple):
+    """`edits` has one edit for each file; `entities` are the names of new entity notes."""
+
+    edits: tuple[Edit, ...]
+    stored: tuple[StoredFact, ...]
+    entities: tuple[str, ...]
+    edges: int
+
+    def with_outcome(self, outcome: str) -> list[StoredFact]:
+        return [fact for fact in self.stored if fact.outcome == outcome]
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Facts, entities and edges as plain JSON, which `stored_fields` reads."""
+        return {"facts": list(map(list, self.stored)), "entities": list(self.entities), "edges": self.edges}
+
+
+def stored_fields(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts, entities and edges of `FactsPlan.details`, as fields of a result."""
+    return {
+        "facts": tuple(StoredFact(*fact) for fact in details.get("facts", ())),
+        "entities": tuple(details.get("entities", ())),
+        "edges": details.get("edges", 0),
+    }
+
+
+def clean_statement(text: str) -> str:
+    """Return a statement on one line, without invisible characters.
+
+    Raises:
+        FactTooShortError: fewer than three words.
+    """
+    statement = " ".join(without_unseen(text).split())
+    if not is_long_enough(statement):
+        raise FactTooShortError(statement)
+    return statement
+
+
+def check_period(fact: NewFact) -> None:
+    """Raise BadInputError for a fact that is over before it begins."""
+    since, until = fact.valid_from, fact.valid_until
+    width = min(len(since or ""), len(until or ""), len("2026-11-01"))
+    if since and until and until[:width] < since[:width]:
+        raise BadInputError(
+            f"It would be over on {until}, before it begins on {since}. Give valid_from before valid_until."
+        )
+
+
+def plan_fact(
+    fact: NewFact, now: datetime, names: Iterable[tuple[str, str]] = (), place: Layout = layout.DEFAULT
+) -> tuple[str, Edit]:
+    """Return (id, the edit that writes the note). Known `names` (as written, name of their note) become links."""
+    created = fact.created or now
+    note_id = fact.id or layout.new_id(created)
+    values = {name: getattr(fact, name) for name in _FIELDS} | {
+        "id": note_id,
+        "confidence": round(fact.confidence * (ASSISTANT_FACTOR if fact.source == "assistant" else 1.0), 3),
+        "privacy": None if fact.privacy == "private" else fact.privacy,
+        "created": notes.render_time(created),
+        "keywords": list(fact.keywords),
+        "turns": list(fact.turns),
+    }
+    head = {name: value for name, value in values.items() if value is not False and value != []}
+    text = notes.render_fact(head, render_statement(fact.text, names), fact.edges)
+    return note_id, Edit(place.place(layout.fact_path(fact.text, note_id, created)), None, text.encode())
+
+
+def plan_confirmation(rel_path: str, data: bytes, turns: Sequence[str] = (), *, counts: bool = True) -> Edit:
+    """Cite `turns` as well, and, if it `counts`, count one more confirmation and raise the confidence."""
+    text = data.decode("utf-8")
+    head = frontmatter.parse(text).fields
+    changes: dict[str, frontmatter.Value | None] = {}
+    if counts:
+        confidence = read_number(head.get("confidence"), 0.8)
+        changes["confidence"] = round(min(1.0, confidence + CONFIRMATION_BOOST * (1.0 - confidence)), 3)
+        changes["confirmations"] = int(read_number(head.get("confirmations"), 0)) + 1
+    cited = frontmatter.list_values(head.get("turns"))
+    if not set(turns) <= set(cited):
+        changes["turns"] = list(dict.fromkeys([*cited, *turns]))
+    return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode() if changes else data)
+
+
+def supersede(rel_path: str, data: bytes, winner_path: str, until: str | None) -> Edit:
+    """Mark a fact as replaced by another, and as true until then if that is known.
+
+    Raises:
+        FrontmatterBrokenError, UnicodeDecodeError: the note cannot be edited safely.
+    """
+    text = data.decode("utf-8")
+    changes: dict[str, frontmatter.Value | None] = {"superseded_by": f"[[{note_name(winner_path)}]]"}
+    if until and not frontmatter.parse(text).fields.get("valid_until"):
+        changes["valid_until"] = until
+    return Edit(rel_path, data, frontmatter.set_fields(text, changes).encode())
+
+
+def render_statement(statement: str, names: Iterable[tuple[str, str]]) -> str:
+    """Return a statement, which is plain text, as markdown. The first mention of each known name becomes a wikilink;
+    longer names first, nothing linked twice or in a link, an address, code or a longer word.
+    """
+    statement = markdown.escape(statement)
+    linked: set[str] = set()
+    mentioned = [pair for pair in names if len(pair[0]) > 1 and pair[0] in statement]
+    for name, note in sorted(mentioned, key=lambda pair: (-len(pair[0]), pair)):
+        if name_key(note) in linked or name not in statement:
+            continue
+        if _UNLINKABLE.search(name) or _UNLINKABLE.search(note):
+            continue
+        place = _first_mention(statement, name)
+        if place is not None:
+            link = f"[[{name}]]" if name == note else f"[[{note}|{name}]]"
+            statement = statement[:place] + link + statement[place + len(name) :]
+            linked.add(name_key(note))
+    return statement
+
+
+def _first_mention(statement: str, name: str) -> int | None:
+    closed = [found.span() for found in _CLOSED.finditer(statement)]
+    for found in re.finditer(rf"(?<!\w[-.@])(?<![\\!])(?<!(?<!\\)\[){re.escape(name)}(?![-.@]\w)", statement):
+        if not stands_alone(statement, *found.span()):
+            continue
+        if not any(start < found.end() and found.start() < end for start, end in closed):
+            return found.start()
+    return None
+
+
+def read_number(value: object, default: float) -> float:
+    """Return a frontmatter value as a number, `default` where it is none."""
+    try:
+        number = float(str(value))
+    except ValueError:
+        return default
+    return number if math.isfinite(number) else default
+
+
+def plan_facts(
+    new: Sequence[NewFact],
+    same: Sequence[Duplicate],
+    names: EntityNames,
+    now: datetime,
+    renamed: Mapping[str, tuple[str, bool]] | None = None,
+    *,
+    things: Sequence[NamedThing] = (),
+    turns: Iterable[str] = (),
+    known: Collection[str] | None = None,
+) -> FactsPlan:
+    """Store each of `new`, or confirm the one of `same`, at the same place, that makes the same claim.
+
+    A fact confirms another one only when a person states it, and not from a source that it rests on already: an
+    assistant may repeat it from this very memory.
+
+    Args:
+        new: the facts.
+        same: for each its duplicate.
+        names: of the memory.
+        now: the time of new notes.
+        renamed: relation -> (its usual name, whether subject and object change places).
+        things: the names that the model gave.
+        turns: the texts that it read.
+        known: the names of the facts that this source stated before; None where their citations show that.
+    """
+    edges = [
+        _rename(fact.edges, renamed or {}) if duplicate is None else ()
+        for fact, duplicate in zip(new, same, strict=True)
+    ]
+    nicknames = [edge for fact in new for edge in _rename(fact.edges, {}) if edge.relation == relations.NICKNAMED]
+    statements = [fact.text for fact, duplicate in zip(new, same, strict=True) if duplicate is None]
+    names.learn(list(dict.fromkeys([*nicknames, *itertools.chain(*edges)])), things, statements, turns)
+    placed = [_place_edges(own, names) for own in edges]
+    drafts: dict[str, Edit] = {}
+    stored: list[StoredFact] = []
+    confirmed: set[str] = set()
+    for fact, duplicate, own in zip(new, same, placed, strict=True):
+        if isinstance(duplicate, KnownFact):
+            counts = duplicate.id not in confirmed and _is_news(fact, duplicate, known)
+            stored.append(_confirm(fact, duplicate, drafts, counts=counts))
+            confirmed |= {duplicate.id} if stored[-1].outcome == "confirmed" else set()
+        elif duplicate is not None:
+            earlier = stored[duplicate]
+            draft = drafts.get(earlier.path)
+            if draft is not None and draft.after is not None:
+                cited = plan_confirmation(earlier.path, draft.after, fact.turns, counts=False)
+                drafts[earlier.path] = replace(draft, after=cited.after)
+            stored.append(earlier._replace(outcome="known"))
+        else:
+            note_id, edit = plan_fact(replace(fact, edges=own), now, names.written, names.layout)
+            drafts[edit.rel_path] = edit
+            stored.append(StoredFact(note_id, edit.rel_path, fact.text, "created"))
+    changed = [edit for edit in drafts.values() if edit.after != edit.before]
+    return FactsPlan((*changed, *names.edits), tuple(stored), tuple(names.created), sum(map(len, placed)))
+
+
+def _rename(edges: Sequence[Edge], renamed: Mapping[str, tuple[str, bool]]) -> list[Edge]:
+    found: list[Edge] = []
+    for edge in edges:
+        relation, is_flipped = renamed.get(edge.relation, (edge.relation, False))
+        ends = (edge.object, edge.subject) if is_flipped else (edge.subject, edge.object)
+        found.append(relations.normalise_edge(Edge(ends[0], relation, ends[1])))
+    return found
+
+
+def _place_edges(edges: Sequence[Edge], names: EntityNames) -> tuple[Edge, ...]:
+    placed: dict[Edge, None] = {}
+    for edge in edges:
+        # Both ends can be the same thing: `Melanie nicknamed Mel`, which the alias states.
+        with suppress(BadInputError):
+            placed[relations.normalise_edge(names.place(edge))] = None
+    return tuple(placed)
+
+
+def _is_news(fact: NewFact, duplicate: KnownFact, known: Collection[str] | None) -> bool:
+    """Return True when a person repeats `duplicate` for the first time in this source."""
+    if known is not None:
+        is_repeated = note_name(duplicate.rel_path) in known
+    else:
+        head = frontmatter.parse(duplicate.data.decode("utf-8", errors="replace")).fields
+        here = {turn.partition("#")[0] for turn in fact.turns}
+        cited = frontmatter.list_values(head.get("turns"))
+        is_repeated = str(head.get("session") or "") == (fact.session or "") or any(
+            turn.partition("#")[0] in here for turn in cited
+        )
+    return fact.source != "assistant" and not is_repeated
+
+
+def _confirm(fact: NewFact, duplicate: KnownFact, drafts: dict[str, Edit], *, counts: bool) -> StoredFact:
+    draft = drafts.get(duplicate.rel_path)
+    data = draft.after if draft is not None and draft.after is not None else duplicate.data
+    try:
+        edit = plan_confirmation(duplicate.rel_path, data, fact.turns, counts=counts)
+    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
+        return StoredFact(duplicate.id, duplicate.rel_path, fact.text, "known")
+    drafts[duplicate.rel_path] = Edit(duplicate.rel_path, duplicate.data, edit.after)
+    return StoredFact(duplicate.id, duplicate.rel_path, fact.text, "confirmed" if counts else "known")
+
+
+class LinkPlan(NamedTuple):
+    """An edge in normal form, the edits that write it, and the names of new notes."""
+
+    edge: Edge
+    edits: tuple[Edit, ...]
+    created: tuple[str, ...]
+
+
+def plan_link(
+    edge: Edge,
+    find_entity: FindNote,
+    now: datetime,
+    owner: str = "default",
+    place: Layout = layout.DEFAULT,
+) -> LinkPlan:
+    """Write an edge into its subject's note, with notes for subject and object, typed by the relation; where its
+    subject has a note of the owner's own, into a new fact of `owner`. Without edits the graph has it already.
+
+    Raises:
+        BadInputError: an end or the relation is empty, or both ends are the same.
+    """
+    edge = relations.normalise_edge(edge)
+    types = relations.entity_types(edge.relation)
+    subject, target = find_entity(edge.subject), find_entity(edge.object)
+    edge = Edge(subject.name if subject else edge.subject, edge.relation, target.name if target else edge.object)
+    edits: list[Edit] = []
+    created: list[str] = []
+    if subject is None:
+        edits.append(plan_entity(edge.subject, types[0], now, (edge,), place))
+        created.append(edge.subject)
+    elif subject.is_own:
+        edits.append(plan_edge_fact(edge, NewFact("", owner=owner), now, place)[1])
+    elif not has_edge(subject.data, subject.name, edge):
+        edits.append(Edit(subject.rel_path, subject.data, add_edge(subject.data, edge)))
+    if target is None and name_key(edge.object) != name_key(edge.subject):
+        edits.append(plan_entity(edge.object, types[1], now, place=place))
+        created.append(edge.object)
+    return LinkPlan(edge, tuple(edits), tuple(created))
+
+
+def plan_edge_fact(edge: Edge, fact: NewFact, now: datetime, place: Layout = layout.DEFAULT) -> tuple[str, Edit]:
+    """Return (id, the edit that writes a fact which states `edge`, otherwise like `fact`)."""
+    text = f"{edge.subject} {edge.relation.replace('_', ' ')} {edge.object}."
+    ends = [(name, name) for name in (edge.subject, edge.object)]
+    return plan_fact(replace(fact, text=text, edges=(edge,)), now, ends, place)
+
+
+def has_edge(data: bytes, name: str, edge: Edge) -> bool:
+    """Return True when the entity note `name` has this edge."""
+    body = frontmatter.parse(data.decode("utf-8", errors="replace")).body
+    wanted = (edge.relation, name_key(edge.object))
+    return any((e.relation, name_key(e.object)) == wanted for e in markdown.edges(body, name))
+
+
+def add_edge(data: bytes, edge: Edge) -> bytes:
+    """Return an entity note with one more edge, set off from a paragraph above it, of which it would become a part."""
+    text = data.decode("utf-8")
+    lines = text.rstrip().splitlines()
+    if lines and not lines[-1].startswith(("- ", "* ", "+ ", "---")):
+        text = text.rstrip("\r\n") + notes.newline_of(text) * 2
+    return notes.append_line(text, notes.edge_line(edge, own=True)).encode()
