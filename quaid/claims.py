@@ -2,7 +2,7 @@
 
 `is_same_claim`: do both have the same words in the same order? `difference`: does each say what the other does not? If
 only one says more, they do not differ. `problem_of`: is a new wording what its sources say? `find_lost_words`: which
-words does only the dropped one have? In doubt texts differ: a fact kept twice is better than one lost.
+words does only the dropped one have? In doubt texts differ: a duplicate fact is better than a lost one.
 """
 
 from __future__ import annotations
@@ -194,9 +194,9 @@ def is_about_others(one: str, other: str) -> bool:
     return has_names and right.words.isdisjoint(left.names) and left.words.isdisjoint(right.names)
 
 
-def find_lost_detail(kept: str, dropped: str) -> str | None:
-    """Return a number (not of a date) or a name that `dropped` has and `kept` has not."""
-    have, had = _understand(kept, dropped), _understand(dropped, kept)
+def find_lost_detail(winner: str, dropped: str) -> str | None:
+    """Return a number (not of a date) or a name that `dropped` has and `winner` has not."""
+    have, had = _understand(winner, dropped), _understand(dropped, winner)
     counted = {"1", *(number for number, _ in have.numbers)}  # `one of them` counts nothing
     lost = [number for number, _ in sorted(had.numbers) if number not in counted]
     lost += [name for name in had.names if name not in have.words]
@@ -216,25 +216,25 @@ def problem_of(statement: str, sources: Sequence[str], names: str = "") -> str |
     negation. None if it does not. Those in `names` may be added.
     """
     together = " ".join(sources)
-    said = _understand(statement, together)
+    merged = _understand(statement, together)
     each = [_understand(source, together) for source in sources]
     for source in sources:
         if lost := find_lost_detail(statement, source):
             return f"{lost!r} is lost"
     windows = [window for part in each for window in part.windows]
-    if not _all_meet(windows, said.windows):
+    if not _all_meet(windows, merged.windows):
         return "a date is lost"
-    if not _all_meet(said.windows, windows):
+    if not _all_meet(merged.windows, windows):
         return "a date is added"
     words = Reading(names).words.union(*(part.words for part in each))
     numbers = {number for part in each for number, _ in part.numbers}
     written, given = ({number for number, _ in Reading(text).numbers} for text in (statement, together))
     added = sorted(written - given)
-    added += [number for number, _ in sorted(said.numbers) if number not in numbers]
-    added += [name for name in said.names if name not in words]
+    added += [number for number, _ in sorted(merged.numbers) if number not in numbers]
+    added += [name for name in merged.names if name not in words]
     if added:
         return f"{added[0]!r} is added"
-    return "a negation is lost or added" if said.is_negated != any(part.is_negated for part in each) else None
+    return "a negation is lost or added" if merged.is_negated != any(part.is_negated for part in each) else None
 
 
 def _decapitalise(word: str) -> str:
@@ -325,8 +325,8 @@ class _Meaning(NamedTuple):
 def _understand(text: str, other: str) -> _Meaning:
     year = _latest_year(text) or _latest_year(other) or 2000
     windows, whole, undated = _without_dates(text, year)
-    _, beside, _ = _without_dates(other, _latest_year(other) or year)
-    names = tuple(name for name in _names(undated, whole, beside) if len(name) > 1)  # `US` is the `U.S.` too
+    _, whole_other, _ = _without_dates(other, _latest_year(other) or year)
+    names = tuple(name for name in _names(undated, whole, whole_other) if len(name) > 1)  # `US` is the `U.S.` too
     return _Meaning(windows, frozenset(undated.numbers), names, whole.words, whole.negations > 0)
 
 
@@ -349,7 +349,7 @@ def _without_dates(text: str, year: int) -> tuple[tuple[Window, ...], Reading, R
 
 
 def _windows(text: str, mentions: Sequence[DateMention]) -> Iterator[Window]:
-    """Yield when something was: vague times as wide as they may be meant; `(8-9 July)` behind a date explains that."""
+    """Yield when something was: vague times as wide as they may be; `(8-9 July)` after a date explains it."""
     for place, mention in enumerate(mentions):
         following = mentions[place + 1] if place + 1 < len(mentions) else None
         if following is not None and re.fullmatch(_OPENS, text[mention.span[1] : following.span[0]]):

@@ -1,7 +1,6 @@
-"""Cleaning of a text: what somebody said, without what machines put around it.
+"""Cleaning of a text: without the reminders, recalled memories and pasted data that machines put around it.
 
-Agents' transcripts carry injected reminders, recalled memories and pasted data. None of that was said by anybody,
-and a memory that learns its own recalls grows on itself.
+A memory that learns what it recalled would grow on itself.
 """
 
 from __future__ import annotations
@@ -30,53 +29,55 @@ _STRAY_INDENT = re.compile(r"\A {1,3}(?=\S[^\n]*(?:\n\S|\Z))")
 
 
 def clean_text(text: str) -> str:
-    r"""`text` as it was said: markdown with `\n` newlines, possibly empty. Pure and idempotent.
+    r"""Return `text` as markdown with `\n` newlines, possibly empty. Idempotent.
 
-    Left out: `<quaid-memory>`, `<system-reminder>` and `<private>` spans, `[MEMORY]` lines with their indented
-    continuations, control characters, base64 of more than 400 characters (`[data]` stands for it), trailing spaces,
-    a stray space or three before the first word, outer blank lines, and all but one of three or more blank lines. A
-    code fence left open is closed.
+    Removed are `<quaid-memory>`, `<system-reminder>` and `<private>` spans, `[MEMORY]` lines with their indented
+    continuations, control characters, base64 of more than 400 characters (which becomes `[data]`), trailing spaces, a
+    stray space or three before the first word, outer blank lines, and all but one of three or more blank lines. An open
+    code fence is closed.
     """
     text = _clean(text)
-    return _close_fence(text) if "```" in text or "~~~" in text else text
+    if "```" in text or "~~~" in text:
+        # An open code fence would hide the following text; one in a list or a quotation ends with that.
+        for start, end, kind, mark in markdown.verbatim(f"{text}\n."):
+            if kind == "fence" and end > len(text) and text[text.rfind("\n", 0, start) + 1 : start] in "   ":
+                return f"{text}\n{mark}"
+    return text
 
 
 def clean_line(text: str) -> str:
-    """The same on one line, without characters that nobody sees; nothing in it is a code fence."""
+    """Return the same on one line, without invisible characters; nothing in it is a code fence."""
     return " ".join(without_unseen(_clean(text)).split())
 
 
 @lru_cache(maxsize=1024)
 def clean_name(name: str) -> str:
-    """A speaker's, session's or project's name on one line, at most 80 characters, possibly empty, without secrets."""
+    """Return a speaker's, session's or project's name on one line, at most 80 characters, without secrets."""
     return " ".join(admit(clean_text(name[:400])).text.split())[:80].strip()
 
 
 def _clean(text: str) -> str:
-    while (cleaned := _clean_once(text)) != text:
-        # Taking a span out can join two halves of another one.
-        text = cleaned
-    return cleaned
-
-
-def _clean_once(text: str) -> str:
-    # Exports hold hundreds of megabytes: what a text cannot contain is not looked for.
-    if not (text.isascii() and text.replace("\n", "").isprintable()):
-        text = whole(_CONTROL.sub("", _NEWLINE.sub("\n", text)))
-    if "<" in text:
-        text = without(text, hidden_spans(text, _HIDDEN))
-    if "[MEMORY]" in text:
-        text = _MEMORY_LINES.sub("", text)
-    if len(text) > _MAX_BASE64_CHARS:
-        # A run of dashes is a ruler.
-        text = _BASE64.sub(lambda run: DATA_PLACEHOLDER if any(map(str.isalnum, run[0])) else run[0], text)
-    text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
-    return _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
+    before = None
+    while before != text:  # removing a span can join two halves of another one
+        before = text
+        # Exports have hundreds of megabytes: a pattern that cannot match is not searched for.
+        if not (text.isascii() and text.replace("\n", "").isprintable()):
+            text = whole(_CONTROL.sub("", _NEWLINE.sub("\n", text)))
+        if "<" in text:
+            text = without(text, hidden_spans(text, _HIDDEN))
+        if "[MEMORY]" in text:
+            text = _MEMORY_LINES.sub("", text)
+        if len(text) > _MAX_BASE64_CHARS:
+            # A run of dashes is a ruler.
+            text = _BASE64.sub(lambda run: DATA_PLACEHOLDER if any(map(str.isalnum, run[0])) else run[0], text)
+        text = "\n".join(line.rstrip(" \t") for line in text.split("\n")).strip("\n")
+        text = _BLANK_LINES.sub("\n\n", _STRAY_INDENT.sub("", text))
+    return text
 
 
 def split_message(text: str, limit: int) -> Iterator[str]:
-    """The paragraphs of a cleaned text, as many together as have at most `limit` characters. A code block is not cut,
-    nor is an indented paragraph from the one it belongs to.
+    """Yield the paragraphs of a cleaned text, as many together as fit into `limit` characters. Code blocks are not
+    split, nor indented paragraphs from their parent.
     """
     part = ""
     for block in _blocks(text) if len(text) > limit else [text]:
@@ -96,11 +97,3 @@ def _blocks(text: str) -> Iterator[str]:
             yield text[block : gap.start()]
             block = gap.end()
     yield text[block:]
-
-
-def _close_fence(text: str) -> str:
-    """`text` with an end for a code fence that would hide what follows; one in a list or a quotation ends with that."""
-    for start, end, kind, mark in markdown.verbatim(f"{text}\n."):
-        if kind == "fence" and end > len(text) and text[text.rfind("\n", 0, start) + 1 : start] in "   ":
-            return f"{text}\n{mark}"
-    return text

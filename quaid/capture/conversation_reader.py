@@ -133,11 +133,7 @@ class ConversationReader:
         return BuiltPrompt(material.session, f"{prompt.system}\n\n{prompt.fill(inputs)}", piece.material.last)
 
     def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> ConversationReading:
-        """Return what an answer to `build_prompt` states. No model is prompted.
-
-        Raises:
-            BadInputError: the answer, or none of its facts, fits the schema and the conversation.
-        """
+        """Return what an answer to `build_prompt` states. No model is prompted."""
         from quaid.llm.drafts import read_value
         from quaid.redaction import admit_all
 
@@ -311,11 +307,7 @@ def read_relations(value: Mapping[str, Any], new: Sequence[Edge], known: Sequenc
 
 
 def queue_note(state: Path, text: str, session: str | None) -> int:
-    """Queue a line for the next reading of `session` (or of any), and return how many are pending.
-
-    Raises:
-        BadInputError: the line is empty.
-    """
+    """Queue a line for the next reading of `session` (or of any), and return how many are pending."""
     from quaid.local.session_notes import SessionNotes
     from quaid.redaction import admit
 

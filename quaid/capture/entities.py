@@ -11,6 +11,7 @@ as a name alone can show.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -157,12 +158,17 @@ def contradict(one: Profile, other: Profile, anchors: Sequence[str] | None = Non
     """Return True when two profiles cannot be of one person. With `anchors` only ties to these keys count: people whose
     identity is certain.
     """
-    return any(
-        _clash(mine, theirs)
-        for mine in one.ties
-        for theirs in other.ties
-        if anchors is None or (mine[2] == theirs[2] and mine[2] in anchors)
-    )
+    for mine, theirs in itertools.product(one.ties, other.ties):
+        if anchors is not None and (mine[2] != theirs[2] or mine[2] not in anchors):
+            continue
+        if _differ(mine, theirs, _UNIQUE):
+            return True
+        are_roles = mine[0] in ROLES and theirs[0] in ROLES and mine[1] != theirs[1]
+        # Friends, partners and flatmates may work together; family members are named by their kinship.
+        is_kin = mine[1] in _KIN_ROLES or theirs[1] in _KIN_ROLES
+        if are_roles and is_kin and _may_be_same(mine[2], theirs[2]):
+            return True
+    return False
 
 
 def speaks_against(one: Profile, other: Profile, near: Sequence[str]) -> bool:
@@ -196,16 +202,6 @@ def are_named_apart(short: str, long: str, texts: Iterable[str], edges: Iterable
         sentence for text in texts if long.casefold() in text.casefold() for sentence in _SENTENCE_END.split(text)
     )
     return any(whole.search(sentence) and alone.search(whole.sub("", sentence)) for sentence in sentences)
-
-
-def _clash(mine: tuple[str, str, str], theirs: tuple[str, str, str]) -> bool:
-    if _differ(mine, theirs, _UNIQUE):
-        return True
-    if not _may_be_same(mine[2], theirs[2]) or mine[1] == theirs[1]:
-        return False
-    is_kin = (mine[1] in _KIN_ROLES, theirs[1] in _KIN_ROLES)
-    # Friends, partners and flatmates may work together; family members are named by their kinship.
-    return any(is_kin) and mine[0] in ROLES and theirs[0] in ROLES
 
 
 def _differ(mine: tuple[str, str, str], theirs: tuple[str, str, str], unique: frozenset[str]) -> bool:
@@ -306,7 +302,12 @@ class EntityNames:
                 alias for alias in thing.aliases if aliases.count(_key(alias)) == 1 and _key(alias) not in self.stated
             ]
             names = (thing.name, *own)
-            is_mentioned = thing.kind in _MENTIONED and any(_is_in(name, text) for name in names for text in statements)
+            mention = "|".join(
+                re.escape(name) if has_no_capitals(name) else rf"(?<!\w){re.escape(name)}(?!\w)"
+                for name in names
+                if name
+            )
+            is_mentioned = thing.kind in _MENTIONED and any(re.search(mention, text) for text in statements)
             if is_mentioned or not ends.isdisjoint(map(_key, names)):
                 self._name_thing(thing, own)
         types: dict[str, str] = {}
@@ -502,7 +503,6 @@ class EntityNames:
         return tuple(name_key(name) for name in (*self.speakers, self.owner or "user") if name)
 
     def _disambiguate(self, name: str, entity_type: str) -> str:
-        """Return a name with the relation that tells it from its namesakes."""
         labels = []
         for edge in sorted(
             (edge for edge in self._named_edges if _key(name) in {_key(edge.subject), _key(edge.object)}),
@@ -561,12 +561,6 @@ def _is_stated_name(thing: NamedThing) -> bool:
         return False
     is_proper = thing.kind in _MENTIONED and text[0].isalpha() and " " not in text
     return is_name(text) or has_no_capitals(text) or (is_proper and text.casefold() not in _NO_FIRST_WORDS | _PRONOUNS)
-
-
-def _is_in(name: str, text: str) -> bool:
-    if name not in text:
-        return False
-    return has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _is_longer(key: str, first: str) -> bool:

@@ -181,7 +181,6 @@ def plan_episode(
 
 
 def _grow(stored: StoredEpisode, conversation: Conversation, new: Sequence[Turn], first: int) -> bytes:
-    """Return an episode note with `new` turns at its end."""
     ended = _last_time(conversation)
     listed = stored.head.fields.get("speakers")
     speakers = list(listed) if isinstance(listed, list) else []

@@ -1,7 +1,6 @@
-"""A vault as JSON lines, a note each, that `quaid import` brings back byte for byte.
+"""A vault as JSON lines, one per note, that `quaid import` restores byte for byte.
 
-Exported is what is memory: every note, and what each device counted. Left where they are: settings, attachments, the
-history, and files that are not read as notes.
+Every note is exported, and the counts of each device; settings, attachments, the history and other files are not.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from quaid.vault import files, layout, ledger, notes
 from quaid.vault.layout import Layout
 
 LEDGER = "ledger"
-"""The kind of a file that holds what a device counted."""
+"""The kind of a file with the counts of a device."""
 KINDS = (*(str(kind) for kind in Kind), LEDGER)
 
 _FIELDS = (
@@ -32,12 +31,10 @@ _FIELDS = (
 
 
 def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = ()) -> Iterator[dict[str, Any]]:
-    """Each file of the vault that is memory, by path: `content` (or `content_base64`, where it is not UTF-8) is all of
-    it, the other fields are for readers who want the facts alone. `kinds` are wanted; none means all.
-    What others than `owners` keep private stays.
+    """Yield each file of the vault that is memory, by path, without the private notes of others than `owners`.
 
-    Raises:
-        BadInputError: a kind is unknown.
+    `content` (or `content_base64`, if it is not UTF-8) is all of it; the other fields are for readers who want only the
+    facts. `kinds` are the wanted ones; none means all.
     """
     unknown = set(kinds) - set(KINDS)
     if unknown:
@@ -54,11 +51,7 @@ def export_notes(root: Path, owners: Collection[str], kinds: Collection[str] = (
 
 
 def write_export(rows: Iterator[str], path: Path) -> int:
-    """Write lines to a file, whole or not at all; how many they were. Only an earlier export is replaced.
-
-    Raises:
-        BadInputError: the file holds something else, or cannot be written.
-    """
+    """Write lines to a file atomically and return their number. Only an earlier export is replaced."""
     temporary = path.with_name(layout.temporary_name(path.name))
     try:
         start = b""
@@ -84,7 +77,6 @@ def write_export(rows: Iterator[str], path: Path) -> int:
 
 
 def _as_row(path: str, data: bytes, place: Layout) -> dict[str, Any]:
-    """The file, and what a note says for those who do not read markdown; what does not apply is left out."""
     row: dict[str, Any] = {"v": EXPORT_VERSION, "path": path, "kind": LEDGER}
     if path.endswith(".md"):
         note = notes.parse_note(path, data, max_bytes=len(data) + 1, place=place)

@@ -230,7 +230,7 @@ def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], materi
         extraction_confidence=confidence if source == "assistant" else None,
         durability=raw["durability"],
         privacy=raw.get("privacy") or "private",
-        speaker=_speaker(clean_line(raw.get("speaker") or ""), speakers),
+        speaker=_find_speaker(clean_line(raw.get("speaker") or ""), speakers),
         source=source,
         project=clean_line(raw.get("project") or "") or None,
         valid_from=since,
@@ -258,7 +258,7 @@ def cite_episode(found: Extraction, session: str, owner: str, episode_name: str 
     ]
 
 
-def _speaker(named: str, speakers: Sequence[str]) -> str | None:
+def _find_speaker(named: str, speakers: Sequence[str]) -> str | None:
     """Return the one of the `speakers` of the cited turns that the model names. For an unnamed speaker the model may
     know the name.
     """

@@ -94,9 +94,6 @@ class Extractor:
         """Store the new turns of a conversation, with the notes to self that are queued for it, and learn from them.
 
         One that is not `is_lasting`, a stream, is stored before a model is prompted: it could not be given again.
-
-        Raises:
-            BadInputError: the settings leave nothing to do.
         """
         safe, redacted = _without_secrets(conversation)
         queue = SessionNotes(self._vault.state / LOCAL_FILE)
@@ -291,13 +288,11 @@ class Extractor:
         return Edit(draft.path, before, marked.encode())
 
     def _has_rest(self, draft: _Draft, last: int) -> bool:
-        """Return True when turns after `last` are pending."""
         if self._is_facts_only:
             return False
         return any(turn.number > last for turn in read_material(draft.text, everything=True).turns)
 
     def _plan_core(self, found: Extraction, trigger: str, when: datetime) -> Iterator[Edit]:
-        """Yield the edits of snippets and journal, file by file."""
         changes = [(layout.snippets_path(core), core, True) for core in found.snippets]
         changes += [(layout.journal_path(core), core, False) for core in found.journal]
         for rel_path, core, is_snippet in changes:
@@ -314,7 +309,6 @@ class Extractor:
 
 
 def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:
-    """Return the conversation without its secrets, and their kinds."""
     from quaid.redaction import admit
 
     turns: list[Turn] = []

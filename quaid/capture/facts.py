@@ -16,7 +16,7 @@ from quaid.capture.entities import EntityNames, FindNote, NamedThing, plan_entit
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.text.invisible import without_unseen
-from quaid.text.words import is_long_enough, stands_alone
+from quaid.text.words import is_long_enough, is_whole_word
 from quaid.vault import frontmatter, layout, markdown, notes
 from quaid.vault.layout import Layout
 
@@ -190,26 +190,20 @@ def render_statement(statement: str, names: Iterable[tuple[str, str]]) -> str:
     linked: set[str] = set()
     mentioned = [pair for pair in names if len(pair[0]) > 1 and pair[0] in statement]
     for name, note in sorted(mentioned, key=lambda pair: (-len(pair[0]), pair)):
-        if name_key(note) in linked or name not in statement:
+        if name_key(note) in linked or name not in statement or _UNLINKABLE.search(name + note):
             continue
-        if _UNLINKABLE.search(name) or _UNLINKABLE.search(note):
-            continue
-        place = _first_mention(statement, name)
-        if place is not None:
+        closed = [found.span() for found in _CLOSED.finditer(statement)]
+        mentions = (
+            found.start()
+            for found in re.finditer(rf"(?<!\w[-.@])(?<![\\!])(?<!(?<!\\)\[){re.escape(name)}(?![-.@]\w)", statement)
+            if is_whole_word(statement, *found.span())
+            and not any(start < found.end() and found.start() < end for start, end in closed)
+        )
+        if (place := next(mentions, None)) is not None:
             link = f"[[{name}]]" if name == note else f"[[{note}|{name}]]"
             statement = statement[:place] + link + statement[place + len(name) :]
             linked.add(name_key(note))
     return statement
-
-
-def _first_mention(statement: str, name: str) -> int | None:
-    closed = [found.span() for found in _CLOSED.finditer(statement)]
-    for found in re.finditer(rf"(?<!\w[-.@])(?<![\\!])(?<!(?<!\\)\[){re.escape(name)}(?![-.@]\w)", statement):
-        if not stands_alone(statement, *found.span()):
-            continue
-        if not any(start < found.end() and found.start() < end for start, end in closed):
-            return found.start()
-    return None
 
 
 def read_number(value: object, default: float) -> float:
@@ -261,8 +255,15 @@ def plan_facts(
     for fact, duplicate, own in zip(new, same, placed, strict=True):
         if isinstance(duplicate, KnownFact):
             counts = duplicate.id not in confirmed and _is_news(fact, duplicate, known)
-            stored.append(_confirm(fact, duplicate, drafts, counts=counts))
-            confirmed |= {duplicate.id} if stored[-1].outcome == "confirmed" else set()
+            path, draft = duplicate.rel_path, drafts.get(duplicate.rel_path)
+            data = draft.after if draft is not None and draft.after is not None else duplicate.data
+            try:
+                after = plan_confirmation(path, data, fact.turns, counts=counts).after
+                drafts[path] = Edit(path, duplicate.data, after)
+            except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
+                counts = False  # its owner repairs a broken head
+            confirmed |= {duplicate.id} if counts else set()
+            stored.append(StoredFact(duplicate.id, path, fact.text, "confirmed" if counts else "known"))
         elif duplicate is not None:
             earlier = stored[duplicate]
             draft = drafts.get(earlier.path)
@@ -310,17 +311,6 @@ def _is_news(fact: NewFact, duplicate: KnownFact, known: Collection[str] | None)
     return fact.source != "assistant" and not is_repeated
 
 
-def _confirm(fact: NewFact, duplicate: KnownFact, drafts: dict[str, Edit], *, counts: bool) -> StoredFact:
-    draft = drafts.get(duplicate.rel_path)
-    data = draft.after if draft is not None and draft.after is not None else duplicate.data
-    try:
-        edit = plan_confirmation(duplicate.rel_path, data, fact.turns, counts=counts)
-    except (frontmatter.FrontmatterBrokenError, UnicodeDecodeError):
-        return StoredFact(duplicate.id, duplicate.rel_path, fact.text, "known")
-    drafts[duplicate.rel_path] = Edit(duplicate.rel_path, duplicate.data, edit.after)
-    return StoredFact(duplicate.id, duplicate.rel_path, fact.text, "confirmed" if counts else "known")
-
-
 class LinkPlan(NamedTuple):
     """An edge in normal form, the edits that write it, and the names of new notes."""
 
@@ -338,9 +328,6 @@ def plan_link(
 ) -> LinkPlan:
     """Write an edge into its subject's note, with notes for subject and object, typed by the relation; where its
     subject has a note of the owner's own, into a new fact of `owner`. Without edits the graph has it already.
-
-    Raises:
-        BadInputError: an end or the relation is empty, or both ends are the same.
     """
     edge = relations.normalise_edge(edge)
     types = relations.entity_types(edge.relation)

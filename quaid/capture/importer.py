@@ -13,12 +13,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid import redaction
 from quaid.capture import facts, relations
-from quaid.capture.entities import EntityNote, plan_entity
+from quaid.capture.entities import EntityNote, FindNote, plan_entity
 from quaid.capture.facts import NewFact
 from quaid.capture.importers.formats import NoteFolder, select_format
 from quaid.capture.importers.import_content import (
@@ -86,11 +87,7 @@ class ImportResult:
 def import_from(
     vault: OpenVault, source: Path | IO[bytes], options: ImportOptions, *, redact: Redact | None = None
 ) -> ImportResult:
-    """Import the memories of a source as one commit. A second import of the same source changes nothing.
-
-    Raises:
-        BadInputError: the source cannot be read, is of no known format, or is in the vault.
-    """
+    """Import the memories of a source as one commit. A second import of the same source changes nothing."""
     writer = Writer(vault)
     read = read_source(source, vault.root) if isinstance(source, Path) else read_stream(source)
     form = select_format(read, options.format or (NoteFolder.name if options.into and read.notes else None))
@@ -141,7 +138,6 @@ def _plan_import(
     options: ImportOptions,
     now: datetime,
 ) -> tuple[ImportResult, tuple[Edit, ...]]:
-    """Return what the import brings to the vault as it is now, and the edits."""
     plan = _Planner(vault, writer, found, now)
     names = plan.plan_entities(NewFact("", source="import", project=options.project, imported_from=format_name))
     plan.plan_facts(new, names)
@@ -165,11 +161,7 @@ def _plan_import(
 
 
 def read_source(path: Path, root: Path) -> ImportSource:
-    """Read a file, or a folder without hidden files, links and vaults in it.
-
-    Raises:
-        BadInputError: it does not exist, cannot be read, or is the vault itself.
-    """
+    """Read a file, or a folder without hidden files, links and vaults in it."""
     if not path.exists():
         raise BadInputError(f"{path} does not exist. Give the file or folder that holds the memories.")
     place = path.resolve()
@@ -235,11 +227,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _folder_for(into: str | None, name: str, place: layout.Layout) -> str:
-    """Return the folder of the vault for notes that are copied as they are.
-
-    Raises:
-        BadInputError: it is not a folder of the vault, or is one of Quaid's.
-    """
+    """Return the folder of the vault for notes that are copied as they are."""
     folder = (into or f"notes/{name}").strip("/")
     if not layout.is_note_path(f"{folder}/note.md") or any(part in {"", ".", ".."} for part in folder.split("/")):
         raise BadInputError(f"Notes cannot be kept in {folder!r}. Give a folder within the vault with --into.")
@@ -308,7 +296,8 @@ class _Planner:
 
         An edge of an entity with a note of the owner's own becomes a fact like `edge_fact`.
         """
-        entities = _Entities(self)
+        named = [entity for entity in self._found.entities.values() if _is_name(entity.name)]
+        entities = _Entities(named, partial(self._finder.find_entity, self._visible))
         edges: defaultdict[str, list[Edge]] = defaultdict(list)
         for edge in dict.fromkeys(self._found.edges):
             normal = entities.place(edge)
@@ -319,11 +308,8 @@ class _Planner:
         known: list[tuple[str, str]] = []
         taken: set[str] = set()
         for name, (entity, note) in entities.notes.items():
-            if note is not None and note.is_own:
-                self._plan_edge_facts(edges[name], edge_fact)
-                continue
             if note is not None:
-                self._plan_known_entity(note, entity, edges[name])
+                self._plan_known_entity(note, entity, edges[name], edge_fact)
                 continue
             edit = self._plan_new_entity(entity, edges[name], edge_fact.imported_from or "")
             is_free = edit.rel_path not in taken and files.can_hold(self._root, edit.rel_path)
@@ -336,12 +322,6 @@ class _Planner:
             self.counts["edges"] += len(edges[name])
             known += [(alias, note_name(edit.rel_path)) for alias in (entity.name, *entity.aliases)]
         return known
-
-    def find_entity(self, name: str) -> EntityNote | None:
-        return self._finder.find_entity(self._visible, name)
-
-    def entities(self) -> list[ImportedEntity]:
-        return [entity for entity in self._found.entities.values() if _is_name(entity.name)]
 
     def _plan_new_entity(self, entity: ImportedEntity, edges: Sequence[Edge], format_name: str) -> Edit:
         edit = plan_entity(entity.name, entity.type, entity.created or self._now, tuple(edges), self._vault.layout)
@@ -359,8 +339,18 @@ class _Planner:
         body = "\n\n".join(filter(None, (entity.prose, listed.strip("\n"))))
         return replace(edit, after=f"{head}{body}\n".encode() if body else head.encode())
 
-    def _plan_known_entity(self, note: EntityNote, entity: ImportedEntity, edges: Sequence[Edge]) -> None:
+    def _plan_known_entity(
+        self, note: EntityNote, entity: ImportedEntity, edges: Sequence[Edge], edge_fact: NewFact
+    ) -> None:
         """Add the edges that its note does not have. Its text is its owner's."""
+        if note.is_own:
+            for edge in edges:
+                fact = replace(edge_fact, id=derive_id("edge", edge.subject, edge.relation, edge.object))
+                edit = facts.plan_edge_fact(edge, fact, self._now, self._vault.layout)[1]
+                if files.read_note(self._root, edit.rel_path) is None:
+                    self.edits.append(edit)
+                    self.counts["edges"] += 1
+            return
         data = note.data
         try:
             for edge in edges:
@@ -374,14 +364,6 @@ class _Planner:
             self.edits.append(Edit(note.rel_path, note.data, data))
         if entity.prose and entity.prose.encode() not in data:
             self.left_out["texts on what has a note in the vault already"] += 1
-
-    def _plan_edge_facts(self, edges: Sequence[Edge], edge_fact: NewFact) -> None:
-        for edge in edges:
-            fact = replace(edge_fact, id=derive_id("edge", edge.subject, edge.relation, edge.object))
-            edit = facts.plan_edge_fact(edge, fact, self._now, self._vault.layout)[1]
-            if files.read_note(self._root, edit.rel_path) is None:
-                self.edits.append(edit)
-                self.counts["edges"] += 1
 
     def plan_facts(self, new: Iterable[NewFact], new_names: Sequence[tuple[str, str]]) -> None:
         """Plan the facts that the vault does not have; names in them become links."""
@@ -477,14 +459,13 @@ class _Planner:
 class _Entities:
     """The entities of an import, each once: `notes` by the name that links use."""
 
-    def __init__(self, planner: _Planner) -> None:
-        self._planner = planner
+    def __init__(self, entities: Sequence[ImportedEntity], find_note: FindNote) -> None:
+        self._find_note = find_note
         self._names: dict[str, str] = {}
         self.notes: dict[str, tuple[ImportedEntity, EntityNote | None]] = {}
-        listed = planner.entities()
-        for entity in listed:
+        for entity in entities:
             self._add(entity)
-        for entity in listed:
+        for entity in entities:
             for alias in entity.aliases:
                 self._names.setdefault(name_key(alias), self._names[name_key(entity.name)])
 
@@ -504,7 +485,7 @@ class _Entities:
             return None
 
     def _add(self, entity: ImportedEntity) -> str:
-        note = self._planner.find_entity(entity.name)
+        note = self._find_note(entity.name)
         name = note.name if note else entity.name
         self._names.setdefault(name_key(entity.name), name)
         self.notes.setdefault(name, (entity, note))

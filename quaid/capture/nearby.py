@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -24,46 +25,30 @@ class NearbyMemory(NamedTuple):
 
 
 def find_memories(home: Path, environ: Mapping[str, str], folders: Sequence[Path]) -> list[NearbyMemory]:
-    """Return what programs keep in the home folder of the user, and the exports in `folders`."""
+    """Return the memories of programs in the home folder of the user, and the exports in `folders`."""
     claude = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser()
-    kept = [
-        *(NearbyMemory(path, "memory of Claude Code", "import") for path in _claude_memories(claude)),
-        NearbyMemory(home / ".openclaw" / "workspace" / "MEMORY.md", "memory of OpenClaw", "import"),
-        NearbyMemory(home / "basic-memory", "notes of basic-memory", "import"),
-    ]
-    found = [one for one in kept if _exists(one.path)]
+    places: list[tuple[Path, str]] = []
+    with suppress(OSError):
+        memories = sorted(islice(claude.glob("projects/*/memory/MEMORY.md"), MAX_PROJECTS))
+        places = [(path, "memory of Claude Code") for path in memories]
+    places.append((home / ".openclaw" / "workspace" / "MEMORY.md", "memory of OpenClaw"))
+    places.append((home / "basic-memory", "notes of basic-memory"))
+    found: list[NearbyMemory] = []
+    for path, what in places:
+        with suppress(OSError):
+            if path.is_file() or (path.is_dir() and any(path.rglob("*.md"))):
+                found.append(NearbyMemory(path, what, "import"))
     for folder in dict.fromkeys(folders):
-        found += (NearbyMemory(path, "exported conversations", "extract") for path in _exports(folder))
+        with suppress(OSError):
+            files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".json", ".zip"})
+            exports = filter(_is_export, files[:MAX_ARCHIVES])
+            found += [NearbyMemory(path, "exported conversations", "extract") for path in exports]
     return found
 
 
-def _claude_memories(claude: Path) -> Iterator[Path]:
-    try:
-        yield from sorted(islice(claude.glob("projects/*/memory/MEMORY.md"), MAX_PROJECTS))
-    except OSError:
-        return
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.is_file() or (path.is_dir() and any(path.rglob("*.md")))
-    except OSError:
-        return False
-
-
-def _exports(folder: Path) -> Iterator[Path]:
-    try:
-        names = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".json", ".zip"})
-    except OSError:
-        return
-    for path in names[:MAX_ARCHIVES]:
-        if (path.suffix.lower() == ".json" and path.stem.startswith(_EXPORTED) and path.is_file()) or (
-            path.suffix.lower() == ".zip" and _holds_conversations(path)
-        ):
-            yield path
-
-
-def _holds_conversations(path: Path) -> bool:
+def _is_export(path: Path) -> bool:
+    if path.suffix.lower() == ".json":
+        return path.stem.startswith(_EXPORTED) and path.is_file()
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.rpartition("/")[2] for name in archive.namelist()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from quaid.vault import files, frontmatter, layout, notes
 
 if TYPE_CHECKING:
     from quaid.index.matrix import VectorMatrix
-    from quaid.index.port import EmbedderRow, IndexConnection
+    from quaid.index.port import IndexConnection
 
 SIMILAR_FACTS = 24
 """Nearest chunks, turns among them, that a new fact is compared with."""
@@ -60,7 +61,16 @@ class NoteFinder:
         with index.snapshot():
             alike = self._find_alike(index, new, found)
         for place in range(len(new)):
-            found[place] = found[place] or alike.get(place) or _earlier(place, new, keys, found)
+            same = (
+                earlier
+                for earlier in range(place)
+                if found[earlier] is None  # no duplicate itself
+                and new[earlier].valid_until == new[place].valid_until
+                and keys[earlier] == keys[place]
+                and is_same_claim(new[place].text, new[earlier].text)
+            )
+            known = found[place] or alike.get(place)
+            found[place] = next(same, None) if known is None else known
         return found
 
     def find_entity(self, index: IndexConnection, name: str) -> EntityNote | None:
@@ -119,12 +129,16 @@ class NoteFinder:
         import numpy as np
 
         nearest: dict[int, set[int]] = {}
-        row, embedded = self._embed(index, new)
+        row, embedded = vectors.active_embedder(index), None
+        embedder = self._embedding.embedder_of(row) if row is not None else None
+        if embedder is not None:
+            with suppress(EmbeddingError):  # then only words are compared
+                embedded = self._embedding.vectors_of(embedder, [fact.text for fact in new])
         for place, fact in enumerate(new):
             if found[place] is None:
                 phrase = fulltext.match_any([fulltext.as_phrase(fact.text)])
                 near = fulltext.search(index, phrase, SIMILAR_FACTS)  # finds what has no vector, or not yet
-                if row is not None:
+                if row is not None and embedded is not None:
                     near += self._matrix.search(index, row, np.frombuffer(embedded[place], "<f4"), SIMILAR_FACTS)
                 nearest[place] = {chunk_id for chunk_id, _ in near}
         chunks = {chunk_id for near in nearest.values() for chunk_id in near}
@@ -140,17 +154,6 @@ class NoteFinder:
                     break
         return alike
 
-    def _embed(self, index: IndexConnection, new: Sequence[NewFact]) -> tuple[EmbedderRow | None, Sequence[bytes]]:
-        """Return the model and the vectors of `new`; None where nothing can be embedded and only words are compared."""
-        row = vectors.active_embedder(index)
-        embedder = self._embedding.embedder_of(row) if row is not None else None
-        if embedder is None:
-            return None, ()
-        try:
-            return row, self._embedding.vectors_of(embedder, [fact.text for fact in new])
-        except EmbeddingError:
-            return None, ()
-
     def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:
         """Return the note of a duplicate, or of the fact that it was merged into unless that differs."""
         survivor = references.find_survivor(index, document) if document else None
@@ -160,18 +163,6 @@ class NoteFinder:
             return None
         data = files.read_note(self._root, survivor.path)
         return KnownFact(survivor.id, survivor.path, data) if data is not None else None
-
-
-def _earlier(place: int, new: Sequence[NewFact], keys: Sequence[str], found: Sequence[Duplicate]) -> int | None:
-    """Return the first fact before `place` with the same claim that is itself no duplicate."""
-    fact = new[place]
-    for earlier in range(place):
-        other = new[earlier]
-        if found[earlier] is not None or other.valid_until != fact.valid_until:
-            continue
-        if keys[earlier] == keys[place] and is_same_claim(fact.text, other.text):
-            return earlier
-    return None
 
 
 def list_waiting(root: Path, connection: IndexConnection) -> tuple[str, ...]:
@@ -197,7 +188,16 @@ def show_known_names(index: IndexConnection, text: str) -> str:
         for note, called in alike.items()
         if types.get(note) == "person" or any(name_key(name) in words for name in called)
     ]
-    lines = [_describe(index, note, alike[note], types.get(note)) for note in used[:_MAX_SHOWN_NAMES]]
+    lines: list[str] = []
+    for note in used[:_MAX_SHOWN_NAMES]:
+        key = name_key(note)
+        aliases = [f"also {name}" for name in alike[note] if name_key(name) != key]
+        ties = [
+            f"{one.relation} {one.object}" if name_key(one.subject) == key else f"{one.subject} {one.relation} {note}"
+            for one in graph.neighbours(index, {key}, limit=_MAX_TIES)
+        ]
+        shown = f": {'; '.join(dict.fromkeys(ties))}" if ties else ""
+        lines.append(f"{note} ({', '.join([types.get(note) or 'concept', *aliases])}){shown}")
     projects = sorted(name for name in documents.count_by(index, "project") if name)[:_MAX_PROJECTS]
     return "\n".join([*lines, *([f"projects: {', '.join(projects)}"] if projects else [])])
 
@@ -209,14 +209,3 @@ def _begins_in(name: str, words: str) -> bool:
     if len(first) < _MIN_NAME_CHARS or first not in words:
         return False
     return has_no_capitals(name) or re.search(rf"(?<!\w){re.escape(first)}(?!\w)", words) is not None
-
-
-def _describe(index: IndexConnection, note: str, called: list[str], kind: str | None) -> str:
-    aliases = [name for name in called if name_key(name) != name_key(note)]
-    about = ", ".join([kind or "concept", *(f"also {alias}" for alias in aliases)])
-    keys = {name_key(note)}
-    ties = [
-        f"{one.relation} {one.object}" if name_key(one.subject) in keys else f"{one.subject} {one.relation} {note}"
-        for one in graph.neighbours(index, keys, limit=_MAX_TIES)
-    ]
-    return f"{note} ({about})" + (f": {'; '.join(dict.fromkeys(ties))}" if ties else "")

@@ -23,11 +23,7 @@ _SHARED_LOGINS = frozenset({"root", "admin", "administrator", "ubuntu", "debian"
 
 
 def clean_name(name: str) -> str:
-    """Return the name of an owner on one line; empty to forget it.
-
-    Raises:
-        BadInputError: it is a word for any owner.
-    """
+    """Return the name of an owner on one line; empty to forget it."""
     plain = " ".join(name.split())
     if is_owner_label(plain):
         raise BadInputError(f"{plain!r} is not a name: in a note it means whoever the owner is. Give your own name.")
@@ -38,9 +34,6 @@ def plan_vault(root: Path, owner_names: Sequence[str], folder: str | None = None
     """Return the files that make the folder `root` a vault: as few as possible where it has notes already. The first of
     `owner_names` goes into its settings and gets a note, unless a note has that name already. Quaid's folders are in
     `folder`, by default where they clash with none of the owner's.
-
-    Raises:
-        BadInputError: `root` is a file, or that name is a word for any owner, or Quaid's notes cannot be in `folder`.
     """
     if root.exists() and not root.is_dir():
         raise BadInputError(f"{root} is not a folder. Give the folder of your notes, or a new one.")
@@ -49,18 +42,14 @@ def plan_vault(root: Path, owner_names: Sequence[str], folder: str | None = None
     folder = template.choose_folder(root) if folder is None else template.check_folder(root, folder)
     edits = template.plan_template(root, adopt=adopted, folder=folder)
     if owner_names and (name := clean_name(owner_names[0])):
-        edits = _with_owner(root, edits, name, owner_names[1:], Layout(folder))
+        for number, edit in enumerate(edits):
+            if edit.rel_path == CONFIG_FILE:
+                text = (edit.after or b"").decode()
+                edits[number] = replace(edit, after=render_setting(text, OWNER_NAME, name).encode())
+        own = plan_owner(name, owner_names[1:], datetime.now(UTC), Layout(folder))
+        taken = {name_key(note_name(path)) for path in files.list_notes(root).notes} if root.is_dir() else set()
+        edits += [] if name_key(note_name(own.rel_path)) in taken else [own]
     return VaultPlan(tuple(edits), adopted, clashing, folder)
-
-
-def _with_owner(root: Path, edits: list[Edit], name: str, also: Sequence[str], place: Layout) -> list[Edit]:
-    for number, edit in enumerate(edits):
-        if edit.rel_path == CONFIG_FILE:
-            text = (edit.after or b"").decode()
-            edits[number] = replace(edit, after=render_setting(text, OWNER_NAME, name).encode())
-    own = plan_owner(name, also, datetime.now(UTC), place)
-    taken = {name_key(note_name(path)) for path in files.list_notes(root).notes} if root.is_dir() else set()
-    return edits if name_key(note_name(own.rel_path)) in taken else [*edits, own]
 
 
 def plan_owner(name: str, also: Iterable[str], now: datetime, place: Layout) -> Edit:

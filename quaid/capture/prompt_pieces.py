@@ -163,7 +163,7 @@ def split_material(material: Material, limit_tokens: int) -> list[Piece]:
     least = int(budget * (1 - OVERLAP_SHARE))
     groups: list[list[NumberedTurn]] = []
     size = 0
-    for part in (part for turn in material.turns if turn not in own for part in _parts(turn, least)):
+    for part in (part for turn in material.turns if turn not in own for part in _split_turn(turn, least)):
         size += _tokens(part)
         if not groups or size > least:
             groups.append([])
@@ -212,8 +212,7 @@ def _day(day: date | None) -> str:
     return f"{day:%A} {day.day} {day:%B %Y}" if day else "not known"
 
 
-def _parts(turn: NumberedTurn, limit: int) -> Iterator[NumberedTurn]:
-    """Yield a turn that is too long for one piece in parts with the same number."""
+def _split_turn(turn: NumberedTurn, limit: int) -> Iterator[NumberedTurn]:
     if _tokens(turn) <= limit:
         yield turn
         return

@@ -140,11 +140,7 @@ _WIKILINK = re.compile(r"\[\[(?P<name>[^\[\]|#]*)(?:[|#][^\[\]]*)?\]\]")
 
 
 def normalise_edge(edge: Edge) -> Edge:
-    """`edge` in the one form its meaning has: names without brackets, canonical relation and direction. Idempotent.
-
-    Raises:
-        BadInputError: a name is empty, the relation has no letters, or both ends are the same.
-    """
+    """`edge` in the one form its meaning has: names without brackets, canonical relation and direction. Idempotent."""
     subject, object_ = _plain_name(edge.subject), _plain_name(edge.object)
     relation, is_flipped = _canonical(edge.relation)
     shown = f"{edge.subject!r} {edge.relation!r} {edge.object!r}"

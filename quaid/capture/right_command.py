@@ -1,4 +1,4 @@
-"""The command that takes in what a file or folder holds: conversations, memories, or papers to read."""
+"""The command for the content of a file or folder: conversations, memories, or papers to read."""
 
 from __future__ import annotations
 
@@ -14,43 +14,35 @@ from quaid.errors import BadInputError
 from quaid.vault import layout
 
 _MAX_FILES = 2000
-"""Files of a folder that are looked at for a hint."""
+"""Files of a folder that are read for a hint."""
 _JSON = (".json", ".jsonl")
 _MAX_EXPORT_BYTES = 64 * 2**20
 _PAPERS = (".pdf", ".txt")
 
 
 def list_transcripts(folder: Path) -> list[Path]:
-    """The files in and below `folder` that hold conversations of a known program, by path; none that are hidden."""
+    """Return the files in and below `folder` with conversations of a known program, without hidden ones."""
     return [path for path in _walk(folder) if path.suffix.lower() not in (*MARKDOWN, *_PAPERS) and is_transcript(path)]
 
 
 def hint_for(path: Path, tried: str) -> str:
-    """A sentence that names the command for `path`, where it is another than the one that was `tried`; or nothing."""
-    found = next(_list_commands(path, tried), None) if path.exists() else None
-    if found is None:
+    """Return a sentence with the command for `path`, if it is not the one that was `tried`; else an empty text."""
+    if not path.exists():
         return ""
-    command, what, given = found
-    return f" It holds {what}: quaid {command} {given}"
-
-
-def _list_commands(path: Path, tried: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (command, what it takes, its argument) for what `path` holds, the surest first."""
     files = list(islice(_walk(path), _MAX_FILES)) if path.is_dir() else [path]
     shown = shlex.quote(str(path))
     endings = {file.suffix.lower() for file in files}
     if tried != "extract" and any(is_transcript(file) for file in files if file.suffix.lower() not in MARKDOWN):
-        yield "extract", "conversations", shown
-    if tried != "import":
-        if not endings.isdisjoint(MARKDOWN):
-            yield "import", "notes", shown
-        if exports := [file for file in files if _is_export(file)]:
-            yield "import", "memories", shlex.quote(str(exports[0]))
-    elif path.is_dir() and (exports := [file for file in files if _is_export(file)]):
-        yield "import", "memories", shlex.quote(str(exports[0]))
-    papers = [ending for ending in _PAPERS if ending in endings]
-    if tried != "analyze" and papers:
-        yield "analyze", "papers", f"{shown}/*{papers[0]}" if path.is_dir() else shown
+        return f" It holds conversations: quaid extract {shown}"
+    if tried != "import" and not endings.isdisjoint(MARKDOWN):
+        return f" It holds notes: quaid import {shown}"
+    export = next(filter(_is_export, files), None) if tried != "import" or path.is_dir() else None
+    if export is not None:
+        return f" It holds memories: quaid import {shlex.quote(str(export))}"
+    papers = next((ending for ending in _PAPERS if ending in endings), None)
+    if tried == "analyze" or papers is None:
+        return ""
+    return f" It holds papers: quaid analyze {f'{shown}/*{papers}' if path.is_dir() else shown}"
 
 
 def _is_export(path: Path) -> bool:

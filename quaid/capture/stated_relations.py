@@ -114,7 +114,8 @@ def read_relations(
     since: str | None = None
     for sentence in re.split(_SENTENCE, statement.replace("’", "'")):  # noqa: RUF001
         for edge, begun, rest in _read_sentence(sentence.strip(), owner, speaker):
-            day = _find_start(rest, now) if begun else None
+            dates = find_dates(rest, now) if begun else ()
+            day = dates[0].start if dates and dates[0].start != date.min else None
             if day is not None and day > now.date():
                 continue
             try:
@@ -236,8 +237,3 @@ def _birthday(text: str) -> str | None:
     if one.start != one.end:
         return None
     return one.start.isoformat() if one.start == other.start else f"{one.start:%-d %B}"
-
-
-def _find_start(rest: str, now: datetime) -> date | None:
-    mentions = find_dates(rest, now)
-    return mentions[0].start if mentions and mentions[0].start != date.min else None

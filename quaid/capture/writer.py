@@ -168,11 +168,7 @@ class Writer:
         return replace(written, outcome="marked") if is_set and claimed.drop(self._root, written.id) else written
 
     def configure(self, key: str, value: object) -> WriteResult:
-        """Set one key of quaid.toml, or of the user's own config; its comments and order stay.
-
-        Raises:
-            BadInputError: the value is a secret, and would be stored in clear.
-        """
+        """Set one key of quaid.toml, or of the user's own config; its comments and order stay."""
         from quaid.redaction import admit
 
         if key == owner_note.OWNER_NAME:
@@ -332,7 +328,6 @@ class Writer:
         return WritePlan(written, (Edit(document.path, data, None),), message)
 
     def _plan_turn(self, document: Document, turn: int, before: str, after: str, subject: str) -> WritePlan:
-        """Return the plan for a turn that is forgotten or restored."""
         turn_id = _turn_id(document.path, turn)
         outcome = "forgotten" if subject.startswith("forget") else "restored"
         written = WriteResult(turn_id, document.path, outcome, f"turn {turn} of {document.title}")
@@ -369,11 +364,7 @@ class Writer:
         return WritePlan(WriteResult(note.id, path, "restored", text), (Edit(path, None, data),), message)
 
     def _plan_reinstatement(self, document: Document) -> Edit:
-        """Return the edit that undoes that `document` was replaced, and nothing that was written into it since.
-
-        Raises:
-            BadInputError: the history does not show how it was before.
-        """
+        """Return the edit that undoes that `document` was replaced, and nothing that was written into it since."""
         data = self._read(document.path)
         for revision in self._vault.git.note_history(document.path, document.id):
             before, after = next(iter(revision.befores), None), revision.after

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from quaid.cli.terminal import styled, wrapped
 from quaid.model import Hit, Recall
-from quaid.text.quoting import describe, describe_rivals
+from quaid.text.quoting import describe, relate_rivals, short_id
 
 MAX_SHOWN = 600
 """Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
@@ -22,7 +22,8 @@ def render_hits(found: Recall) -> Iterator[str]:
         lines = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {wrapped(text, INDENT).removeprefix(INDENT)}"]
         lines.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
         marks = ["no longer true"] if hit.superseded else []
-        marks += describe_rivals(hit, lambda other: _describe_date(by_id.get(other)))
+        rivals = relate_rivals(hit).items()
+        marks += [f"{word} {short_id(other)}{_describe_date(by_id.get(other))}" for other, word in rivals]
         lines += [f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in marks]
         yield "\n".join(lines)
 

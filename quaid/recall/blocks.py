@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from functools import lru_cache, partial
+from datetime import datetime
+from functools import lru_cache
 from itertools import groupby, pairwise, starmap
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from quaid.model import Hit, Neighbour
 from quaid.recall import cutoff
 from quaid.recall.intent import asks_for_list
 from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_line, relate_rivals, short_id
-from quaid.text.relative_dates import in_digits, with_dates
+from quaid.text.relative_dates import with_dates
 from quaid.text.stop_words import STOP_WORDS
 
 MATCH, BESIDE, GAP = "* ", "- ", "…"
@@ -403,7 +403,7 @@ def show(text: str, told: str | None = None) -> str:
     """
     shown = re.sub(_NESTED_CAPTION, r"\1", neutralise(text))
     moment = _moment(told)
-    return with_dates(shown, moment, partial(_meant, moment.date()) if moment else None)
+    return with_dates(shown, moment, digits=True)
 
 
 def show_neighbour(other: Neighbour, longest: int) -> str:
@@ -413,10 +413,6 @@ def show_neighbour(other: Neighbour, longest: int) -> str:
     body = " ".join(show(other.text, other.told).split())
     body = body if len(body) <= longest else f"{body[:longest].rstrip()} {GAP}"
     return f"{lead}: {body}" if lead else body
-
-
-def _meant(told: date, start: date, end: date) -> str:
-    return "" if start == end == told else f"= {in_digits(start, end)}"
 
 
 def _moment(created: str | None) -> datetime | None:

@@ -1,7 +1,7 @@
-"""Date expressions of English and the windows they stand for. Loaded when a text looks dated: compiling takes time.
+"""Date expressions of English and their windows. Loaded when a text looks dated: compiling takes time.
 
-Each rule is a pattern and the function that reads its match, which returns None where that is not a date after all. The
-group `date`, where there is one, is what counts as the date's own words.
+Each rule is a pattern and the function that reads its match, which returns None where it is no date after all. The
+group `date`, where there is one, is the date without its preposition.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBERS = {
     "six": (6, 6), "seven": (7, 7), "eight": (8, 8), "nine": (9, 9), "ten": (10, 10),
     "eleven": (11, 11), "twelve": (12, 12), "couple": (2, 2), "few": (2, 5), "several": (3, 8),
 }  # fmt: skip
-"""Least and most that is meant."""
+"""Least and most."""
 _ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "last": 4}
 _AFTER_A_YEAR = frozenset(
     "and are did do does he i is it or she they through till to until was we were what when".split()  # noqa: SIM905
@@ -228,7 +228,7 @@ def _rolling(match: re.Match[str], today: date) -> Window:
 
 @_rule(rf"\b(?:a\s+)?{_NUMBER}(?:\s+of)?\s+(day|week|weekend|month|year|decade)s?\s+(ago|from\s+now)\b")
 def _distance(match: re.Match[str], today: date) -> Window:
-    """`two weeks ago` is a week, `two months ago` a month: whoever says it means no day."""
+    """`two weeks ago` is a week, `two months ago` a month, not a day."""
     unit = match[2].lower()
     least, most = _NUMBERS.get(match[1].lower()) or (int(match[1]), int(match[1]))
     step = -1 if match[3].lower() == "ago" else 1

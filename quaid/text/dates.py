@@ -1,12 +1,12 @@
-"""Dates in a question, as windows of whole days: `last March` is all of it, `before June 2023` is open to the past.
+"""Dates in a text, as windows of whole days: `last March` is all of it, `before June 2023` is open to the past.
 
-No date library says how wide what it found is, or leaves `may` the verb and `Friday Harbor` alone, so finding is
-done here and `dateutil` does the arithmetic of months and weekdays. It and the patterns are loaded only once a word of
-a text looks like a date.
+No date library reports how wide a date is, or leaves `may` the verb and `Friday Harbor` alone, so dates are found here
+and `dateutil` does the arithmetic of months and weekdays. It and the patterns are loaded only when a word looks like a
+date.
 
-A date that is missed costs a little rank, one that is imagined hides the answer: what can be read as something else is
-left alone. Without a year the latest such time that has begun is meant, as memory looks back. Weeks begin on Monday; a
-season has three whole months of the northern year, and winter carries the year that it begins in.
+A missed date costs a little rank, an imagined one hides the answer: ambiguous words are no dates. A date without a year
+is the latest one that has begun, as memory looks back. Weeks begin on Monday; a season has three whole months of the
+northern year, and winter has the year that it begins in.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class DateMention(NamedTuple):
-    """`text` is `question[i:j]` for `span` (i, j). `date.min` and `date.max` stand for an open end.
+    """`text` is `question[i:j]` for `span` (i, j). An open end is `date.min` or `date.max`.
 
     A named tuple, as a dataclass takes half a millisecond of every start to make.
     """
@@ -90,7 +90,7 @@ _UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF0
 
 
 def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
-    """Return the dates that any `text` mentions, in its order, none overlapping another. `now` is the asker's clock."""
+    """Return the dates that any `text` mentions, in its order, without overlaps. `now` is its reader's clock."""
     signs = set(_SIGN.findall(text.lower()))
     other = _find_other_language(text, signs)
     if other is None and not _looks_dated(signs):
@@ -106,8 +106,8 @@ def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
             if window := _resolved(resolve, match, today):
                 span = match.span("date" if "date" in pattern.groupindex else 0)
                 found.append(DateMention(text[slice(*span)], *window, span))
-    found = _apart(found)
-    found = _apart([*found, *(wider for mention in found if (wider := _with_lead(text, mention, leads)))])
+    found = _without_overlaps(found)
+    found = _without_overlaps([*found, *(wider for mention in found if (wider := _with_lead(text, mention, leads)))])
     return tuple(_with_ranges(text, found))
 
 
@@ -198,16 +198,16 @@ def _resolved(resolve: Callable[[re.Match[str], T], Window | None], match: re.Ma
     return window if window is None or window[0] <= window[1] else None
 
 
-def _apart(mentions: list[DateMention]) -> list[DateMention]:
-    """Return the longer of two that overlap, in the order of the text."""
-    kept: list[DateMention] = []
+def _without_overlaps(mentions: list[DateMention]) -> list[DateMention]:
+    """Return of two that overlap the longer, in the order of the text."""
+    found: list[DateMention] = []
     taken: set[int] = set()
     for mention in sorted(mentions, key=lambda mention: (mention.span[0] - mention.span[1], mention.span[0])):
         place = range(*mention.span)
         if taken.isdisjoint(place):
             taken.update(place)
-            kept.append(mention)
-    return sorted(kept, key=lambda mention: mention.span)
+            found.append(mention)
+    return sorted(found, key=lambda mention: mention.span)
 
 
 def _with_lead(text: str, mention: DateMention, leads: Leads) -> DateMention | None:

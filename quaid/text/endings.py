@@ -1,8 +1,7 @@
-"""The day a fact ends, the one rule for all who show or hide by it: what happened stays true, states end.
+"""The day a fact ends: events stay true, states end. All callers that show or hide facts by it use this rule.
 
-`valid_until` is the last day of a state, "Maya is on leave until 3 May", and the day after nobody is to be told it as
-true. Of what happened, or was to happen on a day, it is only the date: "the book club meets on 12 May" is the answer to
-"when did the book club meet?" for ever.
+`valid_until` is the last day of a state, "Maya is on leave until 3 May", which is not true the day after. Of an event
+it is only the date: "the book club meets on 12 May" is the answer to "when did the book club meet?" for ever.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _LEAD_LENGTH = 24
 
 
 class Lasting(Protocol):
-    """A fact with what tells whether it ends; times are ISO 8601."""
+    """The fields of a fact that decide whether it ends; times are ISO 8601."""
 
     @property
     def text(self) -> str: ...
@@ -84,16 +83,16 @@ def is_true_on(fact: Lasting, day: str, *, is_replaced: bool) -> bool:
     return day <= (fact.valid_until or "")[:10] if is_replaced else not is_over(fact, day)
 
 
-def _names_day(text: str, day: str, told: str) -> bool:
-    """Return whether `text` says that something is on `day`, rather than that it goes on until then."""
+def _names_day(text: str, day: str, stated_at: str) -> bool:
+    """Return whether `text` dates an event on `day`, rather than a state until then."""
     from quaid.text.dates import find_dates
 
     wanted = _parse(day)
     if wanted is None or wanted == date.max:
         return False
-    # Seen from the day after, "3 May" is that day and no word like "today" is; only from the day it was told,
+    # From the day after, "3 May" is that day and no word like "today" is; only from the day of the statement,
     # "tomorrow" and "next Sunday" are.
-    seen_from = [wanted + timedelta(days=1), _parse(told)]
+    seen_from = [wanted + timedelta(days=1), _parse(stated_at)]
     for moment in filter(None, seen_from):
         for mention in find_dates(text, datetime(moment.year, moment.month, moment.day)):  # noqa: DTZ001 - a day alone
             lead = text[max(0, mention.span[0] - _LEAD_LENGTH) : mention.span[0]]

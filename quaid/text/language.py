@@ -1,9 +1,8 @@
-"""The language of a text, told by its script and its function words: what a vault is written in, whose stop words a
-question has.
+"""The language of a text, by its script and its function words.
 
-Scripts decide where they can. Latin and Cyrillic letters are told apart by how many different function words of each
-language a text has; one that several languages share counts for each in part. Code, links and names say nothing. In
-doubt there is no answer.
+Scripts decide where they can. Languages in Latin and Cyrillic letters are distinguished by how many different function
+words of each a text has; a word that several share counts for each in part. Code, links and names are ignored. In doubt
+there is no answer.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from functools import cache, lru_cache
 from quaid.text.stop_words import known_languages, stop_words
 
 _MAX_TEXT = 4_000
-"""Characters that are looked at: a note does not change its language after two screens."""
+"""Characters that are read: a note does not change its language after two screens."""
 _NOISE = (
     r"(?s)\A---\n.*?\n---\n|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|\[\[[^\[\]\n]*\]\]|<[^<>\n]*>"
     r"|(?<![!-~])[!-~]*[/\\_=(){}@$%^;#&|~<>\d][!-~]*"
 )
-"""What is written in no language: front matter, code, targets of links, tags, addresses, paths."""
+"""Text in no language: front matter, code, targets of links, tags, addresses, paths."""
 _LATIN, _CYRILLIC, _ARABIC, _HAN, _KANA = "latin", "cyrillic", "arabic", "han", "kana"
 _SCRIPTS = (
-    # first letter, last letter, the language or script, how many letters of an alphabet one of it stands for
+    # first letter, last letter, the language or script, how many letters of an alphabet one of it is worth
     (0x0041, 0x024F, _LATIN, 1), (0x0370, 0x03FF, "el", 1), (0x0400, 0x052F, _CYRILLIC, 1), (0x0530, 0x058F, "hy", 1),
     (0x0590, 0x05FF, "he", 1), (0x0600, 0x077F, _ARABIC, 1), (0x0900, 0x097F, "hi", 1), (0x0980, 0x09FF, "bn", 1),
     (0x0A00, 0x0A7F, "pa", 1), (0x0A80, 0x0AFF, "gu", 1), (0x0B80, 0x0BFF, "ta", 1), (0x0C00, 0x0C7F, "te", 1),
@@ -41,13 +40,13 @@ _LETTERS = {
     "ř": "cs", "ě": "cs", "ů": "cs", "ő": "hu", "ű": "hu", "ș": "ro", "ț": "ro", "ğ": "tr", "ş": "tr", "ı": "tr",  # noqa: RUF001
     "đ": "vi", "ơ": "vi", "ư": "vi", "ạ": "vi", "ế": "vi", "ø": "da", "æ": "da", "œ": "fr", "ù": "fr",
 }  # fmt: skip
-"""Letters of one language: each is a function word where there is one beside it, as foreign names have them too."""
+"""Letters of one language: each counts as a function word if the text has one, as foreign names have them too."""
 _MORE_ENGLISH = frozenset(
     """another care don down everyone everything get gets getting go going got just let ll may maybe might much
     must only other please re really shall since something take thank thanks though us use used using ve well yes
     yet""".split()  # noqa: SIM905
 )
-"""Words that tell of English, and are searched."""
+"""English words that are no stop words."""
 _MIN_SCORE = 0.4
 _LEAD, _LEAD_OVER_ENGLISH = 1.05, 1.3
 """How much better than the next language the best must be: English is most vaults', and the others may be mixed up."""
@@ -62,10 +61,10 @@ ENGLISH = frozenset({"en", None})
 
 @lru_cache(maxsize=256)
 def language(text: str) -> str | None:
-    """Return the language that most of `text` is in, as an ISO 639-1 code; None where nothing tells.
+    """Return the language that most of `text` is in, as an ISO 639-1 code; None where that is not clear.
 
-    Of languages that share a script and are not told apart here the largest stands for all: Hindi for Devanagari,
-    Russian for what is neither Ukrainian nor Bulgarian.
+    Languages of one script that are not distinguished here count as the largest: Hindi for Devanagari, Russian for all
+    but Ukrainian and Bulgarian.
     """
     shown = re.sub(_NOISE, " ", text[:_MAX_TEXT])
     script = _LATIN if shown.isascii() else _find_script(shown)

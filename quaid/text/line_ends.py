@@ -1,41 +1,41 @@
-"""The ends of lines: a text that was changed where its own ends are lost gets them back, line by line."""
+"""Restoring the line ends of a text that were lost when it was edited."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 
 _END = re.compile(r"(\r\n|\r|\n)")
 
 
-def restore_lines(before: str, changed: str, seen: Callable[[str], str] = lambda line: line) -> str:
-    """Return `changed`, in which lines may end otherwise, with the ends of `before`. New lines end as most of them do.
+def restore_lines(before: str, changed: str, shown: str | None = None) -> str:
+    """Return `changed`, which may have other line ends, with those of `before`. New lines get the most frequent one.
 
-    `seen` is what became of an old line in `changed` though nobody has touched it; such a line comes back as it was.
+    `shown` is the form of `before` that was edited: a line that is unchanged in it is restored as it was.
     """
     old, ends = _split(before)
     new, _ = _split(changed)
-    shown = [seen(line) for line in old]
+    edited = _split(before if shown is None else shown)[0]
     usual = Counter(ends[:-1]).most_common(1)[0][0] if len(ends) > 1 else "\n"
     lines: list[str] = []
-    for there, place in _pair(shown, new):
-        is_same = there is not None and shown[there] == new[place]
+    for there, place in _pair(edited, new):
+        is_same = there is not None and edited[there] == new[place]
         lines.append(old[there] if there is not None and is_same else new[place])
         lines.append("" if place == len(new) - 1 else (ends[there] if there is not None else "") or usual)
     return "".join(lines)
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """The lines of a text and their ends; that of the last is empty."""
+    """Return the lines of a text and their ends; that of the last is empty."""
     pieces = _END.split(text)
     return pieces[::2], [*pieces[1::2], ""]
 
 
 def _pair(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int | None, int]]:
-    """Yield the place of each new line behind that of the old line that it is, or stands for; None for one more."""
+    """Yield (number of the old line that it replaces, None for a further one, number) for each new line."""
     head = _count_same(old, new)
     tail = _count_same(old[head:][::-1], new[head:][::-1])
     yield from ((place, place) for place in range(head))

@@ -28,7 +28,7 @@ _IN = {
     "es": r"(?:en|a principios de|a mediados de|a finales de)\s+",
     "pt": r"(?:em|no mês de|no início de|no fim de)\s+",
 }
-"""What must stand before a month without a day or a year: `August` and `Mars` are names too."""
+"""The words before a month without a day or a year: `August` and `Mars` are names too."""
 _DAYS = {
     "de": {"vorgestern": -2, "gestern": -1, "heute": 0, "(?<!heute )(?<!gestern )(?-i:morgen)": 1, "übermorgen": 2},
     "fr": {"avant-hier": -2, "(?<!avant-)hier": -1, "aujourd['’]hui": 0, "(?<!après-)demain": 1, "après-demain": 2},  # noqa: RUF001
@@ -51,7 +51,7 @@ _UNITS = {
     "zh": {"上个?": -1, "这个?|本": 0, "下个?": 1},
     "ja": {"先|昨": -1, "今": 0, "来": 1},
 }
-"""How many units later than now what stands beside the name of one means."""
+"""Words next to the name of a unit -> how many units later than now."""
 _NAMES = {
     "de": {"tage?n?": "day", "wochenende": "weekend", "wochen?": "week", "monate?n?": "month", "jahre?n?": "year"},
     "fr": {"jours?": "day", "week-end": "weekend", "semaines?": "week", "mois": "month", "ans?|années?": "year"},

@@ -1,9 +1,8 @@
-"""The date behind each time that a text gives relative to the moment it was told: `yesterday (7 May 2023)`."""
+"""Dates for the times in a text that are relative to the moment of its statement: `yesterday (7 May 2023)`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
 _RELATIVE = re.compile(
@@ -14,27 +13,28 @@ _DATED = re.compile(r" \([^()]*\b\d{1,4}\)\Z")
 _QUOTED = re.compile(r'"[^"\n]{1,500}"|“[^”\n]{1,500}”|«[^»\n]{1,500}»|`[^`\n]{1,500}`')
 
 
-def with_dates(text: str, told: datetime | None, show: Callable[[date, date], str] | None = None) -> str:
-    """Return `text` with the days that are meant, first to last, behind each time that is relative to the moment it was
-    told, in words unless `show` says how; what `show` returns empty stays without.
+def with_dates(text: str, stated_at: datetime | None, *, digits: bool = False) -> str:
+    """Return `text` with its days, first to last, after each time that is relative to `stated_at`: in words, or in
+    `digits`, and then not for the day of the statement itself.
 
-    Names, quotations and code are left as they are: what stands there was said at another time, or is a title.
+    Names, quotations and code stay as they are: they are titles, or of another time.
     """
-    if told is None or not _RELATIVE.search(text):
+    if stated_at is None or not _RELATIVE.search(text):
         return text
     from quaid.text.dates import find_dates
 
     dated = text
     quoted = [match.span() for match in _QUOTED.finditer(text)]
-    for mention in reversed(find_dates(text, told)):
+    for mention in reversed(find_dates(text, stated_at)):
         start, end = mention.span
         if not _RELATIVE.search(mention.text) or date.min in mention[1:3] or date.max in mention[1:3]:
             continue
-        meant = (show or in_words)(mention.start, mention.end)
-        is_told = meant in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
+        days = f"= {in_digits(mention.start, mention.end)}" if digits else in_words(mention.start, mention.end)
+        is_today = digits and mention.start == mention.end == stated_at.date()
+        is_stated = days in text or mention.start.isoformat() in text or text[end:].lstrip().startswith("(")
         is_quoted = any(first < start and end < last for first, last in quoted)
-        if meant and not is_told and not is_quoted and not _is_in_name(text, start):
-            dated = f"{dated[:end]} ({meant}){dated[end:]}"
+        if not is_today and not is_stated and not is_quoted and not _is_in_name(text, start):
+            dated = f"{dated[:end]} ({days}){dated[end:]}"
     return dated
 
 

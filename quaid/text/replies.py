@@ -83,15 +83,15 @@ _GREETINGS = """
     صباح الخير|صباح النور|مساء الخير|السلام عليكم|وعليكم السلام|أهلا|أهلا وسهلا|شكرا جزيلا|شكرا لك|ألف شكر|عفوا
     تصبح على خير|مع السلامة|إلى اللقاء|أراك غدا|كيف حالك
 """
-"""Greetings and thanks in English, German, French, Spanish, Portuguese, Italian, Korean, Russian and Arabic. They go
-together: a `morning` beside another word may be one of somebody's.
+"""Greetings and thanks in English, German, French, Spanish, Portuguese, Italian, Korean, Russian and Arabic. They are
+whole phrases: `morning` with another word may be a statement.
 """
 _MOST_WORDS = 4
 """Words of the longest."""
 _JOINED = ("zh", "ja", "th")
-"""Languages whose words are not written apart."""
+"""Languages whose words have no spaces between them."""
 _PARTICLES = frozenset("はがをにのかねよとでも的了吗吧呢啊")
-"""Letters that are words only beside another: `かに` is a crab."""
+"""Letters that are words only next to another: `かに` is a crab."""
 _LETTER = r"[^\W\d_]|[\u0e31-\u0e4e]"
 _LONGEST = 60
 """Characters up to which a reply in such a language is taken apart."""
@@ -99,13 +99,13 @@ _LONGEST = 60
 
 def asks_nothing(text: str) -> bool:
     """Return whether all words of `text` are function words, replies and digits of one language, or greetings."""
-    said = fold(text.replace("’", "'")).lower()
-    words = _without_greetings([word for word in list_words(said, "'") if not word.isdigit()])
+    folded = fold(text.replace("’", "'")).lower()
+    words = _without_greetings([word for word in list_words(folded, "'") if not word.isdigit()])
     if all(word in STOP_WORDS or word in _ENGLISH for word in words):
         return True
     if any(all(word in _replies(language) for word in words) for language in known_languages()):
         return True
-    letters = "".join(re.findall(_LETTER, said))
+    letters = "".join(re.findall(_LETTER, folded))
     if letters.isascii() or len(letters) > _LONGEST:
         return False
     return any(_is_made_of(letters, language) for language in _JOINED)

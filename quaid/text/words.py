@@ -1,7 +1,7 @@
-"""The words of a text, in scripts that write them apart and in those that do not.
+"""The words of a text, in scripts with and without spaces between them.
 
-Whatever reads words, to index them or to look for them, folds a text first: half and full width, ligatures and
-composed letters are one. Where words are not written apart, neighbouring letters in pairs stand for them.
+Indexing and searching fold a text first: half and full width, ligatures and composed letters are one. In scripts
+without spaces, pairs of neighbouring letters take the place of words.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def is_long_enough(statement: str) -> bool:
     return count_words(statement) >= MINIMUM_WORDS
 
 
-def stands_alone(text: str, start: int, end: int) -> bool:
+def is_whole_word(text: str, start: int, end: int) -> bool:
     """Return whether `text[start:end]` is no part of a longer word, as far as the script says where one ends."""
     before, after = text[max(start - 1, 0) : start + 1], text[end - 1 : end + 1]
     is_begun = start > 0 and _is_one_word(before) and (re.match(_HANGUL, before) or not re.search(_JOINED, before))
@@ -134,7 +134,7 @@ def segmented(text: str) -> str:
     """`text` as the words that `find_words` finds in it, for an index that would take letters without a space between
     them, and signs younger than itself, for a part of a word.
 
-    The last letter of a run stands alone as well, so that each letter is the beginning of a word.
+    The last letter of a run is a word as well, so that each letter is the beginning of a word.
     """
     if text.isascii():
         return text
@@ -151,7 +151,7 @@ def is_joined_letter(word: str) -> bool:
 
 
 def _is_one_word(pair: str) -> bool:
-    """Return whether no space, sign or end stands between two characters."""
+    """Return whether two characters are in one word: without a space, sign or end between them."""
     return len(pair) == 2 and all(char == "_" or char.isalnum() or category(char)[0] == "M" for char in pair)
 
 
@@ -171,7 +171,7 @@ def _pairs(run: str) -> list[str]:
 
 
 def _find_all(text: str, joint: str = "") -> list[str]:
-    """Letters and digits with the marks on them; `joint` is a pattern of what may stand between two."""
+    """Letters and digits with the marks on them; `joint` is a pattern of joints between two."""
     return _pattern(joint, is_marked=not text.isascii()).findall(text)
 
 

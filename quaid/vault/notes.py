@@ -22,7 +22,7 @@ from typing import Any
 
 from quaid.model import CONFLICT_PROBLEM, Chunk, Edge, Kind, Note, note_name
 from quaid.text.dates import find_day_in_name, read_date
-from quaid.text.words import stands_alone
+from quaid.text.words import is_whole_word
 from quaid.vault import episodes, files, frontmatter, layout, markdown
 from quaid.vault.frontmatter import Head
 from quaid.vault.layout import Layout
@@ -348,7 +348,7 @@ def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) 
     unsaid = (
         name
         for name in names
-        if not any(stands_alone(text, *found.span()) for found in re.finditer(rf"(?i){re.escape(name)}", text))
+        if not any(is_whole_word(text, *found.span()) for found in re.finditer(rf"(?i){re.escape(name)}", text))
     )
     context = ", ".join(unsaid)
     return text, tuple(Chunk(i, piece, context) for i, piece in enumerate(markdown.split_text(text)))

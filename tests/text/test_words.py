@@ -15,9 +15,9 @@ from quaid.text.words import (
     fold,
     is_joined_letter,
     is_long_enough,
+    is_whole_word,
     list_joined_parts,
     segmented,
-    stands_alone,
 )
 
 STATEMENTS = [
@@ -88,7 +88,7 @@ def test_all_words_of_a_text_are_in_what_is_indexed_of_it(text):
 ])  # fmt: skip
 def test_a_name_stands_alone_where_its_script_says_so(text, name, is_alone):
     start = text.index(name)
-    assert stands_alone(text, start, start + len(name)) is is_alone
+    assert is_whole_word(text, start, start + len(name)) is is_alone
 
 
 def test_parts_of_a_run_may_be_names():

@@ -209,9 +209,10 @@ class FileAnalyzer:
             replace(
                 extraction.as_project(fact, owner, request.project or fact.project),
                 turns=(),
-                document=_link(note, request.file, fact.turns),
+                document=f"[[{note}|{place}]]" if place else f"[[{note}]]",
             )
             for fact in found.facts
+            for place in [_place_of(request.file, fact.turns)]
         ]
         speakers = [fact.speaker for fact in new if fact.speaker]
         names = self._writer.finder.entity_names(self._vault.visible_index(), now, speakers)
@@ -219,7 +220,6 @@ class FileAnalyzer:
         return facts.plan_facts(new, same, names, now, found.renamed, known=earlier)
 
     def _is_memory(self, path: Path) -> bool:
-        """Return True when a file is one of Quaid's notes in the vault."""
         real, root = path.resolve(), self._vault.root.resolve()
         if real == root or not real.is_relative_to(root) or not real.is_file():
             return False
@@ -278,20 +278,17 @@ def read_piece(value: Mapping[str, Any], piece: Piece) -> Extraction:
     for turn in piece.turns:
         places.setdefault(_key(turn.speaker.rpartition(" > ")[2]), turn.number)
     places.pop("", None)
-    found = [
-        {**fact, "source": "import", "turns": [f"t{_find_place(fact.get('place'), places)}"]} for fact in value["facts"]
-    ]
+    found: list[dict[str, Any]] = []
+    for fact in value["facts"]:
+        # `page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood.
+        named = fact.get("place") or ""
+        number = _NUMBER.search(named)
+        keys = (_key(named), _key(named.rpartition(" > ")[2]), f"page {int(number[0])}" if number else "")
+        place = next((places[key] for key in keys if key in places), NO_PLACE)
+        found.append({**fact, "source": "import", "turns": [f"t{place}"]})
     # Facts are not checked for orders in their part: unlike a turn, a page with such words is not one person's.
     silent = (NumberedTurn(NO_PLACE, "", ""), *(NumberedTurn(turn.number, "", "") for turn in piece.turns))
     return extraction.read_answer({"facts": found}, Piece(piece.material, silent))
-
-
-def _find_place(named: str | None, places: Mapping[str, int]) -> int:
-    """Return the number of a part; `page 3`, `[Page 3]`, `p. 3`, `Setup > Linux` and `Linux` are understood."""
-    named = named or ""
-    number = _NUMBER.search(named)
-    readings = (_key(named), _key(named.rpartition(" > ")[2]), f"page {int(number[0])}" if number else "")
-    return next((places[key] for key in readings if key in places), NO_PLACE)
 
 
 def _key(place: str) -> str:
@@ -304,10 +301,9 @@ def _show(turns: Sequence[NumberedTurn]) -> str:
     return "\n\n".join("\n\n".join([place, *texts] if place else texts) for place, texts in groups) or "(none)"
 
 
-def _link(note: str, file: SourceFile, turns: Sequence[str]) -> str:
+def _place_of(file: SourceFile, turns: Sequence[str]) -> str:
     place = next((file.parts[int(turn) - 1].place for turn in turns if int(turn) != NO_PLACE), "")
-    shown = " ".join(_UNLINKABLE.sub(" ", place).split())
-    return f"[[{note}|{shown}]]" if shown else f"[[{note}]]"
+    return " ".join(_UNLINKABLE.sub(" ", place).split())
 
 
 def _redact(text: str) -> str:

@@ -72,11 +72,7 @@ class SourceFile:
 
 
 def read_file(path: Path) -> SourceFile:
-    """Read a text, markdown or PDF file.
-
-    Raises:
-        BadInputError: it is not such a file, cannot be read, holds no text, or is too large.
-    """
+    """Read a text, markdown or PDF file."""
     data = _read_bytes(path)
     found = SourceFile(path, data, hashlib.sha256(data).hexdigest(), "text/plain", None, None, ())
     if b"%PDF-" in data[:1024]:
@@ -96,11 +92,7 @@ def read_file(path: Path) -> SourceFile:
 
 
 def _read_pdf(found: SourceFile) -> SourceFile:
-    """Read a PDF page by page.
-
-    Raises:
-        BadInputError: it is encrypted, broken, too long, or has only pictures of pages.
-    """
+    """Read a PDF page by page."""
     path = found.path
     # The library logs every oddity of a file, which would go to stderr.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
@@ -211,11 +203,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _decode(path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Return (text, remarks), decoded as a note would be: UTF-8, UTF-16 with its mark, else Windows-1252.
-
-    Raises:
-        BadInputError: it is not text.
-    """
+    """Return (text, remarks), decoded as a note would be: UTF-8, UTF-16 with its mark, else Windows-1252."""
     if data.startswith(_UTF16):
         return data.decode("utf-16", errors="replace"), ()
     if len(_CONTROL.findall(data)) > len(data) // 20 or data.startswith(tuple(_ARCHIVES)):

@@ -139,7 +139,11 @@ def plan_note(
     if request.project is None:  # it was given once
         del fields["project"]
     head, body = notes.split_body(frontmatter.set_fields(text, fields))
-    body = _with_summary(body, str(note.fields.get("summary_hash")), summary)
+    start = len(body) - len(body.lstrip())
+    end = body.find(notes.newline_of(body) * 2, start)
+    end = len(body.rstrip()) if end < 0 else end
+    if _summary_hash(body[start:end]) == note.fields.get("summary_hash"):  # the owner has not edited it
+        body = f"{body[:start]}{summary}{body[end:]}"
     return Edit(note.rel_path, note.data, (head + body).encode()), missing
 
 
@@ -157,16 +161,6 @@ def _sort(
     facts = dict.fromkeys([*(name for name in before if name not in missing), *found])
     former = dict.fromkeys([*note.former, *(name for name in note.facts if name not in living), *missing])
     return list(facts), [name for name in former if name not in facts], tuple(missing)
-
-
-def _with_summary(body: str, old_hash: str, summary: str) -> str:
-    """Return the body with its first paragraph replaced, if that still is the summary Quaid wrote."""
-    newline = notes.newline_of(body)
-    start = len(body) - len(body.lstrip())
-    end = body.find(newline * 2, start)
-    end = len(body.rstrip()) if end < 0 else end
-    is_ours = _summary_hash(body[start:end]) == old_hash
-    return f"{body[:start]}{summary}{body[end:]}" if is_ours else body
 
 
 def _summary_hash(summary: str) -> str:

@@ -174,7 +174,6 @@ def _text_of(row: dict[str, Any], keys: Sequence[str] = _TEXTS) -> str:
 
 
 def _words(value: object) -> list[str]:
-    """Return a category, or a list of them, as words."""
     values = value if isinstance(value, list) else [value]
     return [" ".join(word.replace("_", " ").split())[:60] for word in values if isinstance(word, str) and word.strip()]
 
@@ -221,11 +220,7 @@ FORMATS: tuple[type[ImportFormat], ...] = (QuaidExport, Mem0, BasicMemory, Markd
 
 
 def select_format(source: ImportSource, name: str | None = None) -> type[ImportFormat]:
-    """Return the format `name`, else the one that recognises `source`.
-
-    Raises:
-        BadInputError: there is none.
-    """
+    """Return the format `name`, else the one that recognises `source`."""
     known = ", ".join(form.name for form in FORMATS)
     if name is not None:
         named = next((form for form in FORMATS if name == form.name), None)

@@ -102,11 +102,7 @@ class ImportFormat:
 
     @staticmethod
     def read(source: ImportSource, found: ImportContent) -> None:
-        """Add all statements of the source to `found`, each text through `found.admit`.
-
-        Raises:
-            BadInputError: `source` is not of this format.
-        """
+        """Add all statements of the source to `found`, each text through `found.admit`."""
         raise NotImplementedError
 
 

@@ -57,10 +57,6 @@ def read_conversations(
 
     `session` overrides the one that it names. A session without utterances is a conversation without turns. Unreadable
     or unknown lines and conversations are counted in `skipped`, not fatal.
-
-    Raises:
-        BadInputError: when read from. The file cannot be opened, is empty or binary, is JSON of an unknown kind or a
-            broken archive, or `session` was given for several conversations.
     """
     name, formats = "The input", FORMATS
     try:

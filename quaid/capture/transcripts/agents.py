@@ -67,9 +67,6 @@ class Codex(Format):
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
-        self._session: str | None = None
-        self._project: str | None = None
-        self._started: datetime | None = None
         self._is_delegated = False
         self._entries: list[tuple[str, Utterance] | int] = []
         """(item, event or tool, an utterance), or a number of turns that are taken back."""
@@ -78,11 +75,9 @@ class Codex(Format):
 
     @staticmethod
     def is_entry(found: dict[str, Any]) -> bool:
-        """Return True for a line with a type and a payload, or an item without either."""
         return _find_payload(found) is not None
 
     def read_entry(self, found: dict[str, Any]) -> None:
-        """Read one line."""
         payload = _find_payload(found)
         kind = str(found.get("type")) if payload is not found else "response_item"
         if payload is None and "type" not in found and isinstance(found.get("id"), str):
@@ -92,10 +87,10 @@ class Codex(Format):
             return
         at = parse_timestamp(found.get("timestamp")) or parse_timestamp(payload.get("timestamp"))
         # A forked rollout repeats its parent's head after its own.
-        if kind == "session_meta" and self._session is None and isinstance(payload.get("id"), str):
-            self._session = payload["id"]
-            self._project = find_project(payload.get("cwd"))
-            self._started = parse_timestamp(payload.get("timestamp")) or at
+        if kind == "session_meta" and self.session is None and isinstance(payload.get("id"), str):
+            self.session = payload["id"]
+            self.project = find_project(payload.get("cwd"))
+            self.started = parse_timestamp(payload.get("timestamp")) or at
             self._is_delegated = "subagent" in object_at(payload, "source")
         elif kind == "response_item":
             self._read_item(payload, at)
@@ -142,7 +137,6 @@ class Codex(Format):
         self.skipped[next((why for form, why in _CODEX_SKIPPED if form.fullmatch(kind)), "unknown type")] += 1
 
     def finish(self) -> Iterator[Conversation]:
-        """Yield the one conversation: of each role the items, or the events where it has no items."""
         entries = [entry for entry in self._entries if not isinstance(entry, int)]
         typed = {piece.text for kind, piece in entries if kind == "event" and piece.role == "user"}
         roles_of_items: set[str] = set()
@@ -165,7 +159,7 @@ class Codex(Format):
         if self._is_delegated:
             self.skipped["sidechain"] += len(utterances)
             utterances = []
-        yield make_conversation(utterances, "codex", self._session, self._started, self._project)
+        yield make_conversation(utterances, "codex", self.session, self.started, self.project)
 
 
 def _find_payload(found: dict[str, Any]) -> dict[str, Any] | None:
@@ -221,17 +215,14 @@ class Gemini(DocumentFormat):
 
     @staticmethod
     def is_entry(found: dict[str, Any]) -> bool:
-        """Return True for a header, a message or a patch of Gemini CLI."""
         is_message = found.get("type") == "gemini" and {"id", "content"} <= found.keys()
         return _is_gemini_header(found) or is_message or "$rewindTo" in found
 
     @staticmethod
     def is_conversation(keys: Collection[str]) -> bool:
-        """Return True when an object with these keys is a session of the older kind."""
         return {"sessionId", "messages", "startTime"} <= set(keys)
 
     def read_entry(self, found: dict[str, Any]) -> None:
-        """Read one line."""
         if (target := text_at(found, "$rewindTo")) is not None:
             if target not in self._messages:
                 # It names a message of the model's view: the conversation stays.
@@ -248,7 +239,6 @@ class Gemini(DocumentFormat):
             self.skipped["unknown type"] += 1
 
     def finish(self) -> Iterator[Conversation]:
-        """Yield the one conversation: what the terminal shows at the end of the log."""
         if not self._messages:
             yield self.read_document(self._metadata)
             return
@@ -257,7 +247,6 @@ class Gemini(DocumentFormat):
         yield self._make(self._metadata, [piece for pieces, _ in self._messages.values() for piece in pieces])
 
     def read_document(self, found: dict[str, Any]) -> Conversation:
-        """Return a session of the older kind."""
         messages = [message for message in list_at(found, "messages") if isinstance(message, dict)]
         return self._make(found, [piece for message in messages for piece in self._read_message(message)])
 
@@ -356,31 +345,24 @@ class OpenClaw(Format):
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
-        self._session: str | None = None
-        self._project: str | None = None
-        self._started: datetime | None = None
         self._numbers: dict[str, int] = {}
         """Id of an entry -> its number."""
         self._parents: dict[int, int | None] = {}
         self._last_kind = ""
-        self._utterances: list[Utterance] = []
-        """Their place is the number of their entry."""
 
     @staticmethod
     def is_entry(found: dict[str, Any]) -> bool:
-        """Return True for a header with a version or an entry of the tree."""
         kind = text_at(found, "type") or ""
         is_known = kind == "message" or kind in _OPENCLAW_SKIPPED
         return _is_openclaw_header(found) or (is_known and isinstance(found.get("id"), str) and "parentId" in found)
 
     def read_entry(self, found: dict[str, Any]) -> None:
-        """Read one line."""
         kind = found.get("type")
         if _is_openclaw_header(found):
-            if self._session is None and isinstance(found.get("id"), str):
-                self._session = found["id"]
-                self._project = find_project(found.get("cwd"))
-                self._started = parse_timestamp(found.get("timestamp"))
+            if self.session is None and isinstance(found.get("id"), str):
+                self.session = found["id"]
+                self.project = find_project(found.get("cwd"))
+                self.started = parse_timestamp(found.get("timestamp"))
             return
         if not isinstance(kind, str):
             self.skipped["unknown type"] += 1
@@ -396,11 +378,11 @@ class OpenClaw(Format):
         if isinstance(found.get("id"), str):
             self._numbers[found["id"]] = number
         if kind == "message":
-            self._utterances += self._read_message(found, number)
+            self._read_message(found, number)
         else:
             self.skipped[_OPENCLAW_SKIPPED.get(kind, "unknown type")] += 1
 
-    def _read_message(self, found: dict[str, Any], number: int) -> Iterator[Utterance]:
+    def _read_message(self, found: dict[str, Any], number: int) -> None:
         message = object_at(found, "message")
         role = message.get("role")
         if role not in ("user", "assistant"):
@@ -421,19 +403,16 @@ class OpenClaw(Format):
                 self.skipped["silence"] += 1
             elif role == "assistant" and _OPENCLAW_FAILURE.match(text):
                 self.skipped["error message"] += 1
-            elif not text:
-                self.skipped["empty"] += 1
             else:
                 # The gateway writes down once more what a channel delivered.
-                yield Utterance(role, text, at, number, source="answer")
+                self.add(role, text, at, number, source="answer")
 
     def finish(self) -> Iterator[Conversation]:
-        """Yield the one conversation: the path to the last entry."""
         path = set(walk_back(len(self._parents) - 1, self._parents))
-        found = [piece for piece in self._utterances if piece.place in path]
-        if abandoned := len(self._utterances) - len(found):
+        found = [piece for piece in self.utterances if piece.place in path]
+        if abandoned := len(self.utterances) - len(found):
             self.skipped["abandoned branch"] += abandoned
-        yield make_conversation(found, "openclaw", self._session, self._started, self._project)
+        yield make_conversation(found, "openclaw", self.session, self.started, self.project)
 
 
 def _is_openclaw_header(found: dict[str, Any]) -> bool:
@@ -459,11 +438,9 @@ class Hermes(Format):
 
     @staticmethod
     def is_entry(found: dict[str, Any]) -> bool:
-        """Return True for an event."""
         return "atof_version" in found and isinstance(found.get("kind"), str)
 
     def read_entry(self, found: dict[str, Any]) -> None:
-        """Read one event."""
         if not self.is_entry(found):
             self.skipped["unknown type"] += 1
             return
@@ -482,7 +459,10 @@ class Hermes(Format):
             self.skipped["tool call" if found.get("category") == "tool" else "bookkeeping"] += 1
             return
         else:
-            content, utterances = _find_hermes_answer(data) if is_end else self._find_question(session, data), calls
+            choices = list_at(data, "choices")
+            answer = data.get("assistant_message") or (value_at(choices[0], "message") if choices else None)
+            answer = answer.get("content") if isinstance(answer, dict) else answer
+            content, utterances = answer if is_end else self._find_question(session, data), calls
         at = parse_timestamp(found.get("timestamp"))
         for raw in find_texts(content, self.skipped):
             text = clean_typed(raw) if role == "user" else clean_text(raw)
@@ -503,13 +483,6 @@ class Hermes(Format):
         return contents[-1] if contents and now != before else None
 
     def finish(self) -> Iterator[Conversation]:
-        """Yield a conversation for each session."""
         for name, (turns, calls) in self._sessions.items():
             if turns or calls or name is not None or len(self._sessions) == 1:
                 yield make_conversation(turns or calls, "hermes", name)
-
-
-def _find_hermes_answer(data: dict[str, Any]) -> object:
-    choices = list_at(data, "choices")
-    message = data.get("assistant_message") or (value_at(choices[0], "message") if choices else None)
-    return message.get("content") if isinstance(message, dict) else message

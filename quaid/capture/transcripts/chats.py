@@ -67,11 +67,9 @@ class JsonLines(Format):
 
     @staticmethod
     def is_entry(found: dict[str, Any]) -> bool:
-        """Return True for a message or a header."""
         return bool(_find_message(found)) or {"session", "started"} <= found.keys()
 
     def read_entry(self, found: dict[str, Any]) -> None:
-        """Read one line."""
         head, message = self._head, _find_message(found)
         is_header = "session" in found or "started" in found or found.get("type") == "session"
         if message is not None:
@@ -102,7 +100,6 @@ class JsonLines(Format):
         self._turns.append(Turn(speaker, clean_text(raw), role, at))
 
     def finish(self) -> Iterator[Conversation]:
-        """Yield the one conversation."""
         yield replace(self._head, turns=tuple(self._turns), started=self._head.started or find_start(self._turns))
 
 
@@ -146,13 +143,11 @@ class PlainText(Format):
 
     @classmethod
     def recognises(cls, head: Sequence[str]) -> bool:
-        """Return True for text that is not JSON."""
         sample = "\n".join(line[:2000] for line in head)
         strange = sum(character in _REPLACED for character in sample)
         return not is_json(head) and strange * 10 <= len(sample)
 
     def read(self, lines: Iterator[str]) -> Iterator[Conversation]:
-        """Yield the one conversation."""
         text_lines = "\n".join(lines).replace("\0", "").replace("\r", "\n").lstrip("\n").split("\n")
         openings = _select(_find_openings(text_lines))
         ends = [opening.line for opening in openings] + [len(text_lines)]
@@ -211,6 +206,5 @@ def _select(candidates: list[_Opening]) -> list[_Opening]:
 
 
 def _find_sure(openings: list[_Opening]) -> set[str]:
-    """Return the names that are repeated, or that agents' logs use."""
     times_seen = Counter(opening.key for opening in openings)
     return {key for key, count in times_seen.items() if count > 1 or key in _ASSISTANTS | _PEOPLE | _MACHINES}

@@ -155,11 +155,7 @@ class ClaudeCode(Format):
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
-        self._session: str | None = None
-        self._project: str | None = None
         self._tree = _Tree()
-        self._utterances: list[Utterance] = []
-        """Their place is the number of the line in the tree, their source the message id of an answer."""
         self._answers: dict[str, list[int]] = {}
         """The lines of each answer, by its message id."""
         self._queued: list[Utterance] = []
@@ -173,13 +169,11 @@ class ClaudeCode(Format):
 
     @staticmethod
     def is_entry(found: dict[str, Any]) -> bool:
-        """Return True for a line with a type and the ids that Claude Code writes."""
         kind = text_at(found, "type")
         is_message = kind in {"user", "assistant"} and "content" in object_at(found, "message")
         return (kind in _TYPES and not _MARKS.isdisjoint(found)) or is_message
 
     def read_entry(self, found: dict[str, Any]) -> None:
-        """Read one line."""
         kind, uuid, tree = text_at(found, "type") or "", text_at(found, "uuid"), self._tree
         if found.get("isSidechain"):
             self.skipped["sidechain"] += 1
@@ -220,11 +214,11 @@ class ClaudeCode(Format):
     def _read_message(self, line: dict[str, Any]) -> None:
         self._tree.newest = node = self._tree.add(line)
         # A resumed session may begin with lines of the one it came from.
-        self._session = text_at(line, "sessionId") or self._session
-        if self._project is None:
-            self._project = find_project(line.get("cwd"))
+        self.session = text_at(line, "sessionId") or self.session
+        if self.project is None:
+            self.project = find_project(line.get("cwd"))
         self._drop_switch(line, node)
-        self._utterances += self._read_utterances(line, node)
+        self._read_utterances(line, node)
         if message_id := text_at(line, "message", "id"):
             self._answers.setdefault(message_id, []).append(node)
         for block in filter(_is_result, list_at(line, "message", "content")):
@@ -232,7 +226,7 @@ class ClaudeCode(Format):
             if call_id in self._calls:
                 self._results[call_id] = node
 
-    def _read_utterances(self, line: dict[str, Any], node: int) -> Iterator[Utterance]:
+    def _read_utterances(self, line: dict[str, Any], node: int) -> None:
         message = line.get("message")
         reason = _skip_reason(line)
         if reason or not isinstance(message, dict):
@@ -240,29 +234,26 @@ class ClaudeCode(Format):
             return
         # A streamed answer is sometimes written twice under one message id.
         source = text_at(message, "id") or node
-        at = parse_timestamp(line.get("timestamp"))
-        content = message.get("content")
         if line["type"] != "assistant":
-            for text, role in self._read_answers(line, list_at(message, "content")):
-                yield Utterance(role, text, at, node)
-            yield from self._read_typed(line, content, node, source)
+            self._read_answers(line, list_at(message, "content"), node)
+            self.utterances += self._read_typed(line, message.get("content"), node, source)
             return
         for block in list_at(message, "content"):
             if text_at(block, "type") == "tool_use" and isinstance(block.get("id"), str):
                 self._calls[block["id"]] = read_tool_call(block)._replace(message=source)
-        for raw in find_texts(content, self.skipped):
-            if text := clean_text(raw):
-                yield Utterance("assistant", text, at, node, source)
-            else:
-                self.skipped["empty"] += 1
+        for raw in find_texts(message.get("content"), self.skipped):
+            self.add("assistant", clean_text(raw), parse_timestamp(line.get("timestamp")), node, source)
 
-    def _read_answers(self, line: dict[str, Any], blocks: list[Any]) -> Iterator[tuple[str, str]]:
-        """Yield (text, role) of each question and answer in the results of tools; other results are counted."""
+    def _read_answers(self, line: dict[str, Any], blocks: list[Any], node: int) -> None:
+        """Add each question and answer in the results of tools; other results are counted."""
+        at = parse_timestamp(line.get("timestamp"))
         for block in filter(_is_result, blocks):
             call = self._calls.get(text_at(block, "tool_use_id") or "", ToolCall())
             pairs = list(_read_result(block, call, line.get("toolUseResult")))
             self.skipped["tool result"] += not pairs
-            yield from (piece for pair in pairs for piece in zip(pair, ("assistant", "user"), strict=True) if piece[0])
+            for role, text in (piece for pair in pairs for piece in zip(("assistant", "user"), pair, strict=True)):
+                if text:
+                    self.add(role, text, at, node)
 
     def _read_typed(
         self, line: dict[str, Any], content: object, node: int, source: Hashable = None
@@ -279,10 +270,10 @@ class ClaudeCode(Format):
 
     def _drop_switch(self, line: dict[str, Any], node: int) -> None:
         """Drop the last utterance when `line` shows that it was a command such as `/model opus`."""
-        last, output = self._utterances[-1:], text_at(line, "message", "content") or text_at(line, "content") or ""
+        last, output = self.utterances[-1:], text_at(line, "message", "content") or text_at(line, "content") or ""
         is_carried_out = output.startswith(_OUTPUT) and bool(last) and last[0].place in self._tree.find_parents(node)
         if is_carried_out and _is_switch(last[0].text):
-            self._utterances.pop()
+            self.utterances.pop()
             self.skipped["command"] += 1
 
     def _note_block(self, line: dict[str, Any], node: int) -> None:
@@ -291,7 +282,7 @@ class ClaudeCode(Format):
         if not content.startswith(_BLOCKED):
             return
         parents = self._find_anchors(node)
-        prompts = [prompt for prompt in self._utterances if prompt.place in parents and prompt.role == "user"]
+        prompts = [prompt for prompt in self.utterances if prompt.place in parents and prompt.role == "user"]
         if all(_ORIGINAL_PROMPT not in content or prompt.text in clean_text(content) for prompt in prompts):
             self._blocked.update(prompt.place for prompt in prompts)
 
@@ -305,8 +296,7 @@ class ClaudeCode(Format):
         return parents
 
     def finish(self) -> Iterator[Conversation]:
-        """Yield the one conversation: the path to the newest message, in the order of the file."""
-        newest, all_utterances = self._tree.newest, self._utterances
+        newest, all_utterances = self._tree.newest, self.utterances
         path = self._tree.find_ancestors(newest)
         # The next prompt may hang on another block of the same answer, or on the result of another of its calls.
         answered = {message_id for message_id, nodes in self._answers.items() if not path.isdisjoint(nodes)}
@@ -322,7 +312,7 @@ class ClaudeCode(Format):
         if blocked := len(found) - len(allowed):
             self.skipped["blocked prompt"] += blocked
         allowed.sort(key=lambda piece: piece.place)
-        yield make_conversation(allowed, "claude-code", self._session, project=self._project)
+        yield make_conversation(allowed, "claude-code", self.session, project=self.project)
 
 
 def read_tool_call(block: Mapping[str, Any]) -> ToolCall:
@@ -336,7 +326,6 @@ def read_tool_call(block: Mapping[str, Any]) -> ToolCall:
 
 
 def _skip_reason(line: dict[str, Any]) -> str | None:
-    """Return why a line is not a turn, None for one that is."""
     if line.get("isCompactSummary"):
         return "compact summary"
     if line.get("isMeta") and value_at(line, "origin", "kind") != "channel":
@@ -378,7 +367,6 @@ def _is_result(block: object) -> bool:
 
 
 def _read_result(block: Mapping[str, Any], call: ToolCall, result: object) -> Iterator[tuple[str, str]]:
-    """Yield each (question, answer) in the result of a tool."""
     text = "\n".join(find_texts(block.get("content"), Counter()))
     is_refused = _REFUSED.match(text) and (block.get("is_error") or isinstance(result, str))
     if is_refused or (call.tool == _PLAN_TOOL and _APPROVED.match(text)):

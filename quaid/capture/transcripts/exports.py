@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import json
 import re
 from collections import Counter
@@ -63,11 +64,9 @@ class ChatGpt(DocumentFormat):
 
     @staticmethod
     def is_conversation(keys: Collection[str]) -> bool:
-        """Return True when an object with these keys is a conversation."""
         return "mapping" in keys and not {"current_node", "conversation_id", "create_time"}.isdisjoint(keys)
 
     def read_document(self, found: dict[str, Any]) -> Conversation:
-        """Return the branch that ends in the current node; without one, in the newest."""
         nodes = {name: node for name, node in object_at(found, "mapping").items() if isinstance(node, dict)}
         parents = {name: text_at(node, "parent") or None for name, node in nodes.items()}
 
@@ -111,7 +110,6 @@ class ChatGpt(DocumentFormat):
 
 
 def _skip_reason(message: dict[str, Any], role: object) -> str | None:
-    """Return why a message is not a turn, None for one that is."""
     content = message.get("content")
     kind = content.get("content_type", "text") if isinstance(content, dict) else None
     if role not in ("user", "assistant"):
@@ -136,11 +134,9 @@ class ClaudeAi(DocumentFormat):
 
     @staticmethod
     def is_conversation(keys: Collection[str]) -> bool:
-        """Return True when an object with these keys is a conversation."""
         return "chat_messages" in keys and "uuid" in keys
 
     def read_document(self, found: dict[str, Any]) -> Conversation:
-        """Return the branch that ends in the newest message."""
         messages = [message for message in list_at(found, "chat_messages") if isinstance(message, dict)]
         numbers = {message["uuid"]: n for n, message in enumerate(messages) if isinstance(message.get("uuid"), str)}
         parents: dict[int, int | None] = {}
@@ -224,7 +220,10 @@ class _Window:
     """A window on the text, which grows until the value that begins in it is whole."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = _decode(chunks)
+        first = next(chunks, b"")
+        decoder = _make_decoder(first)
+        pieces = (decoder.decode(chunk) for chunk in itertools.chain([first], chunks))
+        self._chunks = itertools.chain(pieces, (decoder.decode(b"", final=True) for _ in range(1)))
         self._text = ""
         self._place = 0
 
@@ -272,26 +271,13 @@ class _Window:
         return len(self._text) > len(rest)
 
 
-def _decode(chunks: Iterator[bytes]) -> Iterator[str]:
-    decoder: codecs.IncrementalDecoder | None = None
-    for chunk in chunks:
-        decoder = decoder or _make_decoder(chunk)
-        yield decoder.decode(chunk)
-    if decoder:
-        yield decoder.decode(b"", final=True)
-
-
 def _make_decoder(start: bytes) -> codecs.IncrementalDecoder:
     is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return codecs.getincrementaldecoder("utf-16" if is_wide else "utf-8-sig")("replace")
 
 
 def read_archive(stream: IO[bytes], name: str) -> Iterator[Iterator[bytes]]:
-    """Yield the chunks of each `conversations.json`, or `conversations-000.json` and so on, in order.
-
-    Raises:
-        BadInputError: the archive is damaged, encrypted, holds no conversations or more than the limit.
-    """
+    """Yield the chunks of each `conversations.json`, or `conversations-000.json` and so on, in order."""
     import shutil
     import tempfile
     import zipfile

@@ -313,6 +313,19 @@ class Format:
 
     def __init__(self, skipped: Counter[str]) -> None:
         self.skipped = skipped
+        self.session: str | None = None
+        self.project: str | None = None
+        self.started: datetime | None = None
+        self.utterances: list[Utterance] = []
+
+    def add(
+        self, role: str, text: str, at: datetime | None, place: int = 0, source: Hashable = None, reason: str = "empty"
+    ) -> None:
+        """Add an utterance, or count a text of which nothing is left after cleaning."""
+        if text:
+            self.utterances.append(Utterance(role, text, at, place, source))
+        else:
+            self.skipped[reason] += 1
 
     @classmethod
     def recognises(cls, head: Sequence[str]) -> bool:

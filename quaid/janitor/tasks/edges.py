@@ -25,7 +25,7 @@ from quaid.local.runs import evidence_key
 from quaid.model import Edge, Note, is_owner_label, name_key
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
-from quaid.text.words import stands_alone
+from quaid.text.words import is_whole_word
 from quaid.vault import markdown, notes
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
@@ -147,7 +147,7 @@ def _is_named(name: str, text: str) -> bool:
     place = words.find(key)
     while place >= 0:
         if any(
-            stands_alone(words, place, place + len(key + more))
+            is_whole_word(words, place, place + len(key + more))
             for more in ("", "s")
             if words.startswith(key + more, place)
         ):

@@ -91,7 +91,8 @@ def read_from_form(before: bytes, sent: str) -> bytes:
     A browser ends every line of a form with CRLF, replaces NUL, and shows no byte order mark.
     """
     mark = _BOM if before.startswith(_BOM.encode()) else ""
-    restored = restore_lines(show_in_form(before), sent, lambda line: line.replace("\0", "\ufffd"))
+    old = show_in_form(before)
+    restored = restore_lines(old, sent, old.replace("\0", "\ufffd"))
     return f"{mark}{restored}".encode()
 
 
