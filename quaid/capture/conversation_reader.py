@@ -32,6 +32,7 @@ from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefus
 from quaid.index import graph
 from quaid.model import Edge, ModelUsage
 from quaid.place import LOCAL_FILE
+from quaid.redaction import admit, admit_all
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
@@ -135,7 +136,6 @@ class ConversationReader:
     def accept_answer(self, answer: HostAnswer, text: str, *, everything: bool = False) -> ConversationReading:
         """Return what an answer to `build_prompt` states. No model is prompted."""
         from quaid.llm.drafts import read_value
-        from quaid.redaction import admit_all
 
         material = read_material(text, everything=everything, through=answer.through)
         if not material.turns:
@@ -164,8 +164,6 @@ class ConversationReader:
         )
 
     def _inputs(self, piece: Piece) -> Mapping[str, str]:
-        from quaid.redaction import admit
-
         known = show_known_names(self._vault.visible_index(), piece.text)
         inputs = piece.inputs(self._owner, known, datetime.now(UTC).date())
         # An episode's owner may have written secrets into it that no transcript would have brought.
@@ -208,7 +206,6 @@ class ConversationReader:
 
     def _ask(self, piece: Piece) -> tuple[Extraction, str | None]:
         from quaid.llm.drafts import CUT_OFF
-        from quaid.redaction import admit_all
 
         prompt = self.models.prompt(extraction.PROMPT)
         answer = self.models.ask(
@@ -222,8 +219,6 @@ class ConversationReader:
         self, part: Extraction, value: Any, piece: Piece, failed: Sequence[FailedItem], problem: str = ""
     ) -> tuple[Extraction, str | None]:
         """Add the usable part of an answer to `part`; the rest and its `failed` items are quarantined."""
-        from quaid.redaction import admit_all
-
         found = extraction.read_answer(value, piece)
         left_out = (*found.left_out, *extraction.list_failed(failed))
         part = replace(found, left_out=left_out, model=part.model, prompt=part.prompt, usage=part.usage)
@@ -309,7 +304,6 @@ def read_relations(value: Mapping[str, Any], new: Sequence[Edge], known: Sequenc
 def queue_note(state: Path, text: str, session: str | None) -> int:
     """Queue a line for the next reading of `session` (or of any), and return how many are pending."""
     from quaid.local.session_notes import SessionNotes
-    from quaid.redaction import admit
 
     line = " ".join(admit(text).text.split())
     if not line:

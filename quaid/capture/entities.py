@@ -16,7 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -228,37 +228,11 @@ def _may_be_same(one: str, other: str) -> bool:
     return one == other or one.startswith(f"{other} ") or other.startswith(f"{one} ")
 
 
-@dataclass(slots=True)
 class EntityNames:
     """The names in one plan. `edits` writes new entity notes and aliases of existing ones."""
 
-    find_note: FindNote
-    now: datetime
-    speakers: tuple[str, ...] = ()
-    owner: str = ""
-    """The name of the person that `User` refers to."""
-    layout: Layout = DEFAULT
-    find_edges: FindEdges = field(default=lambda _: ())
-    called: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Key of a name or alias -> names of the notes that have it."""
-    created: dict[str, str] = field(default_factory=dict)
-    """Name of a new note -> its type."""
-    aliases: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Name of a note -> its new aliases."""
-    written: list[tuple[str, str]] = field(default_factory=list)
-    """(as written, name of its note), for links in statements."""
-    resolved: dict[str, str] = field(default_factory=dict)
-    """Key of a name -> name of its note, in all of this plan."""
-    kinds: dict[str, str] = field(default_factory=dict)
-    """Key of a name -> its kind, as the model states it."""
-    stated: frozenset[str] = frozenset()
-    """Keys of the names that the model lists, each for a separate thing."""
-    texts: tuple[str, ...] = ()
-    edges: tuple[Edge, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         pairs: Iterable[tuple[str, str]],
         find_note: FindNote,
         now: datetime,
@@ -267,13 +241,32 @@ class EntityNames:
         owner: str = "",
         find_edges: FindEdges = lambda _: (),
         layout: Layout = DEFAULT,
-    ) -> EntityNames:
-        """Return the names of `pairs`: (name or alias as written, name of its note) of all entity notes."""
-        known = tuple(dict.fromkeys(speaker for speaker in speakers if is_name(speaker)))
-        names = cls(find_note, now, known, owner, layout, find_edges, written=list(pairs))
-        for name, note in names.written:
-            names._call(name, note)
-        return names
+    ) -> None:
+        """`pairs` are (name or alias as written, name of its note) of all entity notes; `owner` is whom `User` is."""
+        self.find_note = find_note
+        self.find_edges = find_edges
+        self.now = now
+        self.owner = owner
+        self.layout = layout
+        self.speakers = tuple(dict.fromkeys(speaker for speaker in speakers if is_name(speaker)))
+        self.called: defaultdict[str, list[str]] = defaultdict(list)
+        """Key of a name or alias -> names of the notes that have it."""
+        self.created: dict[str, str] = {}
+        """Name of a new note -> its type."""
+        self.aliases: defaultdict[str, list[str]] = defaultdict(list)
+        """Name of a note -> its new aliases."""
+        self.written = list(pairs)
+        """(as written, name of its note), for links in statements."""
+        self.resolved: dict[str, str] = {}
+        """Key of a name -> name of its note, in all of this plan."""
+        self.kinds: dict[str, str] = {}
+        """Key of a name -> its kind, as the model states it."""
+        self.stated: frozenset[str] = frozenset()
+        """Keys of the names that the model lists, each for a separate thing."""
+        self.texts: tuple[str, ...] = ()
+        self.edges: tuple[Edge, ...] = ()
+        for name, note in self.written:
+            self._call(name, note)
 
     def learn(
         self,

@@ -23,6 +23,7 @@ from quaid.errors import BadInputError
 from quaid.llm.exchange import FailedItem, ItemProblem
 from quaid.model import CORE_FILES, Edge, Message, ModelUsage, name_key
 from quaid.recall.intent import is_technical
+from quaid.redaction import admit
 from quaid.text.invisible import without_unseen
 from quaid.text.quoting import gives_orders
 from quaid.text.relative_dates import with_dates
@@ -127,8 +128,6 @@ def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
 
 def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
     """Return the facts among the items of an answer that do not fit its schema."""
-    from quaid.redaction import admit
-
     left: list[LeftOut] = []
     for item in failed:
         text = item.value.get("text") if isinstance(item.value, dict) else item.value

@@ -25,6 +25,7 @@ from quaid.local.locks import extracting
 from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, Turn, note_name
 from quaid.place import LOCAL_FILE
+from quaid.redaction import admit
 from quaid.vault import files, frontmatter, journal, layout, snippets
 from quaid.vault.notes import render_time, split_body
 
@@ -256,7 +257,13 @@ class Extractor:
         if not material.turns and draft.edit is None and is_marked:
             return _plan_storing(draft)
         when = material.ended or _now()
-        stored = self._plan_facts(draft, reading, found, when)
+        finder, turns = self._writer.finder, (*material.earlier, *material.turns)
+        index = self._vault.whole_index()
+        episode_name = None if self._is_facts_only else note_name(draft.path)
+        new = extraction.cite_episode(found, material.session, self._settings.owner, episode_name)
+        names = finder.entity_names(self._vault.visible_index(), when, [turn.speaker for turn in turns])
+        same, texts = finder.find_duplicates(index, new), [turn.text for turn in turns]
+        stored = facts.plan_facts(new, same, names, when, found.renamed, things=found.names, turns=texts)
         learned = (*stored.edits, *self._plan_core(found, options.trigger, when))
         details = {**_details(draft), "waiting": self._has_rest(draft, material.last), **stored.details}
         return WritePlan(
@@ -266,16 +273,6 @@ class Extractor:
             details,
             travels=not learned,
         )
-
-    def _plan_facts(self, draft: _Draft, reading: ConversationReading, found: Extraction, when: datetime) -> FactsPlan:
-        material, finder = reading.material, self._writer.finder
-        index = self._vault.whole_index()
-        episode_name = None if self._is_facts_only else note_name(draft.path)
-        new = extraction.cite_episode(found, material.session, self._settings.owner, episode_name)
-        turns = (*material.earlier, *material.turns)
-        names = finder.entity_names(self._vault.visible_index(), when, [turn.speaker for turn in turns])
-        same, texts = finder.find_duplicates(index, new), [turn.text for turn in turns]
-        return facts.plan_facts(new, same, names, when, found.renamed, things=found.names, turns=texts)
 
     def _plan_mark(self, draft: _Draft, last: int) -> Edit:
         """Return the edit that marks the episode as read up to `last`; where only facts are stored, without turns."""
@@ -309,8 +306,6 @@ class Extractor:
 
 
 def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[str, ...]]:
-    from quaid.redaction import admit
-
     turns: list[Turn] = []
     redacted: list[str] = []
     before = ""

@@ -125,7 +125,17 @@ def import_from(
 def _plan_write(vault: OpenVault, writer: Writer, name: str, *planning: Any) -> WritePlan:
     imported, edits = _plan_import(vault, writer, name, *planning)
     vault.show_progress("Writing", 0, len(edits))
-    return WritePlan(WriteResult(name, "", "imported"), edits, _message(imported), details=asdict(imported))
+    lines = [f"Read from {' '.join(name.split())}: {phrase_counts(imported.counts)}."]
+    if imported.known:
+        lines.append(f"Known already: {imported.known:,}.")
+    if imported.left_out:
+        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in imported.left_out.items())
+        lines.append(f"Left out: {reasons}.")
+    for place, secrets in list(imported.redacted.items())[:MAX_REDACTED]:
+        lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
+    subject = f"import: {phrase_counts(imported.counts)} from {imported.format}"
+    message = Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
+    return WritePlan(WriteResult(name, "", "imported"), edits, message, details=asdict(imported))
 
 
 def _plan_import(
@@ -498,19 +508,6 @@ def _is_name(name: str) -> bool:
 
 def _words(text: str) -> list[str]:
     return "".join(char if char.isalnum() else " " for char in text).split()
-
-
-def _message(imported: ImportResult) -> Message:
-    lines = [f"Read from {' '.join(imported.source.split())}: {phrase_counts(imported.counts)}."]
-    if imported.known:
-        lines.append(f"Known already: {imported.known:,}.")
-    if imported.left_out:
-        reasons = ", ".join(f"{reason} ({number:,})" for reason, number in imported.left_out.items())
-        lines.append(f"Left out: {reasons}.")
-    for place, secrets in list(imported.redacted.items())[:MAX_REDACTED]:
-        lines.append(f"Redacted in {place}: {', '.join(secrets)}.")
-    subject = f"import: {phrase_counts(imported.counts)} from {imported.format}"
-    return Message(subject, "\n".join(lines), (("Quaid-Task", "import"),))
 
 
 def phrase_counts(counts: Mapping[str, int]) -> str:

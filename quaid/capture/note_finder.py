@@ -96,7 +96,7 @@ class NoteFinder:
 
     def entity_names(self, index: IndexConnection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
         """Return the names of all entities that `index` shows, for a plan made at `now`."""
-        return EntityNames.of(
+        return EntityNames(
             graph.entity_names(index),
             lambda name: self.find_entity(index, name),
             now,

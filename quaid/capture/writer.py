@@ -16,6 +16,7 @@ from quaid.capture import facts, note_edit, owner_note
 from quaid.capture.facts import KnownFact, NewFact
 from quaid.capture.note_edit import Mark
 from quaid.capture.note_finder import NoteFinder
+from quaid.capture.stated_relations import add_stated
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
     BadInputError,
@@ -276,8 +277,6 @@ class Writer:
         return document
 
     def _plan_new(self, fact: NewFact, visible: IndexConnection) -> tuple[str, Edit]:
-        from quaid.capture.stated_relations import add_stated
-
         stated = add_stated(fact, _now(), person_of(self._root, self._vault.settings))
         if stated.edges != fact.edges:
             ends = [

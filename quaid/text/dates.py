@@ -93,7 +93,9 @@ def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
     """Return the dates that any `text` mentions, in its order, without overlaps. `now` is its reader's clock."""
     signs = set(_SIGN.findall(text.lower()))
     other = _find_other_language(text, signs)
-    if other is None and not _looks_dated(signs):
+    has_direction = not signs.isdisjoint(_DIRECTIONS) and not signs.isdisjoint(_DIRECTED)
+    has_date = not signs.isdisjoint(_SIGNS) or any(sign[0].isdigit() for sign in signs)
+    if other is None and not has_date and not has_direction:
         return ()
     from quaid.text.date_patterns import LEADS, RULES
     from quaid.text.other_dates import leads_of, rules_of
@@ -182,12 +184,6 @@ def _find_other_language(text: str, signs: AbstractSet[str]) -> str | None:
     if spoken_in is None and len(likely) == 1:
         return likely.pop()
     return spoken_in if spoken_in in likely else None
-
-
-def _looks_dated(signs: AbstractSet[str]) -> bool:
-    if not signs.isdisjoint(_SIGNS) or any(sign[0].isdigit() for sign in signs):
-        return True
-    return not signs.isdisjoint(_DIRECTIONS) and not signs.isdisjoint(_DIRECTED)
 
 
 def _resolved(resolve: Callable[[re.Match[str], T], Window | None], match: re.Match[str], given: T) -> Window | None:

@@ -99,7 +99,8 @@ def rules_of(language: str | None) -> Rules:
     is_han = language not in MONTHS
     edge = "" if is_han else r"\b"
     rules: Rules = [
-        (re.compile(f"(?i){edge}(?:{words}){edge}"), partial(_day, offset)) for words, offset in _DAYS[language].items()
+        (re.compile(f"(?i){edge}(?:{words}){edge}"), partial(_unit, offset, "day"))
+        for words, offset in _DAYS[language].items()
     ]
     for name, unit in _NAMES[language].items():
         for words, step in _UNITS[language].items():
@@ -128,11 +129,6 @@ def leads_of(language: str | None) -> Leads:
     if language not in _LEADS:
         return []
     return [(re.compile(f"(?i){_LEAD.format(*_LEADS[language])}"), _open_ended)]
-
-
-def _day(offset: int, _match: re.Match[str], today: date) -> Window:
-    day = today + timedelta(days=offset)
-    return day, day
 
 
 def _unit(step: int, unit: str, _match: re.Match[str], today: date) -> Window:

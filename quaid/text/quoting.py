@@ -160,7 +160,10 @@ def describe(hit: Hit) -> list[str]:
         about += [speaker] if speaker else []
         about.append(f"turn {hit.turn} of session {as_name(hit.session or '')}")
     else:
-        about.append(f"{hit.kind} by {speaker}" if speaker else f"{hit.kind} {_heading_of(hit)}".rstrip())
+        title, _, below = hit.heading.partition(" > ")
+        names = map(as_name, filter(None, (title, below.rpartition(" > ")[2])))
+        heading = " > ".join(f"“{name}”" for name in names)
+        about.append(f"{hit.kind} by {speaker}" if speaker else f"{hit.kind} {heading}".rstrip())
     if hit.provenance != "other":  # then the speaker is who it is from
         about.append(f"from {hit.provenance}")
     return about + _list_marks(hit)
@@ -177,13 +180,6 @@ def describe_standing(hit: Hit) -> list[str]:
 
 def _name_vault(hit: Hit) -> list[str]:
     return [f"vault {' and '.join(map(as_name, (hit.vault, *hit.also_in)))}"] if hit.vault else []
-
-
-def _heading_of(hit: Hit) -> str:
-    """Return the title and the last heading over a hit, each in quotes."""
-    title, _, below = hit.heading.partition(" > ")
-    names = map(as_name, filter(None, (title, below.rpartition(" > ")[2])))
-    return " > ".join(f"“{name}”" for name in names)
 
 
 def _list_marks(hit: Hit) -> list[str]:

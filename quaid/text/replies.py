@@ -108,7 +108,13 @@ def asks_nothing(text: str) -> bool:
     letters = "".join(re.findall(_LETTER, folded))
     if letters.isascii() or len(letters) > _LONGEST:
         return False
-    return any(_is_made_of(letters, language) for language in _JOINED)
+    for language in _JOINED:
+        left = letters
+        for reply in sorted(_OTHERS[language].split(), key=len, reverse=True):
+            left = left.replace(reply, " ")
+        if left != letters and set(left) <= _PARTICLES | {" "}:
+            return True
+    return False
 
 
 def _without_greetings(words: Sequence[str]) -> list[str]:
@@ -133,13 +139,6 @@ def _greetings() -> frozenset[str]:
 def _unmarked(text: str) -> str:
     """Return `text` without accents, which many leave out (`buenos dias`), as they do the hamza of an alif."""
     return text if text.isascii() else "".join(part for part in normalize("NFD", text) if not combining(part))
-
-
-def _is_made_of(letters: str, language: str) -> bool:
-    left = letters
-    for reply in sorted(_OTHERS[language].split(), key=len, reverse=True):
-        left = left.replace(reply, " ")
-    return left != letters and set(left) <= _PARTICLES | {" "}
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from math import ceil
 from unicodedata import category, normalize
 
@@ -159,15 +160,11 @@ def _split_joined(word: str, *, with_last: bool = False) -> list[str]:
     parts: list[str] = []
     end = 0
     for run in re.finditer(_JOINED, word):
-        parts += [word[end : run.start()], *(_pairs(run[0]) or [run[0]])]
+        parts += [word[end : run.start()], *([a + b for a, b in pairwise(run[0])] or [run[0]])]
         if with_last and len(run[0]) > 1:
             parts.append(run[0][-1])
         end = run.end()
     return list(filter(None, [*parts, word[end:]]))
-
-
-def _pairs(run: str) -> list[str]:
-    return [run[place : place + 2] for place in range(len(run) - 1)]
 
 
 def _find_all(text: str, joint: str = "") -> list[str]:

@@ -38,7 +38,7 @@ class Notes:
     def names(self, *speakers, owner=""):
         """As a session with these speakers meets them."""
         pairs = [(written, note) for note, (_, names) in self.by_name.items() for written in names]
-        return EntityNames.of(pairs, self.find, NOW, speakers=speakers, owner=owner)
+        return EntityNames(pairs, self.find, NOW, speakers=speakers, owner=owner)
 
 
 def _aliases(text):

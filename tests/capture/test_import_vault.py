@@ -280,9 +280,8 @@ def test_what_cannot_be_read_is_refused_with_the_next_step(vault, tmp_path):
 
 
 def test_ten_thousand_facts_whose_words_make_no_slug_get_files_of_their_own(vault):
-    found = ImportContent(
-        admit, facts=[NewFact(f"麻耶は{n}番目の 茶 が 好き", imported_from=str(n)) for n in range(10_000)]
-    )
+    found = ImportContent(admit)
+    found.facts = [NewFact(f"麻耶は{n}番目の 茶 が 好き", imported_from=str(n)) for n in range(10_000)]
     candidates = list_facts(found, "mem0", "default")
     tails = Counter(candidate.id[-5:] for candidate in candidates)
     shared = [candidate for candidate in candidates if tails[candidate.id[-5:]] > 1]

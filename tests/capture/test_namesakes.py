@@ -45,7 +45,7 @@ class Memory:
     def learn(self, *edges, names=(), said=(), speakers=("Maya",), owner=""):
         """What the ends of `edges` came to mean: name -> note."""
         pairs = [(called, note) for note, (_, aliases) in self.notes.items() for called in (note, *aliases)]
-        known = EntityNames.of(
+        known = EntityNames(
             pairs, self.find, NOW, speakers=speakers, owner=owner,
             find_edges=lambda note: [one for one in self.edges if note in (one.subject, one.object)],
         )  # fmt: skip

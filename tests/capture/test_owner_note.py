@@ -110,12 +110,12 @@ def test_no_name_again_leaves_the_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["User", "the user", "I", "me", "Human", "Maya", "Maya Chen", "mchen"])
 def test_edges_of_the_owner_go_to_the_owners_note(word: str) -> None:
     pairs = [("Maya Chen", "Maya Chen"), ("Maya", "Maya Chen"), ("mchen", "Maya Chen")]
-    names = EntityNames.of(pairs, lambda _: None, NOW, owner="Maya Chen")
+    names = EntityNames(pairs, lambda _: None, NOW, owner="Maya Chen")
     assert names.place(Edge(word, "works_at", "Acme")).subject == "Maya Chen"
 
 
 def test_an_owner_in_small_letters_gets_a_note_too() -> None:
-    names = EntityNames.of([], lambda _: None, NOW, owner="mchen")
+    names = EntityNames([], lambda _: None, NOW, owner="mchen")
     assert names.place(Edge("User", "works_at", "Acme")).subject == "mchen"
     assert names.created["mchen"] == "person"
 

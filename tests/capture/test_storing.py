@@ -19,7 +19,7 @@ MILK = "Maya prefers oat milk in her coffee."
 
 
 def names(*pairs):
-    return EntityNames.of(pairs, lambda _: None, NOW)
+    return EntityNames(pairs, lambda _: None, NOW)
 
 
 def new(statement=MILK, turns=("[[e2#^t1]]",), session="s2", **details):
@@ -147,7 +147,7 @@ def test_edges_are_placed_renamed_and_said_once():
 
 
 def test_an_edge_between_two_names_of_one_person_is_dropped():
-    met = EntityNames.of([], lambda _: None, NOW, speakers=["Melanie"])
+    met = EntityNames([], lambda _: None, NOW, speakers=["Melanie"])
     made = plan([new("Melanie is called Mel.", edges=(Edge("Mel", "nickname_of", "Melanie"),))], names=met)
     assert made.edges == 0
     assert [edit.rel_path for edit in made.edits][1:] == ["entities/Melanie.md"]

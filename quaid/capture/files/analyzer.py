@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.capture import extraction, facts
 from quaid.capture.conversation_reader import ConversationReader, name_relations
 from quaid.capture.extraction import Extraction, Learned, LeftOut
-from quaid.capture.facts import FactsPlan
+from quaid.capture.facts import FactsPlan, StoredFact
 from quaid.capture.files import source_note
 from quaid.capture.files.source_file import SourceFile, read_file
 from quaid.capture.files.source_note import AnalysisRequest, SourceNote
@@ -29,12 +29,13 @@ from quaid.index import documents
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined
 from quaid.model import Kind, note_name
+from quaid.redaction import admit, admit_all
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.headings import without_control
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
-    from quaid.llm import Answer, Models, Prompt
+    from quaid.llm import Models
     from quaid.open_vault import OpenVault
 
 PROMPT = "analyze"
@@ -54,25 +55,18 @@ class AnalyzeOptions(NamedTuple):
     dry_run: bool = False
 
 
-class MissingFact(NamedTuple):
-    """A fact that the file no longer states. It stays; its owner decides."""
-
-    id: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzeResult(Learned):
     """The result for one file. `outcome` is analyzed, or unchanged: then no model was prompted and nothing written.
 
-    `missing` are facts of an earlier state of the file.
+    `missing` are facts that the file no longer states; they stay, and their owner decides.
     """
 
     request: AnalysisRequest
     note: str
     outcome: str
     summary: str = ""
-    missing: tuple[MissingFact, ...] = ()
+    missing: tuple[StoredFact, ...] = ()
     pieces: int = 0
 
     @property
@@ -99,7 +93,7 @@ class FileAnalyzer:
         if self._is_memory(path):
             raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
         file = read_file(path)
-        focus = " ".join(_redact(options.focus).split())
+        focus = " ".join(admit(options.focus).text.split())
         request = AnalysisRequest(file, self._vault.git.find_checkout(path, file.data), focus, options.project)
         note = self._find_note(request)[1]
         # The cached answers would be the same again.
@@ -119,7 +113,7 @@ class FileAnalyzer:
             note=plan.written.path,
             outcome="analyzed",
             summary=summary,
-            missing=tuple(MissingFact(*fact) for fact in plan.details["missing"]),
+            missing=tuple(StoredFact(*fact) for fact in plan.details["missing"]),
             pieces=pieces,
             **extraction.learned_fields(plan, found),
             is_dry_run=options.dry_run,
@@ -136,8 +130,6 @@ class FileAnalyzer:
 
     def _read(self, request: AnalysisRequest, models: Models) -> tuple[Extraction, str, int]:
         """Return what the model finds in the file, a summary, and the number of pieces. Cached answers cost nothing."""
-        from quaid.redaction import admit_all
-
         capture, name = self._vault.settings.capture, request.file.path.name
         prompt = models.prompt(PROMPT)
         pieces = split_file(request.file, capture.piece_tokens, request.project)
@@ -146,24 +138,20 @@ class FileAnalyzer:
         for number, piece in enumerate(pieces):
             if len(pieces) > 1:
                 self._vault.show_progress(f"Reading {name}", number, len(pieces))
-            answer = self._ask(models, prompt, piece_inputs(piece, request.file, request.focus, summary), request)
+            try:
+                answer = models.ask(prompt, piece_inputs(piece, request.file, request.focus, summary))
+            except (ModelAnswerError, ModelRefusedError) as error:
+                about, at = files.printable(str(request.file.path)), datetime.now(UTC).isoformat()
+                entry = Quarantined(at, about, str(error), prompt=prompt.label, raw=admit(error.raw).text)
+                with suppress(OSError):  # the answer is worth a look, but not another error
+                    quarantine.put(self._vault.state, entry)
+                raise
             safe: Any = admit_all(answer.value)[0]
             part = read_piece(safe, piece)
             left_out = (*part.left_out, *extraction.list_failed(answer.failed))
             parts.append(replace(part, left_out=left_out, model=answer.model, prompt=prompt.label, usage=answer.usage))
             summary = " ".join(without_control(safe["summary"]).split()).lstrip("-*+#>| ") or summary
         return extraction.merge(parts, capture.max_facts), summary, len(pieces)
-
-    def _ask(self, models: Models, prompt: Prompt, inputs: Mapping[str, str], request: AnalysisRequest) -> Answer:
-        try:
-            return models.ask(prompt, inputs)
-        except (ModelAnswerError, ModelRefusedError) as error:
-            about = files.printable(str(request.file.path))
-            at = datetime.now(UTC).isoformat()
-            entry = Quarantined(at, about, str(error), prompt=prompt.label, raw=_redact(error.raw))
-            with suppress(OSError):  # the answer is worth a look, but not another error
-                quarantine.put(self._vault.state, entry)
-            raise
 
     def _plan(self, request: AnalysisRequest, found: Extraction, summary: str) -> WritePlan:
         index, now = self._vault.whole_index(), datetime.now(UTC)
@@ -179,7 +167,7 @@ class FileAnalyzer:
             edit, gone = source_note.plan_note(rel_path, request, note, names, summary, source, living, now, owner)
         visible = self._vault.visible_index()
         missing = [
-            MissingFact(document.id, text)
+            StoredFact(document.id, document.path, text, "missing")
             for document in map(earlier.get, gone)
             if document is not None and (text := documents.text_of(visible, document.doc_id))
         ]
@@ -304,9 +292,3 @@ def _show(turns: Sequence[NumberedTurn]) -> str:
 def _place_of(file: SourceFile, turns: Sequence[str]) -> str:
     place = next((file.parts[int(turn) - 1].place for turn in turns if int(turn) != NO_PLACE), "")
     return " ".join(_UNLINKABLE.sub(" ", place).split())
-
-
-def _redact(text: str) -> str:
-    from quaid.redaction import admit
-
-    return admit(text).text

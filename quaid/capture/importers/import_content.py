@@ -55,24 +55,24 @@ class ImportedEntity(NamedTuple):
     created: datetime | None = None
 
 
-@dataclass(slots=True)
 class ImportContent:
     """The content of a source. `left_out` counts by reason; `redacted` names for each place the removed secrets.
 
     `imported_from` of the facts is their place: the file, permalink or id in the source. `files` are copied as they are
-    (path in the vault -> bytes), notes below the folder `into`. With `keeps_owners` a fact has the owner that the
-    source names.
+    (path in the vault, bytes), notes below the folder `into`. With `keeps_owners` a fact has the owner that the source
+    names.
     """
 
-    redact: Redact
-    into: str = ""
-    keeps_owners: bool = False
-    facts: list[NewFact] = field(default_factory=list)
-    entities: dict[str, ImportedEntity] = field(default_factory=dict)
-    edges: list[Edge] = field(default_factory=list)
-    files: list[tuple[str, bytes]] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    redacted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    def __init__(self, redact: Redact, into: str = "", *, keeps_owners: bool = False) -> None:
+        self.redact = redact
+        self.into = into
+        self.keeps_owners = keeps_owners
+        self.facts: list[NewFact] = []
+        self.entities: dict[str, ImportedEntity] = {}
+        self.edges: list[Edge] = []
+        self.files: list[tuple[str, bytes]] = []
+        self.left_out: Counter[str] = Counter()
+        self.redacted: dict[str, tuple[str, ...]] = {}
 
     def admit(self, place: str, text: str) -> str:
         """Return a text without its secrets, which `redacted` names under `place`."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from posixpath import basename, dirname, join, normpath
@@ -162,9 +162,16 @@ def _memory_files(source: ImportSource) -> list[str]:
 
 def _read_note(path: str, text: str, found: ImportContent) -> None:
     head = frontmatter.parse(clean_text(found.admit(path, text)))
-    body = "\n".join(_without_conversation(head.body.split("\n"), found))
+    body: list[str] = []
+    is_turn = False
+    for line in head.body.split("\n"):  # the turns of a session in a daily note are for `quaid extract`
+        is_turn = _TURN.match(line) is not None or (is_turn and bool(line.strip()) and not line.startswith("#"))
+        if is_turn:
+            found.left_out["lines of a conversation"] += 1
+        else:
+            body.append(line)
     day = _day_of(path)
-    for statement in read_statements(body, found.left_out):
+    for statement in read_statements("\n".join(body), found.left_out):
         if _BOOKKEEPING.match(statement.line) and day:
             found.left_out["lines about the session"] += 1
             continue
@@ -214,17 +221,6 @@ def _entities_of(statement: Statement, *, is_about_owner: bool) -> Iterator[tupl
             yield name["name"].rstrip("."), str(kind.lastgroup)
 
 
-def _without_conversation(lines: Iterable[str], found: ImportContent) -> Iterator[str]:
-    """Leave out the turns of a session in a daily note; those are for `quaid extract`."""
-    is_turn = False
-    for line in lines:
-        is_turn = _TURN.match(line) is not None or (is_turn and bool(line.strip()) and not line.startswith("#"))
-        if is_turn:
-            found.left_out["lines of a conversation"] += 1
-        else:
-            yield line
-
-
 def _day_of(path: str) -> str | None:
     dated = _DAILY.fullmatch(basename(path))
     return dated[1] if dated and _is_day(dated[1]) else None
@@ -270,17 +266,17 @@ class _Block:
         return self.text.rstrip("*_ ").endswith((":", "："))  # noqa: RUF001
 
 
-@dataclass(slots=True)
 class _Reader:
     """The open headings and list items, and the block that grows."""
 
-    left_out: Counter[str]
-    blocks: list[_Block] = field(default_factory=list)
-    headings: list[tuple[int, str]] = field(default_factory=list)
-    items: list[_Block] = field(default_factory=list)
-    open: _Block | None = None
-    lead: str = ""
-    """The paragraph that ends with a colon above a list."""
+    def __init__(self, left_out: Counter[str]) -> None:
+        self.left_out = left_out
+        self.blocks: list[_Block] = []
+        self.headings: list[tuple[int, str]] = []
+        self.items: list[_Block] = []
+        self.open: _Block | None = None
+        self.lead = ""
+        """The paragraph that ends with a colon above a list."""
 
     def read(self, line: str) -> None:
         if not line.strip():

@@ -102,7 +102,13 @@ class Codex(Format):
     def _read_item(self, payload: dict[str, Any], at: datetime | None) -> None:
         kind, role = str(payload.get("type")), payload.get("role")
         if kind != "message":
-            pairs = self._read_answers(payload)
+            call = text_at(payload, "call_id") or ""
+            if payload.get("name") == _CODEX_QUESTION_TOOL:
+                self._questions[call] = list_at(parse_object(text_at(payload, "arguments") or ""), "questions")
+            output, pairs = text_at(payload, "output"), []
+            if call in self._questions and output is not None:
+                answers = object_at(parse_object(output), "answers")
+                pairs = list(pair_answers(self._questions.pop(call), answers))
             if not pairs:
                 self._skip_item(kind)
             for question, answer in pairs:
@@ -113,15 +119,6 @@ class Codex(Format):
         else:
             texts = find_texts(payload.get("content"), self.skipped)
             self._entries += [("item", Utterance(role, _clean_codex(raw, role), at)) for raw in texts]
-
-    def _read_answers(self, payload: dict[str, Any]) -> list[tuple[str, str]]:
-        """Note the questions of a call, or return them with their answers from its output."""
-        call = text_at(payload, "call_id") or ""
-        if payload.get("name") == _CODEX_QUESTION_TOOL:
-            self._questions[call] = list_at(parse_object(text_at(payload, "arguments") or ""), "questions")
-        if call not in self._questions or (output := text_at(payload, "output")) is None:
-            return []
-        return list(pair_answers(self._questions.pop(call), object_at(parse_object(output), "answers")))
 
     def _read_event(self, payload: dict[str, Any], at: datetime | None) -> None:
         kind, turns = text_at(payload, "type") or "", payload.get("num_turns")
