@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from quaid.settings import GitSettings
 
 if TYPE_CHECKING:
-    from quaid.history.staging import RunGit
+    from quaid.history.git import Git
 
 Who = Literal["owner", "other", "agent", "janitor", "import"]
 JANITOR = ("Quaid Janitor", "janitor@localhost")
@@ -59,25 +59,21 @@ class Authors:
         return "import" if subject.startswith(_IMPORTS) else "agent"
 
 
-def choose_identity(
-    run: RunGit, ours: tuple[str, str], author: tuple[str, str] | None, *, may_sign: bool
-) -> dict[str, str]:
-    """Return the environment with which git commits: as `author` (name, e-mail), by default as Quaid, `ours`."""
+def choose_identity(git: Git, ours: tuple[str, str], author: tuple[str, str] | None, *, signs: bool) -> dict[str, str]:
+    """Return the environment with which git commits: as `author` (name, e-mail), by default as Quaid, `ours`. With
+    `signs` the committer is the user: a signature is the committer's, and they sign in their own name.
+    """
     name, email = author or ours
     identity = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
-    if author is not None and author == find_owner(run):
+    if author is not None and author == find_owner(git):
         return identity | {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email}
-    # A signature is the committer's: a user who has git sign signs in their own name.
-    signs = may_sign and _ask_config(run, "--type=bool", "commit.gpgsign") == "true"
-    if not (signs and _ask_config(run, "user.email")):
-        identity |= {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
-    return identity
+    return identity if signs else identity | {"GIT_COMMITTER_NAME": ours[0], "GIT_COMMITTER_EMAIL": ours[1]}
 
 
-def find_owner(run: RunGit) -> tuple[str, str] | None:
+def find_owner(git: Git) -> tuple[str, str] | None:
     """Return the name and e-mail address with which git commits by hand here; None where it has none."""
     args = ("config", "-z", "--get-regexp", r"^(author|user)\.(name|email)$")
-    entries = run("read the configuration", *args, accept=(0, 1))[1].decode("utf-8", "replace").split("\0")
+    entries = git.read_text("read the configuration", *args, accept=(0, 1)).split("\0")
     known = {key: value.strip() for key, _, value in (entry.partition("\n") for entry in entries)}
     name, email = (
         os.environ.get(f"GIT_AUTHOR_{part.upper()}") or known.get(f"author.{part}") or known.get(f"user.{part}")
@@ -85,7 +81,3 @@ def find_owner(run: RunGit) -> tuple[str, str] | None:
     )
     email = email or os.environ.get("EMAIL")
     return (name, email) if name and email else None
-
-
-def _ask_config(run: RunGit, *key: str) -> str:
-    return run("read the configuration", "config", "--get", *key, accept=(0, 1))[1].decode().strip()

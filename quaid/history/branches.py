@@ -14,12 +14,10 @@ from pathlib import Path
 
 from quaid.errors import GitError
 from quaid.history.authorship import Authors, LineOrigin
-from quaid.history.git_output import split_items
+from quaid.history.git import Git, split_items
 from quaid.history.messages import LOG_FORMAT, build_commit
-from quaid.history.note_history import RAW, FileChange, read_blobs, read_log
-from quaid.history.repository import Repository
+from quaid.history.note_history import RAW, FileChange, read_log
 from quaid.history.signatures import find_signed
-from quaid.history.staging import RunGit
 from quaid.history.tree_merge import TreeMerges
 from quaid.model import Commit
 
@@ -70,36 +68,36 @@ def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:
 
 
 class Branches:
-    """Worktrees, log and authorship of one repository; git runs through a callable."""
+    """Worktrees, log and authorship of one repository; as git knows them."""
 
-    def __init__(self, run: RunGit, repository: Repository) -> None:
-        self._run = run
-        self._repository = repository
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._repository = git.repository
 
     @property
     def trees(self) -> TreeMerges:
         """What two commits make."""
-        return TreeMerges(self._run, self._repository)
+        return TreeMerges(self._git)
 
     def add_worktree(self, folder: Path, commit_id: str) -> Path:
         """Check `commit_id` out into the new `folder`; the vault in it."""
         # --detach: the owner's list of branches stays theirs.
-        self._run("make a worktree", "worktree", "add", "--quiet", "--detach", "--force", str(folder), commit_id)
+        self._git.run("make a worktree", "worktree", "add", "--quiet", "--detach", "--force", str(folder), commit_id)
         return folder / self._repository.prefix if self._repository.prefix else folder
 
     def remove_worktree(self, folder: Path) -> None:
         """Take a worktree away, whatever state it is in."""
         with suppress(GitError):
-            self._run("remove a worktree", "worktree", "remove", "--force", "--force", str(folder))
+            self._git.run("remove a worktree", "worktree", "remove", "--force", "--force", str(folder))
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(GitError):
-            self._run("forget worktrees", "worktree", "prune")
+            self._git.run("forget worktrees", "worktree", "prune")
 
     def list_heads(self) -> list[BranchHead]:
         """Return the owner's branches by name."""
         fields = ("refname:lstrip=2", "objectname", "committerdate:unix", "HEAD", "worktreepath")
         shape = f"--format={'%00'.join(f'%({field})' for field in fields)}%00"
-        out = self._run("list the branches", "for-each-ref", shape, "refs/heads")[1]
+        out = self._git.read("list the branches", "for-each-ref", shape, "refs/heads")
         items = out.decode("utf-8", "surrogateescape").split("\0")
         rows = zip(*(iter(items[:-1]),) * len(fields), strict=True)
         return [
@@ -112,31 +110,31 @@ class Branches:
     def is_name(self, name: str) -> bool:
         """Return whether git takes `name` for a branch."""
         args = ("check-ref-format", "--branch", name)
-        return not name.startswith("-") and self._run("check a name", *args, accept=(0, 1, 128))[0] == 0
+        return not name.startswith("-") and self._git.run("check a name", *args, accept=(0, 1, 128))[0] == 0
 
     def create(self, name: str, commit_id: str) -> None:
         """Make a branch. GitError: there is one of that name."""
-        self._run("make a branch", "branch", "--no-track", name, commit_id)
+        self._git.run("make a branch", "branch", "--no-track", name, commit_id)
 
     def switch(self, name: str) -> None:
         """Check a branch out. GitError: a file that git does not have would be overwritten."""
-        self._run("switch to a branch", "switch", "--quiet", "--no-guess", "--no-overwrite-ignore", name)
+        self._git.run("switch to a branch", "switch", "--quiet", "--no-guess", "--no-overwrite-ignore", name)
 
     def delete(self, head: BranchHead, backup: str) -> None:
         """Delete a branch that is where `head` says, and keep what it held as the ref `backup`."""
         lines = f"create {backup} {head.id}\ndelete refs/heads/{head.name} {head.id}\n"
-        self._run("delete a branch", "update-ref", "--stdin", stdin=lines.encode("utf-8", "surrogateescape"))
+        self._git.run("delete a branch", "update-ref", "--stdin", stdin=lines.encode("utf-8", "surrogateescape"))
 
     def count_apart(self, one: str, other: str) -> tuple[int, int]:
         """Return how many commits only `one` has, and how many only `other`."""
         args = ("rev-list", "--left-right", "--count", f"{one}...{other}", "--")
-        first, second = self._run("compare two branches", *args)[1].split()
+        first, second = self._git.read("compare two branches", *args).split()
         return int(first), int(second)
 
     def list_unsaved(self) -> list[str]:
         """Return what no commit has: files that differ from HEAD, and notes that are untracked, as git knows them."""
         args = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
-        lines = split_items(self._run("look for changes", *args)[1])
+        lines = split_items(self._git.read("look for changes", *args))
         return [line[3:] for line in lines if not line.startswith("??") or line.endswith(".md")]
 
     def merge_here(self, commit_id: str) -> tuple[str, list[str]]:
@@ -147,15 +145,15 @@ class Branches:
         identity = ("-c", "user.name=Quaid", "-c", "user.email=quaid@localhost")
         settings = ("-c", "rerere.enabled=false", "-c", "merge.autoStash=false", "-c", "merge.conflictStyle=merge")
         args = (*identity, *settings, "merge", "--quiet", "--no-commit", "--no-ff", "--no-verify-signatures", commit_id)
-        self._run("merge a branch", *args, accept=(0, 1))
-        unmerged = self._run("look for conflicts", "diff-files", "--name-only", "--diff-filter=U", "-z")[1]
+        self._git.run("merge a branch", *args, accept=(0, 1))
+        unmerged = self._git.read("look for conflicts", "diff-files", "--name-only", "--diff-filter=U", "-z")
         if collided := list(dict.fromkeys(split_items(unmerged))):
             return "", collided
-        return self._run("read the merge", "write-tree")[1].decode().strip(), []
+        return self._git.read_text("read the merge", "write-tree"), []
 
     def reset(self, commit_id: str) -> None:
         """Set this work tree to `commit_id`; changes that are not committed are lost."""
-        self._run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
+        self._git.run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
 
     def log(self, *which: str, path: str = "") -> list[VaultCommit]:
         """Every commit of the branch, or those that the options `which` of git log choose and that changed `path`, with
@@ -176,7 +174,7 @@ class Branches:
                 tuple(self._in_vault(change) for change in changes if inside(change.path)),
                 fields[6].partition(" ")[2],
             )
-            for fields, changes in read_log(self._run, *shape, *(which or ("HEAD",)), "--", *files)
+            for fields, changes in read_log(self._git, *shape, *(which or ("HEAD",)), "--", *files)
         ]
 
     def read_commits(self, commit_ids: Iterable[str]) -> list[VaultCommit]:
@@ -187,7 +185,7 @@ class Branches:
     def has(self, commit_id: str, branch: str = "HEAD") -> bool:
         """Return whether a branch has got the commit."""
         args = ("merge-base", "--is-ancestor", commit_id, branch)
-        return self._run("look for a commit", *args, accept=(0, 1))[0] == 0
+        return self._git.run("look for a commit", *args, accept=(0, 1))[0] == 0
 
     def list_path(self, last: str, first: str | None = None) -> list[str]:
         """Return the ids of the commits from `first` (or the first of all) to `last` along first parents that changed
@@ -196,7 +194,7 @@ class Branches:
         span = [last, f"^{first}"] if first else [last]
         inside = [self._repository.prefix] if self._repository.prefix else []
         args = ("rev-list", "--first-parent", "--reverse", *span, "--", *inside)
-        ids = self._run("read the history", *args)[1].decode().split()
+        ids = self._git.read("read the history", *args).decode().split()
         return list(dict.fromkeys([*([first] if first else []), *ids, last]))
 
     def find_touching(self, text: str, last: str) -> list[str]:
@@ -205,7 +203,7 @@ class Branches:
         """
         inside = [self._repository.prefix] if self._repository.prefix else []
         args = ("log", "--first-parent", "-m", "--no-textconv", "--format=%H", f"-S{text}", last, "--", *inside)
-        return list(dict.fromkeys(self._run("look for a text", *args)[1].decode().split()))
+        return list(dict.fromkeys(self._git.read("look for a text", *args).decode().split()))
 
     def _in_vault(self, change: FileChange) -> FileChange:
         if not self._repository.prefix:
@@ -217,7 +215,7 @@ class Branches:
 
     def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of each blob that the repository has, by id, in one process."""
-        return read_blobs(self._run, list(blob_ids))
+        return self._git.read_blobs(blob_ids)
 
     def merge(self, current: bytes, old: bytes, new: bytes) -> bytes | None:
         """Return `current` with the change from `old` to `new` made to it; None if they collide.
@@ -230,13 +228,13 @@ class Branches:
             for path, data in zip(paths, (current, old, new), strict=True):
                 path.write_bytes(data)
             options = ("-p", "--quiet", *(["--union"] if is_added else []))
-            code, merged = self._run("merge a note", "merge-file", *options, *map(str, paths), accept=range(256))
+            code, merged = self._git.run("merge a note", "merge-file", *options, *map(str, paths), accept=range(256))
         return merged if code == 0 else None
 
     def blame(self, rel_path: str, revision: str) -> tuple[LineOrigin, ...]:
         """Return for each line of a file at `revision` who touched it last; none where there is no such file."""
         path = self._repository.to_git(rel_path)
-        code, out = self._run(
+        code, out = self._git.run(
             "ask who wrote a note", "blame", "--no-textconv", "--line-porcelain", revision, "--", path, accept=(0, 128)
         )
         lines: list[LineOrigin] = []
@@ -255,7 +253,7 @@ class Branches:
 
     def find_signed(self, commit_ids: Iterable[str]) -> frozenset[str]:
         """Return those of these commits that somebody has signed whom the user's own git config trusts."""
-        return find_signed(self._run, commit_ids)
+        return find_signed(self._git, commit_ids)
 
     def human_lines(self, rel_path: str, revision: str, authors: Authors) -> frozenset[int]:
         """Return the numbers, from 1, of the lines of a file at `revision` that a person touched last."""

@@ -13,9 +13,7 @@ from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.history import repository as repositories
-from quaid.history.git_output import hash_blob
-from quaid.history.git_process import ask
-from quaid.history.repository import Repository
+from quaid.history.git import Git, hash_blob
 
 _POINTER_SIZE = 300
 """Bytes; what stands for a file that git LFS keeps elsewhere is smaller."""
@@ -47,25 +45,18 @@ def find_checkout(path: Path, data: bytes) -> Checkout | None:
         return None
     inside = found.to_git(real.name)
     try:
-        branch = repositories.read_state(found).branch
-        commit = _ask(found, "log", "-1", "--format=%H", "HEAD", "--", inside).decode().strip()
-        is_changed = not commit or not _is_committed(found, inside, data)
-        remote = _ask(found, "config", "--get-regexp", r"^remote\..*\.url$").decode("utf-8", "replace")
+        git, state = Git(found), repositories.read_state(found)
+        commit = (git.query("log", "-1", "--format=%H", "HEAD", "--", inside) or b"").decode().strip()
+        is_changed = not commit or not _is_committed(git, inside, data)
+        remote = (git.query("config", "--get-regexp", r"^remote\..*\.url$") or b"").decode("utf-8", "replace")
     except (QuaidError, OSError):  # git is not there, or HEAD is not to be read
         return Checkout(found.top.name, inside, None, None, is_changed=True)
     name = find_remote_name(remote) or found.top.name
-    return Checkout(
-        name, inside, None if branch == repositories.REFTABLE_BRANCH else branch, commit or None, is_changed
-    )
+    return Checkout(name, inside, state.branch if state.is_known else None, commit or None, is_changed)
 
 
-def _ask(repository: Repository, *args: str) -> bytes:
-    code, out, _ = ask(repository, args)
-    return b"" if code else out
-
-
-def _is_committed(repository: Repository, path: str, data: bytes) -> bool:
-    listed = _ask(repository, "ls-tree", "-l", "-z", "--full-tree", "HEAD", "--", path).split()
+def _is_committed(git: Git, path: str, data: bytes) -> bool:
+    listed = (git.query("ls-tree", "-l", "-z", "--full-tree", "HEAD", "--", path) or b"").split()
     if len(listed) < 4:
         return False
     blob, size = listed[2].decode(), listed[3].decode()
@@ -73,7 +64,7 @@ def _is_committed(repository: Repository, path: str, data: bytes) -> bool:
         return True
     if not size.isdigit() or int(size) > _POINTER_SIZE:
         return False
-    return sha256(data).hexdigest().encode() in _ask(repository, "cat-file", "blob", blob)
+    return sha256(data).hexdigest().encode() in (git.query("cat-file", "blob", blob) or b"")
 
 
 def find_remote_name(listed: str) -> str | None:

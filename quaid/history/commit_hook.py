@@ -1,7 +1,7 @@
-"""git's pre-commit hook that asks Quaid whether a commit brings a new secret: set up on request, removed on request.
+"""git's pre-commit hook that has Quaid check whether a commit brings a new secret, and what that commit brings.
 
-A hook of the owner's is never changed: they are told the line that calls Quaid from it. Quaid's own commits do not ask
-it: what agents bring has passed the gate of `redaction` before, and what `quaid edit` saves is its owner's.
+A hook of the owner's is never changed: they are shown the line that calls Quaid from it. Quaid's own commits do not
+run the check: what agents bring was redacted before, and what `quaid edit` saves is its owner's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,8 +18,8 @@ from typing import Literal
 
 from quaid.errors import GitError, QuaidError
 from quaid.history import vault_guard
-from quaid.history.git_process import execute, quiet_environment
-from quaid.history.repository import find_repository
+from quaid.history.git import SUBMODULE, Changes, Git, ObjectReader, execute, parse_raw, quiet_environment
+from quaid.history.repository import Repository, find_repository
 
 COMMAND = "pre-commit"
 BY_QUAID = "QUAID_COMMITS"
@@ -26,6 +27,8 @@ BY_QUAID = "QUAID_COMMITS"
 REFUSED = 10
 """The exit code for a new secret: a Python that is broken leaves with 1, and that must not refuse."""
 _PLACE = "@COMMAND@"
+_HANDED_ON = ("GIT_DIR", "GIT_INDEX_FILE")
+"""What git passes to its hook: `git commit FILE` has a separate index, and a work tree need not have a .git."""
 
 Holder = Literal["nobody", "quaid", "owner", "owner calling quaid"]
 
@@ -144,3 +147,54 @@ def _template() -> str:
 
 def _form() -> re.Pattern[str]:
     return re.compile(re.escape(_template()).replace(re.escape(_PLACE), "(?P<command>[^\n]+)"))
+
+
+@dataclass(frozen=True, slots=True)
+class NextCommit:
+    """What `git commit` is about to commit, as its pre-commit hook sees it.
+
+    `added` has the blob of each path that no parent has so, `replaced` the blobs of the parents in their place;
+    `sizes` are the bytes of each. A merge has several parents.
+    """
+
+    git: Git
+    env: Mapping[str, str]
+    added: Mapping[str, str]
+    replaced: frozenset[str]
+    sizes: Mapping[str, int]
+
+    @contextmanager
+    def reading(self) -> Iterator[ObjectReader]:
+        """Yield a reader of the blobs."""
+        with self.git.reading(self.env) as reader:
+            yield reader
+
+
+def read_next_commit(folder: Path) -> NextCommit:
+    """Return what the commit would bring that git makes in the work tree whose top is `folder`.
+
+    Raises:
+        GitError: git cannot tell, or there is no repository.
+    """
+    env = {name: os.path.abspath(folder / os.environ[name]) for name in _HANDED_ON if name in os.environ}  # noqa: PTH100
+    git_dir = Path(env["GIT_DIR"]) if "GIT_DIR" in env else None
+    repository = Repository(folder, git_dir, git_dir, "") if git_dir else find_repository(folder)
+    if repository is None:
+        raise GitError("read what is staged", f"{folder} is in no repository")
+    git = Git(repository)
+    parents = ["HEAD"]
+    with suppress(FileNotFoundError):
+        parents += (repository.git_dir / "MERGE_HEAD").read_text("ascii").split()
+    doing = "read what is staged"
+    if git.run(doing, "rev-parse", "--quiet", "--verify", "HEAD", env=env, accept=(0, 1))[0]:
+        parents = [git.read_text(doing, "hash-object", "-t", "tree", "--stdin", env=env)]  # the empty one
+    compared: list[Changes] = []
+    for parent in parents:
+        _, out = git.run(doing, "diff-index", "--cached", "--raw", "-z", "--no-renames", parent, env=env)
+        changes = {path: (old, new) for path, old, new in parse_raw(out)}
+        compared.append({path: each for path, each in changes.items() if each[1] is None or each[1].mode != SUBMODULE})
+    added = {
+        path: new.blob for path, (_, new) in compared[0].items() if new and all(path in other for other in compared)
+    }
+    replaced = frozenset(old.blob for changes in compared for old, _ in changes.values() if old)
+    return NextCommit(git, env, added, replaced, git.read_sizes({*added.values(), *replaced}))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from quaid import trust
 from quaid.history import merge_driver, vault_guard
-from quaid.history.git_process import execute, explain
+from quaid.history.git import execute, explain
 from quaid.model import Message
 from quaid.vault import transaction
 from quaid.vault.template import VaultPlan

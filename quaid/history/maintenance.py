@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from quaid.history import steering
-from quaid.history.git_process import QUIET, TimeLimit, execute, explain, quiet_environment
+from quaid.history.git import QUIET, execute_in_time, explain, quiet_environment
 from quaid.history.repository import Repository
 
 LIMIT_S = 600.0
@@ -48,7 +48,7 @@ def maintain(repository: Repository, limit_s: float = LIMIT_S) -> list[str]:
     command = ["-C", str(repository.top), *QUIET, *args]
     told = [f"Removed what killed processes left in {repository.common_dir}: {len(gone):,} files."] if gone else []
     try:
-        code, _, stderr = execute(command, b"", quiet_environment(repository.top), limit=TimeLimit(limit_s))
+        code, _, stderr = execute_in_time(command, quiet_environment(repository.top), limit_s)
     except TimeoutError:
         return [*told, f"git's maintenance was ended after {limit_s:,.0f} s; another night goes on with it."]
     if code:

@@ -64,14 +64,14 @@ def set_up(root: Path) -> bool:
     A repository that takes no change is left as it is: git merges the text there.
     """
     from quaid.history import vault_guard
-    from quaid.history.git_process import ask
+    from quaid.history.git import Git
 
     repository = find_repository(root)
     if repository is None or is_set_up(root):
         return False
     settings = {"merge.quaid.name": "notes of Quaid, by their parts", KEY: command_line()}
     try:
-        is_done = all(ask(repository, ["config", "--local", key, value])[0] == 0 for key, value in settings.items())
+        is_done = all(Git(repository).query("config", "--local", *each) is not None for each in settings.items())
         vault_guard.accept(root)
     except QuaidError:
         return False

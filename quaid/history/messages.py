@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from quaid.history.git_output import split_log
+from quaid.history.git import split_log
 from quaid.history.repository import Repository
 from quaid.model import Commit, Message
 from quaid.redaction import admit

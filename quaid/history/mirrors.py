@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, protocol_of
-from quaid.history.git_process import ask, execute, explain, run, streaming
+from quaid.history.git import Git, execute, explain
 from quaid.history.maintenance import maintain
 from quaid.history.network import Line, Pushed
 from quaid.history.purged import FOLDER, PurgedError, find_returned
@@ -84,9 +84,9 @@ class Mirror:
     limits: MirrorLimits
 
     @property
-    def repository(self) -> Repository:
-        """The same as git's other callers know it."""
-        return Repository(self.folder, self.folder, self.folder, "")
+    def git(self) -> Git:
+        """Git in the mirror."""
+        return Git(Repository(self.folder, self.folder, self.folder, ""))
 
     def look(self) -> str | None:
         """Return the commit that the remote is at, None where it has no such branch. Raises as `Line.look`."""
@@ -110,11 +110,11 @@ class Mirror:
             self._check_files(head)
             # Who removes a list from the vault says so in a commit; a history that goes back on it says nothing.
             listing = head if old and self.includes(head, old) else old
-            if old and listing and (found := find_returned(self.repository, head, old, listing)):
+            if old and listing and (found := find_returned(self.git, head, old, listing)):
                 raise PurgedError(self.branch, found, _ASK_OWNER, _WAY_OUT)
             # The second one is HEAD here, and not fetched to: git would take it for a branch that is worked on.
             for ref in (MIRRORED, f"refs/heads/{self.branch}"):
-                ask(self.repository, ["update-ref", ref, head])
+                self.git.query("update-ref", ref, head)
         return head
 
     def head(self) -> str | None:
@@ -123,7 +123,7 @@ class Mirror:
 
     def resolve(self, revision: str) -> str | None:
         """Return the commit that `revision` means here, None where it is not here."""
-        return _resolve(self.repository, revision) if self.exists() else None
+        return self.git.resolve(revision) if self.exists() else None
 
     def exists(self) -> bool:
         """Return whether anything was fetched."""
@@ -131,20 +131,19 @@ class Mirror:
 
     def read(self, commit: str, path: str) -> bytes | None:
         """Return a file as `commit` has it, None where it has none."""
-        code, out, _ = ask(self.repository, ["cat-file", "blob", f"{commit}:{path}"])
-        return out if code == 0 else None
+        return self.git.query("cat-file", "blob", f"{commit}:{path}")
 
     def open_history(self, settings: GitSettings) -> History:
         """Return the history up to the newest commit, to be read."""
-        return History(self.folder, settings, self.repository)
+        return History(self.folder, settings, self.git.repository)
 
     def includes(self, commit: str, older: str) -> bool:
         """Return whether `commit` has `older` among what it was made from, or is it."""
-        return ask(self.repository, ["merge-base", "--is-ancestor", older, commit])[0] == 0
+        return self.git.is_ancestor(older, commit)
 
     def maintain(self) -> None:
         """Have git pack what came in many pieces, where that is due."""
-        maintain(self.repository, self.limits.timeout_s)
+        maintain(self.git.repository, self.limits.timeout_s)
 
     def _line(self) -> Line:
         return Line(self.folder, self.address, self.limits.timeout_s, max_bytes=self.limits.max_bytes)
@@ -157,7 +156,8 @@ class Mirror:
     def _check_files(self, commit: str) -> None:
         """Refuse a tree with too many files; one made of a few folders that hold each other has billions."""
         count = 0
-        with streaming(self.repository, ["ls-tree", "-r", "-z", "--name-only", commit]) as listing:
+        with self.git.stream("ls-tree", "-r", "-z", "--name-only", commit) as listing:
+            assert listing.stdout is not None
             while block := listing.stdout.read(_BLOCK):
                 count += block.count(b"\0")
                 if count > self.limits.max_files:
@@ -181,13 +181,13 @@ class WorkingCopy:
             borrowed.parent.mkdir(exist_ok=True)
             borrowed.write_text(f"{self.mirror.folder / 'objects'}\n", encoding="utf-8")
             # A link in the repository becomes a file that holds its target: nothing leads out of the folder.
-            run(self._repository, "configure a repository", "config", "core.symlinks", "false")
-        run(self._repository, "have the files of a commit", "reset", "-q", "--hard", commit, "--")
-        run(self._repository, "remove other files", "clean", "-ffdxq")
+            self._git.read("configure a repository", "config", "core.symlinks", "false")
+        self._git.read("have the files of a commit", "reset", "-q", "--hard", commit, "--")
+        self._git.read("remove other files", "clean", "-ffdxq")
 
     def head(self) -> str | None:
         """Return the commit that the branch is at."""
-        return _resolve(self._repository, "HEAD")
+        return self._git.resolve("HEAD")
 
     def push(self, commit: str) -> Pushed:
         """Move the remote's branch on to `commit`. Raises as `Line.push`."""
@@ -195,8 +195,8 @@ class WorkingCopy:
         return line.push(commit, f"refs/heads/{self.mirror.branch}")
 
     @property
-    def _repository(self) -> Repository:
-        return Repository(self.root, self.root / ".git", self.root / ".git", "")
+    def _git(self) -> Git:
+        return Git(Repository(self.root, self.root / ".git", self.root / ".git", ""))
 
 
 def _init(folder: Path, *options: str) -> None:
@@ -207,8 +207,3 @@ def _init(folder: Path, *options: str) -> None:
     code, _, said = execute(["init", "-q", "--template=", *options, "--", str(folder)], b"", {})
     if code:
         raise explain("make a repository", said, folder)
-
-
-def _resolve(repository: Repository, revision: str) -> str | None:
-    code, out, _ = ask(repository, ["rev-parse", "-q", "--verify", "--end-of-options", f"{revision}^{{commit}}"])
-    return None if code else out.decode("ascii", "replace").strip()

@@ -12,8 +12,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from quaid.history.git_output import parse_raw, split_items
-from quaid.history.git_process import ask, run
+from quaid.history.git import Git, parse_raw, split_items
 from quaid.history.repository import REFTABLE_BRANCH, Repository, find_repository, read_boundary, read_state, read_text
 from quaid.history.rewriting import Rewritten, Rules, translate_ids
 
@@ -59,7 +58,7 @@ def list_obstacles(repository: Repository) -> Iterator[str]:
 
 def list_worktrees(repository: Repository) -> list[Repository]:
     """All worktrees of a repository that are there, this one first."""
-    out = run(repository, "list worktrees", "worktree", "list", "--porcelain", "-z")
+    out = Git(repository).read("list worktrees", "worktree", "list", "--porcelain", "-z")
     folders = [Path(item.removeprefix("worktree ")) for item in split_items(out) if item.startswith("worktree ")]
     found = (find_repository(folder) for folder in folders if folder.is_dir())
     others = [tree for tree in found if tree is not None and tree.git_dir != repository.git_dir]
@@ -69,7 +68,7 @@ def list_worktrees(repository: Repository) -> list[Repository]:
 def list_uncommitted(repository: Repository) -> list[str]:
     """The paths with work that is not committed, as git knows them."""
     args = ("status", "--porcelain", "-z", "-uall", "--no-renames")
-    return [item[3:] for item in split_items(run(repository, "look for uncommitted work", *args))]
+    return [item[3:] for item in split_items(Git(repository).read("look for uncommitted work", *args))]
 
 
 def list_remotes(repository: Repository) -> list[tuple[str, str]]:
@@ -81,7 +80,7 @@ def list_remotes(repository: Repository) -> list[tuple[str, str]]:
 
 def list_refs(repository: Repository) -> list[tuple[str, str]]:
     """(name, object) of each ref that is not only the name of another one."""
-    out = run(repository, "list refs", "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+    out = Git(repository).read("list refs", "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
     rows = (line.split(" ") for line in out.decode("utf-8", "surrogateescape").splitlines())
     return [(row[1], row[0]) for row in rows if not row[2]]
 
@@ -94,17 +93,17 @@ def move_refs(repository: Repository, rewritten: Rewritten) -> None:
             gone = name.startswith(REMOTES)
             lines.append(f"delete {name} {old}\n" if gone else f"update {name} {new} {old}\n")
     given = "".join(lines).encode("utf-8", "surrogateescape")
-    run(repository, "move the branches", "update-ref", "--no-deref", "--stdin", stdin=given)
+    Git(repository).read("move the branches", "update-ref", "--no-deref", "--stdin", stdin=given)
     for tree in list_worktrees(repository):
         state = read_state(tree)
         if state.detached and (new := rewritten.get(state.head or "")):
-            run(tree, "move HEAD", "update-ref", "--no-deref", "HEAD", new)
+            Git(tree).read("move HEAD", "update-ref", "--no-deref", "HEAD", new)
 
 
 def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
     """Let the index of a worktree have the new files; all else that is staged stays as it is."""
     lines = []
-    for item in split_items(run(repository, "read the index", "ls-files", "--stage", "-z")):
+    for item in split_items(Git(repository).read("read the index", "ls-files", "--stage", "-z")):
         head, _, path = item.partition("\t")
         mode, blob, stage = head.split(" ")
         raw = path.encode("utf-8", "surrogateescape")
@@ -117,11 +116,11 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
             lines.append(f"{mode} {new} {stage}\t{new_path}\0")
     if lines:
         given = "".join(lines).encode("utf-8", "surrogateescape")
-        run(repository, "change the index", "update-index", "-z", "--index-info", stdin=given)
+        Git(repository).read("change the index", "update-index", "-z", "--index-info", stdin=given)
     if (repository.git_dir / "index").exists():
-        run(repository, "change the index", *_WHOLE_INDEX, "--clear-resolve-undo", "--no-split-index")
-        run(repository, "forget old folders", "write-tree")  # the index keeps their names for the next commit
-        ask(repository, [*_WHOLE_INDEX, "-q", "--refresh", "--force-write-index"])
+        Git(repository).read("change the index", *_WHOLE_INDEX, "--clear-resolve-undo", "--no-split-index")
+        Git(repository).read("forget old folders", "write-tree")  # the index keeps their names for the next commit
+        Git(repository).query(*_WHOLE_INDEX, "-q", "--refresh", "--force-write-index")
 
 
 def clean_git_dir(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
@@ -143,21 +142,21 @@ def prune(repository: Repository) -> None:
     a git that was killed, wrote next to them. No other git may be at work.
     """
     # A reflog's ids that git no longer knows are the old commits' own: nothing leads back to them.
-    run(repository, "forget worktrees", "worktree", "prune")
+    Git(repository).read("forget worktrees", "worktree", "prune")
     objects = repository.common_dir / "objects"
-    packed = run(repository, "pack the objects", *_PACK, str(objects / "pack/pack")).decode().split()
+    packed = Git(repository).read("pack the objects", *_PACK, str(objects / "pack/pack")).decode().split()
     kept = {objects / f"pack/pack-{name}.{kind}" for name in packed for kind in ("pack", "idx", "rev")}
     inside = (path for folder in (".", "info", "pack") for path in (objects / folder).glob("*"))
     for path in sorted(inside):  # an index goes before its pack
         if path not in kept and _OBJECT_FILE.fullmatch(path.relative_to(objects).as_posix()):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    run(repository, "list the packs", "update-server-info")
+    Git(repository).read("list the packs", "update-server-info")
 
 
 def list_versions(repository: Repository, path: str) -> list[str]:
     """The ids of all that the file at `path`, as git knows it, has ever held."""
     args = ("log", "--all", "--reflog", "-m", "--format=", "--raw", "--no-abbrev", "--no-renames", "-z")
-    changes = parse_raw(run(repository, "read the history of a note", *args, "--", path))
+    changes = parse_raw(Git(repository).read("read the history of a note", *args, "--", path))
     return sorted({version.blob for _, *versions in changes for version in versions if version})
 
 
@@ -173,4 +172,4 @@ def overwrite(path: Path, data: bytes) -> None:
 
 
 def _config(repository: Repository, pattern: str) -> str:
-    return ask(repository, ["config", "--get-regexp", pattern])[1].decode("utf-8", "replace")
+    return (Git(repository).query("config", "--get-regexp", pattern) or b"").decode("utf-8", "replace")

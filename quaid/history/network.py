@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
 from quaid.history.addresses import hide_password, hide_passwords, protocol_of
-from quaid.history.git_process import QUIET, WITH_HOOKS, TimeLimit, execute, explain, quiet_environment
+from quaid.history.git import QUIET, WITH_HOOKS, execute_in_time, explain, quiet_environment
 
 Progress = Callable[[str, int, int], None]
 
@@ -155,9 +155,8 @@ class Line:
             "SSH_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
         }
-        limit = TimeLimit(self.timeout_s, self._hear, self.max_bytes)
         try:
-            return execute(["-C", str(self.top), *args], b"", env, limit=limit)
+            return execute_in_time(["-C", str(self.top), *args], env, self.timeout_s, self._hear, self.max_bytes)
         except TimeoutError as error:
             said = f"it did not end within {self.timeout_s:g} s, which git.timeout_s sets"
             raise RemoteUnreachableError(self.address, said) from error

@@ -1,7 +1,7 @@
 """One note's life in the history: every commit that changed it, with what it said before and after.
 
 Not `git log --follow`: where a note begins, it goes on with another note that looks alike, and facts look alike.
-Here a note that has an id is followed by it. Git runs through a callable.
+Here a note that has an id is followed by it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from os.path import lexists
 from typing import NamedTuple
 
-from quaid.history.git_output import parse_objects, split_log
+from quaid.history.git import Git, split_log
 from quaid.history.messages import LOG_FORMAT, build_commit
-from quaid.history.repository import Repository
 from quaid.history.revisions import Revisions
-from quaid.history.staging import RunGit
 from quaid.model import Commit
 from quaid.vault import frontmatter
 from quaid.vault.layout import is_note_path
@@ -57,15 +55,14 @@ class FileChange(NamedTuple):
     source: str | None
 
 
-def read_note_history(run: RunGit, repository: Repository, rel_path: str, note_id: str | None) -> list[Revision]:
+def read_note_history(git: Git, rel_path: str, note_id: str | None) -> list[Revision]:
     """The commits that changed the note at `rel_path`, newest first, across its renames; none for one never committed.
 
     The path that git knows may be another: the first revision's, when the owner renamed the note and has not
     committed that.
 
     Args:
-        run: runs git in the work tree.
-        repository: where the vault is.
+        git: runs git in the work tree.
         rel_path: vault-relative.
         note_id: the `id` in the note's head. None for a note without one: then its path, and git's own detection of
             renames, is all there is to go by.
@@ -73,33 +70,31 @@ def read_note_history(run: RunGit, repository: Repository, rel_path: str, note_i
     Raises:
         GitError: git refused.
     """
-    path = repository.to_git(rel_path)
+    path = git.repository.to_git(rel_path)
     life: list[Revision] = []
     start = "HEAD"
     for _ in range(MAX_RENAMES):
-        reached = _walk(run, repository, start, path, note_id, life)
+        reached = _walk(git, start, path, note_id, life)
         if not life and note_id is not None:
-            reached = _find_moved(run, repository, repository.to_vault(path), note_id)
+            reached = _find_moved(git, git.repository.to_vault(path), note_id)
         if reached is None:
             break
         start, path = reached
     return life
 
 
-def _walk(
-    run: RunGit, repository: Repository, start: str, path: str, note_id: str | None, life: list[Revision]
-) -> tuple[str, str] | None:
+def _walk(git: Git, start: str, path: str, note_id: str | None, life: list[Revision]) -> tuple[str, str] | None:
     """Add the revisions of `path` up to `start` to `life`; where the note goes on under another path."""
     # A merge is shown (-c) only where its result is neither parent's.
     shape = (*RAW, "-c", "--no-renames", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ce")
-    logged = read_log(run, *shape, start, "--", path)
+    logged = read_log(git, *shape, start, "--", path)
     listed = [(fields, change) for fields, changes in logged for change in changes]
-    blobs = read_blobs(run, [blob for _, change in listed for blob in (*change.befores, change.after) if blob])
+    blobs = git.read_blobs([blob for _, change in listed for blob in (*change.befores, change.after) if blob])
     for fields, change in listed:
         revision = Revision(
-            build_commit(fields[:6], repository, [change.path]),
+            build_commit(fields[:6], git.repository, [change.path]),
             fields[6],
-            repository.to_vault(path),
+            git.repository.to_vault(path),
             tuple(blobs.get(blob) if blob else None for blob in change.befores),
             blobs.get(change.after) if change.after else None,
         )
@@ -107,17 +102,17 @@ def _walk(
             return None  # another note had the path before
         life.append(revision)
         if revision.begins and len(revision.befores) == 1:
-            source = _find_source(run, revision.commit.id, path, note_id)
+            source = _find_source(git, revision.commit.id, path, note_id)
             if source is not None:
-                before = repository.to_vault(source[0])
+                before = git.repository.to_vault(source[0])
                 life[-1] = replace(revision, befores=(source[1],), renamed_from=before)
                 return f"{revision.commit.id}^", source[0]
     return None
 
 
-def read_log(run: RunGit, *args: str) -> Iterator[tuple[Sequence[str], list[FileChange]]]:
+def read_log(git: Git, *args: str) -> Iterator[tuple[Sequence[str], list[FileChange]]]:
     """(fields, changes) of each commit that `git log` prints as `RAW`, with `LOG_FORMAT` and one field more."""
-    for fields, items in split_log(run("read the history", "log", *args)[1], 7):
+    for fields, items in split_log(git.read("read the history", "log", *args), 7):
         yield fields, list(parse_changes(items))
 
 
@@ -134,14 +129,14 @@ def parse_changes(items: Sequence[str]) -> Iterator[FileChange]:
             yield FileChange(next(rest) if source else path, tuple(blobs[:-1]), blobs[-1], source)
 
 
-def _find_source(run: RunGit, commit_id: str, path: str, note_id: str | None) -> tuple[str, bytes] | None:
+def _find_source(git: Git, commit_id: str, path: str, note_id: str | None) -> tuple[str, bytes] | None:
     """The (path, bytes) under which the parent of `commit_id` knows the note that begins there as `path`."""
     args = ("diff-tree", "--root", "-r", *RAW, "--no-commit-id", "-M", "--diff-filter=DR", commit_id)
-    _, out = run("look for a rename", *args)
+    out = git.read("look for a rename", *args)
     gone = list(parse_changes(out.decode("utf-8", "surrogateescape").split("\0")))
     paired = [change for change in gone if change.source and change.path == path]
     for changes in (paired, gone) if note_id is not None else (paired,):
-        blobs = read_blobs(run, [blob for change in changes if (blob := change.befores[0])])
+        blobs = git.read_blobs([blob for change in changes if (blob := change.befores[0])])
         for change in changes:
             before = blobs.get(change.befores[0] or "")
             if before is not None and _is_same(before, note_id):
@@ -149,16 +144,16 @@ def _find_source(run: RunGit, commit_id: str, path: str, note_id: str | None) ->
     return None
 
 
-def _find_moved(run: RunGit, repository: Repository, rel_path: str, note_id: str) -> tuple[str, str] | None:
+def _find_moved(git: Git, rel_path: str, note_id: str) -> tuple[str, str] | None:
     """Return where HEAD has the note, when only the working tree has it at `path`."""
     # Not by `git diff`, which may run a filter over files that were saved a moment ago.
-    listed = Revisions(run, repository).list_files("HEAD")
-    vault = repository.top / repository.prefix
+    listed = Revisions(git).list_files("HEAD")
+    vault = git.repository.top / git.repository.prefix
     others = (file for file in listed if file.rel_path != rel_path and is_note_path(file.rel_path))
     gone = [file for file in others if not lexists(vault / file.rel_path)]
-    blobs = read_blobs(run, [file.blob for file in gone])
+    blobs = git.read_blobs([file.blob for file in gone])
     moved = (file for file in gone if _is_same(blobs.get(file.blob), note_id))
-    return next((("HEAD", repository.to_git(file.rel_path)) for file in moved), None)
+    return next((("HEAD", git.repository.to_git(file.rel_path)) for file in moved), None)
 
 
 def find_note(files: Iterable[tuple[str, bytes | None]], note_id: str) -> tuple[str, bytes] | None:
@@ -180,9 +175,3 @@ def _is_same(data: bytes | None, note_id: str | None) -> bool:
         return True
     # Looked for first: a commit may have moved thousands of notes, and reading a head takes its time.
     return note_id.encode() in data and frontmatter.parse(data.decode("utf-8", "replace")).fields.get("id") == note_id
-
-
-def read_blobs(run: RunGit, blob_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return the bytes of each blob that the repository has, by id, in one process."""
-    asked = "".join(f"{blob_id}\n" for blob_id in dict.fromkeys(blob_ids))
-    return parse_objects(run("read old notes", "cat-file", "--batch", stdin=asked.encode())[1]) if asked else {}

@@ -9,28 +9,22 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from os import W_OK, access
 from pathlib import Path
 
-from quaid.errors import GitError, LockedError, ProposalError
+from quaid.errors import GitError, ProposalError
 from quaid.history import repository as repositories
-from quaid.history.git_output import Version, join_items, parse_raw
-from quaid.history.git_process import QUIET, GitCall, LockHeldError, quiet_environment, run_once
-from quaid.history.repository import Repository
+from quaid.history.git import Changes, Git, Version, join_items
 from quaid.history.staging import EXECUTABLE, NEW_FILE, list_entries
 from quaid.vault import files
 
 Files = Mapping[str, tuple[bytes | None, bytes]]
 """Path from the top of the repository -> (before, after) as they are on disk; before None for a new file."""
 
-Changes = Mapping[str, tuple[Version | None, Version]]
-"""Path -> (what HEAD has, what the commit has)."""
-
 FOLDER = "quaid/docs"
-_OWN = ("-c", "core.splitIndex=false", "-c", "i18n.commitEncoding=UTF-8")
 _MAX_SLUG = 60
 
 
@@ -65,19 +59,14 @@ def propose_branch(folder: Path, branch: str, files: Files, message: str, author
     repository = repositories.find_repository(folder)
     if repository is None:
         raise ProposalError(folder, "it is in no work tree of git", "Change the file in your editor")
-    return _Proposal(repository).make(branch, files, message, author)
+    return _Proposal(Git(repository)).make(branch, files, message, author)
 
 
 class _Proposal:
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._top = repository.top
-
-    def run(
-        self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
-    ) -> tuple[int, bytes]:
-        env = {"GIT_INDEX_FILE": str(index)} if index is not None else {}
-        return self._run(GitCall(doing, args, stdin, env, accept))
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._repository = git.repository
+        self._top = git.repository.top
 
     def make(self, branch: str, files: Files, message: str, author: tuple[str, str]) -> Proposed:
         self._check_repository(branch)
@@ -86,7 +75,7 @@ class _Proposal:
             raise self._refusal("it has no commit yet", "Commit something first")
         with tempfile.TemporaryDirectory(prefix="quaid-proposal-") as private:
             index = Path(private) / "index"
-            self.run("read HEAD", "read-tree", base, index=index)
+            self._git.run("read HEAD", "read-tree", base, index=index)
             changes = self._plan(files, index)
             known = self._find(branch, changes)
             if known is not None:
@@ -96,7 +85,7 @@ class _Proposal:
         # Against no commit at all: a branch that somebody has just made is not overwritten.
         moved = ("update-ref", "--no-deref", "-m", "quaid: proposal", f"refs/heads/{branch}", commit, "0" * len(base))
         try:
-            self.run("make a branch", *moved)
+            self._git.run("make a branch", *moved)
         except GitError:
             known = self._find(branch, changes)  # another process made it a moment ago
             if known is None:
@@ -106,14 +95,13 @@ class _Proposal:
 
     def _plan(self, files: Files, index: Path) -> Changes:
         """Return the changes of the commit; their blobs are stored."""
-        old = {path: entry.version for path, entry in list_entries(self.run, list(files), index).items()}
+        old = {path: entry.version for path, entry in list_entries(self._git, list(files), index).items()}
         changes: dict[str, tuple[Version | None, Version]] = {}
         for path, (before, after) in files.items():
             version = old.get(path)
             kept = self._check_file(path, before, version)
             data = _as_kept(kept, before, after)
-            blob = self._read("store a file", "hash-object", "-w", "--no-filters", "--stdin", stdin=data)
-            new = Version(version.mode if version else NEW_FILE, blob)
+            new = Version(version.mode if version else NEW_FILE, self._git.store(data))
             if new != version:
                 changes[path] = (version, new)
         if not changes:
@@ -121,10 +109,10 @@ class _Proposal:
         return changes
 
     def _write_tree(self, changes: Changes, index: Path) -> str:
-        listed = join_items(f"{new.mode} {new.blob}\t{path}" for path, (_, new) in changes.items())
-        self.run("prepare a commit", "update-index", "-z", "--add", "--index-info", stdin=listed, index=index)
+        listed = join_items(f"{new.mode} {new.blob}\t{path}" for path, (_, new) in changes.items() if new)
+        self._git.run("prepare a commit", "update-index", "-z", "--add", "--index-info", stdin=listed, index=index)
         # In a clone that leaves out objects, files that nothing here is about may be missing.
-        return self._read("write a tree", "write-tree", "--missing-ok", index=index)
+        return self._git.read_text("write a tree", "write-tree", "--missing-ok", index=index)
 
     def _check_repository(self, branch: str) -> None:
         if self._ask("rev-parse", "--is-bare-repository") == "true":
@@ -133,12 +121,12 @@ class _Proposal:
         folders = (self._repository.common_dir / "objects", self._repository.common_dir / "refs")
         if not all(access(folder, W_OK) for folder in folders):
             raise self._refusal(f"{self._repository.common_dir} cannot be written to", "Apply the patch yourself")
-        if self.run("read a branch's name", "check-ref-format", f"refs/heads/{branch}", accept=(0, 1))[0]:
+        if self._git.query("check-ref-format", f"refs/heads/{branch}") is None:
             raise self._refusal(f"{branch!r} is not a valid branch name", "Choose another one")
 
     def _check_file(self, path: str, before: bytes | None, version: Version | None) -> bytes:
         """Return the bytes that HEAD has at `path`, or refuse a file that somebody is at work on."""
-        mine = list_entries(self.run, [path]).get(path)
+        mine = list_entries(self._git, [path]).get(path)
         parents = [self._top / parent for parent in Path(path).parents if parent != Path()]
         problem = ""
         if any((parent / ".git").exists() for parent in parents) or (version and version.mode == "160000"):
@@ -157,7 +145,7 @@ class _Proposal:
         if version is None:
             return b""
         assert mine is not None
-        kept = self.run("read a file", "cat-file", "blob", version.blob)[1]
+        kept = self._git.read("read a file", "cat-file", "blob", version.blob)
         if not self._is_on_disk(path, kept, hidden=mine.hidden):
             raise self._refusal(f"{path} holds what HEAD does not, or a filter of git's changes it", "Commit it first")
         if before is None or _as_kept(kept, before, before) != kept:
@@ -179,9 +167,7 @@ class _Proposal:
         if branch in there:
             commit = there[branch]
             base = self._ask("rev-parse", "-q", "--verify", f"{commit}^")
-            args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", base, commit)
-            raw = self.run("read a commit", *args)[1] if base else b""
-            if {path: (old, new) for path, old, new in parse_raw(raw)} != changes:
+            if (self._git.diff_trees(base, commit) if base else {}) != changes:
                 next_step = f"Merge it, or rename it with: git branch -m {branch} NEWNAME"
                 raise self._refusal(f"the branch {branch} is there and holds something else", next_step)
             return Proposed(branch, commit, base, is_new=False)
@@ -198,23 +184,13 @@ class _Proposal:
             for role in ("AUTHOR", "COMMITTER")
             for what, value in zip(("NAME", "EMAIL"), author, strict=True)
         }
-        args = ["commit-tree", "--no-gpg-sign", tree, "-p", base]
+        args = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", "--no-gpg-sign", tree, "-p", base)
         text = message.replace("\0", "").encode("utf-8", "replace")
-        return self._run(GitCall("commit", args, text, identity))[1].decode().strip()
+        return self._git.read_text("commit", *args, stdin=text, env=identity)
 
     def _ask(self, *args: str) -> str:
         """Return the answer of git, empty when it refuses."""
-        return self.run("read the repository", *args, accept=(0, 1, 128))[1].decode().strip()
-
-    def _read(self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None) -> str:
-        return self.run(doing, *args, stdin=stdin, index=index)[1].decode().strip()
-
-    def _run(self, call: GitCall) -> tuple[int, bytes]:
-        quiet = replace(call, args=[*QUIET, *_OWN, *call.args], env={**quiet_environment(self._top), **call.env})
-        try:
-            return run_once(quiet, self._top)
-        except LockHeldError as error:
-            raise LockedError(*repositories.describe_lock(error)) from None
+        return (self._git.query(*args) or b"").decode("utf-8", "surrogateescape").strip()
 
     def _refusal(self, problem: str, next_step: str) -> ProposalError:
         return ProposalError(self._top, problem, next_step)

@@ -15,10 +15,8 @@ from itertools import chain
 from pathlib import Path
 
 from quaid.errors import BadInputError, QuaidError
-from quaid.history.git_output import hash_blob, split_items
-from quaid.history.git_process import run
-from quaid.history.objects import read_blobs
-from quaid.history.repository import Repository, read_ref
+from quaid.history.git import Git, hash_blob, split_items
+from quaid.history.repository import read_ref
 from quaid.model import Edit
 from quaid.place import state_folder, write_private
 from quaid.vault import files
@@ -52,9 +50,9 @@ class PurgedError(QuaidError):
 class Purges:
     """What this machine knows of the purges of the vault at `root`."""
 
-    def __init__(self, root: Path, repository: Repository) -> None:
+    def __init__(self, root: Path, git: Git) -> None:
         self._root = root
-        self._repository = repository
+        self._git = git
         try:
             stored = json.loads(files.read_note(state_folder(root), _STATE_FILE) or b"{}")
         except (OSError, ValueError):  # the lists are in the vault too
@@ -73,7 +71,7 @@ class Purges:
 
     def plan_lists(self, head: str) -> tuple[Edit, ...]:
         """Return the edits that add the lists which the commit `head` lacks."""
-        missing = self._lists.keys() - _list_blobs(self._repository, head)
+        missing = self._lists.keys() - _list_blobs(self._git, head)
         texts = {f"{FOLDER}/{blob[:16]}.txt": _render(self._lists[blob]) for blob in sorted(missing)}
         return tuple(Edit(path, files.read_note(self._root, path), data) for path, data in texts.items())
 
@@ -87,31 +85,31 @@ class Purges:
 
     def has_unread(self, head: str) -> bool:
         """Return whether the commit `head` has a list that this machine does not know yet."""
-        return bool(_list_blobs(self._repository, head) - self._lists.keys())
+        return bool(_list_blobs(self._git, head) - self._lists.keys())
 
     def find(self, tip: str, theirs: str | None = None) -> str | None:
         """Return an object in the new commits of `tip` that was purged. The lists of the commit `theirs` count too,
         for objects that its own history lacks.
         """
-        new = self._ids_of(_read_lists(self._repository, theirs, self._lists)) if theirs else set()
-        clean = read_ref(self._repository.common_dir, CLEAN)
-        found = _find(self._repository, new, tip, theirs)
-        return found or _find(self._repository, self._ids_of(self._lists), tip, clean)
+        new = self._ids_of(_read_lists(self._git, theirs, self._lists)) if theirs else set()
+        clean = read_ref(self._git.repository.common_dir, CLEAN)
+        found = _find(self._git, new, tip, theirs)
+        return found or _find(self._git, self._ids_of(self._lists), tip, clean)
 
     def has_own_version(self, theirs: str, since: str) -> bool:
         """Return whether the owner has changed a file that held what was purged, after the commit `since`.
 
         A merge of it may bring the text back, in an object that no list names. The lists of `theirs` count too.
         """
-        ids = self._ids_of(self._lists | _read_lists(self._repository, theirs, self._lists))
+        ids = self._ids_of(self._lists | _read_lists(self._git, theirs, self._lists))
         shape = ("--raw", "--no-renames", "--no-abbrev")
-        commits = run(self._repository, _SEARCH, "log", *shape, "-m", "--format=", f"{since}..HEAD", "--")
-        work = run(self._repository, _SEARCH, "diff-index", *shape, "HEAD", "--")
+        commits = self._git.read(_SEARCH, "log", *shape, "-m", "--format=", f"{since}..HEAD", "--")
+        work = self._git.read(_SEARCH, "diff-index", *shape, "HEAD", "--")
         return not ids.isdisjoint((commits + work).decode("utf-8", "replace").split())
 
     def accept(self, head: str, theirs: str | None = None) -> None:
         """Remember the lists of `head`, whose new commits were searched, as were those of a remote, `theirs`."""
-        new = _read_lists(self._repository, head, self._lists)
+        new = _read_lists(self._git, head, self._lists)
         if sum(map(len, (self._lists | new).values())) > MAX_IDS:
             new = {}
         if new or (theirs and self.replaced):
@@ -120,7 +118,7 @@ class Purges:
             with suppress(OSError):  # the lists are in the vault too
                 self._write()
         if self._lists:
-            run(self._repository, "remember a commit", "update-ref", CLEAN, head)
+            self._git.read("remember a commit", "update-ref", CLEAN, head)
 
     def _ids_of(self, lists: dict[str, list[str]]) -> set[str]:
         disowned = tuple(self._disowned)
@@ -131,35 +129,35 @@ class Purges:
         write_private(state_folder(self._root) / _STATE_FILE, stored, sync=True)
 
 
-def find_returned(repository: Repository, new: str, old: str, listing: str) -> str | None:
+def find_returned(git: Git, new: str, old: str, listing: str) -> str | None:
     """Return an object that the history of `new` has and that of `old` lacks, if the commit `listing` lists it."""
-    return _find(repository, set(chain(*_read_lists(repository, listing).values())), new, old)
+    return _find(git, set(chain(*_read_lists(git, listing).values())), new, old)
 
 
-def _find(repository: Repository, ids: set[str], tip: str, accepted: str | None) -> str | None:
+def _find(git: Git, ids: set[str], tip: str, accepted: str | None) -> str | None:
     if not ids:
         return None
-    found = ids & _list_objects(repository, tip, *([f"^{accepted}"] if accepted else []))
+    found = ids & _list_objects(git, tip, *([f"^{accepted}"] if accepted else []))
     if found and accepted:
-        found -= _list_objects(repository, accepted)  # the first answer leaves out only what recent commits have
+        found -= _list_objects(git, accepted)  # the first answer leaves out only what recent commits have
     return min(found, default=None)
 
 
-def _list_objects(repository: Repository, *revisions: str) -> set[str]:
+def _list_objects(git: Git, *revisions: str) -> set[str]:
     args = ("rev-list", "--objects", "--no-object-names", "--missing=print", "--ignore-missing", *revisions, "--")
-    return {line.lstrip("?") for line in run(repository, _SEARCH, *args).decode().split()}
+    return {line.lstrip("?") for line in git.read(_SEARCH, *args).decode().split()}
 
 
-def _list_blobs(repository: Repository, commit: str) -> set[str]:
-    place = f"{repository.to_git(FOLDER)}/"
-    rows = split_items(run(repository, _SEARCH, "ls-tree", "-z", "-l", "--full-tree", commit, "--", place))
+def _list_blobs(git: Git, commit: str) -> set[str]:
+    place = f"{git.repository.to_git(FOLDER)}/"
+    rows = split_items(git.read(_SEARCH, "ls-tree", "-z", "-l", "--full-tree", commit, "--", place))
     words = (row.partition("\t")[0].split() for row in rows)
     return {blob for _, kind, blob, size in words if kind == "blob" and size.isdigit() and int(size) <= MAX_LIST_BYTES}
 
 
-def _read_lists(repository: Repository, commit: str, known: Collection[str] = ()) -> dict[str, list[str]]:
+def _read_lists(git: Git, commit: str, known: Collection[str] = ()) -> dict[str, list[str]]:
     """Return the lists of a commit that are not `known`."""
-    found = read_blobs(repository, _list_blobs(repository, commit).difference(known))
+    found = git.read_blobs(_list_blobs(git, commit).difference(known))
     return {blob: _ID.findall(data.decode("ascii", "replace")) for blob, data in found.items()}
 
 

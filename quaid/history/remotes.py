@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from quaid.errors import BadInputError, GitError
 from quaid.history.addresses import hide_password, protocol_of
+from quaid.history.git import Git
 from quaid.history.network import Line, Pushed
-from quaid.history.repository import Repository
-from quaid.history.staging import RunGit
 
 FETCHED = "refs/quaid/fetched"
 """What a remote had when it was last asked, looked at or not."""
@@ -53,11 +52,11 @@ class Distance(NamedTuple):
 
 
 class Remotes:
-    """The remotes of one repository; git runs through a callable."""
+    """The remotes of one repository."""
 
-    def __init__(self, run: RunGit, repository: Repository) -> None:
-        self._run = run
-        self._repository = repository
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._repository = git.repository
 
     def check_whole(self) -> None:
         """Refuse a vault that is a part of a larger repository, all of which would be exchanged, by a BadInputError."""
@@ -69,35 +68,35 @@ class Remotes:
 
     def list_all(self) -> list[Remote]:
         """Return the remotes of .git/config, by name."""
-        return [self.read(name) for name in self._run("list the remotes", "remote")[1].decode().split()]
+        return [self.read(name) for name in self._git.read("list the remotes", "remote").decode().split()]
 
     def read(self, name: str) -> Remote:
         """Return a remote. Raises BadInputError: there is none, or Quaid does not speak its protocol."""
-        code, out = self._run("read a remote", "remote", "get-url", "--", name, accept=(0, 2, 128))
+        code, out = self._git.run("read a remote", "remote", "get-url", "--", name, accept=(0, 2, 128))
         if code:
             raise BadInputError(f"There is no remote {name!r}. Add one with: quaid remote add URL")
         address = out.decode("utf-8", "replace").strip()
-        pushed = self._run("read a remote", "remote", "get-url", "--push", "--", name)[1].decode("utf-8", "replace")
-        for each in (address, pushed.strip()):
+        pushed = self._git.read_text("read a remote", "remote", "get-url", "--push", "--", name)
+        for each in (address, pushed):
             protocol_of(each)
-        return Remote(name, address, pushed.strip())
+        return Remote(name, address, pushed)
 
     def add(self, name: str, address: str) -> Remote:
         """Enter a remote in .git/config; nothing is fetched. Raises BadInputError: the name is taken, or is none."""
         protocol_of(address)
         if not _NAME.fullmatch(name):
             raise BadInputError(f"{name!r} is not a name for a remote. Give letters, digits and hyphens.")
-        if name in self._run("list the remotes", "remote")[1].decode().split():
+        if name in self._git.read("list the remotes", "remote").decode().split():
             raise BadInputError(f"There is a remote {name} already. See it with: quaid remote list")
-        self._run("add a remote", "remote", "add", "--no-tags", "--", name, address)
+        self._git.run("add a remote", "remote", "add", "--no-tags", "--", name, address)
         return self.read(name)
 
     def remove(self, name: str) -> None:
         """Take a remote out of .git/config with all refs that say what it had. Raises BadInputError: there is none."""
-        if self._run("remove a remote", "remote", "remove", "--", name, accept=(0, 2, 128))[0]:
+        if self._git.run("remove a remote", "remote", "remove", "--", name, accept=(0, 2, 128))[0]:
             raise BadInputError(f"There is no remote {name!r}. See them with: quaid remote list")
         for ref in (*self._list_refs(f"{FETCHED}/{name}"), *self._list_refs(f"{MERGED}/{name}")):
-            self._run("forget a remote", "update-ref", "-d", ref)
+            self._git.run("forget a remote", "update-ref", "-d", ref)
 
     def fetch(self, line: Line, name: str, branch: str) -> str | None:
         """Ask a remote for `branch` and the leases; return the commit it is at, None where there is no such branch.
@@ -107,7 +106,7 @@ class Remotes:
         leases = f"+{LEASES}/*:{place}/lease/*"
         if not line.fetch([f"+refs/heads/{branch}:{place}/heads/{branch}", leases]):
             line.fetch([leases])
-            self._run("forget a branch", "update-ref", "-d", f"{place}/heads/{branch}")
+            self._git.run("forget a branch", "update-ref", "-d", f"{place}/heads/{branch}")
             return None
         return self.fetched(name, branch)
 
@@ -149,17 +148,17 @@ class Remotes:
 
     def distance(self, ours: str, theirs: str) -> Distance:
         """Count the commits between two of them. Needs no network."""
-        out = self._run("count commits", "rev-list", "--left-right", "--count", f"{ours}...{theirs}", "--")[1]
+        out = self._git.read("count commits", "rev-list", "--left-right", "--count", f"{ours}...{theirs}", "--")
         ahead, behind = out.decode().split()
         return Distance(int(ahead), int(behind))
 
     def count(self, commit: str) -> int:
         """Count the commits that `commit` was made from, itself among them."""
-        return int(self._run("count commits", "rev-list", "--count", commit, "--")[1])
+        return int(self._git.read("count commits", "rev-list", "--count", commit, "--"))
 
     def is_ancestor(self, one: str, other: str) -> bool:
         """Return whether `other` has all that `one` has."""
-        return self._run("compare commits", "merge-base", "--is-ancestor", one, other, accept=(0, 1))[0] == 0
+        return self._git.is_ancestor(one, other)
 
     def back_up(self, commit: str, now: datetime) -> str:
         """Keep `commit` under a ref that names the time; the oldest of more than `MAX_BACKUPS` go, which the branch has
@@ -169,7 +168,7 @@ class Remotes:
         self._set(ref, commit)
         for old in sorted(self._list_refs(BACKUPS))[:-MAX_BACKUPS]:
             if self.is_ancestor(old, "HEAD"):
-                self._run("forget a backup", "update-ref", "-d", old)
+                self._git.run("forget a backup", "update-ref", "-d", old)
         return ref
 
     # -- leases --------------------------------------------------------------------------------------------------
@@ -179,19 +178,17 @@ class Remotes:
         commit = self._find(f"{FETCHED}/{name}/lease/{what}" if name else f"{LEASES}/{what}")
         if commit is None:
             return None
-        if int(self._run("read a lease", "cat-file", "-s", commit)[1]) > MAX_LEASE_BYTES:
+        if int(self._git.read("read a lease", "cat-file", "-s", commit)) > MAX_LEASE_BYTES:
             return commit, ""
-        said = self._run("read a lease", "cat-file", "commit", commit)[1].decode("utf-8", "replace")
+        said = self._git.read("read a lease", "cat-file", "commit", commit).decode("utf-8", "replace")
         return commit, said.partition("\n\n")[2].strip()
 
     def write_lease(self, what: str, said: str, after: str | None) -> str:
         """Make ours of a lease that follows `after`, seen by nobody else before it is pushed; return its commit."""
-        tree = self._run("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")[1].decode().strip()
+        tree = self._git.read_text("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")
         identity = [*("-c", "user.name=Quaid"), *("-c", "user.email=quaid@localhost"), "-c", "commit.gpgSign=false"]
         parent = ["-p", after] if after else []
-        made = (
-            self._run("make a lease", *identity, "commit-tree", tree, *parent, stdin=said.encode())[1].decode().strip()
-        )
+        made = self._git.read_text("make a lease", *identity, "commit-tree", tree, *parent, stdin=said.encode())
         self._set(f"{LEASES}/{what}", made)
         return made
 
@@ -201,14 +198,13 @@ class Remotes:
 
     def _list_refs(self, prefix: str) -> list[str]:
         args = ("for-each-ref", "--format=%(refname)", f"{prefix}/")
-        return self._run("list refs", *args)[1].decode("utf-8", "surrogateescape").split("\n")[:-1]
+        return self._git.read_text("list refs", *args).splitlines()
 
     def _find(self, ref: str) -> str | None:
-        code, out = self._run("read a ref", "rev-parse", "-q", "--verify", f"{ref}^{{commit}}", accept=(0, 1, 128))
-        return None if code else out.decode().strip()
+        return self._git.resolve(ref)
 
     def _set(self, ref: str, commit: str) -> None:
-        self._run("remember a commit", "update-ref", "-m", "quaid", ref, commit)
+        self._git.run("remember a commit", "update-ref", "-m", "quaid", ref, commit)
 
 
 def check_branch(branch: str | None) -> str:

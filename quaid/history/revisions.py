@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 import secrets
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
 from quaid.errors import GitError, RevisionError
-from quaid.history import filters
-from quaid.history.git_output import SUBMODULE, Version, parse_raw, parse_tree, split_items
-from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
+from quaid.history.git import SUBMODULE, Git, Version, join_items, split_items
 from quaid.history.repository import Repository
-from quaid.history.staging import RunGit
 from quaid.model import NOTE_ENDINGS
 
 BATCH = 4096
 """Files that are in memory at the same time."""
 MAX_NAMED = 256
 """Paths that one call of git names."""
+_PROGRAMS = ("clean", "smudge", "process")
 _MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d(?P<minute>[T ]\d\d:\d\d(?P<second>:\d\d)?(?: ?Z|[+-]\d\d:?\d\d)?)?", re.IGNORECASE
 )
@@ -53,9 +51,9 @@ class TreeFile:
 class Revisions:
     """Looks at the history of the vault in `repository`, and changes nothing."""
 
-    def __init__(self, run: RunGit, repository: Repository) -> None:
-        self._run = run
-        self._repository = repository
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._repository = git.repository
 
     def find(self, wanted: str) -> Point:
         """The commit that `wanted` names: anything git resolves, or the last one of a day or a moment.
@@ -67,30 +65,30 @@ class Revisions:
             RevisionError: there is no such commit, or the vault's folder was not there yet.
         """
         moment = parse_moment(wanted)
-        commit_id = resolve(self._run, wanted) if moment is None else self._find_last(wanted, moment)
+        commit_id = self._git.resolve(wanted) if moment is None else self._find_last(wanted, moment)
         if commit_id is None:
             raise RevisionError(wanted, "there is no such revision")
         show = ("log", "-1", "--format=%ct %T", commit_id, "--")
-        seconds, tree = self._run("read a revision", *show)[1].decode().split()
+        seconds, tree = self._git.read("read a revision", *show).decode().split()
         when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
         return Point(commit_id, when, self._find_folder(wanted, commit_id) if self._repository.prefix else tree)
 
     def find_first_day(self) -> date | None:
         """Return the day of the first commit, in UTC; None where there is none."""
         show = ("log", "--first-parent", "--max-parents=0", "--format=%ct", "HEAD", "--")
-        seconds = self._run("read the history", *show, accept=(0, 128))[1].split()
+        seconds = self._git.run("read the history", *show, accept=(0, 128))[1].split()
         return datetime.fromtimestamp(int(seconds[-1]), UTC).date() if seconds else None
 
     def has_commit(self, commit_id: str) -> bool:
         """Return whether the repository has this commit."""
-        return resolve(self._run, commit_id) == commit_id
+        return self._git.resolve(commit_id) == commit_id
 
     def list_left_out(self) -> set[str]:
         """Return the notes that a sparse checkout leaves out: git has them, and they are not to be on disk."""
         if not (self._repository.git_dir / "info/sparse-checkout").exists():
             return set()
         args = ("ls-files", "-t", "-z", "--", self._repository.prefix or ".")
-        lines = split_items(self._run("read the index", *args)[1])
+        lines = split_items(self._git.read("read the index", *args))
         hidden = (line[2:] for line in lines if line.startswith("S ") and line.lower().endswith(NOTE_ENDINGS))
         return {self._repository.to_vault(path) for path in hidden}
 
@@ -99,9 +97,7 @@ class Revisions:
         inside = [self._repository.prefix] if self._repository.prefix else []
         if only is not None and len(only) <= MAX_NAMED:
             inside = [self._repository.to_git(path) for path in only]
-        args = ("ls-tree", "-r", "-z", "--full-tree", commit_id, "--", *inside)
-        listed = parse_tree(self._run("list a revision", *args)[1])
-        found = (self._file(path, version) for path, version in listed)
+        found = (self._file(path, version) for path, version in self._git.list_tree(commit_id, *inside).items())
         return [file for file in found if file is not None and (only is None or file.rel_path in only)]
 
     def compare(self, before: str | None, after: str) -> Iterator[tuple[TreeFile | None, TreeFile | None]]:
@@ -111,9 +107,8 @@ class Revisions:
         if before is None:
             yield from ((None, file) for file in self.list_files(after))
             return
-        args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
-        prefix = ["--", self._repository.prefix] if self._repository.prefix else []
-        for path, *versions in parse_raw(self._run("compare two revisions", *args, *prefix)[1]):
+        prefix = [self._repository.prefix] if self._repository.prefix else []
+        for path, versions in self._git.diff_trees(before, after, *prefix).items():
             old, new = (self._file(path, version) for version in versions)
             if old or new:
                 yield old, new
@@ -127,7 +122,7 @@ class Revisions:
         """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
         no filter is run: only who writes them again wants them `filtered`.
         """
-        unfiltered = () if filtered else tuple(filters.without(self._filters))
+        unfiltered = () if filtered else tuple(disable_filters(self._filters))
         for start in range(0, len(files), BATCH):
             batch = files[start : start + BATCH]
             # One line is one file in what git is asked.
@@ -136,7 +131,7 @@ class Revisions:
             for file in odd:
                 path = f"--path={self._repository.to_git(file.rel_path)}"
                 args = (*unfiltered, "cat-file", "--filters", path, file.blob)
-                yield file.rel_path, self._run("read a note", *args)[1]
+                yield file.rel_path, self._git.read("read a note", *args)
 
     def show(self, commit_id: str) -> str:
         """Return the changes of a commit in the vault as a patch; a merge's against its first parent."""
@@ -144,17 +139,17 @@ class Revisions:
         args.append("--encoding=UTF-8")
         if self._repository.prefix:
             args.append(f"--relative={self._repository.prefix}")
-        out = self._run("show a commit", "-c", "diff.noprefix=false", *args, commit_id)[1]
+        out = self._git.read("show a commit", "-c", "diff.noprefix=false", *args, commit_id)
         return out.decode("utf-8", "replace")
 
     def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
         """The paths of those that go through a filter on their way out of git's objects."""
         paths = {self._repository.to_git(file.rel_path): file.rel_path for file in files}
-        return {paths[path] for path in filters.list_filtered(self._run, self._filters, paths)}
+        return {paths[path] for path in _list_filtered(self._git, self._filters, paths)}
 
     @cached_property
     def _filters(self) -> Sequence[str]:
-        return filters.list_configured(self._run)
+        return list_filters(self._git)
 
     def _read_batch(self, files: Sequence[TreeFile], unfiltered: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         if not files:
@@ -163,7 +158,7 @@ class Revisions:
         mark = secrets.token_hex(16).encode()
         lines = "".join(f"{file.blob} {self._repository.to_git(file.rel_path)}\n" for file in files)
         args = (*unfiltered, "cat-file", f"--batch={mark.decode()}", "--filters", "--buffer")
-        _, out = self._run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
+        _, out = self._git.run("read a revision", *args, stdin=lines.encode("utf-8", "surrogateescape"))
         before, *parts = out.split(mark + b"\n")
         if before or len(parts) != len(files):
             raise GitError("read a revision", "some of its objects are not there. Fetch them, then try again")
@@ -173,14 +168,14 @@ class Revisions:
     def _find_last(self, wanted: str, moment: datetime) -> str:
         seconds = int(moment.timestamp())
         args = ("rev-list", "-1", "--first-parent", f"--min-age={seconds}", "HEAD", "--")
-        found = self._run("read the history", *args, accept=(0, 128))[1].decode().split() if seconds > 0 else []
+        found = self._git.run("read the history", *args, accept=(0, 128))[1].decode().split() if seconds > 0 else []
         if not found:
             raise RevisionError(wanted, "the history begins later")
         return found[0]
 
     def _find_folder(self, wanted: str, commit_id: str) -> str:
         name = f"{commit_id}:{self._repository.prefix.rstrip('/')}"
-        code, out = self._run("read a revision", "rev-parse", "-q", "--verify", name, accept=(0, 1, 128))
+        code, out = self._git.run("read a revision", "rev-parse", "-q", "--verify", name, accept=(0, 1, 128))
         if code:
             raise no_vault_yet(wanted)
         return out.decode().strip()
@@ -188,23 +183,7 @@ class Revisions:
 
 def open_revisions(git_dir: Path) -> Revisions:
     """Return the revisions of the bare repository at `git_dir`; nothing that it configures is run."""
-
-    def run(
-        doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
-    ) -> tuple[int, bytes]:
-        assert index is None, "there is nothing to stage in a bare repository"
-        environment = {name: value for name, value in quiet_environment(git_dir).items() if name != "GIT_WORK_TREE"}
-        call = GitCall(doing, [*QUIET, *args], stdin, {**environment, "GIT_DIR": str(git_dir)}, accept)
-        return run_once(call, git_dir)
-
-    return Revisions(run, Repository(git_dir, git_dir, git_dir, ""))
-
-
-def resolve(run: RunGit, revision: str) -> str | None:
-    """The id of the commit that `revision` names, None when there is none."""
-    args = ("rev-parse", "-q", "--verify", "--end-of-options", revision.replace("\0", "") + "^{commit}")
-    code, out = run("read a revision", *args, accept=(0, 1, 128))
-    return None if code else out.decode().split()[-1]  # git 2.30 prints --end-of-options back
+    return Revisions(Git(Repository(git_dir, git_dir, git_dir, "")))
 
 
 def parse_moment(text: str) -> datetime | None:
@@ -232,3 +211,34 @@ def parse_moment(text: str) -> datetime | None:
 
 def no_vault_yet(wanted: str) -> RevisionError:
     return RevisionError(wanted, "there was no vault yet")
+
+
+def list_filters(git: Git) -> list[str]:
+    """The names of the filters that any configuration of the repository knows."""
+    args = ("config", "--includes", "--name-only", "-z", "--get-regexp", r"^filter\.")
+    keys = split_items(git.run("read the configuration", *args, accept=(0, 1))[1])
+    names = (key.removeprefix("filter.").rpartition(".")[0] for key in keys)
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def disable_filters(names: Sequence[str]) -> list[str]:
+    """Options of git with which it runs none of the filters `names`, and still turns line ends.
+
+    Raises:
+        GitError: one is called so that no option can name it.
+    """
+    for name in names:
+        if "=" in name:
+            raise GitError("read the repository", f"it has a filter called {name!r}. Remove it from its configuration")
+    settings = [f"filter.{name}.{program}=" for name in names for program in _PROGRAMS]
+    settings += [f"filter.{name}.required=false" for name in names]
+    return [word for setting in settings for word in ("-c", setting)]
+
+
+def _list_filtered(git: Git, names: Sequence[str], paths: Iterable[str]) -> set[str]:
+    """Return those of `paths`, as git knows them, that go through one of the filters `names`."""
+    if not names:
+        return set()
+    told = git.read("read .gitattributes", "check-attr", "-z", "--stdin", "filter", stdin=join_items(paths))
+    items = [item.decode("utf-8", "surrogateescape") for item in told.split(b"\0")]
+    return {path for path, value in zip(items[::3], items[2::3], strict=False) if value in names}

@@ -13,17 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import BadInputError
-from quaid.history.git_output import GitObject, hash_blob
-from quaid.history.git_process import ask, explain, run, streaming
-from quaid.history.objects import ObjectReader, iterate_objects, reading
-from quaid.history.repository import Repository
+from quaid.history.git import Git, GitObject, ObjectReader, explain, hash_blob, parse_tree_object
 
 WORKING_REF = "refs/quaid/purging"
 """What fast-import moves along while it works; deleted afterwards."""
 _ID = re.compile(rb"\b[0-9a-f]{7,64}\b")
 _SIGNATURE = re.compile(rb"(?m)^(?:gpgsig|gpgsig-sha256|mergetag) .*\n(?: .*\n)*")
 _TAG_SIGNATURE = re.compile(rb"(?ms)^-----BEGIN (?:PGP|SSH|SIGNED).*\Z")
-_FOLDER = b"40000"
 
 
 class Rules(Protocol):
@@ -52,7 +48,7 @@ Rewritten = dict[str, str | None]
 """Old id -> new id, of commits, tags and files; None for a file that is dropped."""
 
 
-def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = lambda _: None) -> Survey:
+def survey(git: Git, rules: Rules, tick: Callable[[int], None] = lambda _: None) -> Survey:
     """Return which objects hold the text, also those that nothing reaches. `tick` is told how many were looked at.
 
     Raises:
@@ -61,7 +57,7 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
     """
     found = Survey()
     clashes: list[tuple[bytes, list[str]]] = []
-    for done, item in enumerate(iterate_objects(repository), 1):
+    for done, item in enumerate(git.iterate_objects(), 1):
         if not done % 1000:
             tick(done)
         if item.kind == "blob":
@@ -88,16 +84,16 @@ def survey(repository: Repository, rules: Rules, tick: Callable[[int], None] = l
 def _list_clashes(tree: GitObject, rules: Rules) -> list[tuple[bytes, list[str]]]:
     """The names that several things in a folder would have without the text, and what these are."""
     named: dict[bytes, list[str]] = {}
-    for _, name, object_id in _parse_tree(tree):
-        named.setdefault(rules.change_path(name), []).append(object_id)
+    for name, version in parse_tree_object(tree):
+        named.setdefault(rules.change_path(name), []).append(version.blob)
     return [(name, ids) for name, ids in named.items() if len(ids) > 1]
 
 
-def iterate_changed(repository: Repository, reader: ObjectReader, rules: Rules, found: Survey) -> Iterator[Commit]:
+def iterate_changed(git: Git, reader: ObjectReader, rules: Rules, found: Survey) -> Iterator[Commit]:
     """Yield the commits that a ref, a reflog or a worktree reaches and that have to be made again, parents first."""
     paths, changed = _BadPaths(reader, rules, found), set[str]()
     args = ("rev-list", "--topo-order", "--reverse", "--all", "--reflog", "--ignore-missing")
-    for commit_id in run(repository, "list commits", *args).decode().split() if found != Survey() else ():
+    for commit_id in git.read("list commits", *args).decode().split() if found != Survey() else ():
         head, _, message = reader.read(commit_id).data.partition(b"\n\n")
         parents = [line[7:].decode() for line in head.split(b"\n") if line.startswith(b"parent ")]
         commit = Commit(commit_id, head, message, parents, paths.list_moves(head[5 : head.index(b"\n")].decode()))
@@ -106,20 +102,18 @@ def iterate_changed(repository: Repository, reader: ObjectReader, rules: Rules, 
             yield commit
 
 
-def rewrite(
-    repository: Repository, rules: Rules, found: Survey, tick: Callable[[int], None] = lambda _: None
-) -> Rewritten:
+def rewrite(git: Git, rules: Rules, found: Survey, tick: Callable[[int], None] = lambda _: None) -> Rewritten:
     """Make all commits again that hold what was `found` or come after one, and return the new ids."""
     args = ("fast-import", "--quiet", "--force", "--done", "--date-format=raw-permissive")
-    with reading(repository) as reader, streaming(repository, args) as process:
-        importer = _Importer(process, rules, repository.top)
+    with git.reading() as reader, git.stream(*args) as process:
+        importer = _Importer(process, rules, git.repository.top)
         importer.import_files(found)
-        for done, commit in enumerate(iterate_changed(repository, reader, rules, found), 1):
+        for done, commit in enumerate(iterate_changed(git, reader, rules, found), 1):
             importer.import_commit(commit)
             tick(done)
         importer.say(b"done\n")
-    ask(repository, ["update-ref", "-d", WORKING_REF])
-    _rewrite_tags(repository, rules, importer.rewritten)
+    git.query("update-ref", "-d", WORKING_REF)
+    _rewrite_tags(git, rules, importer.rewritten)
     return importer.rewritten
 
 
@@ -205,22 +199,17 @@ class _BadPaths:
 
     def _find(self, tree: str, *, is_all: bool = False) -> Iterator[_Move]:
         has_bad_name = tree in self._found.trees
-        for mode, name, object_id in _parse_tree(self._reader.read(tree)):
+        for name, version in parse_tree_object(self._reader.read(tree)):
+            object_id = version.blob
             is_bad = is_all or (has_bad_name and self._rules.change_path(name) != name)
-            if mode == _FOLDER:
+            if version.is_folder:
                 inner = self._find(object_id, is_all=True) if is_bad else self.list_moves(object_id)
                 yield from (_Move(name + b"/" + move.path, move.mode, move.blob) for move in inner)
             elif is_bad or object_id in self._found.files:
-                yield _Move(name, mode, object_id)
+                yield _Move(name, version.mode.encode(), object_id)
 
 
-def _parse_tree(tree: GitObject) -> Iterator[tuple[bytes, bytes, str]]:
-    """Yield (mode, name, id) of each entry."""
-    entries = re.findall(rb"(\d+) ([^\0]+)\0(.{%d})" % (len(tree.id) // 2), tree.data, re.DOTALL)
-    return ((mode, name, object_id.hex()) for mode, name, object_id in entries)
-
-
-def _rewrite_tags(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
+def _rewrite_tags(git: Git, rules: Rules, rewritten: Rewritten) -> None:
     """Make annotated tags again that name a new object or hold the text; a tag may name another one."""
 
     def make_again(tag: str) -> str:
@@ -231,12 +220,11 @@ def _rewrite_tags(repository: Repository, rules: Rules, rewritten: Rewritten) ->
         if new == target and text == rest:
             return tag
         made = b"object " + new.encode() + b"\n" + _TAG_SIGNATURE.sub(b"", text)
-        out = run(repository, "make a tag again", "hash-object", "-t", "tag", "-w", "--stdin", stdin=made)
-        rewritten[tag] = out.decode().strip()
-        return out.decode().strip()
+        rewritten[tag] = git.read_text("make a tag again", "hash-object", "-t", "tag", "-w", "--stdin", stdin=made)
+        return str(rewritten[tag])
 
-    listed = run(repository, "list tags", "for-each-ref", "--format=%(objecttype) %(objectname)").decode()
-    with reading(repository) as reader:
+    listed = git.read_text("list tags", "for-each-ref", "--format=%(objecttype) %(objectname)")
+    with git.reading() as reader:
         for line in listed.splitlines():
             if line.startswith("tag "):
                 make_again(line[4:])

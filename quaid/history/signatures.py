@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import GitError
-from quaid.history.git_process import execute
-from quaid.history.staging import RunGit
+from quaid.history.git import Git, execute
 
 if TYPE_CHECKING:
     from quaid.history.authorship import Authors
@@ -44,7 +43,7 @@ def is_signing() -> bool:
     return ask_users_config("commit.gpgsign", "--type=bool") == "true"
 
 
-def find_signed(run: RunGit, commit_ids: Iterable[str]) -> frozenset[str]:
+def find_signed(git: Git, commit_ids: Iterable[str]) -> frozenset[str]:
     """Return those of these commits that have a good signature of somebody whom the user trusts.
 
     Raises:
@@ -55,7 +54,7 @@ def find_signed(run: RunGit, commit_ids: Iterable[str]) -> frozenset[str]:
         return frozenset()
     config = [word for setting in _list_trusted() for word in ("-c", setting)]
     args = (*config, "log", "--no-walk=unsorted", "--stdin", "--format=%H %G?")
-    said = run("check signatures", *args, stdin="".join(f"{each}\n" for each in wanted).encode())[1].decode()
+    said = git.read("check signatures", *args, stdin="".join(f"{each}\n" for each in wanted).encode()).decode()
     return frozenset(line.split(" ")[0] for line in said.splitlines() if line.endswith(f" {_GOOD}"))
 
 

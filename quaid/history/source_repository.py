@@ -1,7 +1,7 @@
 """The history of a repository that need not be the vault's: what its files became since a commit.
 
 A check of many documents costs a few processes for each repository, however many they are: one log, one tree, and two
-batches of objects. Nothing that a foreign repository configures is run (see `git_process.ask`).
+batches of objects. Nothing that a foreign repository configures is run (see `git.py`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 
 from quaid.errors import GitError
 from quaid.history import repository as repositories
-from quaid.history.git_output import SUBMODULE, Version, parse_objects, parse_tree, split_items, split_log
-from quaid.history.git_process import ask
+from quaid.history.git import SUBMODULE, Git, Version, split_items, split_log
 from quaid.history.repository import Repository
 
 FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
@@ -124,6 +123,7 @@ class SourceRepository:
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
+        self._git = Git(repository)
         self.top = repository.top
         self.common_dir = repository.common_dir
 
@@ -153,9 +153,7 @@ class SourceRepository:
             raise GitError("read HEAD", str(error)) from error
         if state.head is not None and not _COMMIT.fullmatch(state.head):
             raise GitError(f"read HEAD of {self.top}", "it names no commit")
-        if state.branch != repositories.REFTABLE_BRANCH:
-            return state.head
-        return self._ask("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1)).decode().strip() or None
+        return state.head if state.is_known else self._git.resolve("HEAD")
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -177,14 +175,12 @@ class SourceRepository:
 
     @cached_property
     def _tree(self) -> Sequence[tuple[str, Version]]:
-        if self.head is None:
-            return []
-        return list(parse_tree(self._ask("list the files", "ls-tree", "-r", "-z", "--full-tree", self.head)))
+        return list(self._git.list_tree(self.head).items()) if self.head else []
 
     def present(self, folder: Path) -> list[str]:
         """Files below `folder`, relative to it: all that git follows or would; ignored ones are left out."""
         args = ("-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        return split_items(self._ask("list the files", *args))
+        return split_items(self._git.read("list the files", *args))
 
     def log(self, most: int = FIRST_COMMITS, paths: Sequence[str] = ()) -> Log:
         """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
@@ -208,7 +204,7 @@ class SourceRepository:
     def _commits(self, *wanted: str, stdin: str = "") -> tuple[LoggedCommit, ...]:
         shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
         args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
-        logged = split_log(self._ask("read the history", *args, stdin=stdin.encode()), 5)
+        logged = split_log(self._git.read("read the history", *args, stdin=stdin.encode()), 5)
         return tuple(
             LoggedCommit(commit_id, tuple(parents.split()), min(int(at or 0), _LAST_SECOND), author, subject, touches)
             for (commit_id, parents, at, author, subject), items in logged
@@ -248,7 +244,7 @@ class SourceRepository:
         if not plain:
             return [None] * len(places)
         asked = "".join(f"{commit}:{path}\n" for commit, path in plain).encode("utf-8", "surrogateescape")
-        out = self._ask("read old files", "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+        out = self._git.read("read old files", "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
         lines = out.split(b"\n")
         found = {
             place: line.split(b" ")[0].decode()
@@ -259,12 +255,7 @@ class SourceRepository:
 
     def sizes_of(self, ids: Iterable[str]) -> dict[str, int]:
         """The size in bytes of each blob that is there."""
-        asked = "".join(f"{i}\n" for i in dict.fromkeys(ids))
-        if not asked:
-            return {}
-        out = self._ask("read sizes", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked.encode())
-        words = (line.split(" ") for line in out.decode().splitlines())
-        return {blob: int(size) for blob, size in words if size.isdigit()}
+        return self._git.read_sizes(ids)
 
     def holds(self, path: str, data: bytes) -> bool:
         """Return True if HEAD has `data` at `path`, but for its line ends."""
@@ -274,14 +265,7 @@ class SourceRepository:
 
     def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of each blob; those that are not there, as in a partial clone, are left out."""
-        asked = "".join(f"{blob}\n" for blob in dict.fromkeys(ids)).encode()
-        return parse_objects(self._ask("read files", "cat-file", "--batch", "--buffer", stdin=asked)) if asked else {}
-
-    def _ask(self, doing: str, *args: str, stdin: bytes = b"", accept: Sequence[int] = (0,)) -> bytes:
-        code, out, stderr = ask(self._repository, args, stdin)
-        if code not in accept:
-            raise GitError(f"{doing} of {self.top}", stderr)
-        return out
+        return self._git.read_blobs(ids)
 
 
 def open_repository(folder: Path) -> SourceRepository | None:

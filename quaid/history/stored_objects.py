@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from quaid.history.git_output import SUBMODULE, parse_raw, parse_tree, split_log
-from quaid.history.git_process import ask, run, streaming
+from quaid.history.git import SUBMODULE, Git, parse_raw, split_log
 from quaid.history.repository import Repository
 
 
@@ -50,7 +49,7 @@ def count_files(repository: Repository) -> ObjectFiles:
     Raises:
         GitError: git refused.
     """
-    out = run(repository, "count the objects", "count-objects", "-v")
+    out = Git(repository).read("count the objects", "count-objects", "-v")
     said = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
     of = {name: int(said[name]) for name in ("count", "prune-packable", "size", "packs", "in-pack", "size-pack")}
     loose = of["count"] - of["prune-packable"]
@@ -63,10 +62,9 @@ def list_today(repository: Repository) -> list[tuple[str, str]]:
     Raises:
         GitError: git refused.
     """
-    if ask(repository, ("rev-parse", "--verify", "--quiet", "HEAD"))[0]:
-        return []
-    out = run(repository, "list the files of today", "ls-tree", "-r", "-z", "--full-tree", "HEAD")
-    return [(path, version.blob) for path, version in parse_tree(out) if version.mode != SUBMODULE]
+    git = Git(repository)
+    files = git.list_tree("HEAD") if git.resolve("HEAD") else {}
+    return [(path, version.blob) for path, version in files.items() if version.mode != SUBMODULE]
 
 
 def iterate_stored(repository: Repository) -> Iterator[StoredObject]:
@@ -76,7 +74,8 @@ def iterate_stored(repository: Repository) -> Iterator[StoredObject]:
         GitError: one cannot be read.
     """
     shown = "--batch-check=%(objectname) %(objecttype) %(objectsize) %(objectsize:disk)"
-    with streaming(repository, ("cat-file", "--batch-all-objects", shown, "--buffer", "--unordered")) as process:
+    with Git(repository).stream("cat-file", "--batch-all-objects", shown, "--buffer", "--unordered") as process:
+        assert process.stdout is not None
         for line in process.stdout:
             name, kind, size, disk_size = line.decode().split()
             yield StoredObject(name, kind, int(size), int(disk_size))
@@ -93,7 +92,7 @@ def find_first_commits(repository: Repository, blobs: Collection[str]) -> dict[s
         return {}
     args = ("log", "--all", "--reflog", "--reverse", "-m", "--root", "--raw", "--no-abbrev", "--no-renames", "-z")
     found: dict[str, tuple[str, str]] = {}
-    for (commit,), changes in split_log(run(repository, "read the history", *args, "--format=/%x00%H%x00"), 1):
+    for (commit,), changes in split_log(Git(repository).read("read the history", *args, "--format=/%x00%H%x00"), 1):
         raw = "\0".join(changes).encode("utf-8", "surrogateescape")
         for path, _, after in parse_raw(raw.strip(b"\0\n") + b"\0") if raw.strip(b"\0\n") else ():
             if after is not None and after.blob in blobs:
@@ -111,7 +110,8 @@ def find_paths(
         GitError: git refused.
     """
     commits, paths = 0, {}
-    with streaming(repository, ("rev-list", "--objects", "--all", "--missing=allow-any")) as process:
+    with Git(repository).stream("rev-list", "--objects", "--all", "--missing=allow-any") as process:
+        assert process.stdout is not None
         for passed, line in enumerate(process.stdout):
             if not passed % 1000:
                 tick(passed)

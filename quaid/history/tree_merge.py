@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
 from quaid.history.authorship import choose_identity
 from quaid.history.commit_hook import find_folder
-from quaid.history.git_output import Version, join_items, parse_raw, parse_tree, split_items
-from quaid.history.git_process import QUIET, GitCall, quiet_environment, run_once
+from quaid.history.git import Git, Version, join_items, split_items
 from quaid.history.messages import render
-from quaid.history.note_history import read_blobs
-from quaid.history.repository import Repository
 from quaid.history.revisions import Revisions, TreeFile
-from quaid.history.staging import NEW_FILE, RunGit
+from quaid.history.staging import NEW_FILE
 from quaid.model import Message
 
 _TOO_OLD = "this git cannot merge without touching your files. Install git 2.38 or newer, or merge by hand: git merge"
@@ -67,11 +64,11 @@ class TreeChange:
 
 
 class TreeMerges:
-    """Merges trees of one repository; git runs through a callable."""
+    """Merges trees of one repository."""
 
-    def __init__(self, run: RunGit, repository: Repository) -> None:
-        self._run = run
-        self._repository = repository
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._repository = git.repository
 
     def merge(self, ours: str, theirs: str) -> TreeMerge:
         """Return what the commits `ours` and `theirs` make.
@@ -83,15 +80,14 @@ class TreeMerges:
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
             # git puts the files of merge drivers into its working folder, and reads attributes there.
             read = ("read .gitattributes", "cat-file", "blob", f"{ours}:.gitattributes")
-            code, attributes = self._run(*read, accept=(0, 128))
+            code, attributes = self._git.run(*read, accept=(0, 128))
             if code == 0:
                 (Path(folder) / ".gitattributes").write_bytes(attributes)
-            args = (*QUIET, "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs)
-            env = quiet_environment(Path(folder)) | {"GIT_DIR": str(self._repository.git_dir)}
-            env["GIT_INDEX_FILE"] = str(Path(folder) / "index")
-            call = GitCall("merge", args, b"", env, accept=(0, 1))
+            env = {"GIT_DIR": str(self._repository.git_dir), "GIT_INDEX_FILE": str(Path(folder) / "index")}
+            elsewhere = Git(replace(self._repository, top=Path(folder)))
+            args = ("merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs)
             try:
-                _, out = run_once(call, Path(folder))
+                out = elsewhere.run("merge", *args, env=env, accept=(0, 1))[1]
             except GitError as error:
                 if "usage: git merge-tree" in error.said or "unknown rev --write-tree" in error.said:
                     raise GitError("merge", _TOO_OLD) from error
@@ -108,54 +104,51 @@ class TreeMerges:
 
     def changes(self, old: str, new: str) -> list[TreeChange]:
         """Return what makes the tree `new` of the tree `old`, by path. Renames are a removal and an addition."""
-        args = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", old, new)
-        return [TreeChange(*change) for change in parse_raw(self._run("compare trees", *args)[1])]
+        return [TreeChange(path, *versions) for path, versions in self._git.diff_trees(old, new).items()]
 
     def with_files(self, tree: str, contents: Mapping[str, bytes | None]) -> str:
         """Return `tree` with these files, None for no file; their modes stay."""
         if not contents:
             return tree
-        out = self._run("read a tree", "ls-tree", "-r", "-z", "--full-tree", tree, "--", *contents)[1]
-        modes = {path: version.mode for path, version in parse_tree(out)}
+        modes = {path: version.mode for path, version in self._git.list_tree(tree, *contents).items()}
         lines = []
         for path, data in contents.items():
             mode, blob = "0", "0" * len(tree)
             if data is not None:
-                store = ("store a note", "hash-object", "-w", "--stdin", "--no-filters")
-                mode, blob = modes.get(path, NEW_FILE), self._run(*store, stdin=data)[1].decode().strip()
+                mode, blob = modes.get(path, NEW_FILE), self._git.store(data)
             lines.append(f"{mode} {blob}\t{path}")
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
             index = Path(folder) / "index"
-            self._run("read a tree", "read-tree", tree, index=index)
-            self._run("change a tree", "update-index", "-z", "--index-info", stdin=join_items(lines), index=index)
-            return self._run("write a tree", "write-tree", index=index)[1].decode().strip()
+            self._git.run("read a tree", "read-tree", tree, index=index)
+            self._git.run("change a tree", "update-index", "-z", "--index-info", stdin=join_items(lines), index=index)
+            return self._git.read_text("write a tree", "write-tree", index=index)
 
     def commit_tree(self, tree: str, parents: Sequence[str], message: Message, ours: tuple[str, str]) -> str:
         """Make a commit by `ours` (name, e-mail), signed if the owner has git sign all of theirs. No branch moves."""
-        asked = self._run("read the configuration", "config", "--type=bool", "--get", "commit.gpgsign", accept=(0, 1))
-        signs = ["-S"] if asked[1].strip() == b"true" else []
+        signs = self._is_set("commit.gpgsign")
         names = [word for parent in parents for word in ("-p", parent)]
-        env = {**quiet_environment(self._repository.top), **choose_identity(self._run, ours, None, may_sign=True)}
-        args = (*QUIET, "-c", "i18n.commitEncoding=UTF-8", "commit-tree", *signs, *names, tree)
-        call = GitCall("merge", args, render(message).encode("utf-8", "replace"), env)
-        return run_once(call, self._repository.top)[1].decode().strip()
+        keeps_committer = signs and bool(self._git.query("config", "--get", "user.email"))
+        env = choose_identity(self._git, ours, None, signs=keeps_committer)
+        args = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", *(["-S"] if signs else []), *names, tree)
+        return self._git.read_text("merge", *args, stdin=render(message).encode("utf-8", "replace"), env=env)
+
+    def _is_set(self, key: str) -> bool:
+        return (self._git.query("config", "--type=bool", "--get", key) or b"").strip() == b"true"
 
     def read(self, versions: Mapping[str, Version]) -> dict[str, bytes]:
         """Return the bytes of each file, as a checkout by its owner would write it: through their filters."""
         wanted = [TreeFile(path, int(version.mode, 8), version.blob) for path, version in versions.items()]
-        return dict(Revisions(self._run, self._repository).read_files(wanted, filtered=True))
+        return dict(Revisions(self._git).read_files(wanted, filtered=True))
 
     def read_raw(self, tree: str, paths: Sequence[str]) -> dict[str, bytes]:
         """Return what git keeps of those of `paths` that a tree has."""
-        listed = self._run("read a tree", "ls-tree", "-r", "-z", "--full-tree", tree, "--", *paths)[1]
-        blobs = {path: version.blob for path, version in parse_tree(listed)}
+        blobs = {path: version.blob for path, version in self._git.list_tree(tree, *paths).items()}
         contents = self.read_blobs(blobs.values())
         return {path: contents[blob] for path, blob in blobs.items() if blob in contents}
 
     def ignores_case(self) -> bool:
         """Return whether the file system takes small and capital letters for the same."""
-        args = ("config", "--type=bool", "--get", "core.ignoreCase")
-        return self._run("read the configuration", *args, accept=(0, 1))[1].strip() == b"true"
+        return self._is_set("core.ignoreCase")
 
     def hooks_folder(self) -> str:
         """Return the folder of the owner's hooks, if it is one of the work tree; else nothing."""
@@ -165,11 +158,8 @@ class TreeMerges:
 
     def read_blobs(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Return what git keeps of each blob, by its id."""
-        return read_blobs(self._run, list(blobs))
+        return self._git.read_blobs(blobs)
 
     def sizes(self, blobs: Sequence[str]) -> dict[str, int]:
         """Return the bytes of each blob, without reading it."""
-        asked = "".join(f"{blob}\n" for blob in blobs).encode()
-        out = self._run("look at objects", "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked)[1]
-        rows = (line.split(" ") for line in out.decode().splitlines())
-        return {row[0]: int(row[1]) for row in rows if row[1].isdigit()}
+        return self._git.read_sizes(blobs)

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from quaid.errors import GitError
 from quaid.history import repository as repositories
-from quaid.history.git_output import split_items
-from quaid.history.git_process import run
+from quaid.history.git import Git, split_items
 from quaid.model import Kind
 from quaid.vault import files, frontmatter, merging
 from quaid.vault.layout import Layout
@@ -38,7 +37,7 @@ def list_unmerged(root: Path) -> list[Unmerged]:
     repository = repositories.find_repository(root)
     if repository is None:
         return []
-    out = run(repository, "look for conflicts", "ls-files", "-u", "-z", "--", repository.prefix or ".")
+    out = Git(repository).read("look for conflicts", "ls-files", "-u", "-z", "--", repository.prefix or ".")
     stages: dict[str, dict[str, str]] = {}
     for item in split_items(out):
         about, _, path = item.partition("\t")
@@ -60,7 +59,7 @@ def list_conflicts(root: Path) -> list[Unmerged]:
     if repository is None or repositories.read_state(repository).head is None:
         return list(found.values())
     shape = ("-z", "--merges", "--format=%H%n%(trailers:key=Quaid-Conflict,valueonly,unfold)")
-    for item in split_items(run(repository, "look for conflicts", "log", *shape, "--grep=^Quaid-Conflict: ")):
+    for item in split_items(Git(repository).read("look for conflicts", "log", *shape, "--grep=^Quaid-Conflict: ")):
         commit, *paths = item.split("\n")
         for path in filter(None, paths):
             blobs = [f"{commit}{parent}:{repository.to_git(path)}" for parent in ("", "^1", "^2")]
@@ -80,7 +79,7 @@ def read_side(root: Path, blob: str | None) -> bytes | None:
     repository = repositories.find_repository(root)
     if repository is None:
         raise GitError("read a note", f"{root} is in no repository. Make one there with: git init")
-    return run(repository, "read a note", "cat-file", "blob", blob)
+    return Git(repository).read("read a note", "cat-file", "blob", blob)
 
 
 def settle(root: Path, path: str, after: bytes | None) -> None:
@@ -95,7 +94,7 @@ def settle(root: Path, path: str, after: bytes | None) -> None:
     if before != after:
         files.write_note(root, path, before, after)
     if repository is not None:
-        run(repository, "settle a conflict", "add", "-A", "--", repository.to_git(path))
+        Git(repository).read("settle a conflict", "add", "-A", "--", repository.to_git(path))
 
 
 def keep_forgotten(root: Path, place: Layout) -> list[str]:

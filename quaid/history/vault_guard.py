@@ -116,10 +116,10 @@ def _has_id(repository: Repository | None, record: Mapping[str, Any]) -> bool:
 
 def _list_roots(repository: Repository | None) -> set[str]:
     """Return the commits without a parent that the branch began with; none where it has no commit."""
-    from quaid.history.git_process import ask  # not above: a hook that finds all well starts no git
+    from quaid.history.git import Git  # not above: a hook that finds all well starts no git
 
-    code, out, _ = ask(repository, ("rev-list", "--max-parents=0", "HEAD", "--")) if repository else (1, b"", "")
-    return set() if code else set(out.decode().split())
+    out = Git(repository).query("rev-list", "--max-parents=0", "HEAD", "--") if repository else None
+    return set((out or b"").decode().split())
 
 
 def _read_id(repository: Repository | None) -> str:

@@ -5,44 +5,29 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, filters, index_lock, plain_commit, private_git_dir, refusals, steering
+from quaid.history import checkout, commit_folder, committing
 from quaid.history import repository as repositories
-from quaid.history.adoption import includes
-from quaid.history.authorship import choose_identity, find_owner
+from quaid.history.authorship import find_owner
 from quaid.history.branches import Branches
-from quaid.history.git_output import parse_tree, split_items
-from quaid.history.git_process import (
-    QUIET,
-    GitCall,
-    LockHeldError,
-    execute,
-    explain,
-    quiet_environment,
-    run_once,
-)
-from quaid.history.index_lock import IndexLock
-from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log, render
+from quaid.history.git import Git, execute, explain, split_items
+from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
-from quaid.history.plain_commit import PlainPlan
 from quaid.history.purged import Purges
 from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
-from quaid.history.revisions import Revisions, resolve
-from quaid.history.staging import Stage, commit_by_git, finish_commit, follow_commit, is_refused_by_guard
+from quaid.history.revisions import Revisions, disable_filters, list_filters
 from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
-from quaid.vault import files, transaction
+from quaid.vault import files
 
 ATTEMPTS = 10
 """The number of times HEAD may move under a commit before Quaid gives up."""
-HASTY_ATTEMPTS = 3
+FAST_ATTEMPTS = 3
 """So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
 
 
@@ -54,7 +39,7 @@ class History:
     def __init__(self, root: Path, settings: GitSettings, found: Repository | None = None) -> None:
         self._root = root
         self._settings = settings
-        self._found = found
+        self._runner = Git(found, settings.wait_s) if found else None
 
     @staticmethod
     def find_repository(root: Path) -> Path | None:
@@ -88,7 +73,10 @@ class History:
             state = repositories.read_state(self._repository)
         except OSError as error:
             raise GitError("read HEAD", str(error)) from error
-        return self._ask_state(state) if state.branch == repositories.REFTABLE_BRANCH else state
+        if state.is_known:
+            return state
+        branch, head = committing.read_head(self._git)
+        return RepositoryState(branch, head, state.operation, state.locked, branch is None)
 
     def wait_until_ready(self, say: Callable[[str], None] | None = None) -> None:
         """Wait up to `git.wait_s` for a rebase, a merge or another program's lock to end; `say` hears once why.
@@ -96,7 +84,7 @@ class History:
         Raises:
             LockedError: it did not end in time. Locks of others are never removed, those of our own dead at once.
         """
-        repositories.wait_until_ready(self._repository, self._settings.wait_s, say, index_lock.is_abandoned)
+        repositories.wait_until_ready(self._repository, self._settings.wait_s, say, commit_folder.is_abandoned)
         if self.is_lock_abandoned:
             self.recover()
 
@@ -108,7 +96,7 @@ class History:
     @property
     def is_lock_abandoned(self) -> bool:
         """Return True if the index is locked by a commit of ours whose process was killed: `recover` finishes it."""
-        return index_lock.is_abandoned(self._repository)
+        return commit_folder.is_abandoned(self._repository)
 
     def commit(
         self,
@@ -131,17 +119,18 @@ class History:
             GitMissingError, DiskFullError, VaultReadOnlyError: nothing was committed.
         """
         by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
+        identity = (self._settings.name, self._settings.email), author
         for attempt in range(ATTEMPTS):
             self.wait_until_ready()
             try:
                 self.recover()
                 with files.explaining(self._repository.top / ".git"):
-                    is_hasty = attempt < HASTY_ATTEMPTS
-                    return self._commit_once(by_path, message, author, merged, is_hasty=is_hasty)
-            except _HeadMovedError:
+                    locks_first = attempt >= FAST_ATTEMPTS
+                    return committing.commit(self._git, by_path, message, identity, merged, locks_first=locks_first)
+            except committing.HeadMovedError:
                 continue
             except GitError as error:
-                raise refusals.explain_refusal(error, self._repository.top) from error
+                raise committing.explain_refusal(error, self._repository.top) from error
         raise LockedError(f"Other commits keep arriving in {self._repository.top}")
 
     def adopt(self, edits: Sequence[Edit], commit_id: str) -> Committed:
@@ -151,22 +140,19 @@ class History:
         by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
         with files.explaining(self._repository.top / ".git"):
             if not self.has_adopted(commit_id):
-                place = self._run, self._repository, self.state().head
-                private_git_dir.adopt(*place, commit_id, by_path, self._settings.wait_s)
+                committing.adopt(self._git, commit_id, by_path)
         return Committed(commit_id)
 
     def has_adopted(self, commit_id: str) -> bool:
         """Return whether the branch has this commit."""
-        return includes(self._run, "HEAD", commit_id)
+        return self._git.is_ancestor(commit_id, "HEAD")
 
     def recover(self) -> None:
         """Finish what a killed process left half done; `commit` does it first. Else the user's index
         would lag behind Quaid's commit, and undo it with the user's next one.
         """
         with files.explaining(self._repository.top / ".git"):
-            private_git_dir.recover(
-                self._run, self._repository, self.state().head, self._settings.wait_s, self._set_aside
-            )
+            committing.recover(self._git, self._root)
 
     def maintain(self) -> list[str]:
         """Let git tidy its objects where that is due, and return what is worth telling: our way of committing never
@@ -215,7 +201,7 @@ class History:
 
     def note_history(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
         """Every commit that changed a note, newest first, across renames."""
-        return read_note_history(self._run, self._repository, rel_path, note_id) if self.state().head else []
+        return read_note_history(self._git, rel_path, note_id) if self.state().head else []
 
     @property
     def boundary(self) -> frozenset[str]:
@@ -232,11 +218,10 @@ class History:
         if commit_id is None:
             return None
         path = self._repository.to_git(rel_path)
-        args = ("ls-tree", "-z", "--full-tree", commit_id, "--", path)
-        tree = dict(parse_tree(self._run("look for a note", *args)[1]))
-        if path not in tree or not tree[path].mode.startswith("100"):
+        version = self._git.list_tree(commit_id, path).get(path)
+        if version is None or not version.mode.startswith("100"):
             return None
-        return self._run("read a note", "cat-file", "--filters", f"--path={path}", tree[path].blob)[1]
+        return self._git.read("read a note", "cat-file", "--filters", f"--path={path}", version.blob)
 
     def list_tree(self, revision: str) -> dict[str, str]:
         """Every regular file of the vault at `revision`: its path and blob id.
@@ -251,22 +236,22 @@ class History:
     @property
     def revisions(self) -> Revisions:
         """The vault as it was at any commit."""
-        return Revisions(self._run, self._repository)
+        return Revisions(self._git)
 
     @property
     def remotes(self) -> Remotes:
         """The repositories that the history is exchanged with."""
-        return Remotes(self._run, self._repository)
+        return Remotes(self._git)
 
     @property
     def purges(self) -> Purges:
         """What was purged from the vault and must not come back."""
-        return Purges(self._root, self._repository)
+        return Purges(self._root, self._git)
 
     @property
     def branches(self) -> Branches:
         """Work beside the owner's branch, and who wrote what."""
-        return Branches(self._run, self._repository)
+        return Branches(self._git)
 
     def diff(self, commit_id: str) -> str:
         """Return the changes of a commit in the vault as a patch; a merge's against its first parent; or GitError."""
@@ -290,7 +275,7 @@ class History:
 
     def has_commit(self, commit_id: str) -> bool:
         """Return True if git has this commit (it may have pruned it)."""
-        return resolve(self._run, commit_id) is not None
+        return self._git.resolve(commit_id) is not None
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
         """Return those of these paths, gone from disk, that a checkout of HEAD would have; before the first one all."""
@@ -301,107 +286,31 @@ class History:
     def uncommitted(self) -> list[str]:
         """Paths of the notes (*.md) that are untracked or differ from HEAD, in order."""
         args = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"]
-        unfiltered = filters.without(filters.list_configured(self._run))
-        _, out = self._run("look for changes", *unfiltered, *args, "--", self._repository.prefix or ".")
+        unfiltered = disable_filters(list_filters(self._git))
+        out = self._git.read("look for changes", *unfiltered, *args, "--", self._repository.prefix or ".")
         paths = [line[3:] for line in split_items(out)]
         return sorted(self._repository.to_vault(path) for path in paths if path.lower().endswith(NOTE_ENDINGS))
 
     @property
     def _repository(self) -> Repository:
-        self._found = self._found or repositories.find_repository(self._root)
-        if self._found is None:
-            raise GitError("find a repository", f"{self._root} is in none. Make one there with: git init")
-        return self._found
+        return self._git.repository
 
-    def _commit_once(
-        self, edits: Mapping[str, Edit], message: Message, author: tuple[str, str] | None, merged: str | None, *,
-        is_hasty: bool,
-    ) -> Committed:  # fmt: skip
-        base = self.state().head
-        with private_git_dir.open_private_git_dir(self._repository, base) as (folder, handle):
-            if not is_hasty:
-                IndexLock(self._repository, folder).wait(self._settings.wait_s)
-            stage = Stage(self._run, self._repository, folder, base)
-            if merged is None and (simple := plain_commit.plan(stage, edits, self._run_patiently)) is not None:
-                return Committed(self._commit_plainly(stage, simple, message, author, handle))
-            plan = stage.plan(edits)
-            left = tuple(self._repository.to_vault(path) for path in plan.left)
-            refused = tuple(map(self._repository.to_vault, plan.ignored))
-            refusal = refusals.explain_ignored(plan.ignored.values())
-            if not plan.parts:
-                return Committed(None, left, refused, refusal)
-            stage.fill(plan.parts)
-            if merged is not None:
-                (folder / "MERGE_HEAD").write_text(f"{merged}\n", encoding="ascii")
-                (folder / "MERGE_MODE").write_text("no-ff", encoding="ascii")  # though it is ahead of HEAD
-            made = self._commit_fully(stage, message, author, handle)
-            if made is None:
-                return Committed(None, left)
-            subject, wait_s = render(message).partition("\n")[0], self._settings.wait_s
-            commit_id = finish_commit(stage, made, plan.parts, subject, wait_s)
-            if commit_id is None:
-                raise _HeadMovedError
-            return Committed(commit_id, left, refused, refusal)
-
-    def _commit_plainly(
-        self, stage: Stage, planned: PlainPlan, message: Message, author: tuple[str, str] | None, handle: int
-    ) -> str | None:
-        """Commit without `git commit`; the id is None when there was nothing to commit."""
-        text, identity = _encode(message), self._identity(author, may_sign=False)
-        made = plain_commit.create(stage, planned, text, identity, self._run_patiently)
-        if made is None:
-            return None
-        if not IndexLock(stage.repository, stage.folder).take() or self._has_moved(stage):
-            raise _HeadMovedError
-        try:
-            subject = text.decode().partition("\n")[0]
-            plain_commit.move_branch(stage, made, subject, identity, handle, self._run_patiently)
-        except GitError as error:
-            if self._has_moved(stage):
-                raise _HeadMovedError from error
-            raise
-        follow_commit(stage, made, None, planned.parts, self._settings.wait_s)
-        return made
-
-    def _commit_fully(self, stage: Stage, message: Message, author: tuple[str, str] | None, handle: int) -> str | None:
-        """Commit by `git commit` and return the id, which may be short; None when there was nothing to commit."""
-        text, identity = _encode(message), self._identity(author, may_sign=True)
-        try:
-            made = commit_by_git(stage, text, identity, handle, self._run_patiently)
-        except GitError as error:
-            if is_refused_by_guard(stage) or self._has_moved(stage):
-                raise _HeadMovedError from error
-            if not stage.is_empty():
-                raise
-            return None
-        return made or repositories.read_state(replace(self._repository, git_dir=stage.folder)).head
-
-    def _has_moved(self, stage: Stage) -> bool:
-        state = self.state()
-        names = [(folder / "HEAD").read_bytes() for folder in (stage.folder, self._repository.git_dir)]
-        return state.head != stage.base or state.operation is not None or names[0] != names[1]
-
-    def _set_aside(self, stray: Path, error: GitError) -> None:
-        reason = f"A commit that a killed process began could not be finished: {error}"
-        transaction.set_aside(self._root, reason, leftover=stray)
-
-    def _identity(self, author: tuple[str, str] | None, *, may_sign: bool) -> dict[str, str]:
-        ours = self._settings.name, self._settings.email
-        return choose_identity(self._run, ours, author, may_sign=may_sign)
+    @property
+    def _git(self) -> Git:
+        if self._runner is None:
+            found = repositories.find_repository(self._root)
+            if found is None:
+                raise GitError("find a repository", f"{self._root} is in none. Make one there with: git init")
+            self._runner = Git(found, self._settings.wait_s)
+        return self._runner
 
     def owner(self) -> tuple[str, str] | None:
         """Return the name and e-mail address with which git commits by hand here; None where it has none."""
-        return find_owner(self._run)
-
-    def _ask_state(self, state: RepositoryState) -> RepositoryState:
-        code, head = self._run("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
-        _, branch = self._run("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
-        name, commit_id = branch.decode().strip() or None, None if code else head.decode().strip()
-        return RepositoryState(name, commit_id, state.operation, state.locked, name is None)
+        return find_owner(self._git)
 
     def _resolve(self, revision: str) -> str | None:
         """The commit's id; None for HEAD before the first commit."""
-        commit_id = resolve(self._run, revision)
+        commit_id = self._git.resolve(revision)
         if commit_id is None and not (revision == "HEAD" and self.state().head is None):
             raise GitError(f"read {revision!r}", "there is no such revision")
         return commit_id
@@ -413,35 +322,5 @@ class History:
         if not wanted and self._repository.prefix and not everywhere:
             wanted = [self._repository.prefix]
         shape = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
-        _, out = self._run("read the history", "log", *shape, *options, "--", *wanted)
+        out = self._git.read("read the history", "log", *shape, *options, "--", *wanted)
         return list(parse_log(out, self._repository))
-
-    def _run(
-        self, doing: str, *args: str, stdin: bytes = b"", index: Path | None = None, accept: Sequence[int] = (0,)
-    ) -> tuple[int, bytes]:
-        env, config = quiet_environment(self._repository.top), [*QUIET]
-        if index is not None:
-            env["GIT_INDEX_FILE"] = str(index)
-            # Half of a split index would be in the user's git directory, where the commit does not look.
-            config += ["-c", "core.splitIndex=false"]
-        return self._run_patiently(GitCall(doing, [*config, *args], stdin, env, accept))
-
-    def _run_patiently(self, call: GitCall) -> tuple[int, bytes]:
-        """Run git, again and again for `git.wait_s` while another program holds the lock it needs."""
-        steering.check(self._repository)
-        until = time.monotonic() + self._settings.wait_s
-        while True:
-            try:
-                return run_once(call, self._repository.top)
-            except LockHeldError as error:
-                if time.monotonic() >= until:
-                    raise LockedError(*repositories.describe_lock(error)) from None
-            time.sleep(repositories.POLL_S)
-
-
-def _encode(message: Message) -> bytes:
-    return render(message).encode("utf-8", "replace")
-
-
-class _HeadMovedError(Exception):
-    """Somebody committed or switched branches while Quaid made a commit."""

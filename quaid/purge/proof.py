@@ -12,8 +12,7 @@ from pathlib import Path
 
 from quaid.errors import GitError
 from quaid.history import moving
-from quaid.history.git_process import run
-from quaid.history.objects import iterate_objects
+from quaid.history.git import Git
 from quaid.history.repository import Repository
 from quaid.local.rows import find_phrases, iterate_values
 from quaid.purge.kept_files import iterate_entries, read_file
@@ -77,7 +76,7 @@ class _Search:
         """The objects, files, rows and names that hold the text, here and in the `state` folder."""
         yield from self._find_objects(self._own)
         for tree in self._trees:
-            if self._rules.wording.is_in(run(tree, "read the index", "ls-files", "-z")):
+            if self._rules.wording.is_in(Git(tree).read("read the index", "ls-files", "-z")):
                 yield f"{tree.git_dir / 'index'}"
         folders = {self._repository.common_dir, state.resolve(), *(tree.top for tree in self._trees)}
         for folder in sorted(folder for folder in folders if folders.isdisjoint(folder.parents)):
@@ -106,7 +105,7 @@ class _Search:
     def _find_objects(self, store: Path) -> Iterator[str]:
         """The objects of a folder, of this repository or another one, that hold the text."""
         try:
-            for item in iterate_objects(self._repository, store):
+            for item in Git(self._repository).iterate_objects(store):
                 self.proof.objects += 1
                 if not self.proof.objects % 1000:
                     self._tick(self.proof.objects)

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
 from quaid.history import moving, rewriting, vault_guard
-from quaid.history.git_process import run
-from quaid.history.objects import iterate_objects, read_blobs, reading
+from quaid.history.git import Git
 from quaid.history.remotes import FETCHED, MERGED
 from quaid.history.repository import Repository, find_repository
 from quaid.history.rewriting import Survey
@@ -106,7 +105,7 @@ def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
     except re.error as error:
         raise UsageError(f"{text!r} is no regular expression ({error}). Correct it.") from error
     repository = _repository_of(memory.root)
-    stored = (item.data for item in iterate_objects(repository) if item.kind != "tree")
+    stored = (item.data for item in Git(repository).iterate_objects() if item.kind != "tree")
     contents = chain(stored, map(read_file, iterate_files(repository.top)))
     found = dict.fromkeys(match[0] for data in contents for match in pattern.finditer(data.decode("utf-8", "replace")))
     texts = tuple(text for text in found if text.strip())
@@ -137,7 +136,7 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
     """Return what a purge would do. Nothing is changed."""
     root, rules = memory.root, asked.rules
     repository = _repository_of(root)
-    found = rewriting.survey(repository, rules, lambda done: tick("objects", done, 0))
+    found = rewriting.survey(Git(repository), rules, lambda done: tick("objects", done, 0))
     notes, changed = [], []
     for path in iterate_files(repository.top):
         name = path.relative_to(repository.top).as_posix()
@@ -148,8 +147,9 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
         elif after != data or rules.change_path(os.fsencode(name)) != os.fsencode(name):
             changed.append(name)
     held = {*notes, *changed}
-    with reading(repository) as reader:
-        commits = rewriting.iterate_changed(repository, reader, rules, found)
+    git = Git(repository)
+    with git.reading() as reader:
+        commits = rewriting.iterate_changed(git, reader, rules, found)
         signed = [rewriting.is_signed(commit.head) for commit in commits]
     plan = Plan(
         tuple(notes),
@@ -188,8 +188,7 @@ def purge(
             raise PurgeRefusedError(
                 [f"{plan.signed:,} signed commits would lose their signatures. Say that they may: --drop-signatures"]
             )
-        store = ("keep a note", "hash-object", "-w", "--stdin")  # until the old objects are taken away
-        kept = [run(repository, *store, stdin=data).decode().strip() for data in asked.contents]
+        kept = [Git(repository).store(data) for data in asked.contents]  # until the old objects are taken away
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
         _rewrite_repository(memory, repository, rules, found, tick)
@@ -204,7 +203,7 @@ def purge(
 
 
 def _rewrite_repository(memory: Memory, repository: Repository, rules: PurgeRules, found: Survey, tick: Tick) -> None:
-    rewritten = rewriting.rewrite(repository, rules, found, lambda done: tick("commits", done, 0))
+    rewritten = rewriting.rewrite(Git(repository), rules, found, lambda done: tick("commits", done, 0))
     # An id may have the text among its digits by chance.
     ids = {each for each in (*found.files, *found.trees, *found.messages) if not rules.wording.is_in(each.encode())}
     there = {old for name, old in moving.list_refs(repository) if name.startswith((moving.REMOTES, FETCHED, MERGED))}
@@ -277,7 +276,7 @@ def _list_clones(repository: Repository) -> Iterator[str]:
 
 
 def _with_versions(repository: Repository, versions: list[str], *present: bytes) -> Asked:
-    contents = tuple(dict.fromkeys((*read_blobs(repository, versions).values(), *present)))
+    contents = tuple(dict.fromkeys((*Git(repository).read_blobs(versions).values(), *present)))
     return Asked(tuple(text for text in list_texts(contents) if len(text) >= MIN_CHARS), contents)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from unicodedata import normalize
 
 from quaid.errors import QuaidError
-from quaid.history.git_output import SUBMODULE
+from quaid.history.git import SUBMODULE
 from quaid.history.purged import FOLDER
 from quaid.history.staging import EXECUTABLE, NEW_FILE
 from quaid.history.tree_merge import TreeChange

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError
-from quaid.history.adoption import NotAheadError
+from quaid.history.committing import NotAheadError
 from quaid.history.merge import merge_lines
 from quaid.history.steering import SteeringChangedError
 from quaid.history.tree_merge import TreeChange, TreeMerge

@@ -18,7 +18,7 @@ from quaid.redaction import admit
 from quaid.sqlite import refusal
 from quaid.text.invisible import escaped
 
-PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "GitPython", "typer", "watchdog", "mcp")
+PACKAGES = ("quaid", "apsw", "sqlite-vec", "onnxruntime", "numpy", "typer", "watchdog", "mcp")
 
 
 def write_report(error: BaseException, arguments: Sequence[str], root: Path | None) -> Path | None:

@@ -27,7 +27,7 @@ from quaid.docs.source_roots import check_roots, next_step
 from quaid.embed import AUTO, destination, resolve
 from quaid.embed.weights import MULTILINGUAL_MODEL
 from quaid.errors import QuaidError, SettingError, WeightsMissingError
-from quaid.history import commit_hook, index_lock, merge_driver
+from quaid.history import commit_folder, commit_hook, merge_driver
 from quaid.history.merge_driver import ATTRIBUTE
 from quaid.history.repository import KEEP_DETACHED, NEXT_STEPS, find_repository
 from quaid.http import host_of
@@ -222,7 +222,7 @@ def check_git_lock(memory: Memory) -> Iterator[CheckResult]:
     repository = find_repository(memory.root)
     if repository is None or not repository.index_lock.exists():
         yield ok("No lock is left behind")
-    elif index_lock.is_abandoned(repository):
+    elif commit_folder.is_abandoned(repository):
         yield CheckResult("A killed write of Quaid left index.lock", "the next write finishes it and removes that")
     else:
         step = f"wait for it; if none is running, remove {repository.index_lock}"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.history import next_commit
-from quaid.history.objects import ObjectReader, iterate_objects
+from quaid.history.commit_hook import read_next_commit
+from quaid.history.git import Git, ObjectReader
 from quaid.history.repository import find_repository
 from quaid.history.stored_objects import find_first_commits
 from quaid.redaction import LocatedSecret, admit, locate
@@ -52,7 +52,7 @@ def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: 
     held: dict[str, tuple[str, ...]] = {}
     messages: list[FoundSecret] = []
     objects = size = left_out = 0
-    for item in iterate_objects(repository):
+    for item in Git(repository).iterate_objects():
         if item.kind == "tree" or is_binary(item.data):
             continue
         if len(item.data) > MAX_BYTES:
@@ -89,7 +89,7 @@ def find_staged_secrets(top: Path) -> tuple[list[tuple[str, LocatedSecret]], lis
     Raises:
         GitError: git cannot tell what is staged.
     """
-    commit = next_commit.read(top)
+    commit = read_next_commit(top)
     with commit.reading() as reader:
         found = [
             (path, secret) for path, blob in commit.added.items() for secret in _locate(reader, blob, commit.sizes)

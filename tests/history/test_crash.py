@@ -15,8 +15,8 @@ from git_vaults import NOTE, SAY, Vault, ours, shim_git, theirs
 from vaults import PATIENCE_S
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, VaultReadOnlyError
-from quaid.history import index_lock, private_git_dir, repository
-from quaid.history.index_lock import IndexLock
+from quaid.history import commit_folder, repository
+from quaid.history.commit_folder import CommitFolder
 from quaid.model import Edit
 from quaid.vault import transaction
 
@@ -53,11 +53,9 @@ def test_a_missing_git_is_said_so_by_the_first_call_of_a_process(vault):
         "fatal: sha1 file '.git/index.lock' write error. Out of diskspace",
     ],
 )
-@pytest.mark.parametrize(
-    "command", ["update-index", "cat-file", "hash-object", "commit-tree", "update-ref", "commit", "diff-index"]
-)
+@pytest.mark.parametrize("command", ["add", "cat-file", "write-tree", "commit-tree", "update-ref", "commit"])
 def test_a_full_disk_is_said_so_and_changes_nothing(vault, monkeypatch, tmp_path, command, words):
-    if command in ("commit", "diff-index"):  # which take part where a hook is the user's
+    if command == "commit":  # which takes part where a hook is the user's
         vault.hook("post-commit", "true")
     edit = vault.edit("facts/b.md", NOTE)
     before, index = vault.head(), vault.index()
@@ -73,7 +71,7 @@ def test_a_private_folder_that_cannot_be_written_is_said_so(vault, monkeypatch, 
     def fail(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(private_git_dir.shutil, "copyfile", fail)
+    monkeypatch.setattr(commit_folder.shutil, "copyfile", fail)
     with pytest.raises(error):
         vault.commit("facts/b.md", NOTE)
     assert vault.strays() == []
@@ -110,7 +108,7 @@ def kill(vault: Vault, module: str, target: str, before: bytes | None = NOTE) ->
 
 def test_killed_before_the_commit_only_a_private_folder_is_left(vault):
     before, index = vault.head(), vault.index()
-    kill(vault, "vault_history", "module.plain_commit.create")
+    kill(vault, "committing", "module.write_commit")
     assert (vault.head(), vault.index()) == (before, index)
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     vault.history.recover()
@@ -127,7 +125,7 @@ def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, 
     vault.run("checkout", *branch)
     vault.write("other.md", theirs())
     vault.run("add", "other.md")
-    kill(vault, "staging", "module.update_users_index")
+    kill(vault, "committing", "module.update_users_index")
     assert vault.history.log(limit=1)[0].subject == "killed"
     assert vault.status() == "MM facts/a.md\nM  other.md\n"
     assert b"index.lock" in vault.run("commit", "-m", "would undo it", check=False).stderr
@@ -136,12 +134,11 @@ def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, 
     vault.assert_sound()
 
 
-@pytest.mark.parametrize("step", ["create", "move_branch", "follow_commit"])
+@pytest.mark.parametrize("step", ["write_commit", "move_branch", "follow_branch"])
 def test_killed_at_each_step_and_run_again_the_answer_is_the_same(vault, step):
     vault.write("staged.md", theirs())
     vault.run("add", "staged.md")
-    target = "module.follow_commit" if step == "follow_commit" else f"module.plain_commit.{step}"
-    kill(vault, "vault_history", target)
+    kill(vault, "committing", f"module.{step}")
     vault.history.recover()
     vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY)
     assert vault.show("HEAD:facts/a.md") == ours()
@@ -161,7 +158,7 @@ def age(vault: Vault) -> None:
 @pytest.mark.parametrize("is_lock_removed", [False, True])
 def test_a_commit_that_was_killed_hours_ago_is_finished_as_well(vault, is_lock_removed):
     """Thrown away unfinished, the owner's next commit would undo it."""
-    kill(vault, "staging", "module.update_users_index")
+    kill(vault, "committing", "module.follow_branch")
     age(vault)
     if is_lock_removed:  # as git told the owner to
         (vault.root / ".git/index.lock").unlink()
@@ -176,7 +173,7 @@ def test_a_commit_that_was_killed_hours_ago_is_finished_as_well(vault, is_lock_r
 
 def test_a_lock_of_our_own_that_a_kill_left_is_known_and_not_waited_for(vault):
     patient = Vault(vault.root, wait_s=300)
-    kill(vault, "staging", "module.update_users_index")
+    kill(vault, "committing", "module.follow_branch")
     assert vault.history.is_lock_abandoned
     began = time.monotonic()
     assert patient.commit("facts/b.md", NOTE).id
@@ -203,7 +200,7 @@ def test_a_commit_whose_git_outlived_its_maker_is_waited_for_and_finished(vault)
     """The process is killed in the commit-msg hook, behind the guard; its git goes on."""
     vault.hook("commit-msg", "touch .git/reached; sleep 0.5")
     vault.write("facts/a.md", ours())
-    script = KILLED.format(module="staging", target="module.unused", before=NOTE, after=ours())
+    script = KILLED.format(module="committing", target="module.unused", before=NOTE, after=ours())
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(vault.root)], cwd=Path.cwd(), stderr=subprocess.DEVNULL
     )
@@ -219,8 +216,8 @@ def test_a_commit_whose_git_outlived_its_maker_is_waited_for_and_finished(vault)
 
 
 def test_the_lock_of_a_branch_that_a_killed_git_left_is_removed(vault, monkeypatch):
-    monkeypatch.setattr(private_git_dir, "REF_LOCK_S", 0.1)
-    kill(vault, "vault_history", "module.plain_commit.create")
+    monkeypatch.setattr(commit_folder, "REF_LOCK_S", 0.1)
+    kill(vault, "committing", "module.write_commit")
     (vault.root / ".git/refs/heads/main.lock").touch()
     assert vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY).id
     vault.assert_sound()
@@ -232,30 +229,30 @@ def test_only_one_has_the_lock_of_the_index_with_hard_links_or_without(vault, tm
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     found = repository.find_repository(vault.root)
-    locks = [IndexLock(found, found.git_dir / f"quaid-commit-{number}") for number in (1, 2)]
+    locks = [CommitFolder(found, found.git_dir / f"quaid-commit-{number}") for number in (1, 2)]
     for lock in locks:
-        lock.folder.mkdir()
+        lock.path.mkdir()
         lock.claim()
-        (lock.folder / "alive").touch()
+        (lock.path / "alive").touch()
 
-    def take_by_shell(lock: IndexLock) -> bool:
-        command = lock.take_command() if has_links else lock.take_command().replace("ln ", "false ")
+    def take_by_shell(lock: CommitFolder) -> bool:
+        command = lock.lock_command() if has_links else lock.lock_command().replace("ln ", "false ")
         return subprocess.run(["sh", "-c", command], check=False).returncode == 0
 
     if not has_links:
         monkeypatch.setattr(os, "link", refuse)
-    for take in (IndexLock.take, take_by_shell):
-        with index_lock.hold_alive(locks[0].folder):
+    for take in (CommitFolder.try_lock_index, take_by_shell):
+        with commit_folder.hold_alive(locks[0].path):
             assert [take(lock) for lock in (*locks, locks[0])] == [True, False, True]
-            locks[1].release()
-            assert locks[0].is_held()
-            locks[0].release()
+            locks[1].unlock_index()
+            assert locks[0].is_index_locked()
+            locks[0].unlock_index()
         assert not found.index_lock.exists()
 
 
 @pytest.mark.parametrize("head", ["ref: ../../outside/held", "ref: refs/../../../outside/held", "ref: /{outside}/held"])
 def test_a_hostile_private_folder_unlocks_nothing_outside(vault, tmp_path, monkeypatch, head):
-    monkeypatch.setattr(private_git_dir, "REF_LOCK_S", 0.0)
+    monkeypatch.setattr(commit_folder, "REF_LOCK_S", 0.0)
     outside = tmp_path / "outside"
     outside.mkdir()
     stray = vault.root / ".git" / f"quaid-commit-1-{vault.head()}-ab"
@@ -271,7 +268,7 @@ def test_a_hostile_private_folder_unlocks_nothing_outside(vault, tmp_path, monke
 
 def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
     vault.hook("pre-commit", "true")
-    kill(vault, "staging", "module.update_users_index")
+    kill(vault, "committing", "module.update_users_index")
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     (stray / "index").write_bytes(b"no index")
     assert vault.commit("facts/b.md", NOTE).id
@@ -283,7 +280,7 @@ def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
 
 def test_the_first_commit_is_caught_up_with_too(empty):
     empty.write("facts/a.md", NOTE)
-    kill(empty, "staging", "module.update_users_index", before=None)
+    kill(empty, "committing", "module.update_users_index", before=None)
     assert empty.status() == "D  facts/a.md\n?? facts/a.md\n"
     empty.history.recover()
     assert empty.status() == ""

@@ -6,7 +6,7 @@ import pytest
 from git_vaults import NOTE, ours, theirs
 
 from quaid.errors import GitError
-from quaid.history import plain_commit
+from quaid.history import committing
 
 
 @pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "prepare-commit-msg"])
@@ -102,5 +102,5 @@ def test_hooks_elsewhere_and_signing_are_left_to_git_commit(vault, monkeypatch, 
     def refuse(*_):
         raise AssertionError("committed without git commit")
 
-    monkeypatch.setattr(plain_commit, "create", refuse)
+    monkeypatch.setattr(committing, "write_commit", refuse)
     assert vault.commit("facts/b.md", NOTE).id

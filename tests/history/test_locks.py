@@ -10,7 +10,7 @@ from git_vaults import NOTE, SAY, Vault, conflict, hold_lock, ours, theirs
 from vaults import PATIENCE_S
 
 from quaid.errors import LockedError
-from quaid.history import staging
+from quaid.history import committing, staging
 from quaid.history.vault_history import History
 from quaid.model import Committed, Edit
 from quaid.settings import GitSettings
@@ -69,7 +69,7 @@ def test_nobody_commits_between_our_commit_and_the_index_that_follows_it(vault, 
 
     vault.write("mine.md", b"mine\n")
     vault.run("add", "mine.md")
-    monkeypatch.setattr(staging, "update_users_index", catch_up_while_the_user_commits)
+    monkeypatch.setattr(committing, "update_users_index", catch_up_while_the_user_commits)
     vault.commit("facts/b.md", NOTE)
     assert "index.lock': File exists" in said[0]
     vault.run("commit", "-q", "-m", "owner")
@@ -82,7 +82,7 @@ def test_nobody_commits_between_our_commit_and_the_index_that_follows_it(vault, 
 def test_a_commit_of_the_user_in_the_middle_of_ours_is_built_upon(vault, monkeypatch, has_hook):
     if has_hook:
         vault.hook("post-commit", "true")
-    fill = staging.Stage.fill
+    fill = staging.Stage.prepare
     moves = iter([True])
 
     def fill_while_the_user_commits(self, steps):
@@ -90,7 +90,7 @@ def test_a_commit_of_the_user_in_the_middle_of_ours_is_built_upon(vault, monkeyp
         if next(moves, False):
             vault.save("other.md", theirs())
 
-    monkeypatch.setattr(staging.Stage, "fill", fill_while_the_user_commits)
+    monkeypatch.setattr(staging.Stage, "prepare", fill_while_the_user_commits)
     done = vault.commit("facts/a.md", ours())
     assert [commit.subject for commit in vault.history.log(limit=2)] == ["remember: a fact", "save other.md"]
     assert vault.files(done.id) == ["facts/a.md"]
@@ -115,7 +115,7 @@ def test_a_commit_made_while_our_hook_runs_is_built_upon(vault):
 def test_a_branch_switched_to_in_the_middle_of_a_commit_gets_it(vault, monkeypatch, has_hook):
     if has_hook:
         vault.hook("post-commit", "true")
-    fill = staging.Stage.fill
+    fill = staging.Stage.prepare
     moves = iter([["-b", "side"], ["--detach"]])
 
     def fill_while_the_user_switches(self, steps):
@@ -124,7 +124,7 @@ def test_a_branch_switched_to_in_the_middle_of_a_commit_gets_it(vault, monkeypat
         if command:
             vault.run("checkout", "-q", *command)
 
-    monkeypatch.setattr(staging.Stage, "fill", fill_while_the_user_switches)
+    monkeypatch.setattr(staging.Stage, "prepare", fill_while_the_user_switches)
     main = vault.head()
     done = vault.commit("facts/a.md", ours())
     assert vault.head() == done.id
@@ -145,13 +145,13 @@ def test_a_detached_head_moved_at_the_last_moment_is_built_upon(vault):
 
 
 def test_an_owner_who_commits_without_a_rest_is_locked_out_for_a_moment(vault, monkeypatch):
-    fill, refused = staging.Stage.fill, []
+    fill, refused = staging.Stage.prepare, []
 
     def fill_while_the_user_commits(self, steps):
         fill(self, steps)
         refused.append(vault.run("commit", "-q", "--allow-empty", "-m", "again", check=False).returncode != 0)
 
-    monkeypatch.setattr(staging.Stage, "fill", fill_while_the_user_commits)
+    monkeypatch.setattr(staging.Stage, "prepare", fill_while_the_user_commits)
     assert vault.commit("facts/a.md", ours()).id
     assert refused == [False, False, False, True]
     assert [commit.subject for commit in vault.history.log(limit=2)] == ["remember: a fact", "again"]
@@ -160,13 +160,13 @@ def test_an_owner_who_commits_without_a_rest_is_locked_out_for_a_moment(vault, m
 
 
 def test_a_head_that_never_rests_is_given_way_to(vault, monkeypatch):
-    fill = staging.Stage.fill
+    fill = staging.Stage.prepare
 
     def fill_while_somebody_moves_it(self, steps):
         fill(self, steps)
         vault.run("update-ref", "HEAD", vault.git("commit-tree", "-p", "HEAD", "-m", "again", "HEAD^{tree}").strip())
 
-    monkeypatch.setattr(staging.Stage, "fill", fill_while_somebody_moves_it)
+    monkeypatch.setattr(staging.Stage, "prepare", fill_while_somebody_moves_it)
     with pytest.raises(LockedError, match="keep arriving"):
         vault.commit("facts/a.md", ours())
     assert vault.history.log(limit=1)[0].subject == "again"
@@ -177,13 +177,13 @@ def test_a_merge_begun_in_the_middle_of_a_commit_is_not_concluded_by_it(vault, m
     vault.run("checkout", "-q", "-b", "side")
     vault.save("other.md", theirs())
     vault.run("checkout", "-q", "main")
-    fill = staging.Stage.fill
+    fill = staging.Stage.prepare
 
     def fill_while_the_user_merges(self, steps):
         fill(self, steps)
         vault.run("merge", "-q", "--no-ff", "--no-commit", "side")
 
-    monkeypatch.setattr(staging.Stage, "fill", fill_while_the_user_merges)
+    monkeypatch.setattr(staging.Stage, "prepare", fill_while_the_user_merges)
     before = vault.head()
     with pytest.raises(LockedError, match="merge is in progress"):
         vault.commit("facts/a.md", ours())

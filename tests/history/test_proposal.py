@@ -13,6 +13,7 @@ from vaults import OWNER, calm  # noqa: F401 - a fixture
 from quaid.docs.changes import hunks, render_patch
 from quaid.errors import LockedError, ProposalError
 from quaid.history import proposal
+from quaid.history.git import Git
 from quaid.history.proposal import name_branch, propose_branch
 
 DOC = "docs/recall.md"
@@ -176,15 +177,15 @@ def test_a_branch_in_the_way_of_the_name_is_named(house, name):
 
 
 def test_of_two_that_make_the_same_branch_at_once_both_have_it(house, monkeypatch):
-    run, looks = proposal.run_once, []
+    query, looks = Git.query, []
 
-    def look(call, top):
+    def look(self, *args, **options):
         """As it is before the other one has made it, the first time."""
-        looks.extend(["looked"] if "for-each-ref" in call.args else [])
-        return (0, b"") if looks == ["looked"] and "for-each-ref" in call.args else run(call, top)
+        looks.extend(["looked"] if "for-each-ref" in args else [])
+        return b"" if looks == ["looked"] and "for-each-ref" in args else query(self, *args, **options)
 
     made = propose(house)
-    monkeypatch.setattr(proposal, "run_once", look)
+    monkeypatch.setattr(Git, "query", look)
     assert propose(house) == proposal.Proposed(made.branch, made.commit, made.base, is_new=False)
     assert len(looks) == 2
 

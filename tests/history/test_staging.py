@@ -7,7 +7,7 @@ import random
 import pytest
 from git_vaults import NOTE, SAY, ours, theirs
 
-from quaid.history import staging
+from quaid.history.git import Git
 from quaid.model import Committed, Edit
 
 
@@ -231,13 +231,14 @@ def test_a_note_with_unresolved_conflicts_is_left(vault):
 
 
 def test_somebody_saving_over_the_note_meanwhile_is_not_committed(vault, monkeypatch):
-    fill = staging.Stage.put_from_disk
+    run = Git.run
 
-    def save_first(self, paths, index=None):
-        vault.write("facts/a.md", theirs(ours()))
-        fill(self, paths, index)
+    def save_first(self, doing, *args, **options):
+        if args[0] == "add":
+            vault.write("facts/a.md", theirs(ours()))
+        return run(self, doing, *args, **options)
 
-    monkeypatch.setattr(staging.Stage, "put_from_disk", save_first)
+    monkeypatch.setattr(Git, "run", save_first)
     assert vault.commit("facts/a.md", ours()).left == ()
     assert vault.show("HEAD:facts/a.md") == ours()
     assert vault.show(":facts/a.md") == ours()

@@ -44,7 +44,6 @@ ALLOWED = read_table() | {"__init__": {"memory", "place"}, "__main__": {"cli", "
 
 # A foreign library -> the files or folders that may import it.
 OWNERS = {
-    "git": ["history/git_process.py"],
     "frontmatter": ["vault/frontmatter.py"],
     "yaml": ["vault/frontmatter.py", "docs/significance.py"],
     "mistune": ["vault/markdown.py", "web/rendering.py"],

@@ -9,7 +9,7 @@ import pytest
 from vaults import FACT, Vault, trust_vault
 
 from quaid.errors import MassRemovalError
-from quaid.history.git_process import LeftOutError
+from quaid.history.git import LeftOutError
 from quaid.janitor.runner import RunOptions
 
 WORK, PRIVATE = (tuple(f"facts/{name}/{n:02}.md" for n in range(30)) for name in ("work", "private"))

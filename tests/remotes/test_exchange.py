@@ -15,7 +15,7 @@ from vaults import assert_verified, trust_vault
 from quaid.cli.background import run_exchange
 from quaid.errors import BadInputError, GitError, LockedError
 from quaid.history.addresses import complete, protocol_of
-from quaid.history.adoption import StagedWorkError
+from quaid.history.committing import StagedWorkError
 from quaid.history.network import RemoteRefusedError, RemoteUnreachableError
 from quaid.history.remotes import BACKUPS, Remotes
 from quaid.history.tree_merge import UnrelatedError

@@ -10,7 +10,7 @@ from machines import make_machines, push_tree, run_git, trust_remotes
 from vaults import Vault
 
 from quaid.errors import GitError
-from quaid.history.git_output import Version
+from quaid.history.git import Version
 from quaid.history.tree_merge import TreeChange
 from quaid.remotes import incoming
 from quaid.remotes.contact import list_reminders

@@ -214,9 +214,9 @@ def _run_child(name: str, vault: Vault, done: Callable[[int], object], step: int
 
 def _count_steps(deadly: int) -> Callable[[], int]:
     """Count the steps from now on; the process is killed at step `deadly`."""
-    from quaid.history import git_process
+    from quaid.history import git
 
-    taken, run_git = [0], git_process.execute
+    taken, run_git = [0], git.execute
 
     def step() -> None:
         taken[0] += 1
@@ -227,7 +227,7 @@ def _count_steps(deadly: int) -> Callable[[], int]:
         def call(*args: object, **options: object) -> object:
             step()
             done = function(*args, **options)
-            if function is run_git and {"commit", "update-index"}.intersection(args[0]):
+            if function is run_git and {"commit", "add", "update-ref"}.intersection(args[0]):
                 step()  # a git that was started outlives us
             return done
 
@@ -235,7 +235,7 @@ def _count_steps(deadly: int) -> Callable[[], int]:
 
     for name in ("replace", "rename", "link", "unlink", "remove", "fsync"):
         setattr(os, name, stepping(getattr(os, name)))
-    git_process.execute = stepping(run_git)
+    git.execute = stepping(run_git)
 
     def trace(_cursor: object, sql: str, _bindings: object) -> bool:
         if sql.startswith(("BEGIN", "COMMIT", "INSERT INTO documents", "DELETE FROM documents")):
