@@ -137,20 +137,6 @@ class Branches:
         lines = split_items(self._git.read("look for changes", *args))
         return [line[3:] for line in lines if not line.startswith("??") or line.endswith(".md")]
 
-    def merge_here(self, commit_id: str) -> tuple[str, list[str]]:
-        """Merge a commit into this work tree, which nobody else uses, without a commit: the id of the tree that comes
-        of it, and the files in which the two collide. Merge drivers that are configured take part.
-        """
-        # Nothing is committed here, but git asks who would.
-        identity = ("-c", "user.name=Quaid", "-c", "user.email=quaid@localhost")
-        settings = ("-c", "rerere.enabled=false", "-c", "merge.autoStash=false", "-c", "merge.conflictStyle=merge")
-        args = (*identity, *settings, "merge", "--quiet", "--no-commit", "--no-ff", "--no-verify-signatures", commit_id)
-        self._git.run("merge a branch", *args, accept=(0, 1))
-        unmerged = self._git.read("look for conflicts", "diff-files", "--name-only", "--diff-filter=U", "-z")
-        if collided := list(dict.fromkeys(split_items(unmerged))):
-            return "", collided
-        return self._git.read_text("read the merge", "write-tree"), []
-
     def reset(self, commit_id: str) -> None:
         """Set this work tree to `commit_id`; changes that are not committed are lost."""
         self._git.run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
@@ -196,14 +182,6 @@ class Branches:
         args = ("rev-list", "--first-parent", "--reverse", *span, "--", *inside)
         ids = self._git.read("read the history", *args).decode().split()
         return list(dict.fromkeys([*([first] if first else []), *ids, last]))
-
-    def find_touching(self, text: str, last: str) -> list[str]:
-        """Return the ids of the commits up to `last` that changed how often the vault's files hold `text`, newest
-        first.
-        """
-        inside = [self._repository.prefix] if self._repository.prefix else []
-        args = ("log", "--first-parent", "-m", "--no-textconv", "--format=%H", f"-S{text}", last, "--", *inside)
-        return list(dict.fromkeys(self._git.read("look for a text", *args).decode().split()))
 
     def _in_vault(self, change: FileChange) -> FileChange:
         if not self._repository.prefix:

@@ -1,23 +1,24 @@
-"""The commit at which an answer turned: looked for by bisection, with the past asked at each step."""
+"""The commit at which the answer to a question was lost or gained, found by bisection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quaid.model import Hit, name_key
-from quaid.recall.evaluation import find_expected
+from quaid.model import name_key
+from quaid.recall.evaluation import find_expected, list_meant
 
 if TYPE_CHECKING:
     from quaid.timeline.changes import MemoryChange
     from quaid.timeline.log import LogEntry
+    from quaid.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What became of an answer: `is_there` at the end of the `commits` that were asked about. `entry` is the commit
-    since which that is so and `changes` what it did; None where it was never seen otherwise in `asked` states.
+    """The last change of an answer: whether it `is_there` at the end of the `commits` that were searched, and the
+    commit since which that is so. `entry` is None where it was the same in all of the `asked` states.
     """
 
     is_there: bool
@@ -27,36 +28,39 @@ class Turn:
     changes: tuple[MemoryChange, ...] = ()
 
 
-def is_found(hits: Sequence[Hit], expected: str, meant: frozenset[str]) -> bool:
-    """Return whether one of `hits` is the note that `expected` names, or says it."""
-    said = name_key(expected)
-    return find_expected(hits, expected, meant) is not None or any(said in name_key(hit.text) for hit in hits)
+class Bisection:
+    """Bisects the answers to `query` at `commits`, oldest first, for what is `expected` of them."""
 
+    def __init__(self, timeline: Timeline, query: str, expected: str, commits: Sequence[str], limit: int) -> None:
+        self._timeline, self._query, self._expected = timeline, query, expected
+        self._commits, self._limit = commits, limit
+        self._meant = list_meant(timeline.vault.visible_index(), expected)
+        self.answers: dict[int, bool] = {}
 
-def order_probes(commits: Sequence[str], hints: Iterable[str]) -> list[int]:
-    """Return the places at which it is worth while to look for another answer than at the last of `commits`: where
-    `hints` are and just before, the beginning, then further and further back.
-    """
-    place = {commit: number for number, commit in enumerate(commits)}
-    near = [place[hint] - step for hint in hints if hint in place for step in (0, 1)]
-    last = len(commits) - 1
-    back = [last - 2**power for power in range(last.bit_length())]
-    return [number for number in dict.fromkeys([*near, 0, *back]) if 0 <= number < last]
+    def find_turn(self) -> int | None:
+        """Return the number of the commit since which the answer is as it is at the last one; None where it was never
+        seen otherwise. States are tried back at growing distances, and at the beginning; of several turns one is found.
+        """
+        end = len(self._commits) - 1
+        probes = [end - 2**power for power in range(end.bit_length())]
+        start = next((each for each in (*probes, 0) if 0 <= each < end and self.has(each) != self.has(end)), None)
+        if start is None:
+            return None
+        while end - start > 1:
+            middle = (start + end) // 2
+            if self.has(middle) == self.has(len(self._commits) - 1):
+                end = middle
+            else:
+                start = middle
+        return end
 
-
-def find_turn(commits: Sequence[str], hints: Iterable[str], has: Callable[[str], bool]) -> tuple[str, bool] | None:
-    """Return the commit, of those in order, since which `has` is as it is at the last one, and how that is; None
-    where it was never seen otherwise. By bisection: between the places where it looks, one turn is found, not each.
-    """
-    is_there = has(commits[-1])
-    start = next((number for number in order_probes(commits, hints) if has(commits[number]) != is_there), None)
-    if start is None:
-        return None
-    end = len(commits) - 1
-    while end - start > 1:
-        middle = (start + end) // 2
-        if has(commits[middle]) == is_there:
-            end = middle
-        else:
-            start = middle
-    return commits[end], is_there
+    def has(self, number: int) -> bool:
+        """Return whether the answer at a commit has the expected note, or says the expected text."""
+        if number not in self.answers:
+            total = max(len(self.answers) + 1, 2 * len(self._commits).bit_length())
+            self._timeline.vault.show_progress("Asking the past", len(self.answers), total)
+            hits = self._timeline.ask(self._query, self._limit, self._commits[number]).hits
+            text = name_key(self._expected)
+            is_named = find_expected(hits, self._expected, self._meant) is not None
+            self.answers[number] = is_named or any(text in name_key(hit.text) for hit in hits)
+        return self.answers[number]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import RevisionError, UsageError
 from quaid.history.revisions import parse_moment
-from quaid.model import Hit, Recall
+from quaid.model import Hit
 from quaid.recall.evaluation import EvalQuestion, find_expected, parse_questions
 from quaid.text.dates import parse_day
 from quaid.timeline.changes import MemoryChange, Span, list_blobs, read_sides
@@ -129,25 +129,17 @@ def read_questions(path: Path) -> list[EvalQuestion]:
 
 
 def compare_answers(
-    questions: Iterable[EvalQuestion],
-    ask_before: Callable[[str], Recall],
-    ask_after: Callable[[str], Recall],
-    list_meant: Callable[[str], frozenset[str]],
-) -> list[AnswerChange]:
-    """Return what each question gains and loses from one state to the other, those that do neither too."""
-    found = []
-    for question in questions:
-        old, new = ask_before(question.text).hits, ask_after(question.text).hits
-        known, left = {hit.id for hit in old}, {hit.id for hit in new}
-        meant = {name: list_meant(name) for name in question.expected}
-        ranks = {name: [find_expected(hits, name, paths) for hits in (old, new)] for name, paths in meant.items()}
-        found.append(
-            AnswerChange(
-                question,
-                tuple(hit for hit in new if hit.id not in known),
-                tuple(hit for hit in old if hit.id not in left),
-                tuple(name for name, (was, now) in ranks.items() if was is None and now is not None),
-                tuple(name for name, (was, now) in ranks.items() if was is not None and now is None),
-            )
-        )
-    return found
+    question: EvalQuestion, old: Sequence[Hit], new: Sequence[Hit], meant: Mapping[str, frozenset[str]]
+) -> AnswerChange:
+    """Return what a question gains and loses from its `old` hits to the `new` ones. `meant` has the paths of the notes
+    that each expected name may mean.
+    """
+    known, left = {hit.id for hit in old}, {hit.id for hit in new}
+    ranks = {name: [find_expected(hits, name, paths) for hits in (old, new)] for name, paths in meant.items()}
+    return AnswerChange(
+        question,
+        tuple(hit for hit in new if hit.id not in known),
+        tuple(hit for hit in old if hit.id not in left),
+        tuple(name for name, (was, now) in ranks.items() if was is None and now is not None),
+        tuple(name for name, (was, now) in ranks.items() if was is not None and now is None),
+    )

@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cache, partial
-from itertools import count
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture.writer import Writer
-from quaid.errors import GitError
 from quaid.history.authorship import JANITOR, Authors
-from quaid.history.revisions import TreeFile
-from quaid.index import documents
-from quaid.janitor.vetoes import REVIEW, RUN, TASK
 from quaid.model import Commit, Recall
 from quaid.recall.options import RecallOptions
 from quaid.timeline import log, states, undo
-from quaid.timeline.bisect import Turn, find_turn, is_found
 from quaid.timeline.branches import MemoryBranches
 from quaid.timeline.changes import MemoryChange, compare, list_blobs, list_spans, read_sides
 from quaid.timeline.states import AnswerChange, StateDiff
-from quaid.timeline.undo import ChangeNotFoundError, Present, Undone, Versions
+from quaid.timeline.undo import ChangeNotFoundError, Undone
 from quaid.timeline.views import CommitViews
-from quaid.vault import files, notes
+from quaid.vault import files
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WritePlan
-    from quaid.history.branches import VaultCommit
-    from quaid.history.revisions import Point
     from quaid.history.vault_history import History
     from quaid.open_vault import OpenVault
     from quaid.recall.answers import Answers
     from quaid.recall.evaluation import EvalQuestion
+    from quaid.timeline.bisect import Turn
     from quaid.timeline.log import LogEntry
 
 
 class Timeline:
     """The history of one vault, as its owner looks at it and takes it back."""
 
-    def __init__(
-        self,
-        vault: OpenVault,
-        answers: Answers,
-    ) -> None:
-        self._vault = vault
+    def __init__(self, vault: OpenVault, answers: Answers) -> None:
+        self.vault = vault
         self._root = vault.root
         self._layout = vault.layout
         self._own = {vault.settings.git.email, JANITOR[1]}
@@ -55,17 +43,17 @@ class Timeline:
 
     @property
     def _git(self) -> History:
-        return self._vault.git
+        return self.vault.git
 
     @property
     def branches(self) -> MemoryBranches:
         """The memories beside this one."""
-        return MemoryBranches(self._vault)
+        return MemoryBranches(self.vault)
 
     @property
     def views(self) -> CommitViews:
         """The commits, and the nights, as a page shows them."""
-        return CommitViews(self._vault, self._answers)
+        return CommitViews(self.vault, self._answers)
 
     def log(self, limit: int, *, since: str | None = None, **which: Any) -> list[LogEntry]:
         """Return the newest `limit` commits in words; without `which` (as for `History.log`) a night is one of them."""
@@ -118,8 +106,8 @@ class Timeline:
         undo.check_undoable(found, () if anybodys else self._own, git.boundary)
 
         def plan() -> WritePlan:
-            versions = self._read_versions(git, found)
-            edits, stays = undo.plan_undo(versions, self._present(git, found), is_night=undo.is_run(found))
+            versions = undo.read_versions(git, found)
+            edits, stays = undo.plan_undo(versions, undo.Present(self.vault, found), is_night=undo.is_run(found))
             seen = [path for path in stays if self._may_see(path, files.read_note(self._root, path))]
             kept = {path: stays[path] for path in seen}
             if stays and not edits:
@@ -133,9 +121,9 @@ class Timeline:
             )  # fmt: skip
 
         key = f"undo {' '.join(commit.id for commit in commits)}"
-        done = plan() if dry_run else Writer(self._vault).write(key, plan, by_owner=True)
+        done = plan() if dry_run else Writer(self.vault).write(key, plan, by_owner=True)
         if done.written.commit:
-            self._vault.catch_up()
+            self.vault.catch_up()
         changes = tuple(MemoryChange(**change) for change in done.details["changes"])
         return Undone(commits, done.written.commit, changes, done.details["kept"], done.written.left)
 
@@ -146,39 +134,23 @@ class Timeline:
         Raises:
             UsageError, RevisionError: there is no such commit or day.
         """
-        return self._compare(*states.find_span(self._git.revisions, span, now or datetime.now(UTC)))
-
-    def compare_branches(self, one: str, other: str) -> StateDiff:
-        """Return what the memory on the branch `one` has more, less and otherwise than on `other`.
-
-        Raises:
-            BadInputError: there is no such branch.
-        """
-        before, after = (self._git.revisions.find(self.branches.find(name).id) for name in (other, one))
-        return self._compare(before, after)
-
-    def _compare(self, before: Point | None, after: Point | None) -> StateDiff:
+        before, after = states.find_span(self._git.revisions, span, now or datetime.now(UTC))
         sides = states.read_states(self._git, self._root, before, after)
-        changes = compare(*sides, self._layout, self._may_see, self._vault.show_progress)
+        changes = compare(*sides, self._layout, self._may_see, self.vault.show_progress)
         return StateDiff(before, after, tuple(changes))
 
     def diff_answers(self, diff: StateDiff, questions: Sequence[EvalQuestion], limit: int) -> list[AnswerChange]:
         """Return what each question gains and loses from one state to the other. No model is asked."""
         from quaid.recall.evaluation import list_meant
 
-        total, asked = 2 * len(questions), count(1)
-
-        def asking(point: Point | None, is_present: bool) -> Callable[[str], Recall]:
-            def ask(text: str) -> Recall:
-                self._vault.show_progress("Asking", next(asked), total)
-                if point is None and not is_present:
-                    return Recall(text, ())
-                return self._ask(text, limit, point.id if point else None)
-
-            return ask
-
-        sides = asking(diff.before, is_present=False), asking(diff.after, is_present=True)
-        return states.compare_answers(questions, *sides, partial(list_meant, self._vault.index()))
+        index, found = self.vault.index(), []
+        for number, question in enumerate(questions):
+            self.vault.show_progress("Asking", number, len(questions))
+            old = self.ask(question.text, limit, diff.before.id).hits if diff.before else ()
+            new = self.ask(question.text, limit, diff.after.id if diff.after else None).hits
+            meant = {name: list_meant(index, name) for name in question.expected}
+            found.append(states.compare_answers(question, old, new, meant))
+        return found
 
     def bisect(self, query: str, expected: str, span: str = "", limit: int = states.ANSWERS) -> Turn:
         """Return the commit since which the answer to `query` has, or has no longer, the note that `expected` names or
@@ -187,64 +159,27 @@ class Timeline:
         Raises:
             UsageError, RevisionError: there is no such commit or day, or no commit at all.
         """
-        from quaid.recall.evaluation import list_meant
+        from quaid.timeline.bisect import Bisection, Turn
 
         git = self._git
         first, last = states.find_span(git.revisions, span, datetime.now(UTC)) if span else (None, None)
         newest = last or git.revisions.find("HEAD")
         commits = git.branches.list_path(newest.id, first.id if first else None)
-        meant = list_meant(self._vault.index(), expected)
-        answers: dict[str, bool] = {}
-
-        def has(commit_id: str) -> bool:
-            if commit_id not in answers:
-                self._vault.show_progress(
-                    "Asking the past", len(answers), max(len(answers) + 1, 2 * len(commits).bit_length())
-                )
-                answers[commit_id] = is_found(self._ask(query, limit, commit_id).hits, expected, meant)
-            return answers[commit_id]
-
-        with self._vault.pasts.discarding():
-            hints: list[str] = []
-            with suppress(GitError):  # a partial clone does not have all that commits changed
-                hints = git.branches.find_touching(expected, newest.id)
-            turned = find_turn(commits, hints, has)
-        if turned is None:
-            return Turn(has(commits[-1]), len(answers), len(commits))
-        logged = git.branches.read_commits([turned[0]])[0]
-        spans = list_spans(logged)
+        with self.vault.pasts.discarding():
+            bisection = Bisection(self, query, expected, commits, limit)
+            number = bisection.find_turn()
+            is_there = bisection.has(len(commits) - 1)
+        asked = len(bisection.answers)
+        if number is None:
+            return Turn(is_there, asked, len(commits))
+        spans = list_spans(git.branches.read_commits([commits[number]])[0])
         changes = compare(*read_sides(spans, git.branches.read_blobs(list_blobs(spans))), self._layout, self._may_see)
-        return Turn(turned[1], len(answers), len(commits), self.tell(turned[0])[0], tuple(changes))
+        return Turn(is_there, asked, len(commits), self.tell(commits[number])[0], tuple(changes))
 
-    def _ask(self, query: str, limit: int, commit_id: str | None) -> Recall:
+    def ask(self, query: str, limit: int, commit_id: str | None) -> Recall:
+        """Return the answer to a question at a commit, or now; no model is asked."""
         options = RecallOptions(limit=limit, depth="fast")
         return self._answers.recall(query, options, as_of=commit_id, keep=False)
-
-    def _read_versions(self, git: History, undone: list[VaultCommit]) -> dict[str, Versions]:
-        spans = undo.changed_paths(undone)
-
-        def read(side: int) -> dict[str, bytes]:
-            wanted = [TreeFile(path, 0o100644, blob) for path, span in spans.items() if (blob := span[side])]
-            return dict(git.revisions.read_files(wanted, filtered=True))
-
-        before, after = read(0), read(1)
-        return {path: Versions(before.get(path), after.get(path)) for path in spans}
-
-    def _present(self, git: History, undone: list[VaultCommit]) -> Present:
-        @cache
-        def list_edited() -> frozenset[str]:
-            later = git.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD")
-            trailers = [(change.path, logged.commit.trailers) for logged in later for change in logged.changes]
-            edited = {path for path, said in trailers if RUN not in said and REVIEW not in said.get(TASK, ())}
-            return frozenset(edited.union(git.uncommitted()))
-
-        return Present(lambda path: files.read_note(self._root, path), self._find_moved, list_edited)
-
-    def _find_moved(self, path: str, data: bytes) -> str | None:
-        """The path of the note that has the id which `data` has."""
-        note_id = notes.parse_note(path, data, place=self._layout).id
-        found = documents.find_documents(self._vault.whole_index(), "id = ?", (note_id,))
-        return found[0].path if note_id != path and found else None
 
     def _may_see(self, path: str, data: bytes | None) -> bool:
         return self.views.may_see(path, data or b"")

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.merge import revert_change
-from quaid.janitor.vetoes import REVERTS, RUN, TASK, asks, is_by_quaid, is_byproduct, trailers_of_undoing
+from quaid.history.revisions import TreeFile
+from quaid.index import documents
+from quaid.janitor.vetoes import REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, is_byproduct, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.place import CONFIG_FILE
 from quaid.timeline.changes import Span, list_spans
 from quaid.timeline.wording import PULL, UNDO
-from quaid.vault import frontmatter
+from quaid.vault import files, frontmatter, notes
 from quaid.vault.transaction import DEFERRED_TRAILER
 
 if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
     from quaid.history.vault_history import History
+    from quaid.open_vault import OpenVault
     from quaid.timeline.changes import MemoryChange
 
 _FIRST_LOOK = 50
@@ -55,14 +59,29 @@ class Versions(NamedTuple):
     after: bytes | None
 
 
-class Present(NamedTuple):
-    """The vault as it is: what a file holds, where the note with the id of another lies by now, and the paths that
-    somebody else than the janitor has changed since.
-    """
+class Present:
+    """The vault as it is, compared with the commits that are `undone`."""
 
-    read: Callable[[str], bytes | None]
-    find_moved: Callable[[str, bytes], str | None]
-    list_edited: Callable[[], Collection[str]]
+    def __init__(self, vault: OpenVault, undone: Sequence[VaultCommit]) -> None:
+        self._vault, self._undone = vault, undone
+
+    def read(self, path: str) -> bytes | None:
+        return files.read_note(self._vault.root, path)
+
+    def find_moved(self, path: str, data: bytes) -> str | None:
+        """Return the path of the note that has the id which `data` has; None if that is `path`."""
+        note_id = notes.parse_note(path, data, place=self._vault.layout).id
+        found = documents.find_documents(self._vault.whole_index(), "id = ?", (note_id,))
+        return found[0].path if note_id != path and found else None
+
+    @cached_property
+    def edited(self) -> frozenset[str]:
+        """The paths that somebody other than the janitor has changed since."""
+        git = self._vault.git
+        later = git.branches.log("--no-merges", f"{self._undone[-1].commit.id}..HEAD")
+        trailers = [(change.path, logged.commit.trailers) for logged in later for change in logged.changes]
+        edited = {path for path, said in trailers if RUN not in said and REVIEW not in said.get(TASK, ())}
+        return frozenset(edited.union(git.uncommitted()))
 
 
 def find_commits(history: History, reference: str) -> list[VaultCommit]:
@@ -166,6 +185,16 @@ def changed_paths(undone: Sequence[VaultCommit]) -> dict[str, Span]:
     return {path: span for path, span in spans.items() if path in about}
 
 
+def read_versions(history: History, undone: Sequence[VaultCommit]) -> dict[str, Versions]:
+    """Return path -> what each changed file held before and after, as a checkout would write it."""
+    spans = changed_paths(undone)
+    sides = []
+    for side in (0, 1):
+        wanted = [TreeFile(path, 0o100644, blob) for path, span in spans.items() if (blob := span[side])]
+        sides.append(dict(history.revisions.read_files(wanted, filtered=True)))
+    return {path: Versions(sides[0].get(path), sides[1].get(path)) for path in spans}
+
+
 def is_run(undone: Sequence[VaultCommit]) -> bool:
     """Return whether they are commits of the janitor's."""
     return any(RUN in logged.commit.trailers for logged in undone)
@@ -207,7 +236,7 @@ def _plan_note(path: str, version: Versions, now: Present) -> tuple[Edit, list[s
         return Edit(path, current, current), []
     if before is None:
         # What a review has made of a note is nothing without the note; that it was said again, or edited, is.
-        is_lost = _confirmations(after) == _confirmations(current) and path not in now.list_edited()
+        is_lost = _confirmations(after) == _confirmations(current) and path not in now.edited
         return (Edit(path, current, None), None) if is_lost else (Edit(path, current, current), [])
     wanted, lines = revert_change(before, after, current)
     said = [line.decode(errors="replace").strip() for line in lines]

@@ -11,35 +11,36 @@ from timelines import HOME, MILK
 
 from quaid.cli.main import main
 from quaid.place import AS_OF_DIR, state_folder
-from quaid.timeline.bisect import find_turn
+from quaid.timeline.bisect import Bisection
+
+
+class Answers(Bisection):
+    """The answers at commits, without a vault."""
+
+    def __init__(self, states):
+        self._commits, self._states, self.answers = [str(number) for number in range(len(states))], states, {}
+
+    def has(self, number):
+        return self.answers.setdefault(number, self._states[number])
 
 
 @settings(max_examples=40)
-@given(st.lists(st.booleans(), min_size=1, max_size=60), st.sets(st.integers(0, 59), max_size=3))
-def test_what_is_found_is_a_turn_towards_how_it_is_now(states, hints):
-    commits = [str(number) for number in range(len(states))]
-    asked = []
-
-    def has(commit):
-        asked.append(commit)
-        return states[int(commit)]
-
-    found = find_turn(commits, [str(hint) for hint in hints], has)
+@given(st.lists(st.booleans(), min_size=1, max_size=60))
+def test_what_is_found_is_a_turn_towards_how_it_is_now(states):
+    bisection = Answers(states)
+    found = bisection.find_turn()
     if found is None:
         assert states[0] == states[-1]
     else:
-        commit, is_there = found
-        assert is_there == states[-1]
-        assert states[int(commit)] == states[-1] != states[int(commit) - 1]
-    assert len(asked) <= 12 + 2 * len(states).bit_length()
+        assert states[found] == states[-1] != states[found - 1]
+    assert len(bisection.answers) <= 12 + 2 * len(states).bit_length()
 
 
 @settings(max_examples=40)
 @given(st.integers(2, 300), st.data())
 def test_one_turn_is_always_found(length, data):
     turn = data.draw(st.integers(1, length - 1))
-    commits = [str(number) for number in range(length)]
-    assert find_turn(commits, [], lambda commit: int(commit) >= turn) == (str(turn), True)
+    assert Answers([number >= turn for number in range(length)]).find_turn() == turn
 
 
 @pytest.fixture
