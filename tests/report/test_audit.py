@@ -14,7 +14,7 @@ from quaid.cli.main import main
 from quaid.janitor.runner import RunOptions
 from quaid.model import Turn
 from quaid.recall.origins import find_floods
-from quaid.report.audit import audit_of, fits
+from quaid.report.audit import audit as audit_memory
 
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: default\nsource: {source}\n---\n{text}\n"
 OWN = {"QUAID_GIT_ADDRESSES": "maya@example.org"}
@@ -36,11 +36,11 @@ def save_as(vault: Vault, email: str, path: str, text: str, source: str = "user"
 
 def audit(vault: Vault, **options):
     with vault.memory() as memory:
-        return audit_of(memory, lambda *_: None, **options)
+        return audit_memory(memory, **options)
 
 
 def sources(found):
-    return {one.account.source: one.account.facts for one in found.sources if one.account.facts}
+    return {one["source"]: one["facts"] for one in found["sources"] if one["facts"]}
 
 
 def test_each_source_is_named_by_its_commits_and_not_by_what_notes_say(house: Vault, tmp_path) -> None:
@@ -59,15 +59,14 @@ def test_each_source_is_named_by_its_commits_and_not_by_what_notes_say(house: Va
     assert [number for name, number in found.items() if name.startswith("import:")] == [1]
 
 
-def test_a_line_by_another_hand_than_its_source_says_is_shown_with_its_author(house: Vault) -> None:
+def test_a_fact_by_another_hand_than_its_source_says_is_shown_with_its_author(house: Vault) -> None:
     save_as(house, "maya@example.org", "facts/aaaaa.md", "Maya has a bicycle.")
     save_as(house, "bob@evil.example", "facts/aaaaa.md", "Maya has a yacht.")
     save_as(house, "bob@evil.example", "facts/bbbbb.md", "Bob likes tea very much.", source="assistant")
     found = audit(house)
-    assert {(each.path, each.text, each.who) for each in found.misfits} == {
-        ("facts/aaaaa.md", "Maya has a yacht.", "other"),
-        ("facts/bbbbb.md", "source: assistant", "other"),
-        ("facts/bbbbb.md", "Bob likes tea very much.", "other"),
+    assert {(each["path"], each["said"], *each["authors"]) for each in found["misfits"]} == {
+        ("facts/aaaaa.md", "user", "Bob <bob@evil.example>"),
+        ("facts/bbbbb.md", "assistant", "Bob <bob@evil.example>"),
     }
     with house.memory() as memory:
         forged = memory.why("facts/aaaaa.md")
@@ -77,7 +76,7 @@ def test_a_line_by_another_hand_than_its_source_says_is_shown_with_its_author(ho
 
 def test_a_field_makes_no_word_the_owners_who_did_not_write_it_and_leaves_theirs_theirs(house: Vault) -> None:
     save_as(house, "maya@example.org", "facts/aaaaa.md", "Maya has a bicycle.")
-    assert audit(house).misfits == ()
+    assert audit(house)["misfits"] == []
     with house.memory() as memory:
         assert memory.why("facts/aaaaa.md").source == "owner"
 
@@ -85,10 +84,10 @@ def test_a_field_makes_no_word_the_owners_who_did_not_write_it_and_leaves_theirs
 def test_a_fact_that_one_agent_alone_says_is_listed_until_somebody_confirms_it(house: Vault) -> None:
     with house.memory() as memory:
         told = memory.remember("Maya takes oat milk in her coffee", source="assistant")
-    assert [each.path for each in audit(house).lone] == [told.path]
+    assert [each["path"] for each in audit(house)["lone"]] == [told.path]
     with house.memory() as memory:
         memory.remember("Maya takes oat milk in her coffee")
-    assert audit(house).lone == ()
+    assert audit(house)["lone"] == []
 
 
 def test_a_fact_that_cites_a_turn_of_a_person_is_not_the_word_of_an_agent_alone(house: Vault) -> None:
@@ -96,7 +95,7 @@ def test_a_fact_that_cites_a_turn_of_a_person_is_not_the_word_of_an_agent_alone(
         memory.extract([Turn("Maya", "I moved to Lisbon.", "user", datetime(2026, 3, 1, tzinfo=UTC))], session="s1")
         (episode,) = house.root.glob("episodes/**/*.md")
         memory.remember("Maya has moved to Lisbon", turns=(f"[[{episode.stem}#^t1]]",))
-    assert audit(house).lone == ()
+    assert audit(house)["lone"] == []
 
 
 def test_more_facts_in_a_day_than_an_agent_may_bring_are_told_by_status_and_asked_about(house, monkeypatch) -> None:
@@ -111,8 +110,8 @@ def test_more_facts_in_a_day_than_an_agent_may_bring_are_told_by_status_and_aske
     assert any("agent:remember brought 3 facts" in each for each in said)
     assert {decision.kind for decision in report.asked} == {"graduate"}
     assert all("of 2 that it may" in decision.detail for decision in report.asked)
-    (one,) = [one for one in audit(house).sources if one.over]
-    assert (one.account.source, one.over[0][1]) == ("agent:remember", 3)
+    (one,) = [one for one in audit(house)["sources"] if one["over_quota"]]
+    assert (one["source"], one["over_quota"][0]["facts"]) == ("agent:remember", 3)
 
 
 def test_what_somebody_else_wrote_into_the_vault_does_not_count_unasked(house: Vault) -> None:
@@ -157,12 +156,3 @@ def test_a_flood_is_what_is_far_above_the_usual_days() -> None:
     assert find_floods(days, 6.0) == []
     (flood,) = find_floods(days | {"2026-03-20": 80}, 6.0)
     assert (flood.day, flood.facts, flood.usual) == ("2026-03-20", 80, 5)
-
-
-@pytest.mark.parametrize(
-    ("said", "who", "is_fit"),
-    [("user", "owner", True), ("user", "agent", True), ("user", "other", False), ("assistant", "owner", False),
-     ("tool", "agent", True), ("import", "import", True), ("import", "other", False)],
-)  # fmt: skip
-def test_what_was_written_by_hand_is_the_word_of_its_writer(said: str, who: str, is_fit: bool) -> None:
-    assert fits(said, who) is is_fit
