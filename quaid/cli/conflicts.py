@@ -10,8 +10,8 @@ import typer
 from quaid.cli.invocation import Invocation, check_one_of
 from quaid.cli.terminal import columns, count
 from quaid.errors import BadInputError, UsageError
-from quaid.history import unmerged
-from quaid.history.unmerged import Unmerged
+from quaid.history import merges
+from quaid.history.merges import Conflict
 from quaid.index.references import resolve_one
 from quaid.memory import Memory
 from quaid.model import note_name
@@ -41,7 +41,7 @@ def run_conflicts(
     if (settle is None) != (ref is None):
         raise UsageError("--settle needs a SIDE and a REF. Try: quaid conflicts --settle both REF")
     with invocation.open() as memory:
-        found = unmerged.list_conflicts(memory.root)
+        found = merges.list_conflicts(memory.root)
         settled: list[str] = []
         chosen = [one for one in found if ref in {"all", one.path, note_name(one.path), one.path.rpartition("/")[2]}]
         if ref not in {None, "all"} and not chosen:
@@ -54,7 +54,7 @@ def run_conflicts(
             _settle(memory, conflict, next(side for side in merging.SIDES if side == settle))
             settled.append(conflict.path)
         left = [conflict for conflict in found if conflict.path not in settled]
-        operation = unmerged.operation(memory.root)
+        operation = merges.read_operation(memory.root)
     shape = {
         "settled": settled,
         "conflicts": [{"path": conflict.path, "what": _describe(conflict)} for conflict in left],
@@ -71,26 +71,26 @@ def run_conflicts(
     return 1 if left else 0
 
 
-def _describe(conflict: Unmerged) -> str:
+def _describe(conflict: Conflict) -> str:
     if conflict.is_removed:
         return "changed here, removed there" if conflict.ours else "removed here, changed there"
     return "changed on both sides" if conflict.base or conflict.is_committed else "added on both sides"
 
 
-def _settle(memory: Memory, conflict: Unmerged, side: Side) -> None:
+def _settle(memory: Memory, conflict: Conflict, side: Side) -> None:
     now = files.read_note(memory.root, conflict.path)
-    base, ours, theirs = (unmerged.read_side(memory.root, blob) or b"" for blob in conflict[1:4])
+    base, ours, theirs = (merges.read_side(memory.root, blob) or b"" for blob in conflict[1:4])
     if now is not None and merging.find_conflicts(now, ours, theirs):
         after = _choose(conflict.path, now, base, (ours, theirs), side)
         if conflict.is_committed:
             memory.writer.save_edit(conflict.path, now, after)
         else:
-            unmerged.settle(memory.root, conflict.path, after)
+            merges.settle_conflict(memory.root, conflict.path, after)
     else:
         blobs = {"ours": conflict.ours, "theirs": conflict.theirs, "both": conflict.ours or conflict.theirs}
         if side == "both" and None not in (conflict.ours, conflict.theirs):
             raise BadInputError(f"{conflict.path} cannot hold both sides. Settle it with ours or theirs.")
-        unmerged.settle(memory.root, conflict.path, unmerged.read_side(memory.root, blobs[side]))
+        merges.settle_conflict(memory.root, conflict.path, merges.read_side(memory.root, blobs[side]))
 
 
 def _choose(path: str, marked: bytes, base: bytes, sides: tuple[bytes, bytes], side: Side) -> bytes:

@@ -14,7 +14,7 @@ from quaid.cli.invocation import Invocation, fields
 from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
 from quaid.errors import QuaidError
-from quaid.history import unmerged
+from quaid.history import merges
 from quaid.janitor.settling import Settled, settle_merges
 from quaid.place import state_folder
 from quaid.sync.derived_index import SyncOptions, SyncReport
@@ -42,10 +42,10 @@ def run_sync(
     with invocation.open() as memory, invocation.progress(memory):
         settled = Settled()
         try:
-            if unmerged.operation(memory.root) is None:
+            if merges.read_operation(memory.root) is None:
                 settled = settle_merges(memory)
             else:
-                for path in unmerged.keep_forgotten(memory.root, Layout.of(memory.settings.vault)):
+                for path in merges.keep_forgotten(memory.root, Layout.of(memory.settings.vault)):
                     invocation.notify(f"{path} stays forgotten, though another machine has changed it.")
         except QuaidError as error:
             invocation.notify(f"What a merge has left could not be settled: {error}")

@@ -1,18 +1,25 @@
 """Who wrote a commit, and so a line: the owner, somebody else, an agent through Quaid, the janitor, an import.
 
-The commit decides, never a field of a note, which anybody can write.
+The commit decides, never a field of a note, which anybody can write. Signatures are checked by what the user's own git
+config trusts, never by what the repository's says.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from quaid.errors import GitError
+from quaid.history.git import Git, execute
 from quaid.settings import GitSettings
 
 if TYPE_CHECKING:
     from quaid.history.git import Git
+    from quaid.history.vault_history import History
+
 
 Who = Literal["owner", "other", "agent", "janitor", "import"]
 JANITOR = ("Quaid Janitor", "janitor@localhost")
@@ -81,3 +88,85 @@ def find_owner(git: Git) -> tuple[str, str] | None:
     )
     email = email or os.environ.get("EMAIL")
     return (name, email) if name and email else None
+
+
+_GOOD = "G"
+"""What `%G?` says of a signature that fits, by a key that the user trusts."""
+_DEFAULTS = {
+    "gpg.program": "gpg",
+    "gpg.openpgp.program": "",
+    "gpg.ssh.program": "ssh-keygen",
+    "gpg.x509.program": "gpgsm",
+    "gpg.ssh.allowedSignersFile": os.devnull,
+    "gpg.ssh.revocationFile": "",
+    "gpg.minTrustLevel": "undefined",
+}
+"""Every setting that takes part in a check, with what holds where the user has set none: the repository's never does.
+A file of signers without a signer trusts nobody."""
+
+
+def ask_users_config(key: str, *options: str) -> str:
+    """Return a value of the user's own git config, or of the machine's; empty where there is none."""
+    # Seen from no repository: nothing of the vault's takes part.
+    nowhere = {"GIT_DIR": os.devnull, "GIT_CEILING_DIRECTORIES": os.sep}
+    code, out, _ = execute(["-C", os.sep, "config", "--includes", *options, "--get", key], b"", nowhere)
+    return out.decode("utf-8", "replace").strip() if code == 0 else ""
+
+
+def is_signing() -> bool:
+    """Return whether the user's own git config has their commits signed."""
+    return ask_users_config("commit.gpgsign", "--type=bool") == "true"
+
+
+def find_signed(git: Git, commit_ids: Iterable[str]) -> frozenset[str]:
+    """Return those of these commits that have a good signature of somebody whom the user trusts.
+
+    Raises:
+        GitError: git refused.
+    """
+    wanted = list(dict.fromkeys(commit_ids))
+    if not wanted:
+        return frozenset()
+    config = [word for setting in _list_trusted() for word in ("-c", setting)]
+    args = (*config, "log", "--no-walk=unsorted", "--stdin", "--format=%H %G?")
+    said = git.read("check signatures", *args, stdin="".join(f"{each}\n" for each in wanted).encode()).decode()
+    return frozenset(line.split(" ")[0] for line in said.splitlines() if line.endswith(f" {_GOOD}"))
+
+
+def _list_trusted() -> Iterable[str]:
+    for key, default in _DEFAULTS.items():
+        options = ("--type=path",) if key.endswith("File") else ()
+        value = ask_users_config(key, *options) or default
+        if key == "gpg.openpgp.program":  # the newer name of gpg.program, which it goes before
+            value = value or ask_users_config("gpg.program") or "gpg"
+        yield f"{key}={Path(value).expanduser() if value and options else value}"
+
+
+class Ranking:
+    """Tells which of two notes its owner has signed, as both are at the commit `base`; none where nobody signs."""
+
+    def __init__(self, history: History, authors: Authors, base: str, is_on: bool) -> None:
+        self._history = history
+        self._authors = authors
+        self._base = base
+        self._is_on = is_on
+        self._signed: dict[str, bool] = {}
+
+    def outranks(self, path: str, other: str) -> bool:
+        """Return whether the owner has signed all of the note at `path`, and not all of the `other` one."""
+        return self._is_signing and self._is_signed(path) and not self._is_signed(other)
+
+    @cached_property
+    def _is_signing(self) -> bool:
+        return self._is_on and is_signing()
+
+    def _is_signed(self, path: str) -> bool:
+        if path not in self._signed:
+            lines = self._history.branches.blame(path, self._base)
+            is_owners = bool(lines) and all(self._authors.name(line.email, line.subject) == "owner" for line in lines)
+            commits = {line.commit for line in lines}
+            try:
+                self._signed[path] = is_owners and self._history.branches.find_signed(commits) == commits
+            except GitError:
+                self._signed[path] = False
+        return self._signed[path]

@@ -13,12 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history.authorship import Authors, LineOrigin
+from quaid.history.authorship import Authors, LineOrigin, find_signed
 from quaid.history.git import Git, split_items
+from quaid.history.merges import TreeMerges
 from quaid.history.messages import LOG_FORMAT, build_commit
 from quaid.history.note_history import RAW, FileChange, read_log
-from quaid.history.signatures import find_signed
-from quaid.history.tree_merge import TreeMerges
 from quaid.model import Commit
 
 

@@ -14,8 +14,8 @@ from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, protocol_of
 from quaid.history.git import Git, execute, explain
 from quaid.history.maintenance import maintain
-from quaid.history.network import Line, Pushed
 from quaid.history.purged import FOLDER, PurgedError, find_returned
+from quaid.history.remotes import Line, Pushed
 from quaid.history.repository import Repository
 from quaid.history.vault_history import History
 from quaid.http import host_of, is_local

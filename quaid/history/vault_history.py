@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import checkout, commit_folder, committing
+from quaid.history import commit_folder, committing
 from quaid.history import repository as repositories
 from quaid.history.authorship import find_owner
 from quaid.history.branches import Branches
@@ -21,6 +21,7 @@ from quaid.history.purged import Purges
 from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, disable_filters, list_filters
+from quaid.history.source_repository import Checkout, find_checkout
 from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files
@@ -48,9 +49,9 @@ class History:
         return found.top if found else None
 
     @staticmethod
-    def find_checkout(path: Path, data: bytes) -> checkout.Checkout | None:
+    def find_checkout(path: Path, data: bytes) -> Checkout | None:
         """Return the checkout that any file, holding `data`, lies in; None when it is in no repository."""
-        return checkout.find_checkout(path, data)
+        return find_checkout(path, data)
 
     def create_repository(self) -> None:
         """Make the vault a repository with the branch main, unless one encloses it already.

@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quaid.errors import NoteChangedError, QuaidError, UsageError
-from quaid.history.authorship import JANITOR, Authors
+from quaid.history.authorship import JANITOR, Authors, Ranking
 from quaid.history.branches import last_written
-from quaid.history.signatures import Ranking
 from quaid.index import documents
 from quaid.index.facts import LivingFact, list_living
 from quaid.janitor import cleanup, commits, questions, removal_guard

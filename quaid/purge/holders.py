@@ -11,8 +11,8 @@ from pathlib import Path
 
 from quaid.errors import LockedError
 from quaid.history.maintenance import list_leftovers
-from quaid.history.moving import list_worktrees
 from quaid.history.repository import Repository
+from quaid.history.rewriting import list_worktrees
 from quaid.janitor.worktree import LOCK_FILE as JANITOR_LOCK
 from quaid.local.locks import EMBEDDING_LOCK, EXTRACTION_LOCK, try_lock
 from quaid.place import make_private_folder

@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from quaid.history.moving import overwrite
+from quaid.history.rewriting import overwrite
 from quaid.local.rows import clean_rows
 from quaid.place import AS_OF_DIR, DOCS_FILE, INDEX_FILE, LOCAL_FILE, write_private
 from quaid.purge.rules import PurgeRules

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quaid.errors import GitError
-from quaid.history import moving
+from quaid.history import rewriting
 from quaid.history.git import Git
 from quaid.history.repository import Repository
 from quaid.local.rows import find_phrases, iterate_values
@@ -69,7 +69,7 @@ class _Search:
         self._repository, self._rules, self._tick = repository, rules, tick
         self._own = repository.common_dir / "objects"
         self._stores = {self._own}  # folders of objects that git has read
-        self._trees = moving.list_worktrees(repository)
+        self._trees = rewriting.list_worktrees(repository)
         self.proof = Proof()
 
     def find_places(self, state: Path) -> Iterator[str]:

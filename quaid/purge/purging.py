@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
-from quaid.history import moving, rewriting, vault_guard
+from quaid.history import rewriting, vault_guard
 from quaid.history.git import Git
 from quaid.history.remotes import FETCHED, MERGED
 from quaid.history.repository import Repository, find_repository
@@ -90,7 +90,7 @@ def find_note(memory: Memory, reference: str) -> Asked:
         if removed is None:
             raise
         _, path, present = removed
-    return _with_versions(repository, moving.list_versions(repository, repository.to_git(path)), present)
+    return _with_versions(repository, rewriting.list_versions(repository, repository.to_git(path)), present)
 
 
 def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
@@ -154,12 +154,12 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
     plan = Plan(
         tuple(notes),
         tuple(changed),
-        tuple(path for path in moving.list_uncommitted(repository) if path in held),
+        tuple(path for path in rewriting.list_uncommitted(repository) if path in held),
         len(found.files),
         len(signed),
         len(found.messages),
         sum(signed),
-        tuple(moving.list_remotes(repository)),
+        tuple(rewriting.list_remotes(repository)),
         tuple(_list_clones(repository)),
         tuple(_list_obstacles(root, repository, rules)),
     )
@@ -206,16 +206,18 @@ def _rewrite_repository(memory: Memory, repository: Repository, rules: PurgeRule
     rewritten = rewriting.rewrite(Git(repository), rules, found, lambda done: tick("commits", done, 0))
     # An id may have the text among its digits by chance.
     ids = {each for each in (*found.files, *found.trees, *found.messages) if not rules.wording.is_in(each.encode())}
-    there = {old for name, old in moving.list_refs(repository) if name.startswith((moving.REMOTES, FETCHED, MERGED))}
+    there = {
+        old for name, old in rewriting.list_refs(repository) if name.startswith((rewriting.REMOTES, FETCHED, MERGED))
+    }
     memory.git.purges.record(ids, there & rewritten.keys())
-    moving.move_refs(repository, rewritten)
-    for tree in moving.list_worktrees(repository):
+    rewriting.move_refs(repository, rewritten)
+    for tree in rewriting.list_worktrees(repository):
         clean_tree(tree.top, rules)
-        moving.move_index(tree, rules, rewritten)
-    moving.clean_git_dir(repository, rules, rewritten)
+        rewriting.move_index(tree, rules, rewritten)
+    rewriting.clean_git_dir(repository, rules, rewritten)
     vault_guard.accept(memory.root)  # the first commits are others, and the text may have been in .git/config
     tick("packs", 0, 0)
-    moving.prune(repository)
+    rewriting.prune(repository)
 
 
 def _commit_lists(memory: Memory) -> None:
@@ -242,35 +244,35 @@ def _make_index_again(memory: Memory) -> None:
 
 
 def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> Iterator[str]:
-    yield from moving.list_obstacles(repository)
+    yield from rewriting.list_obstacles(repository)
     for path in (path for folder in (repository.common_dir, state_folder(root)) for path in iterate_entries(folder)):
         if path.is_symlink() and path.is_dir():
             yield f"{path} is a link to a folder, which others may use: put the folder itself in its place"
         elif path.is_file() and not os.access(path, os.R_OK):
             yield f"{path} cannot be read: make it readable"
-    for name, _ in moving.list_refs(repository):
+    for name, _ in rewriting.list_refs(repository):
         raw = name.encode("utf-8", "surrogateescape")
-        if not name.startswith(moving.REMOTES) and rules.change_path(raw) != raw:
+        if not name.startswith(rewriting.REMOTES) and rules.change_path(raw) != raw:
             yield f"the name of the ref {rules.change_path(raw).decode('utf-8', 'replace')} holds the text: rename it"
     own = state_folder(root) / WORKTREES
-    for tree in moving.list_worktrees(repository)[1:]:
+    for tree in rewriting.list_worktrees(repository)[1:]:
         if own in tree.top.parents:
             continue
-        yield from (f"in the worktree {tree.top} {obstacle}" for obstacle in moving.list_obstacles(tree))
+        yield from (f"in the worktree {tree.top} {obstacle}" for obstacle in rewriting.list_obstacles(tree))
         # A purge that was killed may have changed its files already.
-        if moving.list_uncommitted(tree) and not (state_folder(root) / MARK_FILE).exists():
+        if rewriting.list_uncommitted(tree) and not (state_folder(root) / MARK_FILE).exists():
             yield f"the worktree {tree.top} holds work that is not committed: commit it there"
 
 
 def _list_clones(repository: Repository) -> Iterator[str]:
     """Vaults of this user that were cloned from this one or share a remote with it, as far as this machine knows."""
-    here = {str(repository.top), *(url for _, url in moving.list_remotes(repository))}
+    here = {str(repository.top), *(url for _, url in rewriting.list_remotes(repository))}
     for root in trusted_vaults():
         with suppress(OSError, QuaidError):
             there = find_repository(Path(root))
             if there is None or there.common_dir == repository.common_dir:
                 continue
-            urls = {url.removeprefix("file://").rstrip("/") for _, url in moving.list_remotes(there)}
+            urls = {url.removeprefix("file://").rstrip("/") for _, url in rewriting.list_remotes(there)}
             if urls & here or str(there.top) in here:
                 yield str(there.top)
 

@@ -212,10 +212,10 @@ class Answers:
         marked = contents.list_marked(connection, visible_to(connection, owners))
         left: set[str] = set()
         if marked:
-            from quaid.history import unmerged
+            from quaid.history import merges
 
             with suppress(QuaidError):
-                left = {each.path for each in unmerged.list_conflicts(self._vault.root)}
+                left = {each.path for each in merges.list_conflicts(self._vault.root)}
         if not (found := [path for path in marked if path in left]):
             return []
         more = f" and {len(found) - _MAX_NAMED:,} more" if len(found) > _MAX_NAMED else ""

@@ -11,9 +11,17 @@ from random import SystemRandom
 
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
-from quaid.history.network import Line, Pushed, RemoteRefusedError, RemoteUnreachableError
 from quaid.history.purged import PurgedError
-from quaid.history.remotes import FETCHED, Distance, Remote, check_branch
+from quaid.history.remotes import (
+    FETCHED,
+    Distance,
+    Line,
+    Pushed,
+    Remote,
+    RemoteRefusedError,
+    RemoteUnreachableError,
+    check_branch,
+)
 from quaid.local import claimed
 from quaid.local.locks import try_lock
 from quaid.open_vault import OpenVault

@@ -12,9 +12,9 @@ from unicodedata import normalize
 
 from quaid.errors import QuaidError
 from quaid.history.git import SUBMODULE
+from quaid.history.merges import TreeChange
 from quaid.history.purged import FOLDER
 from quaid.history.staging import EXECUTABLE, NEW_FILE
-from quaid.history.tree_merge import TreeChange
 from quaid.place import CONFIG_FILE
 from quaid.sync.diff import is_emptied, pair_renames
 from quaid.vault import files, frontmatter, layout

@@ -14,8 +14,8 @@ from pathlib import Path
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError
 from quaid.history.committing import NotAheadError
 from quaid.history.merge import merge_lines
+from quaid.history.merges import TreeChange, TreeMerge
 from quaid.history.steering import SteeringChangedError
-from quaid.history.tree_merge import TreeChange, TreeMerge
 from quaid.history.vault_history import History
 from quaid.local import claimed
 from quaid.model import Edit, Kind, Message

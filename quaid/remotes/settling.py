@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.history.merge import merge_lines
-from quaid.history.tree_merge import Unmerged
+from quaid.history.merges import Unmerged
 from quaid.model import Kind
 from quaid.vault import frontmatter
 from quaid.vault.layout import Layout

@@ -9,17 +9,22 @@ from datetime import UTC, datetime
 from heapq import heappush, heappushpop, nlargest
 from shlex import quote
 
-from quaid.history.maintenance import LEFTOVER_S, find_last_write, has_commit_graph, is_partial, list_leftovers, why_not
-from quaid.history.repository import Repository, read_boundary
-from quaid.history.stored_objects import (
+from quaid.history.maintenance import (
+    LEFTOVER_S,
     ObjectFiles,
     StoredObject,
     count_files,
+    find_last_write,
     find_paths,
+    has_commit_graph,
+    is_partial,
     iterate_stored,
+    list_leftovers,
     list_today,
     measure_folder,
+    why_not,
 )
+from quaid.history.repository import Repository, read_boundary
 from quaid.model import Finding
 from quaid.vault.merging import MAX_BYTES as MAX_MERGED
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from quaid.history.commit_hook import read_next_commit
 from quaid.history.git import Git, ObjectReader
+from quaid.history.maintenance import find_first_commits
 from quaid.history.repository import find_repository
-from quaid.history.stored_objects import find_first_commits
 from quaid.redaction import LocatedSecret, admit, locate
 from quaid.vault.files import is_binary
 

@@ -16,7 +16,7 @@ from quaid.config import settings_for_reading
 from quaid.errors import GitError, LockedError, QuaidError
 from quaid.history.messages import on_one_line
 from quaid.history.mirrors import Mirror, WorkingCopy
-from quaid.history.network import Pushed, RemoteRefusedError, RemoteUnreachableError
+from quaid.history.remotes import Pushed, RemoteRefusedError, RemoteUnreachableError
 from quaid.janitor.vetoes import CLIENT
 from quaid.memory import Memory
 from quaid.resident.worker import Job

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vaults import OWNER, calm  # noqa: F401 - a fixture
 
-from quaid.history import checkout
+from quaid.history import source_repository
 from quaid.history.vault_history import History
 
 
@@ -47,7 +47,7 @@ def head(top):
 def test_a_committed_file_is_named_by_repository_branch_and_commit(house):
     first = head(house)
     git(house, "commit", "-qm", "another", "--allow-empty")
-    assert find(house) == checkout.Checkout("house", "docs/lease.md", "trunk", first, is_changed=False)
+    assert find(house) == source_repository.Checkout("house", "docs/lease.md", "trunk", first, is_changed=False)
 
 
 def test_a_change_is_seen_and_line_ends_are_none(house):
@@ -71,7 +71,7 @@ def test_a_file_in_no_repository_has_no_origin(calm, tmp_path):  # noqa: F811
 def test_a_repository_without_a_commit_is_borne(calm, tmp_path):  # noqa: F811
     git(tmp_path, "init", "-q", "-b", "trunk")
     (tmp_path / "a.md").write_text("words\n")
-    assert find(tmp_path, "a.md") == checkout.Checkout(tmp_path.name, "a.md", "trunk", None, is_changed=True)
+    assert find(tmp_path, "a.md") == source_repository.Checkout(tmp_path.name, "a.md", "trunk", None, is_changed=True)
 
 
 def test_a_link_is_followed_to_where_the_file_is(house, tmp_path):
@@ -146,5 +146,5 @@ def test_a_remote_is_named_without_who_may_reach_it(house, url, name):
 
 @given(st.text(st.sampled_from("ab@:/.?#%[]\\ -"), max_size=30))
 def test_no_remote_leaks_what_stands_before_an_at_sign(path):
-    found = checkout.find_remote_name(f"remote.origin.url https://maya:t0ken@host{path}\n")
+    found = source_repository.find_remote_name(f"remote.origin.url https://maya:t0ken@host{path}\n")
     assert "t0ken" not in (found or "")

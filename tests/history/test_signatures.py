@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from git_vaults import NOTE, Vault
 
-from quaid.history.authorship import Authors
-from quaid.history.signatures import Ranking, is_signing
+from quaid.history.authorship import Authors, Ranking, is_signing
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not here")
 MAYA = "maya@example.org"

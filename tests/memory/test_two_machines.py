@@ -12,7 +12,7 @@ import pytest
 from command_line import quaid
 from vaults import Vault, copy_vault
 
-from quaid.history import merge_driver, unmerged
+from quaid.history import merge_driver, merges
 from quaid.janitor.settling import settle_merges
 from quaid.report.checks import renew_attributes
 from quaid.trust import trust
@@ -140,7 +140,7 @@ def test_without_quaid_git_merges_the_text_and_what_collides_is_marked(machines:
     assert "<<<<<<<" in text
     assert "two boats" in text
     assert "three boats" in text
-    assert [one.path for one in unmerged.list_unmerged(here.root)] == ["facts/2026/11/boats.md"]
+    assert [one.path for one in merges.list_unmerged(here.root)] == ["facts/2026/11/boats.md"]
 
 
 def test_what_cannot_be_solved_is_listed_and_settled(machines: Machines) -> None:
@@ -188,7 +188,7 @@ def test_marks_that_a_pull_committed_are_settled_by_a_commit(machines: Machines)
     assert "Garden.md holds both sides, marked" in err, (code, out, err)
     with vault.memory() as memory:
         assert "conflict" in memory.recall("roses").degraded
-    assert [each.path for each in unmerged.list_conflicts(vault.root)] == ["Garden.md"]
+    assert [each.path for each in merges.list_conflicts(vault.root)] == ["Garden.md"]
     assert quaid("conflicts", "--settle", "both", "Garden", *asked)[0] == 0
     assert read(vault, "Garden.md") == f"Red roses.\nWhite roses.\n{shown}"
     assert vault.status() == ""
@@ -219,7 +219,7 @@ def test_nothing_that_one_machine_has_forgotten_returns(machines: Machines) -> N
     assert code == 0
     assert "facts/2026/11/boats.md stays forgotten" in err
     assert not (here.root / "facts/2026/11/boats.md").exists()
-    assert [one.path for one in unmerged.list_unmerged(here.root)] == ["Own.md"]
+    assert [one.path for one in merges.list_unmerged(here.root)] == ["Own.md"]
 
 
 def test_two_notes_of_one_entity_become_one_and_links_lead_there(machines: Machines) -> None:

@@ -20,7 +20,7 @@ import pytest
 from vaults import Vault, refused
 
 from quaid.errors import GitError, LockedError
-from quaid.history import moving
+from quaid.history import rewriting
 from quaid.purge import holders, purging
 from quaid.purge.purging import PurgeRefusedError
 
@@ -291,7 +291,7 @@ def test_what_is_not_quaids_to_change_is_named_and_stays(vault_of_maya: Vault, p
 
 
 STEPS = (
-    *((moving, name) for name in ("move_refs", "move_index", "clean_git_dir", "prune")),
+    *((rewriting, name) for name in ("move_refs", "move_index", "clean_git_dir", "prune")),
     *((purging, name) for name in ("clean_tree", "clean_state")),
 )
 

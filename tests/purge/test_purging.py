@@ -17,7 +17,7 @@ import pytest
 from vaults import Vault, refused
 
 from quaid.errors import BadInputError
-from quaid.history import moving, rewriting
+from quaid.history import rewriting
 from quaid.history.purged import FOLDER
 from quaid.local.model_usage import ModelRecords
 from quaid.place import LOCAL_FILE, state_folder
@@ -167,11 +167,11 @@ def test_nothing_holds_a_purged_text_and_nothing_else_is_lost(planted: Vault) ->
 
 STEPS: tuple[tuple[ModuleType, str], ...] = (
     (rewriting, "rewrite"),
-    (moving, "move_refs"),
+    (rewriting, "move_refs"),
     (purging, "clean_tree"),
-    (moving, "move_index"),
-    (moving, "clean_git_dir"),
-    (moving, "prune"),
+    (rewriting, "move_index"),
+    (rewriting, "clean_git_dir"),
+    (rewriting, "prune"),
     (purging, "clean_state"),
     (purging, "_commit_lists"),
     (purging, "_make_index_again"),
@@ -234,7 +234,7 @@ def test_a_killed_purge_of_a_note_is_completed_without_its_name(vault: Vault, mo
     with vault.memory() as memory:
         told = memory.remember("Maya hides the spare key under the third stone")
     if (child := os.fork()) == 0:
-        monkeypatch.setattr(moving, "prune", lambda *_: os._exit(9))
+        monkeypatch.setattr(rewriting, "prune", lambda *_: os._exit(9))
         try:
             with vault.memory() as memory:
                 purging.purge(memory, purging.find_note(memory, told.id))

@@ -16,9 +16,8 @@ from quaid.cli.background import run_exchange
 from quaid.errors import BadInputError, GitError, LockedError
 from quaid.history.addresses import complete, protocol_of
 from quaid.history.committing import StagedWorkError
-from quaid.history.network import RemoteRefusedError, RemoteUnreachableError
-from quaid.history.remotes import BACKUPS, Remotes
-from quaid.history.tree_merge import UnrelatedError
+from quaid.history.merges import UnrelatedError
+from quaid.history.remotes import BACKUPS, RemoteRefusedError, Remotes, RemoteUnreachableError
 from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder

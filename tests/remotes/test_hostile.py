@@ -11,7 +11,7 @@ from vaults import Vault
 
 from quaid.errors import GitError
 from quaid.history.git import Version
-from quaid.history.tree_merge import TreeChange
+from quaid.history.merges import TreeChange
 from quaid.remotes import incoming
 from quaid.remotes.contact import list_reminders
 from quaid.remotes.incoming import IncomingRefusedError

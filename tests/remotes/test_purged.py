@@ -11,7 +11,7 @@ from machines import KAYAK, make_machines, run_git, trust_remotes
 from served_vaults import GitHost
 from vaults import Vault, trust_vault
 
-from quaid.history import moving
+from quaid.history import rewriting
 from quaid.history.mirrors import Mirror, MirrorLimits
 from quaid.history.purged import FOLDER, PurgedError
 from quaid.purge import purging
@@ -346,7 +346,7 @@ def test_after_a_killed_purge_nothing_old_is_pushed(pair, monkeypatch):
     one, _ = pair
     remember(one, f"Jon knows {SECRET} too")
     if (child := os.fork()) == 0:
-        monkeypatch.setattr(moving, "move_refs", lambda *_: os._exit(9))
+        monkeypatch.setattr(rewriting, "move_refs", lambda *_: os._exit(9))
         try:
             purge(one)
         finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from quaid.capture.files.source_file import SourceFile
-from quaid.history.checkout import Checkout
+from quaid.history.source_repository import Checkout
 from quaid.model import Edit
 from quaid.vault import files, frontmatter, layout, markdown, notes
 
