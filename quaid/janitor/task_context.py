@@ -16,7 +16,7 @@ from quaid.vault import files
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.history.signatures import Ranking
+    from quaid.history.authorship import Ranking
     from quaid.index.port import IndexConnection
     from quaid.janitor.project_docs import ProjectDocs
     from quaid.llm import Models
