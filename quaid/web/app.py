@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -111,30 +111,24 @@ class Site:
             return Response(made, media_type="text/plain")
         return Response(to_json(made), media_type="application/json")
 
-    async def show_http_error(self, request: Request, error: Exception) -> Response:
-        """Return the page for an address that leads nowhere."""
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
-        return self._render(request, await self._count(), Shown("error.html", {"sentence": sentence}, status))
-
     async def show_error(self, request: Request, error: Exception) -> Response:
         """Return the page for a failure: one sentence, and the candidates of an ambiguous reference."""
-        refusal = error if isinstance(error, QuaidError) else refusal_of(error, self._root)
-        if refusal is None:
+        candidates: Sequence[object] = ()
+        if isinstance(error, HTTPException):
+            status = error.status_code
+            sentence = "This address cannot be posted to." if status == 405 else "There is no such page."
+        elif refusal := error if isinstance(error, QuaidError) else refusal_of(error, self._root):
+            sentence, candidates = str(refusal).partition("\n")[0], getattr(refusal, "candidates", ())
+            status = 404 if isinstance(refusal, NOT_FOUND) else 400
+        else:
             path = write_report(error, ["view", request.url.path], self._root)
             sentence, status = f"This is a bug in Quaid ({type(error).__name__}). The report is in {path}", 500
-        else:
-            sentence = str(refusal).partition("\n")[0]
-            status = 404 if isinstance(refusal, NOT_FOUND) else 400
-        context = {"sentence": sentence, "candidates": getattr(refusal, "candidates", ())}
-        return self._render(request, await self._count(), Shown("error.html", context, status))
-
-    async def _count(self) -> Mapping[str, int]:
-        """Return the numbers of the navigation; none if that fails, which may be the very failure to show."""
         try:
-            return await self._reading.run(count_waiting)
-        except Exception:  # noqa: BLE001 - the next page shows it
-            return {}
+            counts = await self._reading.run(count_waiting)
+        except Exception:  # noqa: BLE001 - it may be the very failure to show
+            counts = {}
+        context = {"sentence": sentence, "candidates": candidates}
+        return self._render(request, counts, Shown("error.html", context, status))
 
     def _render(self, request: Request, counts: Mapping[str, int], shown: Shown) -> Response:
         query = urlencode(without_message(request.url.query))
@@ -178,5 +172,5 @@ async def _wait_for_disconnect(request: Request) -> None:
 def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:
     """Return the ASGI application for the vault at `root`, served at `port` of this machine until `ending`."""
     site = Site(root, keys, ending)
-    handlers = {HTTPException: site.show_http_error, Exception: site.show_error}
+    handlers = dict.fromkeys((HTTPException, Exception), site.show_error)
     return Guard(Starlette(routes=site.routes(), lifespan=site.run, exception_handlers=handlers), keys, port)
