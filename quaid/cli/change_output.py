@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from textwrap import shorten
 
 from quaid.capture.writer import WriteResult
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import known, one_line, short, styled, titled
+from quaid.shapes import json_object
 from quaid.vault.transaction import list_uncommitted
 
 MAX_SHOWN = 200
@@ -50,7 +51,7 @@ def tell_written(invocation: Invocation, written: WriteResult) -> None:
 def shape_of_written(written: WriteResult) -> dict[str, object]:
     """`WriteResult` as JSON."""
     names = ("outcome", "id", "path", "text", "commit", "created", "left", "hint")
-    return {**fields(written, *names), "redacted": Counter(written.redacted)}
+    return {**json_object(written, *names), "redacted": Counter(written.redacted)}
 
 
 def warn_left(invocation: Invocation, left: Sequence[str]) -> str:

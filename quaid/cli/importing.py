@@ -13,10 +13,11 @@ from quaid.capture.export import write_export
 from quaid.capture.importer import ImportResult, phrase_counts
 from quaid.capture.right_command import hint_for
 from quaid.cli.change_output import warn_left
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import clipped, count, known, lines, section, short, styled, titled
 from quaid.errors import BadInputError, UsageError
 from quaid.index import documents
+from quaid.shapes import json_object
 
 MAX_SHOWN = 10
 _WIDTH = 100
@@ -61,18 +62,22 @@ def run_import(
         try:
             imported = memory.import_from(
                 sys.stdin.buffer if path == "-" else path,
-                format=format_, project=project, keep_owners=keep_owners, into=into, dry_run=dry_run,
-            )  # fmt: skip
+                format=format_,
+                project=project,
+                keep_owners=keep_owners,
+                into=into,
+                dry_run=dry_run,
+            )
         except BadInputError as error:
             hint = hint_for(Path(path).expanduser(), "import") if path != "-" and not (format_ or into) else ""
             raise BadInputError(f"{error}{hint}") from error
     invocation.respond(
         render_imported(imported),
-        **fields(imported, "source", "format", "dry_run"),
+        **json_object(imported, "source", "format", "dry_run"),
         counts={kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
-        **fields(imported, "known", "left_out", "redacted", "clashes"),
+        **json_object(imported, "known", "left_out", "redacted", "clashes"),
         namesakes=[{"path": path, "other": other} for path, other in imported.namesakes],
-        **fields(imported, "examples", "commit", "left"),
+        **json_object(imported, "examples", "commit", "left"),
     )
     remark_on_imported(invocation, imported)
 

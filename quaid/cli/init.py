@@ -17,7 +17,7 @@ from quaid.capture.nearby import NearbyMemory, find_memories
 from quaid.capture.owner_note import clean_name
 from quaid.cli.consent import ask_about_models, can_answer
 from quaid.cli.importing import remark_on_imported, render_imported
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
 from quaid.cli.terminal import count, known, short, styled, titled
 from quaid.cli.trust import notify_steering
 from quaid.config import load_settings
@@ -25,6 +25,7 @@ from quaid.errors import BadInputError, QuaidError, VaultExistsError
 from quaid.history.creation import Created, user_name
 from quaid.memory import Memory
 from quaid.place import find_vault
+from quaid.shapes import json_object
 from quaid.sync.background import start_embedding
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import MANY
@@ -249,7 +250,7 @@ def _tell_created(
     invocation: Invocation, created: Created, owner: str, report: SyncReport, problem: str | None, own: list[str]
 ) -> None:
     shape = {
-        "vault": created.root, **fields(created, "adopted", "made_repository", "files", "commit", "folder"),
+        "vault": created.root, **json_object(created, "adopted", "made_repository", "files", "commit", "folder"),
         "owner_name": owner, "notes": report.total, "pending": report.pending, "uncommitted": own,
         "fetch_problem": problem,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from quaid.cli.commands import Actions
-from quaid.cli.invocation import Invocation, check_one_of, fields, print_error
+from quaid.cli.invocation import Invocation, check_one_of, print_error
 from quaid.cli.terminal import (
     clipped,
     coloured,
@@ -181,14 +181,14 @@ def shape_of_report(report: RunReport) -> dict[str, object]:
         "done": [shape_of_decision(decision) for decision in report.done],
         "asked": [shape_of_decision(decision) for decision in report.asked],
         "held_back": [{**shape_of_decision(decision), "reason": reason} for decision, reason in report.held_back],
-        **fields(report, "answered", "vetoed", "overruled", "waiting", "failed", "lost", "stale"),
-        "usage": fields(report.usage, "calls", "tokens", "cost_usd"),
+        **json_object(report, "answered", "vetoed", "overruled", "waiting", "failed", "lost", "stale"),
+        "usage": json_object(report.usage, "calls", "tokens", "cost_usd"),
     }
 
 
 def shape_of_decision(decision: Decision) -> dict[str, object]:
     """A decision as JSON."""
-    return fields(decision, "task", "kind", "key", "subject", "why", "facts", "paths")
+    return json_object(decision, "task", "kind", "key", "subject", "why", "facts", "paths")
 
 
 def render_report(report: RunReport) -> str:

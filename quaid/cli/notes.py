@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quaid.cli.change_output import tell_written
-from quaid.cli.invocation import Invocation, fields, render_json
+from quaid.cli.invocation import Invocation, render_json
 from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import count, has_terminal, line_width, paragraphs, print_exactly, styled
 from quaid.errors import NoteNotFoundError, QuaidError
@@ -18,6 +18,7 @@ from quaid.index.documents import Document
 from quaid.index.views import NoteView
 from quaid.janitor.fact_edits import statement_span
 from quaid.model import Kind
+from quaid.shapes import json_object
 from quaid.vault import notes
 from quaid.vault.markdown import blank, plain
 
@@ -41,8 +42,9 @@ def run_get(
     with invocation.open() as memory:
         view = choosing(invocation, memory, ref, memory.get)
     if invocation.as_json:
-        # Not `answer`: what the note says is given as it is.
-        print(render_json(_note_shape(view)))
+        # Not `print_json`, which redacts: a note is given as it is.
+        shape = json_object(view, "turn", "text", "markdown", heading=view.heading or None, edges=list(view.edges))
+        print(render_json({"note": document_shape(view.document), **shape}))
     elif raw or not has_terminal():
         print_exactly(view.source)
     else:
@@ -115,17 +117,8 @@ def run_note(
 
 
 def document_shape(document: Document) -> dict[str, object]:
-    """A note's row without its row number, which means nothing outside of this index."""
-    return {name: value for name, value in document._asdict().items() if name != "doc_id"}
-
-
-def _note_shape(view: NoteView) -> dict[str, object]:
-    return {
-        "note": document_shape(view.document),
-        **fields(view, "turn", "text", "markdown"),
-        "heading": view.heading or None,
-        "edges": list(view.edges),
-    }
+    """Return a note's row without its row number, which means nothing outside of this index."""
+    return json_object(document, without=["doc_id"])
 
 
 class _NothingForgottenError(QuaidError):

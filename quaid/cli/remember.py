@@ -55,20 +55,35 @@ def run_remember(
       quaid remember "We track our work in Jira" --replaces 7k3qd
       echo "The backup key is in the blue safe" | quaid remember -
     """
-    for name, value, known in (
-        ("type", type_, FACT_TYPES), ("source", source, SOURCES), ("status", status, STATUSES),
-        ("durability", durability, DURABILITIES), ("privacy", privacy, PRIVACIES),
-    ):  # fmt: skip
-        check_one_of(name, [value], known)
+    check_one_of("type", [type_], FACT_TYPES)
+    check_one_of("source", [source], SOURCES)
+    check_one_of("status", [status], STATUSES)
+    check_one_of("durability", [durability], DURABILITIES)
+    check_one_of("privacy", [privacy], PRIVACIES)
     words = dict.fromkeys(word.strip() for group in keywords or () for word in group.split(","))
+    try:
+        statement = sys.stdin.buffer.read().decode("utf-8") if text == ["-"] else " ".join(text)
+    except UnicodeDecodeError as error:
+        raise BadInputError("What came on stdin is not UTF-8 text: nothing was stored. Convert it first.") from error
     with invocation.open() as memory:
         written = memory.remember(
-            _read_stdin() if text == ["-"] else " ".join(text),
-            type=type_, speaker=speaker, source=source, keywords=[*filter(None, words)], confidence=confidence,
-            valid_from=_check_date("valid-from", valid_from), valid_until=_check_date("valid-until", valid_until),
-            session=session, project=project, status=status, durability=durability, privacy=privacy,
-            pinned=pinned, technical=technical, replaces=replaces,
-        )  # fmt: skip
+            statement,
+            type=type_,
+            speaker=speaker,
+            source=source,
+            keywords=[*filter(None, words)],
+            confidence=confidence,
+            valid_from=_check_date("valid-from", valid_from),
+            valid_until=_check_date("valid-until", valid_until),
+            session=session,
+            project=project,
+            status=status,
+            durability=durability,
+            privacy=privacy,
+            pinned=pinned,
+            technical=technical,
+            replaces=replaces,
+        )
         if written.outcome == "confirmed":  # show the stored fact, not its repetition
             written = replace(written, text=memory.get(written.path).text)
     tell_written(invocation, written)
@@ -82,10 +97,3 @@ def _check_date(name: str, value: str | None) -> str | None:
         if _DATE.fullmatch(value):
             return value
     raise UsageError(f"--{name} is {value!r}, must be a date like 2026-11-01.")
-
-
-def _read_stdin() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInputError("What came on stdin is not UTF-8 text: nothing was stored. Convert it first.") from error

@@ -12,7 +12,6 @@ from quaid.local import hook_failures
 from quaid.remotes.exchange import RemoteState
 from quaid.report.checks import describe_outbound
 from quaid.report.status import EMPTY_DAYS, RepositoryStatus, Status, WatcherStatus, status_of
-from quaid.resident.listener import Listening
 from quaid.shapes import json_object
 from quaid.trust import locate_vault
 
@@ -51,6 +50,10 @@ def render_status(status: Status) -> str:
     set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
     taught_nothing = f"{count(status.taught_nothing, 'conversation')} taught nothing in {EMPTY_DAYS} days"
     queued = f"{count(status.queued_notes, 'line')} for the next quaid extract"
+    resident_text = "not running (every call opens the memory itself)"
+    if resident := status.resident:
+        since = f"since {moment(resident.since)}, {resident.memory_mb:,} MB"
+        resident_text = f"process {resident.pid} ({resident.what}) {since}"
     rows = known(
         ("vault", status.vault),
         ("git", _describe_git(status.repository)),
@@ -59,7 +62,7 @@ def render_status(status: Status) -> str:
         ("index", _describe_index(status)),
         ("embedding", f"{embedding.provider}, {embedding.model}{ready}" if embedding.provider != "none" else "off"),
         ("watcher", _describe_watcher(status.watcher)),
-        ("resident", _describe_resident(status.resident)),
+        ("resident", resident_text),
         ("state", status.state),
         ("outbound", describe_outbound(status.leaves, offline=status.offline)),
         ("waiting", f"{waiting}: quaid extract --pending" if status.waiting_episodes else None),
@@ -111,12 +114,6 @@ def _describe_index(status: Status) -> str:
     if not index.embedding:
         return done
     return f"{done}; a process does the rest{'' if index.serving else ', words are found meanwhile'}"
-
-
-def _describe_resident(resident: Listening | None) -> str:
-    if resident is None:
-        return "not running (every call opens the memory itself)"
-    return f"process {resident.pid} ({resident.what}) since {moment(resident.since)}, {resident.memory_mb:,} MB"
 
 
 def _describe_watcher(watcher: WatcherStatus | None) -> str:

@@ -10,13 +10,14 @@ from typing import Annotated
 
 import typer
 
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
 from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
 from quaid.errors import QuaidError
 from quaid.history import merges
 from quaid.janitor.settling import Settled, settle_merges
 from quaid.place import state_folder
+from quaid.shapes import json_object
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.follow import read_heartbeat
 from quaid.vault.layout import Layout
@@ -88,7 +89,7 @@ def run_verify(invocation: Invocation) -> int:
         ("pending", f"{found.pending:,} chunks without a vector" if found.pending else None),
     )
     text = lines(columns(rows), *(f"  {difference}" for difference in found.differences))
-    invocation.respond(text, **fields(found, "ok", "manifest", "notes", "pending", "differences"))
+    invocation.respond(text, **json_object(found, "ok", "manifest", "notes", "pending", "differences"))
     if not found.ok:
         invocation.notify("Rebuild the index with: quaid reindex")
     return 0 if found.ok else 1
@@ -115,7 +116,7 @@ def tell_report(invocation: Invocation, report: SyncReport) -> None:
 def shape_of_sync(report: SyncReport) -> dict[str, object]:
     """A sync report as JSON."""
     names = ("added", "modified", "renamed", "removed", "total", "embedded", "pending", "rebuilt", "degraded")
-    return {**fields(report, *names), "took_s": round(report.took_s, 4)}
+    return json_object(report, *names, took_s=round(report.took_s, 4))
 
 
 def changes(report: SyncReport) -> tuple[tuple[str, int, str], ...]:

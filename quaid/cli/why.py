@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
 from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, short, styled
 from quaid.index.backlinks import Related
 from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText
+from quaid.shapes import json_object
 
 MAX_EDITS = 20
 MAX_RELATED = 10
@@ -38,18 +38,21 @@ def run_why(
         "turn": found.note.turn,
         "text": found.note.text,
         "source": found.source,
-        "turns": [{**asdict(turn.said), **fields(turn, "path", "session", "before", "after")} for turn in found.turns],
+        "turns": [
+            {**json_object(turn.said), **json_object(turn, "path", "session", "before", "after")}
+            for turn in found.turns
+        ],
         "sessions": found.sessions,
         "created": _step_shape(found.created) if found.created else None,
         "edits": [_step_shape(step) for step in found.edits],
-        **fields(found, "replaces", "replaced_by", "facts", "linked_from", "remarks"),
+        **json_object(found, "replaces", "replaced_by", "facts", "linked_from", "remarks"),
     }
     invocation.respond(render_provenance(found), **shape)
 
 
 def _step_shape(step: NoteChange) -> dict[str, Any]:
     names = ("when", "author", "email", "subject", "body")
-    about = fields(step.commit, *names) if step.commit else dict.fromkeys(names)
+    about = json_object(step.commit, *names) if step.commit else dict.fromkeys(names)
     trailers = {name: step.trailer(name.capitalize()) for name in TRAILERS}
     commit = step.commit.id if step.commit else None
     return {"by": step.by, "commit": commit, **about, **trailers, "changes": step.changes}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import accumulate
@@ -17,15 +17,13 @@ from quaid.errors import BadInputError
 from quaid.history.branches import last_written
 from quaid.index import documents, graph
 from quaid.index.scope import EVERYTHING
-from quaid.janitor.tasks.decay import FLOOR, FadedFact, list_fading
+from quaid.janitor.tasks.decay import FLOOR, list_fading
 from quaid.recall.contradictions import compare_times, list_opposed
 from quaid.recall.records import RecallRecords
 from quaid.report.stats import list_gaps
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
-    from quaid.index.documents import Document
-    from quaid.index.port import IndexConnection
     from quaid.local.recall_log import Gap
     from quaid.memory import Memory
 
@@ -89,13 +87,6 @@ class Contradiction(NamedTuple):
     is_later_known: bool
 
 
-class Answered(NamedTuple):
-    """The fact that answers a gap, and whether the question finds it now; None where its words are not known."""
-
-    written: WriteResult
-    is_found: bool | None
-
-
 # -- growth -----------------------------------------------------------------------------------------------------------
 
 
@@ -112,29 +103,22 @@ def measure_growth(memory: Memory, today: date | None = None) -> Growth:
             made.setdefault(kind, Counter())[min(when, today)] += count
     if not made:
         return Growth((), {}, undated)
-    days = _spread(min(map(min, made.values())), today)
-    kinds = {kind: _accumulate(counts, days) for kind, counts in made.items()}
+    length = (today - min(map(min, made.values()))).days + 1
+    days = [today - timedelta(days=back) for back in range(0, length, -(-length // MAX_POINTS))][::-1]
+    kinds: dict[str, tuple[int, ...]] = {}
+    for kind, counts in made.items():
+        in_time = sorted(counts)
+        totals = [0, *accumulate(counts[day] for day in in_time)]
+        kinds[kind] = tuple(totals[bisect_right(in_time, day)] for day in days)
     ordered = dict(sorted(kinds.items(), key=lambda item: (-item[1][-1], item[0])))
     return Growth(tuple(day.isoformat() for day in days), ordered, undated)
-
-
-def _spread(first: date, last: date) -> list[date]:
-    """Return days from `first` to `last`, `MAX_POINTS` at most, the same time between two of them."""
-    step = -(-((last - first).days + 1) // MAX_POINTS)
-    return [last - timedelta(days=back) for back in range(0, (last - first).days + 1, step)][::-1]
-
-
-def _accumulate(counts: Counter[date], days: Sequence[date]) -> tuple[int, ...]:
-    in_time = sorted(counts)
-    totals = [0, *accumulate(counts[day] for day in in_time)]
-    return tuple(totals[bisect_right(in_time, day)] for day in days)
 
 
 # -- fading -----------------------------------------------------------------------------------------------------------
 
 
 def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
-    """Return how the confidence of facts fades. It is the janitor's reckoning, which reads the whole history.
+    """Return how the confidence of facts fades, by the janitor's formula, which reads the whole history.
 
     Raises:
         GitError: the history cannot be read.
@@ -149,12 +133,25 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
         now,
         (now + timedelta(days=1)).date().isoformat(),
     )
-    standing = sorted(
-        ((_falls_on(one), one) for one in fading if one.confidence >= FLOOR),
-        key=lambda pair: (pair[0], pair[1].document.path),
-    )
+    above = []
+    for one in fading:
+        if one.confidence >= FLOOR:
+            begun = parse_day(one.last)
+            falls = date.max if begun is None else begun + timedelta(days=int(one.falls_in_days) + 1)
+            above.append((falls, one))
+    above.sort(key=lambda pair: (pair[0], pair[1].document.path))
+    following = [
+        NextToFade(
+            one.document.id,
+            documents.text_of(index, one.document.doc_id),
+            falls,
+            one.sure,
+            round(one.confidence, 2),
+        )
+        for falls, one in above[:MAX_NEXT]
+    ]
     ends = [now.date() + timedelta(days=days) for _, days in FALLS]
-    spans = Counter(bisect_right(ends, falls - timedelta(days=1)) for falls, _ in standing)
+    spans = Counter(bisect_right(ends, falls - timedelta(days=1)) for falls, _ in above)
     names = [*(name for name, _ in FALLS), "later"]
     (living,) = index.execute(
         "SELECT count(*) FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND created IS NOT NULL"
@@ -162,23 +159,11 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
     tenths = Counter(min(9, int(10 * one.confidence)) for one in fading)
     return Fading(
         facts=int(living),
-        below=len(fading) - len(standing),
+        below=len(fading) - len(above),
         lasting=int(living) - len(fading),
         spans={name: spans[place] for place, name in enumerate(names)},
         left=tuple(tenths[tenth] for tenth in range(10)),
-        following=tuple(_tell_next(index, falls, one) for falls, one in standing[:MAX_NEXT]),
-    )
-
-
-def _falls_on(fact: FadedFact) -> date:
-    begun = parse_day(fact.last)
-    return date.max if begun is None else begun + timedelta(days=int(fact.falls_in_days) + 1)
-
-
-def _tell_next(index: IndexConnection, falls: date, fact: FadedFact) -> NextToFade:
-    document = fact.document
-    return NextToFade(
-        document.id, documents.text_of(index, document.doc_id), falls, fact.sure, round(fact.confidence, 2)
+        following=tuple(following),
     )
 
 
@@ -200,17 +185,16 @@ def list_contradictions(memory: Memory, today: date | None = None) -> list[Contr
     newest = sorted((pair for pair in opposed if facts.issuperset(pair)), key=max, reverse=True)[:MAX_PAIRS]
     numbers = ", ".join(map(str, sorted({doc_id for pair in newest for doc_id in pair})))
     found = {row.doc_id: row for row in documents.find_documents(index, f"d.doc_id IN ({numbers})")}
-    return [_tell_pair(index, found[one], found[other]) for one, other in newest]
-
-
-def _tell_pair(index: IndexConnection, one: Document, other: Document) -> Contradiction:
-    order = compare_times(one, other)
-    ordered = (other, one) if order < 0 else (one, other)
-    first, second = (
-        Claim(each.id, documents.text_of(index, each.doc_id), (each.valid_from or each.created or "")[:10] or None)
-        for each in ordered
-    )
-    return Contradiction((first, second), bool(order))
+    pairs = []
+    for one, other in newest:
+        order = compare_times(found[one], found[other])
+        ordered = (found[other], found[one]) if order < 0 else (found[one], found[other])
+        first, second = (
+            Claim(each.id, documents.text_of(index, each.doc_id), (each.valid_from or each.created or "")[:10] or None)
+            for each in ordered
+        )
+        pairs.append(Contradiction((first, second), bool(order)))
+    return pairs
 
 
 # -- gaps -------------------------------------------------------------------------------------------------------------
@@ -228,8 +212,11 @@ def find_gap(memory: Memory, key: str) -> Gap:
     raise BadInputError("This question is not open any more: it was answered, or left out, meanwhile.")
 
 
-def answer_gap(memory: Memory, gap: Gap, answer: str) -> Answered:
+def answer_gap(memory: Memory, gap: Gap, answer: str) -> tuple[WriteResult, bool | None]:
     """Remember `answer` as a fact, in its owner's name, and close the gap.
+
+    Returns:
+        The fact, and whether the question finds it now, None if the words of the question are not known.
 
     Raises:
         FactTooShortError: it has fewer than three words; the gap stays.
@@ -237,9 +224,9 @@ def answer_gap(memory: Memory, gap: Gap, answer: str) -> Answered:
     written = memory.remember(answer, by_owner=True)
     close_gap(memory, gap.key)
     if not gap.text:
-        return Answered(written, None)
+        return written, None
     found = memory.recall(gap.text, keep=False, depth="fast")
-    return Answered(written, any(hit.id == written.id for hit in found.hits))
+    return written, any(hit.id == written.id for hit in found.hits)
 
 
 def close_gap(memory: Memory, key: str) -> None:

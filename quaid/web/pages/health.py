@@ -117,11 +117,10 @@ def answer_gap(memory: Memory, form: Form, _: Request) -> str | Shown:
     try:
         if not answer:
             raise BadInputError("The answer is empty. Write what the memory should know, as a sentence.")
-        answered = health.answer_gap(memory, gap, answer)
+        written, is_found = health.answer_gap(memory, gap, answer)
     except QuaidError as refusal:
         return Shown("gap.html", {"gap": gap, "answer": answer, "problem": str(refusal)})
-    written = answered.written
-    message = "left" if written.left else "gap_unfound" if answered.is_found is False else "gap_answered"
+    message = "left" if written.left else "gap_unfound" if is_found is False else "gap_answered"
     there = go_to(HERE, message, written.commit)
     return f"{there}&{urlencode({'fact': written.id})}#gaps"
 
