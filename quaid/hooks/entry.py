@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from quaid import trust
 from quaid.agents.prompt_context import HookAnswer, build_prompt_context, question_in
+from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.hooks.transcripts import open_transcript
@@ -189,7 +190,6 @@ def _start_session(root: Path, session: str, event: Event, memory: Memory | None
         start_worker(root)  # for sessions that never ended, or whose worker was killed
     if source not in _NEW_CONTEXT:
         return HookAnswer()
-    from quaid.config import settings_for_reading
     from quaid.hooks import alone
     from quaid.vault import markdown
 
@@ -240,8 +240,6 @@ def _queue(root: Path, session: str, event: Event, when: queue.When, reason: str
             return False  # the session is empty
         path = str(Path(transcript).absolute())  # the worker runs in another folder
     elif isinstance(messages, list) and messages and session:
-        from quaid.config import settings_for_reading
-
         settings_for_reading(root)  # whether numbers are secrets
         path = queue.spool(state, session, [message for message in messages if isinstance(message, dict)])
         spooled = True

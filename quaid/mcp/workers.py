@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from concurrent.futures import wait
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.federation import Federation
@@ -22,10 +21,8 @@ from quaid.memory import Memory
 from quaid.place import state_folder
 from quaid.resident.listener import Listener
 from quaid.resident.worker import POLL_S, Reporter, Worker
+from quaid.sync.follow import Follower, read_heartbeat
 from quaid.text.invisible import escaped
-
-if TYPE_CHECKING:
-    from quaid.sync.follow import Follower
 
 MAX_WAIT_S = 60.0
 """A recall waits at most so long for an extraction in progress."""
@@ -119,8 +116,6 @@ class _Watch:
             self._thread.join(CLOSE_S / 2)
 
     def _run(self) -> None:
-        from quaid.sync.follow import read_heartbeat
-
         while not self._stop.is_set():
             with try_lock(self._state / WATCH_LOCK) as is_alone:
                 beat = read_heartbeat(self._state) if is_alone else None

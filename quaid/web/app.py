@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -57,9 +57,7 @@ class Site:
             Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
         ]
 
-    def _route(
-        self, path: str, is_slow: bool, respond: Callable[[Memory, Request], Response], *, is_action: bool = False
-    ) -> Route:
+    def _route(self, path: str, is_slow: bool, respond: View, *, is_action: bool = False) -> Route:
         """Return a route that is answered by `respond`, in the thread of a memory."""
         worker = self._slow if is_slow else self._writing if is_action else self._reading
 
