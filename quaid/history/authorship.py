@@ -129,8 +129,8 @@ def find_signed(git: Git, commit_ids: Iterable[str]) -> frozenset[str]:
         return frozenset()
     config = [word for setting in _list_trusted() for word in ("-c", setting)]
     args = (*config, "log", "--no-walk=unsorted", "--stdin", "--format=%H %G?")
-    said = git.read("check signatures", *args, stdin="".join(f"{each}\n" for each in wanted).encode()).decode()
-    return frozenset(line.split(" ")[0] for line in said.splitlines() if line.endswith(f" {_GOOD}"))
+    out = git.read("check signatures", *args, stdin="".join(f"{each}\n" for each in wanted).encode()).decode()
+    return frozenset(line.split(" ")[0] for line in out.splitlines() if line.endswith(f" {_GOOD}"))
 
 
 def _list_trusted() -> Iterable[str]:

@@ -215,17 +215,17 @@ class Branches:
             "ask who wrote a note", "blame", "--no-textconv", "--line-porcelain", revision, "--", path, accept=(0, 128)
         )
         lines: list[LineOrigin] = []
-        told: dict[str, str] = {}
+        fields: dict[str, str] = {}
         # Only "\n" ends a line of git's, and a tab begins the line that it tells of.
         for line in out.decode("utf-8", "replace").split("\n") if code == 0 else ():
             if line.startswith("\t"):
-                email = told["author-mail"].removeprefix("<").removesuffix(">")
-                lines.append(LineOrigin(told["commit"], told["author"], email, told["summary"]))
+                email = fields["author-mail"].removeprefix("<").removesuffix(">")
+                lines.append(LineOrigin(fields["commit"], fields["author"], email, fields["summary"]))
             elif re.match(r"[0-9a-f]{40,64} \d+ \d+", line):
-                told = {"commit": line.split(" ")[0], "author": "", "author-mail": "", "summary": ""}
+                fields = {"commit": line.split(" ")[0], "author": "", "author-mail": "", "summary": ""}
             else:
                 key, _, value = line.partition(" ")
-                told[key] = value
+                fields[key] = value
         return tuple(lines)
 
     def find_signed(self, commit_ids: Iterable[str]) -> frozenset[str]:

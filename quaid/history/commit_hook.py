@@ -88,9 +88,9 @@ def find_folder(top: Path) -> Path:
     """
     # Not by `ask`, which takes the owner's hooks away.
     command = ("-C", str(top), "rev-parse", "--git-path", "hooks")
-    code, out, said = execute(command, b"", quiet_environment(top))
+    code, out, stderr = execute(command, b"", quiet_environment(top))
     if code:
-        raise GitError("find its hooks", said)
+        raise GitError("find its hooks", stderr)
     return top / os.fsdecode(out).rstrip("\n")
 
 

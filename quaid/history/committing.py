@@ -385,21 +385,23 @@ def _set_modes(top: Path, changes: Changes) -> None:
 
 def explain_refusal(error: GitError, top: Path) -> GitError:
     """Return the error that names the cause of `error`, which a commit in the work tree `top` has ended with."""
-    said = error.said.strip()
+    reason = error.said.strip()
     git = f"git -C {shlex.quote(str(top))}"
-    named = _HOOK.search(said) if "cannot run" in said or "cannot exec" in said else None
+    named = _HOOK.search(reason) if "cannot run" in reason or "cannot exec" in reason else None
     if named is not None:
-        return CommitRefusedError(f"its hook {named[1]} cannot be run", said, "Mend that hook, or remove it")
+        return CommitRefusedError(f"its hook {named[1]} cannot be run", reason, "Mend that hook, or remove it")
     for pattern, cause, next_step in _CAUSES:
-        if pattern.search(said):
-            return CommitRefusedError(cause, said, next_step.format(git=git, top=top))
+        if pattern.search(reason):
+            return CommitRefusedError(cause, reason, next_step.format(git=git, top=top))
     if error.doing != "commit":
         return error
     if hooks := _list_hooks(top):
         names = " or ".join(hook.name for hook in hooks)
         where = f"Let the hook pass what Quaid writes, or take it out of {hooks[0].parent}"
-        return CommitRefusedError(f"the hook {names} refused it", said, where)
-    return CommitRefusedError("it ended with an error", said, f"See whether a commit of your own goes through in {top}")
+        return CommitRefusedError(f"the hook {names} refused it", reason, where)
+    return CommitRefusedError(
+        "it ended with an error", reason, f"See whether a commit of your own goes through in {top}"
+    )
 
 
 def _explain_ignored(rules: Collection[str]) -> str:

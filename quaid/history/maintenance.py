@@ -51,14 +51,14 @@ def maintain(repository: Repository, limit_s: float = LIMIT_S) -> list[str]:
     tasks = _TASKS if is_partial(repository) else (*_TASKS, _REPACK)
     args = ("maintenance", "run", "--auto", "--quiet", *(f"--task={task}" for task in tasks))
     command = ["-C", str(repository.top), *QUIET, *args]
-    told = [f"Removed what killed processes left in {repository.common_dir}: {len(gone):,} files."] if gone else []
+    messages = [f"Removed what killed processes left in {repository.common_dir}: {len(gone):,} files."] if gone else []
     try:
         code, _, stderr = execute_in_time(command, quiet_environment(repository.top), limit_s)
     except TimeoutError:
-        return [*told, f"git's maintenance was ended after {limit_s:,.0f} s; another night goes on with it."]
+        return [*messages, f"git's maintenance was ended after {limit_s:,.0f} s; another night goes on with it."]
     if code:
         raise explain("maintain the repository", stderr, repository.top)
-    return told
+    return messages
 
 
 def why_not(repository: Repository) -> str:
@@ -139,8 +139,8 @@ def count_files(repository: Repository) -> ObjectFiles:
         GitError: git refused.
     """
     out = Git(repository).read("count the objects", "count-objects", "-v")
-    said = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
-    of = {name: int(said[name]) for name in ("count", "prune-packable", "size", "packs", "in-pack", "size-pack")}
+    counts = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
+    of = {name: int(counts[name]) for name in ("count", "prune-packable", "size", "packs", "in-pack", "size-pack")}
     loose = of["count"] - of["prune-packable"]
     return ObjectFiles(loose, of["size"] * 1024, of["packs"], of["in-pack"], of["size-pack"] * 1024)
 

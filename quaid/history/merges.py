@@ -262,9 +262,9 @@ def keep_forgotten(root: Path, place: Layout) -> list[str]:
     """
     forgotten = []
     for unmerged in list_unmerged(root):
-        said = read_side(root, unmerged.ours or unmerged.theirs) if unmerged.is_removed else None
-        fields = frontmatter.parse(said.decode("utf-8", "replace")).fields if said is not None else {}
-        if said is not None and place.kind_of(unmerged.path, fields) in _FORGETTABLE:
+        text = read_side(root, unmerged.ours or unmerged.theirs) if unmerged.is_removed else None
+        fields = frontmatter.parse(text.decode("utf-8", "replace")).fields if text is not None else {}
+        if text is not None and place.kind_of(unmerged.path, fields) in _FORGETTABLE:
             settle_conflict(root, unmerged.path, None)
             forgotten.append(unmerged.path)
     return forgotten

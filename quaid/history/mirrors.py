@@ -204,6 +204,6 @@ def _init(folder: Path, *options: str) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise GitError("make a repository", f"{folder}: {error.strerror}") from error
-    code, _, said = execute(["init", "-q", "--template=", *options, "--", str(folder)], b"", {})
+    code, _, stderr = execute(["init", "-q", "--template=", *options, "--", str(folder)], b"", {})
     if code:
-        raise explain("make a repository", said, folder)
+        raise explain("make a repository", stderr, folder)

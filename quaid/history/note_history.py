@@ -162,7 +162,7 @@ def find_note(files: Iterable[tuple[str, bytes | None]], note_id: str) -> tuple[
     return next(found, None)
 
 
-def is_meant(reference: str, note_id: str) -> bool:
+def matches_id(reference: str, note_id: str) -> bool:
     """Return True if `reference` is the id, or at least four characters from either end of it."""
     is_part = note_id.startswith(reference) or note_id.endswith(reference)
     return reference == note_id or (is_part and len(reference) >= 4)

@@ -99,8 +99,8 @@ class _Proposal:
         changes: dict[str, tuple[Version | None, Version]] = {}
         for path, (before, after) in files.items():
             version = old.get(path)
-            kept = self._check_file(path, before, version)
-            data = _as_kept(kept, before, after)
+            committed = self._check_file(path, before, version)
+            data = _as_kept(committed, before, after)
             new = Version(version.mode if version else NEW_FILE, self._git.store(data))
             if new != version:
                 changes[path] = (version, new)
@@ -145,16 +145,16 @@ class _Proposal:
         if version is None:
             return b""
         assert mine is not None
-        kept = self._git.read("read a file", "cat-file", "blob", version.blob)
-        if not self._is_on_disk(path, kept, hidden=mine.hidden):
+        committed = self._git.read("read a file", "cat-file", "blob", version.blob)
+        if not self._is_on_disk(path, committed, hidden=mine.hidden):
             raise self._refusal(f"{path} holds what HEAD does not, or a filter of git's changes it", "Commit it first")
-        if before is None or _as_kept(kept, before, before) != kept:
+        if before is None or _as_kept(committed, before, before) != committed:
             raise self._refusal(f"{path} is not in HEAD what the change was planned on", "Check the doc again")
-        return kept
+        return committed
 
-    def _is_on_disk(self, path: str, kept: bytes, *, hidden: bool) -> bool:
+    def _is_on_disk(self, path: str, committed: bytes, *, hidden: bool) -> bool:
         try:
-            return _bare(files.read_file(self._top / path)) == _bare(kept)
+            return _bare(files.read_file(self._top / path)) == _bare(committed)
         except FileNotFoundError:
             return hidden  # left out by a sparse checkout
         except OSError:
@@ -200,9 +200,9 @@ def _bare(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n")
 
 
-def _as_kept(kept: bytes, before: bytes | None, after: bytes) -> bytes:
+def _as_kept(committed: bytes, before: bytes | None, after: bytes) -> bytes:
     """`after`, planned on `before`, with the line ends of what git keeps: `kept`, alike but for them."""
-    if before is None or before == kept:
+    if before is None or before == committed:
         return after
     # Where its line ends are mixed and `before` has one kind, neither way back is right: they show to be different.
-    return _bare(after) if _bare(kept) == kept else _bare(after).replace(b"\n", b"\r\n")
+    return _bare(after) if _bare(committed) == committed else _bare(after).replace(b"\n", b"\r\n")

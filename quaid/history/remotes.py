@@ -62,9 +62,9 @@ class RemoteUnreachableError(QuaidError):
     exit_code = 75
     code = "remote_unreachable"
 
-    def __init__(self, address: str, said: str) -> None:
+    def __init__(self, address: str, stderr: str) -> None:
         super().__init__(
-            f"{hide_password(address)} could not be reached ({_one_line(said)}): nothing was changed. "
+            f"{hide_password(address)} could not be reached ({_one_line(stderr)}): nothing was changed. "
             "Your notes are safe here; try again when it answers."
         )
 
@@ -74,8 +74,8 @@ class RemoteRefusedError(QuaidError):
 
     code = "remote_refused"
 
-    def __init__(self, address: str, said: str, next_step: str) -> None:
-        super().__init__(f"{hide_password(address)} refused ({_one_line(said)}): nothing was changed. {next_step}")
+    def __init__(self, address: str, stderr: str, next_step: str) -> None:
+        super().__init__(f"{hide_password(address)} refused ({_one_line(stderr)}): nothing was changed. {next_step}")
 
 
 class Pushed(Enum):
@@ -104,9 +104,9 @@ class Line:
             RemoteUnreachableError, RemoteRefusedError: nobody said.
         """
         local = [f"--upload-pack={_UNCONFIGURED} upload-pack"] if self._is_folder else []
-        code, out, said = self._run([*QUIET, *_NO_PROMPT, "ls-remote", *local, "--", self.address, ref])
+        code, out, stderr = self._run([*QUIET, *_NO_PROMPT, "ls-remote", *local, "--", self.address, ref])
         if code:
-            raise self._explain("ask the remote", said)
+            raise self._explain("ask the remote", stderr)
         found = (line.split("\t") for line in out.decode("utf-8", "replace").splitlines())
         return next((commit for commit, name in found if name == ref), None)
 
@@ -118,11 +118,11 @@ class Line:
         """
         local = [f"--upload-pack={_UNCONFIGURED} upload-pack"] if self._is_folder else []
         args = ("fetch", "--progress", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap=")
-        code, _, said = self._run([*QUIET, *_LISTENING, *_NO_PROMPT, *args, *local, "--", self.address, *refspecs])
-        if code and _NO_SUCH_REF in said:
+        code, _, stderr = self._run([*QUIET, *_LISTENING, *_NO_PROMPT, *args, *local, "--", self.address, *refspecs])
+        if code and _NO_SUCH_REF in stderr:
             return False
         if code:
-            raise self._explain("fetch from the remote", said)
+            raise self._explain("fetch from the remote", stderr)
         return True
 
     def push(self, commit: str, ref: str) -> Pushed:
@@ -136,15 +136,15 @@ class Line:
         local = [f"--receive-pack={_UNCONFIGURED} receive-pack"] if self._is_folder else []
         args = ("push", "--porcelain", "--progress", "--no-follow-tags", "--recurse-submodules=no", "--no-signed")
         command = [*WITH_HOOKS, *_NO_PROMPT, *args, *local, "--", self.address, f"{commit}:{ref}"]
-        code, out, said = self._run(command)
+        code, out, stderr = self._run(command)
         if code == 0:
             return Pushed.DONE
         rejected = _BEHIND.search(out.decode("utf-8", "replace"))
         if rejected and _RACED.search(rejected[1]):
             return Pushed.BEHIND
         if rejected:
-            raise RemoteRefusedError(self.address, f"{rejected[1]}: {said}", "Settle that there, then: quaid push")
-        raise self._explain("push to the remote", said)
+            raise RemoteRefusedError(self.address, f"{rejected[1]}: {stderr}", "Settle that there, then: quaid push")
+        raise self._explain("push to the remote", stderr)
 
     @property
     def _is_folder(self) -> bool:
@@ -162,26 +162,26 @@ class Line:
         try:
             return execute_in_time(["-C", str(self.top), *args], env, self.timeout_s, self._hear, self.max_bytes)
         except TimeoutError as error:
-            said = f"it did not end within {self.timeout_s:g} s, which git.timeout_s sets"
-            raise RemoteUnreachableError(self.address, said) from error
+            stderr = f"it did not end within {self.timeout_s:g} s, which git.timeout_s sets"
+            raise RemoteUnreachableError(self.address, stderr) from error
 
-    def _hear(self, said: str) -> None:
-        for what, done, total in _PERCENT.findall(said)[-1:]:
+    def _hear(self, stderr: str) -> None:
+        for what, done, total in _PERCENT.findall(stderr)[-1:]:
             self.progress(what, int(done), int(total))
 
-    def _explain(self, doing: str, said: str) -> QuaidError:
-        if _DENIED.search(said):
+    def _explain(self, doing: str, stderr: str) -> QuaidError:
+        if _DENIED.search(stderr):
             step = "Nobody is asked for passwords: give git a key or a credential helper, try with git, then again."
-            return RemoteRefusedError(self.address, said, step)
-        if _UNREACHABLE.search(said):
-            return RemoteUnreachableError(self.address, said)
-        error = explain(doing, _one_line(said), self.top)
-        return error if not isinstance(error, GitError) else GitError(doing, hide_passwords(_one_line(said)))
+            return RemoteRefusedError(self.address, stderr, step)
+        if _UNREACHABLE.search(stderr):
+            return RemoteUnreachableError(self.address, stderr)
+        error = explain(doing, _one_line(stderr), self.top)
+        return error if not isinstance(error, GitError) else GitError(doing, hide_passwords(_one_line(stderr)))
 
 
-def _one_line(said: str) -> str:
+def _one_line(stderr: str) -> str:
     """The last of what git said that is neither advice nor progress, in one line of bearable length."""
-    lines = [line.strip() for line in re.split(r"[\r\n]+", hide_passwords(said)) if line.strip()]
+    lines = [line.strip() for line in re.split(r"[\r\n]+", hide_passwords(stderr)) if line.strip()]
     kept = [line for line in lines if not line.startswith(_ADVICE) and not _PERCENT.search(line)]
     return " ".join(kept)[:400] or "it gave no reason"
 
@@ -350,15 +350,15 @@ class Remotes:
             return None
         if int(self._git.read("read a lease", "cat-file", "-s", commit)) > MAX_LEASE_BYTES:
             return commit, ""
-        said = self._git.read("read a lease", "cat-file", "commit", commit).decode("utf-8", "replace")
-        return commit, said.partition("\n\n")[2].strip()
+        text = self._git.read("read a lease", "cat-file", "commit", commit).decode("utf-8", "replace")
+        return commit, text.partition("\n\n")[2].strip()
 
-    def write_lease(self, what: str, said: str, after: str | None) -> str:
+    def write_lease(self, what: str, text: str, after: str | None) -> str:
         """Make ours of a lease that follows `after`, seen by nobody else before it is pushed; return its commit."""
         tree = self._git.read_text("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")
         identity = [*("-c", "user.name=Quaid"), *("-c", "user.email=quaid@localhost"), "-c", "commit.gpgSign=false"]
         parent = ["-p", after] if after else []
-        made = self._git.read_text("make a lease", *identity, "commit-tree", tree, *parent, stdin=said.encode())
+        made = self._git.read_text("make a lease", *identity, "commit-tree", tree, *parent, stdin=text.encode())
         self._set(f"{LEASES}/{what}", made)
         return made
 

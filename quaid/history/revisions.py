@@ -239,6 +239,6 @@ def _list_filtered(git: Git, names: Sequence[str], paths: Iterable[str]) -> set[
     """Return those of `paths`, as git knows them, that go through one of the filters `names`."""
     if not names:
         return set()
-    told = git.read("read .gitattributes", "check-attr", "-z", "--stdin", "filter", stdin=join_items(paths))
-    items = [item.decode("utf-8", "surrogateescape") for item in told.split(b"\0")]
+    out = git.read("read .gitattributes", "check-attr", "-z", "--stdin", "filter", stdin=join_items(paths))
+    items = [item.decode("utf-8", "surrogateescape") for item in out.split(b"\0")]
     return {path for path, value in zip(items[::3], items[2::3], strict=False) if value in names}

@@ -261,8 +261,8 @@ class SourceRepository:
     def holds(self, path: str, data: bytes) -> bool:
         """Return True if HEAD has `data` at `path`, but for its line ends."""
         blob = self.files.get(path)
-        kept = self.read_blobs([blob]).get(blob) if blob is not None else None
-        return kept is not None and kept.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")
+        committed = self.read_blobs([blob]).get(blob) if blob is not None else None
+        return committed is not None and committed.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")
 
     def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
         """The bytes of each blob; those that are not there, as in a partial clone, are left out."""
@@ -293,8 +293,8 @@ def _read_touches(items: Iterable[str]) -> Iterator[Touch]:
     for item in words:
         line = item.lstrip("\n")
         if line.startswith("::"):
-            told = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; the status
-            *befores, after, _ = told[len(told) // 2 :]
+            parts = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; the status
+            *befores, after, _ = parts[len(parts) // 2 :]
             yield Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1)
         elif line.startswith(":"):
             _, _, before, after, status = line.split(" ")

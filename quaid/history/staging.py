@@ -112,8 +112,8 @@ class Stage:
         if objects.find(base) is None:  # git failed, and `Git.stream` says why
             return False
         for path, edit in edits.items():
-            kept = [objects.find(name) for name in (f"{base}:{path}", f":0:{path}")]
-            if [found and found.data for found in kept] != [edit.before] * 2 or not self._holds(path, edit):
+            versions = [objects.find(name) for name in (f"{base}:{path}", f":0:{path}")]
+            if [found and found.data for found in versions] != [edit.before] * 2 or not self._holds(path, edit):
                 return False
         index = self.folder.index
         args = ("add", "--pathspec-from-file=-", "--pathspec-file-nul")  # refuses what .gitignore names

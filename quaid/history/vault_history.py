@@ -16,7 +16,7 @@ from quaid.history.branches import Branches
 from quaid.history.git import Git, execute, explain, split_items
 from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log
 from quaid.history.messages import grep_trailer as grep_option
-from quaid.history.note_history import Revision, find_note, is_meant, read_note_history
+from quaid.history.note_history import Revision, find_note, matches_id, read_note_history
 from quaid.history.purged import Purges
 from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
@@ -195,10 +195,10 @@ class History:
         # A line of the body may look like the trailer asked for: such a hit is dropped here, after git counted it.
         for count in (f"-n{limit}", "-n-1"):
             found = self._log([count, *options], paths, everywhere=True)
-            kept = [commit for commit in found if grep_trailer[1] in commit.trailers.get(grep_trailer[0], ())]
-            if len(kept) >= limit or len(found) < limit:
+            matching = [commit for commit in found if grep_trailer[1] in commit.trailers.get(grep_trailer[0], ())]
+            if len(matching) >= limit or len(found) < limit:
                 break
-        return kept[:limit]
+        return matching[:limit]
 
     def note_history(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
         """Every commit that changed a note, newest first, across renames."""
@@ -267,7 +267,7 @@ class History:
         options = ["--grep=^Quaid-Fact: ", "--diff-filter=D", "--no-renames"]
         for commit in self._log(options, (), everywhere=True):
             for fact_id in commit.trailers.get("Quaid-Fact", ()):
-                if is_meant(reference, fact_id) or reference in commit.files:
+                if matches_id(reference, fact_id) or reference in commit.files:
                     removed = ((path, self.read_at(f"{commit.id}^", path)) for path in commit.files)
                     found = find_note(removed, reference if reference in commit.files else fact_id)
                     if found is not None:

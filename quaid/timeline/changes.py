@@ -118,15 +118,15 @@ def _change(before: _State | None, after: _State | None) -> MemoryChange:
     assert state is not None
     kind = state.note.kind if state.note else Kind.NOTE
     how, by = _judge(before, after, is_fact=kind is Kind.FACT)
-    said = [_say(side) if side else None for side in (before, after)]
+    texts = [_say(side) if side else None for side in (before, after)]
     details = differences.describe(kind, [before.data], after.data) if before and after else []
     return MemoryChange(
         how,
         kind.value if state.note else FILE,
         state.note.id if state.note else state.path,
         state.path,
-        said[1] or said[0] or "",
-        said[0] if before and after and kind is Kind.FACT and said[0] != said[1] else None,
+        texts[1] or texts[0] or "",
+        texts[0] if before and after and kind is Kind.FACT and texts[0] != texts[1] else None,
         by,
         tuple(sentence for sentence in details if kind is not Kind.FACT or not sentence.startswith("“")),
     )

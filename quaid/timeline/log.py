@@ -68,9 +68,9 @@ def describe(
         if len(one.changes) <= MAX_READ
     }
     blobs = read_blobs(list_blobs(*spans.values()))
-    told = []
+    described = []
     for entry in entries:
         who = name_author(entry[0], authors)
         changes = compare(*read_sides(spans.get(entry[0].id, {}), blobs), place, may_see)
-        told.append(LogEntry(entry[0], who, tell(entry, changes, who)))
-    return told
+        described.append(LogEntry(entry[0], who, tell(entry, changes, who)))
+    return described

@@ -67,8 +67,8 @@ class Timeline:
         git = self._git
         commits = {logged.commit.id: logged.commit for logged in git.branches.read_commits(commit_ids)}
         seen = self._answers.see(commits.values())
-        told = {entry.commit.id: entry for entry in self._describe(git, [[commit] for commit in seen])}
-        return [told.get(commit_id) or log.hide(commits[commit_id]) for commit_id in commit_ids]
+        described = {entry.commit.id: entry for entry in self._describe(git, [[commit] for commit in seen])}
+        return [described.get(commit_id) or log.hide(commits[commit_id]) for commit_id in commit_ids]
 
     def _describe(self, git: History, entries: list[list[Commit]]) -> list[LogEntry]:
         return log.describe(

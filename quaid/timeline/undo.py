@@ -80,7 +80,7 @@ class Present:
         git = self._vault.git
         later = git.branches.log("--no-merges", f"{self._undone[-1].commit.id}..HEAD")
         trailers = [(change.path, logged.commit.trailers) for logged in later for change in logged.changes]
-        edited = {path for path, said in trailers if RUN not in said and REVIEW not in said.get(TASK, ())}
+        edited = {path for path, each in trailers if RUN not in each and REVIEW not in each.get(TASK, ())}
         return frozenset(edited.union(git.uncommitted()))
 
 
@@ -239,8 +239,8 @@ def _plan_note(path: str, version: Versions, now: Present) -> tuple[Edit, list[s
         is_lost = _confirmations(after) == _confirmations(current) and path not in now.edited
         return (Edit(path, current, None), None) if is_lost else (Edit(path, current, current), [])
     wanted, lines = revert_change(before, after, current)
-    said = [line.decode(errors="replace").strip() for line in lines]
-    return Edit(path, current, wanted), said or None
+    texts = [line.decode(errors="replace").strip() for line in lines]
+    return Edit(path, current, wanted), texts or None
 
 
 def _confirmations(data: bytes) -> object:

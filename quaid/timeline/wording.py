@@ -45,24 +45,24 @@ def name_author(commit: Commit, authors: Authors) -> Who:
 def tell(commits: Sequence[Commit], changes: Sequence[MemoryChange], who: Who) -> str:
     """Return what the newest of `commits` meant, of whose `run` the others are; `changes` are those it made."""
     commit = commits[0]
-    what, _, said = commit.subject.partition(": ")
+    what, _, rest = commit.subject.partition(": ")
     task = next(iter(commit.trailers.get(TASK, ())), "")
     is_by_hand = who in {"owner", "other"} and not task and what != "config" and "Quaid-Fact" not in commit.trailers
-    if RUN in commit.trailers and task != NIGHT and said:  # its merge is gone, by a rebase
-        return f"night: {said}" + (f" and {len(commits) - 1} more" if len(commits) > 1 else "")
+    if RUN in commit.trailers and task != NIGHT and rest:  # its merge is gone, by a rebase
+        return f"night: {rest}" + (f" and {len(commits) - 1} more" if len(commits) > 1 else "")
     if task == UNDO:
-        meant = said.removeprefix("undo ").removeprefix("undo: ")
-        return f"{'brought back' if said.startswith('undo: ') else 'took back'}: {meant}"
-    if what in _DONE and said and not is_by_hand:
-        return f"{_DONE[what]} {said}"
+        meaning = rest.removeprefix("undo ").removeprefix("undo: ")
+        return f"{'brought back' if rest.startswith('undo: ') else 'took back'}: {meaning}"
+    if what in _DONE and rest and not is_by_hand:
+        return f"{_DONE[what]} {rest}"
     if what in _OF_TURNS and all(change.kind == Kind.EPISODE for change in changes):
-        return f"{_OF_TURNS[what]} {said}"
+        return f"{_OF_TURNS[what]} {rest}"
     if what == "restore":
         changes = [replace(change, how="restored") if change.how == "learned" else change for change in changes]
-    meant = ", ".join(_list_meanings(changes, "edited" if is_by_hand else "changed"))
-    if is_by_hand and meant:
-        return f"{meant} ({commit.subject})"
-    return meant or commit.subject
+    meaning = ", ".join(_list_meanings(changes, "edited" if is_by_hand else "changed"))
+    if is_by_hand and meaning:
+        return f"{meaning} ({commit.subject})"
+    return meaning or commit.subject
 
 
 def _list_meanings(changes: Sequence[MemoryChange], changed: str) -> Iterator[str]:
@@ -90,8 +90,8 @@ def _list_meanings(changes: Sequence[MemoryChange], changed: str) -> Iterator[st
         named = {Kind.FACT, Kind.ENTITY, Kind.EPISODE, Kind.REVIEW}
         those = [change for change in changes if (change.kind == kind if kind else change.kind not in named)]
         for how, verb in verbs.items():
-            meant = [change for change in those if change.how == how]
-            names = [each.text if each.kind == Kind.ENTITY else each.path.rsplit("/", 1)[-1] for each in meant]
+            meaning = [change for change in those if change.how == how]
+            names = [each.text if each.kind == Kind.ENTITY else each.path.rsplit("/", 1)[-1] for each in meaning]
             yield from _phrase(verb, names, noun)
 
 
