@@ -54,14 +54,14 @@ def run_branch(
             _list(invocation, memory)
         elif action == "create":
             head = branches.create(name, start)
-            told = titled(f"{styled('Made', 'green')}: the branch {name}", [("at", short(head.id))])
-            invocation.respond(told, **fields(head, "name", "id"))
+            text = titled(f"{styled('Made', 'green')}: the branch {name}", [("at", short(head.id))])
+            invocation.respond(text, **fields(head, "name", "id"))
             invocation.notify(f"Use that memory with: quaid branch switch {name}")
         elif action == "switch":
             before = next((head.name for head in branches.list() if head.is_current), None)
             head = branches.switch(name)
-            told = titled(f"{styled('In use', 'green')}: the branch {name}", [("at", short(head.id))])
-            invocation.respond(told, **fields(head, "name", "id"), before=before)
+            text = titled(f"{styled('In use', 'green')}: the branch {name}", [("at", short(head.id))])
+            invocation.respond(text, **fields(head, "name", "id"), before=before)
             if before not in {None, name}:
                 invocation.notify(f"Go back with: quaid branch switch {before}")
         elif action == "merge":
@@ -90,10 +90,10 @@ def _list(invocation: Invocation, memory: Memory) -> None:
 def _merge(invocation: Invocation, memory: Memory, name: str) -> None:
     into = memory.timeline.branches.find().name
     done = memory.timeline.branches.merge(name)
-    told = f"Nothing to merge: {into} has all that {name} has"
+    text = f"Nothing to merge: {into} has all that {name} has"
     if done.id:
-        told = titled(f"{styled('Merged', 'green')}: {name} into {into}", [("commit", short(done.id))])
-    invocation.respond(told, name=name, into=into, commit=done.id, left=done.left)
+        text = titled(f"{styled('Merged', 'green')}: {name} into {into}", [("commit", short(done.id))])
+    invocation.respond(text, name=name, into=into, commit=done.id, left=done.left)
     warn_left(invocation, done.left)
     if done.id:
         invocation.notify(

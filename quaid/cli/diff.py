@@ -113,5 +113,5 @@ def _summarise(diff: StateDiff, names: Sequence[str]) -> list[str]:
     """The two states, and how much of each sort there is between them."""
     facts = Counter(change.how for change in diff.changes if change.kind == "fact")
     others = len(diff.changes) - facts.total()
-    told = [f"{number:,} {how}" for how, number in facts.items()] + ([count(others, "other note")] if others else [])
-    return [styled(f"{names[0]} to {names[1]}: {', '.join(told) or 'nothing changed'}", "dim")]
+    counts = [f"{number:,} {how}" for how, number in facts.items()] + ([count(others, "other note")] if others else [])
+    return [styled(f"{names[0]} to {names[1]}: {', '.join(counts) or 'nothing changed'}", "dim")]

@@ -46,7 +46,7 @@ def run_log(
     with invocation.open() as memory:
         trailer = ("Quaid-Session", session) if session else None
         if fact:
-            with suppress(NoteNotFoundError):  # what was forgotten is meant by its whole id
+            with suppress(NoteNotFoundError):  # a forgotten note is referenced by its whole id
                 fact = memory.get(fact).document.id
             trailer = ("Quaid-Fact", fact)
         entries = memory.timeline.log(

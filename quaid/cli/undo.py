@@ -51,12 +51,12 @@ def tell_undone(invocation: Invocation, undone: Undone, *, dry_run: bool = False
     """Print what was taken back, and what stays."""
     head = f"{styled('Would undo' if dry_run else 'Undone', 'green')}: {count(len(undone.commits), 'commit')}"
     subjects = [f"  {clipped(commit.subject, line_width())}" for commit in undone.commits[:MAX_SHOWN]]
-    told = "Nothing was changed: it is undone already, or has only asked and counted"
+    text = "Nothing was changed: it is undone already, or has only asked and counted"
     if undone.changes or undone.commit:
-        told = lines(head, *subjects, f"  commit  {short(undone.commit)}" if undone.commit else None)
+        text = lines(head, *subjects, f"  commit  {short(undone.commit)}" if undone.commit else None)
     kept = [(path, line) for path, changed in undone.kept.items() for line in changed or ("the whole note",)]
     invocation.respond(
-        paragraphs(told, render_changes(undone.changes), section("Changed since, so it stays", kept)),
+        paragraphs(text, render_changes(undone.changes), section("Changed since, so it stays", kept)),
         dry_run=dry_run, commits=[commit.id for commit in undone.commits], commit=undone.commit,
         changes=[asdict(change) for change in undone.changes], kept=undone.kept, left=undone.left,
     )  # fmt: skip

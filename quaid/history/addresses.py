@@ -9,7 +9,7 @@ from pathlib import Path
 from quaid.errors import BadInputError
 
 PROTOCOLS = ("https", "ssh", "http", "file")
-"""The protocols that are spoken. Others run a program that the address names, or let whoever is on the way write."""
+"""The supported protocols. Others run a program that the address names, or let anybody on the way change the data."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _AUTHORITY = re.compile(r"\w+://(?:[^-/@\s][^/@\s]*@)?(?:\w[\w.-]*|\[[\da-fA-F:.]+\])(?::\d+)?(?:/.*)?")
 """Neither a user nor a host begins with a hyphen: ssh would take it for an option."""

@@ -40,7 +40,7 @@ class Authors:
     """Tells commits apart by the e-mail address of their author.
 
     `own` is the address that Quaid commits under, `owner` are those with which the owner commits by hand; where none is
-    known, whoever commits by hand is the owner.
+    known, everybody who commits by hand is the owner.
     """
 
     def __init__(self, own: str, owner: Collection[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Work beside the owner's branch: worktrees, the history as a whole, and which lines a person wrote."""
+"""Branches and worktrees, the history as a whole, and which lines a person wrote."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ class Branches:
     def merge(self, current: bytes, old: bytes, new: bytes) -> bytes | None:
         """Return `current` with the change from `old` to `new` made to it; None if they collide.
 
-        Lines that both have only added do not collide, though they stand in one place: all of them are kept.
+        Lines that both have only added do not collide, even in one place: all of them are preserved.
         """
         is_added = all(not Counter(old.splitlines()) - Counter(text.splitlines()) for text in (current, new))
         with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:

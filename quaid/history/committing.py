@@ -95,7 +95,7 @@ def commit(
     *,
     locks_first: bool = False,
 ) -> Committed:
-    """Commit the files of `edits`, by git's paths, as far as they can be told apart from the user's own work.
+    """Commit the files of `edits`, by git's paths, as far as they can be separated from the user's own work.
 
     `identity` is Quaid's (name, e-mail) and the author's, if that is another. The user's index is locked only once git
     has read what it commits, or from the beginning if `locks_first`.

@@ -64,7 +64,7 @@ def user_name(folder: Path) -> str:
 
 def clone_vault(url: str, folder: Path) -> None:
     """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run. Where it does
-    not say which branch is meant, as a bare repository may to which only `main` was pushed, that is main, or its only
+    not name a default branch, as a bare repository may to which only `main` was pushed, that is main, or its only
     one.
 
     Raises:

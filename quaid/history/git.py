@@ -38,8 +38,8 @@ _FOLDER = "40000"
 _DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
 _LEFT_OUT = re.compile(r"lazy fetching disabled|from promisor remote")
 _LOCK_HELD = re.compile(r"Unable to create '(.+\.lock)': File exists")
-# Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: kept,
-# they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
+# Git exports GIT_DIR, GIT_INDEX_FILE, GIT_WORK_TREE and more to the hooks it runs, and Quaid is run from hooks: passed
+# on, they would turn every call here towards the repository of that hook (https://github.com/pre-commit/pre-commit/issues/300).
 # Only what says how to reach, trust or trace, never what says where, is let through.
 _KEPT_VARIABLES = re.compile(
     r"GIT_(EXEC_PATH|SSH|SSH_COMMAND|SSH_VARIANT|SSL_.*|ASKPASS|TERMINAL_PROMPT|ALLOW_PROTOCOL|HTTP_.*|PROXY_.*|TRACE.*"

@@ -88,7 +88,7 @@ def find_last_write(repository: Repository) -> float | None:
 
 
 def list_leftovers(repository: Repository, min_age_s: float = 0.0) -> list[Path]:
-    """The locks and drafts beside the objects that are at least so old; a living git may be at work on young ones."""
+    """List the locks and drafts next to the objects of at least this age; a running git may use young ones."""
     now, found, inside = time.time(), [], repository.common_dir.resolve()
     for pattern in (*_LOCKS, *_DRAFTS):
         for path in repository.common_dir.glob(pattern):
@@ -192,8 +192,8 @@ def find_first_commits(repository: Repository, blobs: Collection[str]) -> dict[s
 def find_paths(
     repository: Repository, blobs: Collection[str], tick: Callable[[int], None] = lambda _: None
 ) -> tuple[int, dict[str, str]]:
-    """Return how many commits a branch or a tag reaches, and a path of each of `blobs` that they have; `tick` hears
-    how many objects have been passed.
+    """Return how many commits a branch or a tag reaches, and a path of each of `blobs` that they have; `tick` receives
+    the number of objects read.
 
     Raises:
         GitError: git refused.

@@ -1,4 +1,4 @@
-"""One note's life in the history: every commit that changed it, with what it said before and after.
+"""One note's life in the history: every commit that changed it, with its content before and after.
 
 Not `git log --follow`: where a note begins, it goes on with another note that looks alike, and facts look alike.
 Here a note that has an id is followed by it.

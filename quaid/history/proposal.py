@@ -1,7 +1,7 @@
 """A change of a repository that is not the vault, on a branch of its own that its owner merges or deletes.
 
 HEAD, the branches there are, the index and the files stay as they are. Nothing that the repository configures is run:
-no hook, filter, monitor or signature, and nothing is fetched. A change that stands in the way of work that is not
+no hook, filter, monitor or signature, and nothing is fetched. A change that would collide with work that is not
 committed is not made at all.
 """
 
@@ -201,7 +201,7 @@ def _bare(data: bytes) -> bytes:
 
 
 def _as_kept(committed: bytes, before: bytes | None, after: bytes) -> bytes:
-    """`after`, planned on `before`, with the line ends of what git keeps: `kept`, alike but for them."""
+    """`after`, planned on `before`, with the line ends of the `committed` file, which is equal but for them."""
     if before is None or before == committed:
         return after
     # Where its line ends are mixed and `before` has one kind, neither way back is right: they show to be different.

@@ -23,7 +23,7 @@ from quaid.history.git import QUIET, WITH_HOOKS, Git, execute_in_time, explain, 
 Progress = Callable[[str, int, int], None]
 
 _FSCK_ERRORS = ("hasDot", "hasDotdot", "hasDotgit", "emptyName", "fullPathname", "nullSha1", "gitmodulesUrl")
-"""Faults of objects that git only warns of unless told."""
+"""Faults of objects that git by default only warns of."""
 _LISTENING = (
     *("-c", "fetch.fsckObjects=true", "-c", "transfer.fsckObjects=true", "-c", "fetch.recurseSubmodules=false"),
     *(word for fault in _FSCK_ERRORS for word in ("-c", f"fetch.fsck.{fault}=error")),
@@ -32,7 +32,7 @@ _NO_PROMPT = (
     *("-c", "core.askPass=", "-c", "http.followRedirects=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false"),
     *("-c", "credential.interactive=false"),
 )
-# The commands that answer in a folder of this machine. Whoever made it may have configured what they run.
+# The commands that answer in a folder of this machine. Its owner may have configured what they run.
 _UNCONFIGURED = (
     "git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true -c core.fsmonitor=false -c receive.autogc=false"
 )
@@ -101,7 +101,7 @@ class Line:
         """Return the commit that the other side's `ref` is at, None if it is not there. Nothing is fetched.
 
         Raises:
-            RemoteUnreachableError, RemoteRefusedError: nobody said.
+            RemoteUnreachableError, RemoteRefusedError: there was no answer.
         """
         local = [f"--upload-pack={_UNCONFIGURED} upload-pack"] if self._is_folder else []
         code, out, stderr = self._run([*QUIET, *_NO_PROMPT, "ls-remote", *local, "--", self.address, ref])
@@ -180,10 +180,10 @@ class Line:
 
 
 def _one_line(stderr: str) -> str:
-    """The last of what git said that is neither advice nor progress, in one line of bearable length."""
+    """Return the last of git's output that is neither advice nor progress, in one line of limited length."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", hide_passwords(stderr)) if line.strip()]
-    kept = [line for line in lines if not line.startswith(_ADVICE) and not _PERCENT.search(line)]
-    return " ".join(kept)[:400] or "it gave no reason"
+    shown = [line for line in lines if not line.startswith(_ADVICE) and not _PERCENT.search(line)]
+    return " ".join(shown)[:400] or "it gave no reason"
 
 
 FETCHED = "refs/quaid/fetched"

@@ -115,7 +115,7 @@ def wait_until_ready(
     say: Callable[[str], None] | None = None,
     is_abandoned: Callable[[Repository], bool] = lambda _: False,
 ) -> None:
-    """Wait up to `wait_s` seconds for a rebase, a merge or a lock to end; `say` hears once what for.
+    """Wait up to `wait_s` seconds for a rebase, a merge or a lock to end; `say` receives the reason once.
 
     A lock that `is_abandoned` is not waited for.
 

@@ -1,4 +1,4 @@
-"""The vault as it was at a commit: which commit is meant, what files it had, and what was in them."""
+"""The vault as it was at a commit: which commit a name or date refers to, its files, and their content."""
 
 from __future__ import annotations
 

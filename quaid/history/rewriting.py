@@ -62,7 +62,7 @@ Rewritten = dict[str, str | None]
 
 
 def survey(git: Git, rules: Rules, tick: Callable[[int], None] = lambda _: None) -> Survey:
-    """Return which objects hold the text, also those that nothing reaches. `tick` is told how many were looked at.
+    """Return which objects hold the text, also those that nothing reaches. `tick` receives the number of objects read.
 
     Raises:
         GitError: an object cannot be read.
@@ -84,9 +84,9 @@ def survey(git: Git, rules: Rules, tick: Callable[[int], None] = lambda _: None)
             found.messages.add(item.id)
     for name, ids in clashes:
         left = [found.files.get(each, each) for each in ids]
-        kept = [hash_blob(data, ids[0]) if isinstance(data, bytes) else data for data in left if data is not None]
+        stored = [hash_blob(data, ids[0]) if isinstance(data, bytes) else data for data in left if data is not None]
         # Where one of them already is what the other becomes, as after a merge with the old history, nothing is lost.
-        if len(kept) > 1 and (len(set(kept)) > 1 or kept[0] not in ids):
+        if len(stored) > 1 and (len(set(stored)) > 1 or stored[0] not in ids):
             raise BadInputError(
                 f"Without the text two files would be called {name.decode('utf-8', 'replace')}: nothing was purged. "
                 "Purge one of the notes first: quaid purge REF"
@@ -369,7 +369,7 @@ def move_index(repository: Repository, rules: Rules, rewritten: Rewritten) -> No
 
 
 def clean_git_dir(repository: Repository, rules: Rules, rewritten: Rewritten) -> None:
-    """Take the text out of the files that git keeps beside its objects: reflogs, messages, notes to itself. They name
+    """Take the text out of the files that git stores next to its objects: reflogs, messages, notes to itself. They name
     the new commits afterwards.
     """
     for path in sorted(repository.common_dir.rglob("*")):
@@ -390,10 +390,10 @@ def prune(repository: Repository) -> None:
     Git(repository).read("forget worktrees", "worktree", "prune")
     objects = repository.common_dir / "objects"
     packed = Git(repository).read("pack the objects", *_PACK, str(objects / "pack/pack")).decode().split()
-    kept = {objects / f"pack/pack-{name}.{kind}" for name in packed for kind in ("pack", "idx", "rev")}
+    stored = {objects / f"pack/pack-{name}.{kind}" for name in packed for kind in ("pack", "idx", "rev")}
     inside = (path for folder in (".", "info", "pack") for path in (objects / folder).glob("*"))
     for path in sorted(inside):  # an index goes before its pack
-        if path not in kept and _OBJECT_FILE.fullmatch(path.relative_to(objects).as_posix()):
+        if path not in stored and _OBJECT_FILE.fullmatch(path.relative_to(objects).as_posix()):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     Git(repository).read("list the packs", "update-server-info")
 

@@ -120,7 +120,7 @@ class Log:
 
 
 class SourceRepository:
-    """The repository that a folder lies in, as far as its history tells."""
+    """The repository around a folder, and its history."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -129,7 +129,7 @@ class SourceRepository:
         self.common_dir = repository.common_dir
 
     def inside(self, path: Path) -> str:
-        """A folder or file as this repository knows it, empty for its top and for what lies outside of it."""
+        """A folder or file as this repository knows it, empty for its top and for anything outside of it."""
         try:
             relative = path.resolve().relative_to(self.top.resolve()).as_posix()
         except ValueError:
@@ -308,7 +308,7 @@ def _blob(blob: str) -> str | None:
 
 
 _POINTER_SIZE = 300
-"""Bytes; what stands for a file that git LFS keeps elsewhere is smaller."""
+"""Bytes; the pointer to a file that git LFS stores elsewhere is smaller."""
 _SCHEME = re.compile(
     r"[a-z][a-z0-9+.-]*://(?:[^/]*@)?(?P<host>[^/:?#@\s]+)(?::\d+)?/+(?P<path>[^?#\s]*)(?:[?#].*)?", re.IGNORECASE
 )
@@ -330,7 +330,7 @@ class Checkout:
 
 
 def find_checkout(path: Path, data: bytes) -> Checkout | None:
-    """Return the checkout that the file at `path`, which holds `data`, lies in; None when it is in no repository."""
+    """Return the checkout that the file at `path`, which holds `data`, is in; None when it is in no repository."""
     real = path.resolve()
     found = repositories.find_repository(real.parent)
     if found is None:

@@ -63,7 +63,7 @@ class CommitPart:
 class Stage:
     """The content of one commit, in the index of a commit folder.
 
-    `parts` are committed. The paths in `left` stay uncommitted because their changes cannot be told apart from the
+    `parts` are committed. The paths in `left` stay uncommitted because their changes cannot be separated from the
     user's own uncommitted work, those in `ignored` because of the rule that it names. `is_simple` says that the index
     differs from the user's by the parts alone. `settings` are the user's that decide how the commit is made.
     """
@@ -163,7 +163,7 @@ class Stage:
                 self._plan_edit(path, edit, head, entry)
 
     def _plan_edit(self, path: str, edit: Edit, head: Version | None, entry: IndexEntry | None) -> None:
-        """Add a part; or `path` to those left where the user's work cannot be told apart; or nothing if HEAD has it."""
+        """Add a part; or `path` to those left where the user's work cannot be separated; or nothing if HEAD has it."""
         if head is None:
             if edit.before is not None or (entry is not None and edit.after is not None):
                 self.left.append(path)

@@ -50,7 +50,7 @@ class History:
 
     @staticmethod
     def find_checkout(path: Path, data: bytes) -> Checkout | None:
-        """Return the checkout that any file, holding `data`, lies in; None when it is in no repository."""
+        """Return the checkout that any file, holding `data`, is in; None when it is in no repository."""
         return find_checkout(path, data)
 
     def create_repository(self) -> None:
@@ -80,7 +80,7 @@ class History:
         return RepositoryState(branch, head, state.operation, state.locked, branch is None)
 
     def wait_until_ready(self, say: Callable[[str], None] | None = None) -> None:
-        """Wait up to `git.wait_s` for a rebase, a merge or another program's lock to end; `say` hears once why.
+        """Wait up to `git.wait_s` for a rebase, a merge or another program's lock to end; `say` gets the reason once.
 
         Raises:
             LockedError: it did not end in time. Locks of others are never removed, those of our own dead at once.
@@ -110,7 +110,7 @@ class History:
         """Commit exactly these edits, already written to disk; the user's staged and unstaged work stays as it is.
 
         Where a note also holds changes of the user, only the edit's own difference is committed; where the two
-        cannot be told apart, the path is left out. `author` is (name, e-mail), by default the one in the settings. With
+        cannot be separated, the path is left out. `author` is (name, e-mail), by default the one in the settings. With
         `merged`, the id of a commit, it is a merge of that one, whose second parent it becomes.
         On any error nothing is committed and the user's index is what it was.
 
@@ -251,7 +251,7 @@ class History:
 
     @property
     def branches(self) -> Branches:
-        """Work beside the owner's branch, and who wrote what."""
+        """Branches, worktrees, the log, and who wrote what."""
         return Branches(self._git)
 
     def diff(self, commit_id: str) -> str:

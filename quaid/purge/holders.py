@@ -1,4 +1,4 @@
-"""Other processes that have a vault open: a memory that is kept open would write back what was purged."""
+"""Other processes that have a vault open: an open memory would write back what was purged."""
 
 from __future__ import annotations
 

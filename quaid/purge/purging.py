@@ -114,10 +114,10 @@ def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
 
 
 def find_interrupted(memory: Memory) -> Asked | None:
-    """Return what a killed purge had begun with; without texts where it was told them. None where none was killed."""
+    """Return the request of a killed purge, without the texts that it was given. None where none was killed."""
     try:
-        told = json.loads((state_folder(memory.root) / MARK_FILE).read_text())
-        versions = [str(blob) for blob in told["versions"]]
+        stored = json.loads((state_folder(memory.root) / MARK_FILE).read_text())
+        versions = [str(blob) for blob in stored["versions"]]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -188,8 +188,8 @@ def purge(
             raise PurgeRefusedError(
                 [f"{plan.signed:,} signed commits would lose their signatures. Say that they may: --drop-signatures"]
             )
-        kept = [Git(repository).store(data) for data in asked.contents]  # until the old objects are taken away
-        mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": kept}
+        blobs = [Git(repository).store(data) for data in asked.contents]  # until the old objects are taken away
+        mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": blobs}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
         _rewrite_repository(memory, repository, rules, found, tick)
         clean_state(state, rules.wording)

@@ -17,14 +17,14 @@ _MIN_BYTES = 10
 
 class PurgeRules:
     """A fact that holds the text loses its note, and so does a note that is purged by its name, in all its versions.
-    Everywhere else `[purged]` stands for the text.
+    Everywhere else `[purged]` replaces the text.
     """
 
     def __init__(self, wording: Wording, versions: Iterable[bytes] = ()) -> None:
         self.wording = wording
-        kept = [data for data in versions if len(data) >= _MIN_BYTES]
-        self._versions = {hashlib.sha256(data).digest() for data in kept}
-        self._ids = {note_id for data in kept if (note_id := read_id(data))}
+        long = [data for data in versions if len(data) >= _MIN_BYTES]
+        self._versions = {hashlib.sha256(data).digest() for data in long}
+        self._ids = {note_id for data in long if (note_id := read_id(data))}
 
     def change_file(self, data: bytes) -> bytes | None:
         """Return the file without the text, None if it goes altogether."""
@@ -53,7 +53,7 @@ def read_id(data: bytes) -> bytes:
 
 def list_texts(versions: Collection[bytes]) -> list[str]:
     """Return what facts say, of all `versions`, a line a text: nobody else may repeat it. Other notes are no statement,
-    and what is in them may well stand elsewhere.
+    and their words may well be elsewhere.
     """
     bodies = (data[len(_head(data)) :].decode("utf-8", "replace") for data in versions if _FACT.search(_head(data)))
     lines = (line.strip() for body in bodies for line in body.splitlines() if line.strip("- \t"))

@@ -17,7 +17,7 @@ from quaid.vault.layout import slug
 
 PURGED = "[purged]"
 MIN_CHARS = 4
-"""A shorter text stands by chance in any base64 and in many words."""
+"""A shorter text occurs by chance in any base64 and in many words."""
 _SIGNS = b" \t\r\n\v\f>*_"
 _BETWEEN = rb"(?:\s|\\[nrt]|[>*_])+"
 """Between two words: editors wrap lines, JSON escapes them, markdown adds its signs."""
@@ -37,7 +37,7 @@ class Wording:
     """Texts to look for, whatever the case of their letters, also where lines end within them or `…` cuts them off.
 
     Raises:
-        UsageError: a text is too short, or a part of what would stand for it.
+        UsageError: a text is too short, or a part of its replacement.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -58,7 +58,7 @@ class Wording:
             _alternatives(b"plain", (_BETWEEN.join(map(re.escape, words)) for words in plain)),
         ]
         self._pattern = re.compile(b"|".join(filter(None, groups)) or b"(?!)", re.IGNORECASE)
-        # One search of memory for each: the pattern is tried only where one of these stands.
+        # One search of memory for each: the pattern is tried only where one of these occurs.
         self._squeezed = {b"".join(words).translate(None, _SIGNS): _list_borders(words) for words in plain}
         anchors = {max(words, key=len).lower().translate(None, _SIGNS) for words, _ in wide}
         self._anchors = {*self._squeezed, *anchors, *(name.translate(None, _SIGNS) for name in slugs)}
@@ -91,7 +91,7 @@ class Wording:
         return self._pattern.sub(b"purged", path) if self._is_near(path) else path
 
     def _is_near(self, data: bytes) -> bool:
-        """Return whether the letters of a text are there, whatever stands between them."""
+        """Return whether the letters of a text are there, whatever is between them."""
         joined = data.translate(None, _SIGNS)
         if any(form in joined for form in self._exact):
             return True
@@ -110,12 +110,12 @@ class Wording:
             found = [each for each in found if each[0] in each[2]]
             if not found:
                 continue
-            kept = list(range(len(data)))
+            places = list(range(len(data)))
             for run in reversed(list(gap.finditer(data))):
-                del kept[run.start() : run.end()]
+                del places[run.start() : run.end()]
             for form, borders, text in found:
                 for match in re.finditer(re.escape(form), text):
-                    at = kept[match.start() : match.end()]
+                    at = places[match.start() : match.end()]
                     jumps = ((offset, data[one + 1 : other]) for offset, (one, other) in enumerate(pairwise(at), 1))
                     if all(not run or offset in borders or b"n" in run or b"\n" in run for offset, run in jumps):
                         yield at[0], at[-1] + 1
@@ -138,7 +138,7 @@ class Wording:
 
 
 def _list_borders(words: tuple[bytes, ...]) -> frozenset[int]:
-    """How many letters of a text stand before each of its words."""
+    """Count the letters of a text before each of its words."""
     return frozenset(accumulate(len(word.translate(None, _SIGNS)) for word in words))
 
 
@@ -162,7 +162,7 @@ def _plain_forms(text: str) -> Iterator[bytes]:
 
 
 def _wide_forms(text: str) -> Iterator[tuple[tuple[bytes, ...], bytes]]:
-    """The words of the text in the encodings of two bytes a letter, and what stands between them."""
+    """The words of the text in the encodings of two bytes a letter, and what is between them."""
     for written in _spellings(text):
         for name, between in _WIDE.items():
             yield tuple(word.encode(name, "surrogatepass") for word in re.split(r"[ \t\r\n\v\f]+", written)), between

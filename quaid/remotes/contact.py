@@ -30,7 +30,7 @@ class Contact:
     offline_since: str = ""
     problem: str = ""
     reminder: str = ""
-    """How far apart the two were then, where the owner wants to be told; else empty."""
+    """How far apart the two were then, if the owner wants a reminder."""
 
 
 def read_contact(root: Path, name: str) -> Contact:

@@ -67,7 +67,7 @@ class RewrittenHereError(QuaidError):
 @dataclass(frozen=True, slots=True)
 class RemoteState:
     """A remote as the last call left it. `trust` is yes, no or changed; `own` whether only its owner writes there, None
-    where they have not said; `claims` counts the facts from there that are somebody else's word; `ahead` and `behind`
+    where they have not stated it; `claims` counts the facts from there that somebody else claims; `ahead` and `behind`
     count commits, None where nothing is known; `janitor` is the machine that tidies, until `janitor_until`. Times are
     ISO 8601 in UTC.
     """
@@ -288,8 +288,8 @@ class Exchange:
             if theirs and not take_over and leases.stands_in_the_way(theirs, mine, now):
                 raise leases.LeaseHeldError(theirs)
             after = known or remotes.read_lease(leases.JANITOR)
-            said = leases.render_lease(mine, now)
-            made = remotes.write_lease(leases.JANITOR, said, after[0] if after else None)
+            text = leases.render_lease(mine, now)
+            made = remotes.write_lease(leases.JANITOR, text, after[0] if after else None)
             if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made) is Pushed.DONE:
                 return
             self._fetch(remote)
@@ -305,7 +305,7 @@ class Exchange:
     # -- what they share -----------------------------------------------------------------------------------------
 
     def _find(self, name: str | None) -> Remote:
-        """The remote that is meant, if it is trusted as it is."""
+        """Return the referenced remote, if it is trusted as it is."""
         remotes = self._vault.git.remotes
         remotes.check_whole()
         if name is None:

@@ -52,7 +52,7 @@ class IncomingRefusedError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What the owner has said yes to in this pull: the steering files whose digest is `steering`, many removals."""
+    """What the owner has agreed to in this pull: the steering files whose digest is `steering`, many removals."""
 
     steering: str = ""
     removals: bool = False
@@ -115,7 +115,7 @@ def list_emptied_notes(olds: Mapping[str, bytes], news: Mapping[str, bytes]) -> 
 
 
 def _empties(olds: Mapping[str, bytes], news: Mapping[str, bytes], old: str, new: str) -> bool:
-    """Return whether a note is there, at the path `new`, and says next to nothing of what it said at `old`: in all, or
+    """Return whether a note exists at the path `new` with almost nothing of its content at `old`: in all, or
     below its head.
     """
     if new not in news or not layout.is_note_path(new):

@@ -39,13 +39,13 @@ class Lease:
     until: datetime
 
 
-def parse_lease(said: str) -> Lease | None:
+def parse_lease(text: str) -> Lease | None:
     """Return the lease that a commit's message tells; None if it is none."""
     try:
-        told = json.loads(said)
-        until = datetime.fromisoformat(told["until"]).astimezone(UTC)
-        name = " ".join(without_unseen(str(told["name"])).split())[:_MAX_NAME]
-        return Lease(str(told["holder"])[:_MAX_NAME], name or "another machine", until)
+        stored = json.loads(text)
+        until = datetime.fromisoformat(stored["until"]).astimezone(UTC)
+        name = " ".join(without_unseen(str(stored["name"])).split())[:_MAX_NAME]
+        return Lease(str(stored["holder"])[:_MAX_NAME], name or "another machine", until)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 

@@ -1,6 +1,7 @@
-"""What a remote has, merged into the owner's branch: planned beside the work tree, written by the one order of a write.
+"""What a remote has, merged into the owner's branch: planned outside the work tree, written like every
+change.
 
-The owner's uncommitted work stays uncommitted. Where it cannot be told apart from what comes, nothing is pulled.
+The owner's uncommitted work stays uncommitted. Where it cannot be separated from what comes, nothing is pulled.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ ATTEMPTS = 5
 
 
 class OwnWorkError(QuaidError):
-    """Uncommitted work of the owner's stands in the way of what comes."""
+    """Uncommitted work of the owner's collides with what comes."""
 
     code = "own_work"
 
@@ -159,7 +160,7 @@ def plan_edits(
     """Return what is written so that the files become what the new commit has, and the owner's own changes stay.
 
     Raises:
-        OwnWorkError: they cannot be told apart, or an uncommitted file of theirs is in the way.
+        OwnWorkError: they cannot be separated, or an uncommitted file of theirs is in the way.
     """
     edits: list[Edit] = []
     foreign: list[str] = []

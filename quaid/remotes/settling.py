@@ -1,7 +1,7 @@
 """What becomes of a file that one machine removed or renamed and another changed. Pure.
 
 git leaves such files to a person. Here what was forgotten stays forgotten, what the owner wrote stays, and what was
-added to a collection is kept. A note that was renamed and rewritten, which git takes for removed, gets what the other
+added to a collection stays. A note that was renamed and rewritten, which git takes for removed, gets what the other
 machine wrote.
 """
 
@@ -56,7 +56,7 @@ def has_markers(data: bytes) -> bool:
 
 
 def _keep_both(path: str, blob: str, contents: Contents, merged: Contents) -> Settled:
-    """Where git cannot mark a conflict, as in a picture, and has kept our version, keep theirs beside it."""
+    """Where git cannot mark a conflict, as in a picture, and took our version, store theirs next to it."""
     now, theirs = merged.get(path, b""), contents.get(blob)
     if theirs is None or theirs == now or has_markers(now):
         return {}

@@ -19,7 +19,7 @@ _TABLE = "remotes"
 
 
 class RemoteNotTrustedError(QuaidError):
-    """The user has not said that notes may be sent to a remote."""
+    """The user has not trusted a remote with their notes."""
 
     code = "remote_not_trusted"
 
@@ -44,7 +44,7 @@ class RemoteChangedError(QuaidError):
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """A remote that the user trusts. `own`: whether only their machines write there, None if they have not said so."""
+    """A remote that the user trusts. `own`: whether only their machines write there, None if unknown."""
 
     address: str
     own: bool | None = None
@@ -61,7 +61,7 @@ def list_trusted(root: Path) -> dict[str, Trusted]:
 
 
 def check(root: Path, remote: Remote) -> Trusted:
-    """Return what the user said about `remote`.
+    """Return what the user stated about `remote`.
 
     Raises:
         RemoteNotTrustedError, RemoteChangedError: they have not, or of another place.

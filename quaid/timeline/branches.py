@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quaid.open_vault import OpenVault
 
 BACKUPS = "refs/quaid/backup"
-"""What deleted branches held is kept below this name."""
+"""The namespace of the backups of deleted branches."""
 _REGULAR = (0o100644, 0o100755)
 
 

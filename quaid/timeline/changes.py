@@ -32,8 +32,8 @@ Span = tuple[str | None, str | None]
 class MemoryChange:
     """The change of one note. Facts are learned and forgotten, all else is added and removed.
 
-    `text` is what a fact says, at the end what it said, and what another note is called; `was` what a fact said before
-    it was reworded. `by` names the note that replaces a superseded one. `details` are sentences about the rest.
+    `text` is the statement of a fact, its last one if it was forgotten, or the name of another note; `was` its statement
+    before it was reworded. `by` names the note that replaces a superseded one. `details` are sentences about the rest.
     """
 
     how: How

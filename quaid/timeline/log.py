@@ -1,4 +1,4 @@
-"""`quaid log`: commits with what they meant, a night as one."""
+"""`quaid log`: commits with their meaning, a run of the janitor as one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from quaid.vault.layout import Layout
 
 MAX_READ = 300
-"""Files of one commit that are read to tell what it meant; of the others its subject tells."""
+"""A commit with more files is described by its subject alone."""
 Blobs = Callable[[Iterable[str]], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A commit, who made it, and what it meant."""
+    """A commit, its author's role, and its meaning."""
 
     commit: Commit
     who: Who
@@ -31,7 +31,7 @@ class LogEntry:
 
 
 def hide(commit: Commit) -> LogEntry:
-    """Return all that is told of a commit of nothing but what another owner keeps private."""
+    """Return the entry of a commit that changed only another owner's private notes."""
     hidden = replace(commit, subject="", body="", trailers={}, files=())
     return LogEntry(hidden, "other", "what another owner keeps private")
 

@@ -1,4 +1,4 @@
-"""Two states of the memory compared: which are meant, what files differ, what became of the answers to questions."""
+"""Two states of the memory compared: the commits they refer to, the files that differ, the answers that changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quaid.history.vault_history import History
 
 ANSWERS = 5
-"""Hits that count as the answer to a question, unless it is said otherwise."""
+"""The default number of hits that count as the answer to a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _find(revisions: Revisions, text: str, now: datetime, *, is_start: bool) -> 
 
 
 def _parse_day(revisions: Revisions, text: str, now: datetime, *, is_start: bool) -> str:
-    """The day at whose end the state is meant, as `Revisions.find` takes it; empty where a commit is."""
+    """Return the day whose end is the referenced state, as `Revisions.find` takes it; empty where a commit is."""
     moment = parse_moment(text)
     if moment is not None:
         is_day = len(text.strip()) == len("2026-03-01")
@@ -129,13 +129,13 @@ def read_questions(path: Path) -> list[EvalQuestion]:
 
 
 def compare_answers(
-    question: EvalQuestion, old: Sequence[Hit], new: Sequence[Hit], meant: Mapping[str, frozenset[str]]
+    question: EvalQuestion, old: Sequence[Hit], new: Sequence[Hit], targets: Mapping[str, frozenset[str]]
 ) -> AnswerChange:
-    """Return what a question gains and loses from its `old` hits to the `new` ones. `meant` has the paths of the notes
-    that each expected name may mean.
+    """Return what a question gains and loses from its `old` hits to the `new` ones. `targets` has the paths of the
+    notes that each expected name may refer to.
     """
     known, left = {hit.id for hit in old}, {hit.id for hit in new}
-    ranks = {name: [find_expected(hits, name, paths) for hits in (old, new)] for name, paths in meant.items()}
+    ranks = {name: [find_expected(hits, name, paths) for hits in (old, new)] for name, paths in targets.items()}
     return AnswerChange(
         question,
         tuple(hit for hit in new if hit.id not in known),

@@ -47,7 +47,7 @@ class Timeline:
 
     @property
     def branches(self) -> MemoryBranches:
-        """The memories beside this one."""
+        """The other memories in the same repository."""
         return MemoryBranches(self.vault)
 
     @property
@@ -109,15 +109,15 @@ class Timeline:
             versions = undo.read_versions(git, found)
             edits, stays = undo.plan_undo(versions, undo.Present(self.vault, found), is_night=undo.is_run(found))
             seen = [path for path in stays if self._may_see(path, files.read_note(self._root, path))]
-            kept = {path: stays[path] for path in seen}
+            remaining = {path: stays[path] for path in seen}
             if stays and not edits:
-                raise undo.refusal_of(git, kept, versions, found)
+                raise undo.refusal_of(git, remaining, versions, found)
             before = {edit.rel_path: edit.before for edit in edits if edit.before is not None}
             after = {edit.rel_path: edit.after for edit in edits if edit.after is not None}
             changes = [asdict(change) for change in compare(before, after, self._layout, self._may_see)]
             return WritePlan(
                 WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits),
-                {"kept": kept, "changes": changes},
+                {"kept": remaining, "changes": changes},
             )  # fmt: skip
 
         key = f"undo {' '.join(commit.id for commit in commits)}"
@@ -148,8 +148,8 @@ class Timeline:
             self.vault.show_progress("Asking", number, len(questions))
             old = self.ask(question.text, limit, diff.before.id).hits if diff.before else ()
             new = self.ask(question.text, limit, diff.after.id if diff.after else None).hits
-            meant = {name: list_meant(index, name) for name in question.expected}
-            found.append(states.compare_answers(question, old, new, meant))
+            targets = {name: list_meant(index, name) for name in question.expected}
+            found.append(states.compare_answers(question, old, new, targets))
         return found
 
     def bisect(self, query: str, expected: str, span: str = "", limit: int = states.ANSWERS) -> Turn:

@@ -41,8 +41,8 @@ class ChangeNotFoundError(BadInputError):
 @dataclass(frozen=True, slots=True)
 class Undone:
     """The commits that an undo took back, newest first, and the commit that does; None where nothing was left to undo,
-    or nothing was to be done yet. `changes` is what it does to the memory. `kept` is what was changed since and so
-    stays: paths, each with its lines. `left` are paths whose change is on disk and not committed.
+    or nothing was to be done yet. `changes` is what it does to the memory. `kept` are the lines by path that were
+    changed since and so stay. `left` are paths whose change is on disk and not committed.
     """
 
     commits: tuple[Commit, ...]
@@ -85,7 +85,7 @@ class Present:
 
 
 def find_commits(history: History, reference: str) -> list[VaultCommit]:
-    """The commits that are meant, oldest first: those of a run, or one. A run is found by its name, which a rebase
+    """Return the referenced commits, oldest first: those of a run, or one. A run is found by its name, which a rebase
     leaves as it is.
 
     Raises:
@@ -235,7 +235,7 @@ def _plan_note(path: str, version: Versions, now: Present) -> tuple[Edit, list[s
     if after is None or current is None:
         return Edit(path, current, current), []
     if before is None:
-        # What a review has made of a note is nothing without the note; that it was said again, or edited, is.
+        # What a review has made of a note goes with the note; a confirmation or an edit of it does not.
         is_lost = _confirmations(after) == _confirmations(current) and path not in now.edited
         return (Edit(path, current, None), None) if is_lost else (Edit(path, current, current), [])
     wanted, lines = revert_change(before, after, current)
@@ -260,7 +260,7 @@ def undo_message(commits: Sequence[Commit]) -> Message:
 def refusal_of(
     history: History, kept: Mapping[str, Sequence[str]], versions: Mapping[str, Versions], undone: Sequence[VaultCommit]
 ) -> BadInputError:
-    """The refusal where all that is to be undone was changed since, with the next step. `kept` is what may be seen."""
+    """Return the error for an undo whose lines were all changed since. `kept` are those that the caller may see."""
     if not kept:
         return BadInputError(
             "What another owner keeps private was changed since: nothing was undone. Ask its owner, and see your own "

@@ -1,7 +1,7 @@
 """Commits, and nights as the commits of a run, as the one who asks may see them.
 
 What another owner keeps private is left out, with whatever names or quotes it: a question about it, and the message of
-a commit that changed it beside other notes.
+a commit that changed it together with other notes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A commit in words: who made it, and what it meant to the memory."""
+"""A commit in words: its author's role, and its meaning for the memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NIGHT, UNDO, MERGE, PULL, IMPORT = "janitor", "undo", "merge", "pull", "import"
 _DONE = {"link": "linked", "config": "set", "merge": "merged", "janitor": "night:", "init": "made"} | {
     "review": "answered:", "dispute": "disputed"
 }  # fmt: skip
-"""What stands before the colon of a subject that says it best itself -> the word for having done it."""
+"""The prefix of a subject that describes its commit best -> its past tense."""
 _OF_TURNS = {"forget": "forgot", "restore": "restored"}
 _OF_FACTS = {"learned": "learned", "changed": "changed", "superseded": "replaced", "restored": "restored"} | {
     "moved": "moved", "forgotten": "forgot"
@@ -32,7 +32,7 @@ def name_author(commit: Commit, authors: Authors) -> Who:
     """Return whose doing a commit is: what Quaid committed at the owner's own word is theirs."""
     task = next(iter(commit.trailers.get(TASK, ())), "")
     who = authors.name(commit.email, commit.subject)
-    # A client is a program that asked a server, whoever it says has decided.
+    # A client is a program that called a server, on whose behalf it cannot prove.
     if who in {"owner", "other"} or CLIENT in commit.trailers:
         return who
     if task in TYPED or commit.subject.startswith("config: "):
@@ -43,7 +43,7 @@ def name_author(commit: Commit, authors: Authors) -> Who:
 
 
 def tell(commits: Sequence[Commit], changes: Sequence[MemoryChange], who: Who) -> str:
-    """Return what the newest of `commits` meant, of whose `run` the others are; `changes` are those it made."""
+    """Describe the newest of `commits`, which are of one run; `changes` are its own."""
     commit = commits[0]
     what, _, rest = commit.subject.partition(": ")
     task = next(iter(commit.trailers.get(TASK, ())), "")
@@ -73,7 +73,7 @@ def _list_meanings(changes: Sequence[MemoryChange], changed: str) -> Iterator[st
     pairs = [(fact, new) for fact in gone if (new := learned.get(note_name(fact.by or "")))]
     paired = {id(change) for pair in pairs for change in pair}
     yield from _phrase("replaced", [f"{quote(old.text)} with {quote(new.text)}" for old, new in pairs], "fact")
-    # Those that were only said again.
+    # Those that were only confirmed.
     confirmed = [
         fact for fact in facts if fact.was is None and any(each.startswith("confirmations ") for each in fact.details)
     ]
