@@ -32,7 +32,7 @@ Span = tuple[str | None, str | None]
 class MemoryChange:
     """The change of one note. Facts are learned and forgotten, all else is added and removed.
 
-    `text` is the statement of a fact, its last one if it was forgotten, or the name of another note; `was` its statement
+    `text` is the statement of a fact, its last one if forgotten, or the name of another note; `was` its statement
     before it was reworded. `by` names the note that replaces a superseded one. `details` are sentences about the rest.
     """
 
