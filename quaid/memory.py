@@ -265,7 +265,7 @@ class Memory(OpenVault):
 
         self.extractor.reader.begin_run()
         for path in self.list_waiting():
-            yield self.extractor.extract_kept(path, ExtractOptions(**how))
+            yield self.extractor.extract_stored(path, ExtractOptions(**how))
         self.catch_up()
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:

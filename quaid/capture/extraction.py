@@ -203,9 +203,9 @@ def merge(parts: Sequence[Extraction], max_facts: int = 0) -> Extraction:
 
 def _read_fact(raw: Mapping[str, Any], turns: Mapping[int, NumberedTurn], material: Material) -> NewFact:
     cited = [turns[number] for number in dict.fromkeys(_cited(raw["turns"])) if number in turns]
-    days = {turn.said_at.date() for turn in cited if turn.said_at}
+    days = {turn.at.date() for turn in cited if turn.at}
     # `yesterday` in turns of several days has no date, as far as one can tell.
-    stated_at = ((cited[0].said_at if cited else None) or material.started) if len(days) <= 1 else None
+    stated_at = ((cited[0].at if cited else None) or material.started) if len(days) <= 1 else None
     speakers = [turn.speaker for turn in cited if not turn.is_note]
     is_assistant = bool(speakers) and all(name_key(speaker) == "assistant" for speaker in speakers)
     # A claim of the assistant alone is not the person's, whatever the model makes of it.

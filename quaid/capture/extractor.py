@@ -118,7 +118,7 @@ class Extractor:
             redacted=redacted,
         )
 
-    def extract_kept(self, path: str, options: ExtractOptions) -> ExtractResult:
+    def extract_stored(self, path: str, options: ExtractOptions) -> ExtractResult:
         """Learn from the stored episode at `path`. A missing or broken one is a `problem`: others are pending too."""
         try:
             with extracting(self._vault.state):

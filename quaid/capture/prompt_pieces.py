@@ -32,7 +32,7 @@ class NumberedTurn:
     number: int
     speaker: str
     text: str
-    said_at: datetime | None = None
+    at: datetime | None = None
 
     @property
     def is_note(self) -> bool:
@@ -58,7 +58,7 @@ class Material:
 
     @property
     def ended(self) -> datetime | None:
-        return next((turn.said_at for turn in reversed(self.turns) if turn.said_at), None) or self.started
+        return next((turn.at for turn in reversed(self.turns) if turn.at), None) or self.started
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _shown(turns: Sequence[NumberedTurn]) -> str:
 
 
 def _line(turn: NumberedTurn) -> str:
-    when = f" ({turn.said_at:%Y-%m-%d %H:%M})" if turn.said_at else ""
+    when = f" ({turn.at:%Y-%m-%d %H:%M})" if turn.at else ""
     # Only a turn begins a line with a number: a quotation cannot pass for one.
     text = turn.text.replace("\n", "\n  ")
     return f"[t{turn.number}] {turn.speaker or 'Somebody'}{when}: {text}"

@@ -106,7 +106,7 @@ SYMMETRIC = frozenset(
     classmate_of teammate_of roommate_of lives_with related_to knows
     """.split()  # noqa: SIM905 - a word list reads best as words
 )
-"""Relations that hold both ways: the alphabetically first name stands first."""
+"""Relations that hold both ways: the alphabetically first name comes first."""
 
 TYPES = {
     **dict.fromkeys(SYMMETRIC - {"related_to"}, ("person", "person")),

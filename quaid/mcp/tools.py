@@ -527,7 +527,7 @@ def _extract(
     document = memory.get(session or "").document
     if document.kind != Kind.EPISODE:
         raise NoteNotFoundError(session or "")
-    extracted = memory.extractor.extract_kept(document.path, options)
+    extracted = memory.extractor.extract_stored(document.path, options)
     memory.sync()
     return extracted
 

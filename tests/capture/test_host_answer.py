@@ -18,7 +18,7 @@ ANSWER = facts_of("Maya adopted a quokka called Biscuit.")
 
 
 def learn(memory, path, answer, **how):
-    return memory.extractor.extract_kept(path, ExtractOptions(answer=HostAnswer(answer, "a host", **how)))
+    return memory.extractor.extract_stored(path, ExtractOptions(answer=HostAnswer(answer, "a host", **how)))
 
 
 def keep(vault: Vault, memory, *said):
