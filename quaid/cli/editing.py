@@ -42,7 +42,13 @@ def run_edit(invocation: Invocation, ref: Reference) -> None:
         path = view.document.path
         before = (memory.root / path).read_bytes() if view.turn is not None or view.heading else view.source
         with _copied(memory, path, before) as copy:
-            _run_editor(command, copy)
+            try:
+                code = subprocess.run([*command, str(copy)], check=False).returncode
+            except OSError as error:
+                what = f"{command[0]} could not be started ({error.strerror}): nothing was changed."
+                raise _EditError(what) from error
+            if code:
+                raise _EditError(f"{command[0]} ended with {code}: nothing was changed.")
             after = copy.read_bytes() if copy.is_file() else b""
             if after == before:
                 tell_written(invocation, WriteResult(view.document.id, path, "unchanged", view.document.title))
@@ -111,15 +117,6 @@ def _copied(memory: Memory, path: str, data: bytes) -> Iterator[Path]:
         shutil.rmtree(copy.parent, ignore_errors=True)
         raise
     shutil.rmtree(copy.parent, ignore_errors=True)
-
-
-def _run_editor(command: list[str], copy: Path) -> None:
-    try:
-        code = subprocess.run([*command, str(copy)], check=False).returncode
-    except OSError as error:
-        raise _EditError(f"{command[0]} could not be started ({error.strerror}): nothing was changed.") from error
-    if code:
-        raise _EditError(f"{command[0]} ended with {code}: nothing was changed.")
 
 
 def _find_opener() -> list[str] | None:

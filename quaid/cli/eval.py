@@ -84,7 +84,21 @@ def run_eval(
         limit=limit,
         before=_side_shape(*commits[0], old) if old else None,
         after=_side_shape(*commits[1], new),
-        questions=[_question_shape(*pair) for pair in pairs],
+        questions=[
+            {
+                "question": new.question.text,
+                "group": new.question.group,
+                "place": new.question.place,
+                "hits": new.hits,
+                "expected": [
+                    {"answer": name, "before": was, "after": now}
+                    for name, was, now in zip(
+                        new.question.expected, old.ranks if old else [None] * len(new.ranks), new.ranks, strict=True
+                    )
+                ],
+            }
+            for old, new in pairs
+        ],
         gained=[_change_shape(change, change.gained) for change in changes if change.gained],
         lost=[_change_shape(change, change.lost) for change in changes if change.lost],
     )
@@ -168,17 +182,6 @@ def _list_degraded(outcomes: Sequence[Outcome]) -> list[str]:
 
 def _side_shape(commit: str | None, when: str | None, outcomes: list[Outcome]) -> dict[str, object]:
     return {"commit": commit, "when": when, "degraded": _list_degraded(outcomes), **json_object(score(outcomes))}
-
-
-def _question_shape(before: Outcome | None, after: Outcome) -> dict[str, object]:
-    question = after.question
-    ranks = before.ranks if before else (None,) * len(after.ranks)
-    expected = [
-        {"answer": name, "before": was, "after": now}
-        for name, was, now in zip(question.expected, ranks, after.ranks, strict=True)
-    ]
-    about = {"question": question.text, "group": question.group, "place": question.place}
-    return {**about, "hits": after.hits, "expected": expected}
 
 
 def _change_shape(change: OutcomeChange, names: Sequence[str]) -> dict[str, object]:

@@ -6,6 +6,7 @@ import getpass
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +56,10 @@ def choose_folder(named: Path | None) -> tuple[Path, str]:
         VaultExistsError: it is in a vault.
         BadInputError: it holds the home folder or is a bare repository, or the working folder is gone.
     """
-    home, here = Path.home(), _working_folder()
+    try:
+        home, here = Path.home(), Path.cwd()
+    except FileNotFoundError:
+        raise BadInputError("The working folder is gone. Go to another one with cd and try again.") from None
     chosen = named or os.environ.get("QUAID_HOME")
     if chosen:
         root = Path(os.path.normpath(here / Path(chosen).expanduser()))
@@ -77,13 +81,6 @@ def choose_folder(named: Path | None) -> tuple[Path, str]:
         return root, ""
     advice = "" if _is_bare(here) else " To make it one: quaid init ."
     return home / "quaid", f"{here} {problem}, so it is not the vault.{advice}"
-
-
-def _working_folder() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        raise BadInputError("The working folder is gone. Go to another one with cd and try again.") from None
 
 
 def _why_not(folder: Path) -> str:
@@ -159,7 +156,10 @@ def run_init(
     # Of a repository that was there before: its hooks run at the first commit.
     notify_steering(invocation, root)
     owner = _owner_name(root, name, asks=asks)
-    made, created = Memory.create(root, (owner, *_login()), folder)
+    names = [owner]
+    with suppress(OSError, KeyError):  # an account without a name
+        names.append(getpass.getuser())
+    made, created = Memory.create(root, tuple(names), folder)
     made.close()
     with invocation.adopt(Memory.open(created.root)) as memory:
         report, problem = _index(invocation, memory, fetch=fetch)
@@ -199,13 +199,6 @@ def _owner_name(root: Path, name: str | None, *, asks: bool) -> str:
         question = 'Your name, whom "I" and "my" mean (Enter for none)' if not suggested else "Your name"
         return clean_name(typer.prompt(question, default=suggested, show_default=bool(suggested), err=True))
     return suggested
-
-
-def _login() -> tuple[str, ...]:
-    try:
-        return (getpass.getuser(),)
-    except (OSError, KeyError):  # an account without a name
-        return ()
 
 
 def _index(invocation: Invocation, memory: Memory, *, fetch: bool) -> tuple[SyncReport, str | None]:

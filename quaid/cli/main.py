@@ -77,7 +77,10 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
         with group.make_context("quaid", arguments, obj=invocation) as context:
             code = group.invoke(context)
             if context.invoked_subcommand in WRITING_COMMANDS:
-                _name_vault(invocation)
+                with suppress(FileNotFoundError):  # the working folder is gone
+                    around, root = find_vault(Path.cwd()), invocation.root and invocation.root.resolve()
+                    if root and root != (around and around.resolve()):
+                        invocation.notify(f"The vault is {root}")
         return code if isinstance(code, int) else 0
     except typer.Exit as leave:
         return leave.exit_code
@@ -88,14 +91,6 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
         sentence = message if message.endswith(("?", ".")) else f"{message}."
         command = error.ctx.command_path if error.ctx else "quaid"
         return _fail(invocation, "usage", f"{sentence} Help is in: {command} --help", EXIT_USAGE)
-
-
-def _name_vault(invocation: Invocation) -> None:
-    """Say which vault was written to, unless it is the one around the working folder."""
-    with suppress(FileNotFoundError):  # the working folder is gone
-        around, root = find_vault(Path.cwd()), invocation.root and invocation.root.resolve()
-        if root and root != (around and around.resolve()):
-            invocation.notify(f"The vault is {root}")
 
 
 def _explain(error: Exception, arguments: Sequence[str]) -> str | None:

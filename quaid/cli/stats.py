@@ -77,7 +77,17 @@ def run_stats(
             invocation.respond(text, vault=vault, kept=settings.recall.gaps, total=total, gaps=found)
         elif models:
             usage = stats.model_stats_of(memory)
-            invocation.respond(render_model_stats(usage), **_model_stats_shape(usage))
+            invocation.respond(
+                render_model_stats(usage),
+                vault=vault,
+                today=usage.today,
+                **json_object(usage.caps, "max_tokens_per_day", "max_usd_per_day"),
+                days=[{"date": day.day, **json_object(day.usage), "unsettled": day.unsettled} for day in usage.days],
+                prompts=[
+                    {**json_object(one, "prompt", "provider", "model"), **json_object(one.usage)}
+                    for one in usage.prompts
+                ],
+            )
         elif health:
             history = stats.health_stats_of(memory)
             invocation.respond(render_health_stats(history), **json_object(history))
@@ -182,16 +192,6 @@ def render_gap_stats(gaps: Sequence[Gap], total: int, settings: RecallSettings) 
         f"  … and {more:,} more" if more else "",
         "" if settings.gaps == "text" else step,
     )
-
-
-def _model_stats_shape(found: stats.ModelStats) -> dict[str, object]:
-    return {
-        "vault": found.vault,
-        "today": found.today,
-        **json_object(found.caps, "max_tokens_per_day", "max_usd_per_day"),
-        "days": [{"date": day.day, **json_object(day.usage), "unsettled": day.unsettled} for day in found.days],
-        "prompts": [json_object(one, "prompt", "provider", "model", **one.usage._asdict()) for one in found.prompts],
-    }
 
 
 def render_model_stats(found: stats.ModelStats) -> str:
