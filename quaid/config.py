@@ -16,8 +16,9 @@ import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,29 @@ _HEADER = """\
 """
 _USERS_TABLES = ("models", "embedding", "notifications", "audit")
 _USERS_KEYS = ("offline", "resident", "git.addresses", "git.sign", "git.sync")
+_ONCE_OFFLINE = ("models", "embedding")
+"""Tables that had a key `offline` each."""
+_RETIRED = {
+    "capture": "journal max_facts piece_tokens snippets",
+    "embedding": "threads timeout_s duplicate_similarity relevant_similarity",
+    "models": (
+        "deep_timeout_s fast_timeout_s temperature context_tokens output_limit_field anthropic_version "
+        "max_tokens_per_call max_tokens_per_run "
+    ),
+    "recall": (
+        "stages k_least k_most fusion vector_weight rrf_k candidates gate cut_share spread_strength mmr_share "
+        "contiguity_decay embed_budget_s rerank_share rerank_budget_s "
+    ),
+    "sync": "debounce_ms poll_interval_s max_note_mb removal_brake_count removal_brake_share",
+    "git": "sync_minutes",
+    "janitor": "gate_questions",
+    "janitor.policies": "approve date link keep_both pin distil digest graduate ledger",
+    "notifications": "janitor extraction retrieval docs",
+    "audit": "flood",
+    "hooks": "idle_minutes",
+    "docs": "most_updates limit chunk_tokens overlap_tokens",
+}
+"""The keys of each table that earlier versions had. A file that sets one is still read, with a remark."""
 _NOT_SETTINGS = ("trust",)
 """Tables of the user's config.toml that other modules read."""
 _KEY_VARIABLE = re.compile(
@@ -75,6 +99,14 @@ def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, li
     of_user = {key: value for key, value in read_user_config().items() if key not in _NOT_SETTINGS}
     of_vaults: dict[str, str] = {}
     of_users: dict[str, str] = {}
+    # What was once set for a part is set for all: nothing that was private becomes less so.
+    is_offline = [
+        bool(table.pop("offline", False))
+        for table in (of_user.get(n) for n in _ONCE_OFFLINE)
+        if isinstance(table, dict)
+    ]
+    if any(is_offline) or any(environ.get(f"QUAID_{name.upper()}_OFFLINE") for name in _ONCE_OFFLINE):
+        of_user["offline"] = True
     settings: Settings = _set(Settings(), of_vault, "", of_vaults)
     settings = _set(settings, of_user, "", of_users)
     found = [
@@ -101,22 +133,36 @@ def is_users_own(key: str) -> bool:
 
 
 def ignored_settings(root: Path) -> list[str]:
-    """Return a sentence that names the settings which the vault at `root` has no say in; none where it has set none.
+    """Return a sentence for the settings that the vault at `root` cannot set, and one for those that no longer exist.
 
     Raises:
-        ConfigError: its quaid.toml cannot be read.
+        ConfigError: a file cannot be read.
     """
-    table = read_vault_config(root)
-    keys = [
-        key if not isinstance(value, dict) else f"{key}.{name}"
-        for key, value in table.items()
-        for name in (value if isinstance(value, dict) else ("",))
-        if is_users_own(f"{key}.{name}" if name else key)
-    ]
-    if not keys:
-        return []
-    named = ", ".join(keys)
-    return [f"{CONFIG_FILE} sets {named}, which is ignored: no vault can. Set your own with: quaid config KEY VALUE"]
+    of_vault = list(_list_keys(read_vault_config(root)))
+    retired = [key for key in dict.fromkeys([*of_vault, *_list_keys(read_user_config())]) if _is_retired(key)]
+    remarks = []
+    if users_own := [key for key in of_vault if is_users_own(key) and not _is_retired(key)]:
+        named = ", ".join(users_own)
+        remarks.append(
+            f"{CONFIG_FILE} sets {named}, which is ignored: no vault can. Set your own with: quaid config KEY VALUE"
+        )
+    if retired:
+        remarks.append(f"No longer settings, and ignored: {', '.join(retired)}. Remove them from your settings files")
+    return remarks
+
+
+def _is_retired(key: str) -> bool:
+    table, _, name = key.rpartition(".")
+    return name in _RETIRED.get(table, "").split()
+
+
+def _list_keys(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict) and not _is_retired(key):
+            yield from _list_keys(value, f"{key}.")
+        else:
+            yield key
 
 
 def set_users_own(key: str, value: object) -> Path:
@@ -181,12 +227,41 @@ def person_of(root: Path, settings: Settings) -> str:
 
 def list_settings(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every setting of `settings`, or of a table of them, as (dotted key, value), in the order of declaration."""
-    for item in fields(settings):
-        value = getattr(settings, item.name)
+    from quaid.settings import read_hints
+
+    for name in read_hints(type(settings)):
+        value = getattr(settings, name)
         if is_dataclass(value):
-            yield from list_settings(value, f"{prefix}{item.name}.")
+            yield from list_settings(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{item.name}", value
+            yield f"{prefix}{name}", value
+
+
+def read_descriptions() -> dict[str, str]:
+    """Return what each setting is for, by its dotted key, as settings.py says it."""
+    import ast
+    import inspect
+
+    from quaid import settings
+
+    tables = {
+        node.name: node.body for node in ast.parse(inspect.getsource(settings)).body if isinstance(node, ast.ClassDef)
+    }
+
+    def describe(table: Any, prefix: str) -> Iterator[tuple[str, str]]:
+        body = tables[table.__name__]
+        said = {
+            ast.unparse(field.target): ast.literal_eval(text.value)
+            for field, text in pairwise(body)
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+        }
+        for name, hint in settings.read_hints(table).items():
+            if is_dataclass(hint):
+                yield from describe(hint, f"{prefix}{name}.")
+            else:
+                yield f"{prefix}{name}", said[name]
+
+    return dict(describe(settings.Settings, ""))
 
 
 def parse_value(key: str, raw: str) -> Any:
@@ -195,20 +270,19 @@ def parse_value(key: str, raw: str) -> Any:
     Raises:
         ConfigError: no such setting, or `raw` does not fit it.
     """
-    from quaid.settings import Settings
-    from quaid.settings.types import from_text, hints_of
+    from quaid.settings import Settings, parse_text, read_hints
 
     cls: Any = Settings
     *sections, name = key.split(".")
     for section in sections:
-        cls = hints_of(cls).get(section)
+        cls = read_hints(cls).get(section)
         if cls is None or not is_dataclass(cls):
             raise unknown_setting(key)
-    hint = hints_of(cls).get(name)
+    hint = read_hints(cls).get(name)
     if hint is None or is_dataclass(hint):
         raise unknown_setting(key)
     try:
-        return from_text(raw, hint)
+        return parse_text(raw, hint)
     except ValueError as error:
         raise ConfigError(key, str(error).replace(", must", " must", 1)) from error
 
@@ -326,20 +400,22 @@ def _plain_key(written: str) -> str:
 
 def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: dict[str, str]) -> Any:
     """`node`, a dataclass of settings, as `table` of a TOML file sets it; what cannot be used goes to `problems`."""
-    from quaid.settings.types import hints_of, stand_in, typed
+    from quaid.settings import check_type, get_substitute, read_hints
 
-    hints = hints_of(type(node))
+    hints = read_hints(type(node))
     changed: dict[str, Any] = {}
     for name, value in table.items():
         key = f"{prefix}{name}"
+        if _is_retired(key):
+            continue
         if name not in hints:
             problems[key] = f"{key} is not a setting{_suggest(key)}"
         elif not is_dataclass(hints[name]):
             try:
-                changed[name] = typed(value, hints[name])
+                changed[name] = check_type(value, hints[name])
             except ValueError as error:
                 problems[key] = f"{key} is {error}"
-                changed[name] = stand_in(hints[name], getattr(node, name))
+                changed[name] = get_substitute(hints[name], getattr(node, name))
         elif isinstance(value, dict):
             changed[name] = _set(getattr(node, name), value, f"{key}.", problems)
         else:
@@ -348,25 +424,23 @@ def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: dict[str, s
 
 
 def _override(node: Any, prefix: str, environ: Mapping[str, str], problems: list[str]) -> Any:
-    from quaid.settings.types import from_text, hints_of, stand_in
+    from quaid.settings import get_substitute, parse_text, read_hints
 
-    hints = hints_of(type(node))
+    hints = read_hints(type(node))
     changed: dict[str, Any] = {}
-    for item in fields(node):
-        value = getattr(node, item.name)
-        key = f"{prefix}{item.name}"
-        if is_dataclass(value):
-            changed[item.name] = _override(value, f"{key}.", environ, problems)
-            continue
+    for name, hint in hints.items():
+        value = getattr(node, name)
+        key = f"{prefix}{name}"
         variable = "QUAID_" + key.replace(".", "_").upper()
-        changed[item.name] = value
-        if variable in environ:
+        if is_dataclass(value):
+            changed[name] = _override(value, f"{key}.", environ, problems)
+        elif variable in environ:
             try:
-                changed[item.name] = from_text(environ[variable], hints[item.name])
+                changed[name] = parse_text(environ[variable], hint)
             except ValueError as error:
                 problems.append(f"{variable}: {key} is {error}")
-                changed[item.name] = stand_in(hints[item.name], value)
-    return type(node)(**changed)
+                changed[name] = get_substitute(hint, value)
+    return replace(node, **changed)
 
 
 def _suggest(key: str) -> str:

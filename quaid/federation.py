@@ -17,7 +17,7 @@ from quaid.errors import BadInputError, QuaidError
 from quaid.memory import Memory
 from quaid.model import Recall
 from quaid.recall.answers import fit_core_notes
-from quaid.recall.cutoff import MAX_IN_BUDGET
+from quaid.recall.cutoff import MAX_HITS, MAX_IN_BUDGET
 from quaid.recall.merging import merge, share_of
 from quaid.recall.options import RecallOptions
 from quaid.recall.trace import list_degraded, with_degraded
@@ -156,7 +156,7 @@ def _answer(memory: Memory, query: str, as_of: str | None, given: Mapping[str, A
     options["depth"] = options.get("depth") or settings.depth
     if options["depth"] == "auto":
         options["depth"] = depth
-    most = MAX_IN_BUDGET if budget is not None else settings.k_most
+    most = MAX_IN_BUDGET if budget is not None else MAX_HITS
     options["limit"] = options.get("limit") or settings.limit or most
     options |= {"comparable": True, "beside": options.get("beside", False) or budget is not None}
     if not options.get("keyword_only"):

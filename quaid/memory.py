@@ -21,7 +21,7 @@ from quaid.errors import (
     VaultNotFoundError,
 )
 from quaid.history import vault_guard
-from quaid.index.views import NoteView, view_note
+from quaid.index.references import NoteView, view_note
 from quaid.model import Commit, Conversation, Edge, Recall, Turn
 from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE, state_folder

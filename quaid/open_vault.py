@@ -18,16 +18,15 @@ from quaid.errors import (
     VaultNotFoundError,
     VaultReadOnlyError,
 )
-from quaid.index.kept import KeptAnswers
-from quaid.index.matrix import VectorMatrix
-from quaid.index.postings import Postings
+from quaid.index.fulltext import KeptAnswers, Postings
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
+from quaid.index.vectors import VectorMatrix
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.derived_index import SyncOptions, SyncReport
-from quaid.sync.embedding import Embedding, Progress
+from quaid.sync.embedding import EMBED_BUDGET_S, Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
 from quaid.sync.indexer import Indexer
 from quaid.vault.layout import Layout
@@ -63,7 +62,7 @@ class OpenVault:
         self.cache = KeptAnswers()
         self.whole_reader = IndexReader(self.indexer.path)
         self.second_reader = IndexReader(self.indexer.path)
-        self.freshness = IndexFreshness(self.indexer, self.whole_reader, settings.recall.embed_budget_s)
+        self.freshness = IndexFreshness(self.indexer, self.whole_reader, EMBED_BUDGET_S)
         self.index_in_memory: SqliteIndex | None = None
         self._write_error: VaultReadOnlyError | DiskFullError | DiskFailedError | None = None
         self.report_to(None, None)

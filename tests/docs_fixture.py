@@ -14,8 +14,8 @@ from vaults import dump
 from quaid.docs import search
 from quaid.docs.catalogue import Doc
 from quaid.docs.search import DocSearchResult, DocsIndex
-from quaid.index.matrix import VectorMatrix
 from quaid.index.sqlite import database
+from quaid.index.vectors import VectorMatrix
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
@@ -86,7 +86,7 @@ class Docs:
             return connection.execute(sql).fetchall()
 
     def _index(self, files: Mapping[str, Doc]) -> DocsIndex:
-        return _RecordingIndex(self.parsed, self.vault, files, self.settings, self.embedding)
+        return _RecordingIndex(self.parsed, self.vault, files, self.embedding)
 
 
 class _RecordingIndex(DocsIndex):

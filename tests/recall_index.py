@@ -12,15 +12,15 @@ import numpy as np
 from hand_written import parse_note
 
 from quaid.index import documents, vectors
-from quaid.index.documents import Candidate, KnownFile
-from quaid.index.matrix import VectorMatrix
+from quaid.index.documents import Document, KnownFile
 from quaid.index.sqlite import database
+from quaid.index.vectors import VectorMatrix
 from quaid.model import Recall
 from quaid.recall import pipeline
-from quaid.recall.options import RecallOptions
+from quaid.recall.options import Profile, RecallOptions, Weights
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
-from quaid.settings import RecallSettings, StageSettings
+from quaid.settings import RecallSettings
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -83,7 +83,7 @@ def ask(
     connection: apsw.Connection,
     text: str,
     embedder: ByWords | None = None,
-    settings: RecallSettings | None = None,
+    profile: Profile | None = None,
     helpers: Helpers | None = None,
     matrix: VectorMatrix | None = None,
     **options: Any,
@@ -91,17 +91,19 @@ def ask(
     """The answer of the pipeline alone. `vectors` are asked of `matrix`, a new one unless given."""
     sources = Sources(connection, connection, lambda _: embedder, matrix or VectorMatrix())
     wanted = RecallOptions(**{"now": NOW, **options})
-    return pipeline.recall(sources, text, settings or RecallSettings(), wanted, helpers)
+    if profile is not None and not profile.cut_share and wanted.limit is None and wanted.budget is None:
+        wanted = replace(wanted, limit=100)
+    return pipeline.recall(sources, text, RecallSettings(), replace(wanted, profile=profile), helpers)
 
 
-def stages(**on: bool) -> RecallSettings:
-    """The usual settings with some stages switched on or off."""
-    return replace(RecallSettings(), stages=replace(StageSettings(), **on))
+def everything(**changed: Any) -> Profile:
+    """A ranking of all that is found."""
+    return Profile(**{"cut_share": 0.0, **changed})
 
 
-def everything(**changed: Any) -> RecallSettings:
-    """Settings that show all that is found, so that an order can be looked at."""
-    return replace(RecallSettings(), stages=replace(StageSettings(), cut=False), **{"limit": 100, **changed})
+def without(*features: str, **changed: Any) -> Profile:
+    """The default ranking without some features."""
+    return Profile(Weights(**dict.fromkeys(features, 0.0)), **changed)
 
 
 def paths(answer: Recall) -> list[str]:
@@ -112,16 +114,19 @@ def ids(answer: Recall) -> set[str]:
     return {hit.id for hit in answer.hits}
 
 
-def candidate(chunk_id: int, text: str = "words", **more: Any) -> Candidate:
+def candidate(chunk_id: int, text: str = "words", **more: Any) -> Document:
     """One without an index: a fact of its own unless `more` says otherwise."""
-    known: dict[str, Any] = dict.fromkeys(Candidate._fields)
+    known: dict[str, Any] = dict.fromkeys(Document._fields)
     known |= {"chunk_id": chunk_id, "doc_id": chunk_id, "ordinal": 0, "text": text, "path": f"{chunk_id}.md",
               "id": str(chunk_id), "kind": "fact", "title": str(chunk_id), "owner": "default", "technical": False,
               "pinned": False, "verified": False, "confirmations": 0}  # fmt: skip
-    return Candidate(**(known | more))
+    known |= more
+    if known["turn"] is not None:
+        known |= {"turn_speaker": known["speaker"], "speaker": None}
+    return Document(**known)
 
 
-def turn(chunk_id: int, number: int, text: str = "words", doc_id: int = 1, **more: Any) -> Candidate:
+def turn(chunk_id: int, number: int, text: str = "words", doc_id: int = 1, **more: Any) -> Document:
     """A turn of the session that is document `doc_id`."""
     known = {"doc_id": doc_id, "turn": number, "ordinal": number - 1, "speaker": "Maya", "kind": "episode",
              "path": f"episodes/s{doc_id}.md", "id": f"e{doc_id}", **more}  # fmt: skip

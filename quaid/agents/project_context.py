@@ -20,7 +20,7 @@ from typing import Any
 from quaid.errors import QuaidError
 from quaid.index import documents
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
 from quaid.local.doc_cache import DocChecks, ProjectNotes
 from quaid.place import DOCS_FILE, LOCAL_FILE, VERSION, state_folder
 from quaid.redaction import admit

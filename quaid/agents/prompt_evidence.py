@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from quaid.index import fulltext
 from quaid.model import Hit
-from quaid.recall.beam_search import stems
+from quaid.recall.retrieval import stems
 from quaid.text.language import language
 from quaid.text.words import find_words
 

@@ -17,12 +17,19 @@ from typing import TYPE_CHECKING
 
 from quaid.agents.project_context import read_projects
 from quaid.index import contents, documents
-from quaid.index.facts import list_first_paths, list_latest_facts, list_preferences
+from quaid.index.documents import list_first_paths, list_latest_facts, list_preferences
 from quaid.index.scope import visible_to
 from quaid.local import queue
 from quaid.place import state_folder
-from quaid.recall.core_room import CORE_SHARE, PREFACE, divide_room, session_room, share_room
-from quaid.recall.visibility import read_core_notes, read_visible
+from quaid.recall.visibility import (
+    CORE_SHARE,
+    PREFACE,
+    divide_room,
+    read_core_notes,
+    read_visible,
+    session_room,
+    share_room,
+)
 from quaid.redaction import admit
 from quaid.remotes.contact import list_reminders
 from quaid.sync.diff import compare

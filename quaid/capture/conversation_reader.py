@@ -100,7 +100,7 @@ class ConversationReader:
     def is_able(self) -> bool:
         """Return True when there is a model to prompt. One selected by name counts always: its failure is shown."""
         capture, provider = self._settings.capture, self._settings.models.provider
-        if provider in {"", "none"} or not (capture.facts or capture.snippets or capture.journal):
+        if provider in {"", "none"} or not (capture.facts or self._settings.systems.journal):
             return False
         return provider != "auto" or self.models.describe().provider is not None
 
@@ -127,7 +127,7 @@ class ConversationReader:
         material = read_material(text)
         if not material.turns:
             return None
-        piece = first_piece(material, self._settings.capture.piece_tokens)
+        piece = first_piece(material, extraction.PIECE_TOKENS)
         prompt = self.models.prompt(extraction.PROMPT)
         # Quaid's model has nothing but this prompt; a host's has tools, and the text could make it use them.
         inputs = {slot: neutralise(text) for slot, text in self._inputs(piece).items()}
@@ -155,12 +155,12 @@ class ConversationReader:
 
     def _merge(self, parts: Sequence[Extraction]) -> Extraction:
         capture = self._settings.capture
-        found = extraction.merge(parts, capture.max_facts)
+        found = extraction.merge(parts)
         return replace(
             found,
             facts=found.facts if capture.facts else (),
-            snippets=found.snippets if capture.snippets else {},
-            journal=found.journal if capture.journal else {},
+            snippets=found.snippets if self._settings.systems.journal else {},
+            journal=found.journal if self._settings.systems.journal else {},
         )
 
     def _inputs(self, piece: Piece) -> Mapping[str, str]:
@@ -178,7 +178,7 @@ class ConversationReader:
         """
         parts: list[Extraction] = []
         refused: list[tuple[Piece, ModelRefusedError | ModelAnswerError]] = []
-        pending = deque(split_material(material, self._settings.capture.piece_tokens))
+        pending = deque(split_material(material, extraction.PIECE_TOKENS))
         count, refusals, quarantined = len(pending), 0, None
         while pending:
             if count > 1:

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PROMPT = "extract"
+MAX_FACTS = 500
+"""The maximum of facts from one conversation."""
+PIECE_TOKENS = 12_000
+"""A longer conversation is given to the model in overlapping pieces of this size."""
 MAX_SHOWN = 200
 """Characters of a malformed fact that are shown where it is left out."""
 MAX_LISTED = 100
@@ -167,7 +171,7 @@ def read_answer(value: Mapping[str, Any], piece: Piece) -> Extraction:
     return Extraction(tuple(facts), names, snippets, journal, tuple(left_out))
 
 
-def merge(parts: Sequence[Extraction], max_facts: int = 0) -> Extraction:
+def merge(parts: Sequence[Extraction], max_facts: int = MAX_FACTS) -> Extraction:
     """Merge the answers to all pieces of a source: a fact in several is stored once, with all its turns.
 
     Of more than `max_facts` facts the ones with the highest confidence are stored, the others are left out by name.
@@ -184,8 +188,8 @@ def merge(parts: Sequence[Extraction], max_facts: int = 0) -> Extraction:
         )
     facts = list(merged.values())
     surest = sorted(range(len(facts)), key=lambda place: -facts[place].confidence)
-    stored = set(surest[: max_facts or len(facts)])
-    reason = f"more than {max_facts} facts at once (capture.max_facts)"
+    stored = set(surest[:max_facts])
+    reason = f"more than {max_facts} facts at once"
     return Extraction(
         tuple(fact for place, fact in enumerate(facts) if place in stored),
         _merge_names(thing for part in parts for thing in part.names),

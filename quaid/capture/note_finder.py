@@ -24,8 +24,8 @@ from quaid.sync.embedding import Embedding
 from quaid.vault import files, frontmatter, layout, notes
 
 if TYPE_CHECKING:
-    from quaid.index.matrix import VectorMatrix
     from quaid.index.port import IndexConnection
+    from quaid.index.vectors import VectorMatrix
 
 SIMILAR_FACTS = 24
 """Nearest chunks, turns among them, that a new fact is compared with."""
@@ -143,12 +143,13 @@ class NoteFinder:
                 nearest[place] = {chunk_id for chunk_id, _ in near}
         chunks = {chunk_id for near in nearest.values() for chunk_id in near}
         owners = {new[place].owner for place in nearest}
-        known = {row[0]: row[1:] for owner in owners for row in documents.list_repeatable(index, chunks, owner)}
+        repeatable = (each for owner in owners for each in documents.list_repeatable(index, chunks, owner))
+        known = {each.chunk_id: each for each in repeatable}
         alike: dict[int, KnownFact] = {}
         for place, chunk_ids in nearest.items():
             fact = new[place]
-            for document, text in (known[chunk_id] for chunk_id in sorted(chunk_ids & known.keys())):
-                is_same = document.owner == fact.owner and is_same_claim(fact.text, text)
+            for document in (known[chunk_id] for chunk_id in sorted(chunk_ids & known.keys())):
+                is_same = document.owner == fact.owner and is_same_claim(fact.text, document.text)
                 if is_same and (same := self._known(index, fact, document)):
                     alike[place] = same
                     break

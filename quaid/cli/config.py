@@ -16,6 +16,7 @@ from quaid.cli.terminal import columns
 from quaid.config import (
     is_users_own,
     list_settings,
+    read_descriptions,
     read_user_config,
     read_vault_config,
     render_value,
@@ -56,7 +57,8 @@ def run_config(
     with invocation.open() as memory:
         settings = list(_list_settings(memory.root, memory.settings, os.environ))
         if key is None:
-            rows = [(setting.key, render_value(setting.value), setting.origin) for setting in settings]
+            said = read_descriptions()
+            rows = [(each.key, render_value(each.value), each.origin, said[each.key]) for each in settings]
             invocation.respond(columns(rows), settings=[setting._asdict() for setting in settings])
             return
         found = next((setting for setting in settings if setting.key == key), None)

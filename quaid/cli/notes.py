@@ -15,7 +15,7 @@ from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import count, has_terminal, line_width, paragraphs, print_exactly, styled
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.documents import Document
-from quaid.index.views import NoteView
+from quaid.index.references import NoteView
 from quaid.janitor.fact_edits import statement_span
 from quaid.model import Kind
 from quaid.shapes import json_object
@@ -118,7 +118,11 @@ def run_note(
 
 def document_shape(document: Document) -> dict[str, object]:
     """Return a note's row without its row number, which means nothing outside of this index."""
-    return json_object(document, without=["doc_id"])
+    names = (
+        "path id kind type title status owner confidence speaker source session created valid_from valid_until "
+        "superseded_by confirmations content_hash"
+    )
+    return {name: getattr(document, name) for name in names.split()}
 
 
 class _NothingForgottenError(QuaidError):

@@ -10,7 +10,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
 from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, short, styled
-from quaid.index.backlinks import Related
+from quaid.index.references import Related
 from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText
 from quaid.shapes import json_object
 

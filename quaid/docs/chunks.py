@@ -15,14 +15,13 @@ from pathlib import PurePosixPath
 from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, ParsedDoc, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.redaction import admit
-from quaid.settings import DocsSettings
 from quaid.vault import files, frontmatter, markdown, notes
 from quaid.vault.headings import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
 """Other files are plain text."""
-MIN_TOKENS = 50
-"""The minimum of the setting for the size of a passage."""
+CHUNK_TOKENS, OVERLAP_TOKENS = 800, 100
+"""The maximum length of a passage, tables and code blocks aside, and the overlap of two that were one section."""
 SHARED_PART = 4
 """Adjacent sections share a passage of up to this part of the maximum: a sentence under a heading needs no passage of
 its own, but a passage about several things is found for all of them and answers none.
@@ -49,7 +48,7 @@ _Section = tuple[tuple[str, ...], list[_Piece]]
 """The path of a heading, and the pieces directly below it."""
 
 
-def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, max_bytes: int) -> ParsedDoc:
+def parse_doc(doc_id: str, project: str, data: bytes, max_bytes: int) -> ParsedDoc:
     """Parse a document; only its first `max_bytes` are searched. `note.problems` are sentences about what is odd."""
     text, problems = notes.decode(data, max_bytes)
     # Before the text is cut: half of a key would not be recognised.
@@ -71,7 +70,7 @@ def parse_doc(doc_id: str, project: str, data: bytes, settings: DocsSettings, ma
     for key in ("keywords", "tags", "description"):
         value = fields.get(key)
         words += [word for word in (value if isinstance(value, list) else [value]) if isinstance(word, str)]
-    passages, chunks = _Cutter(settings).cut(sections, title, " ".join(words))
+    passages, chunks = _Cutter().cut(sections, title, " ".join(words))
     if safe.redacted:
         problems += (f"secrets in it are not searched: {', '.join(dict.fromkeys(safe.redacted))}",)
     owner, privacy = read_ownership(place.name, data)
@@ -151,9 +150,9 @@ def _plain(block: Block) -> str:
 class _Cutter:
     """Cuts documents into passages of `limit` characters, each repeating up to `overlap` of the one before it."""
 
-    def __init__(self, settings: DocsSettings) -> None:
-        self._limit = max(MIN_TOKENS, settings.chunk_tokens) * CHARACTERS_PER_TOKEN
-        self._overlap = min(max(0, settings.overlap_tokens) * CHARACTERS_PER_TOKEN, self._limit // 2)
+    def __init__(self) -> None:
+        self._limit = CHUNK_TOKENS * CHARACTERS_PER_TOKEN
+        self._overlap = OVERLAP_TOKENS * CHARACTERS_PER_TOKEN
 
     def cut(
         self, sections: Sequence[_Section], title: str, keywords: str

@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from quaid.recall.options import Depth
     from quaid.sync.derived_index import SyncReport
 
+DEFAULT_LIMIT = 5
+MAX_UPDATES = 5
+"""The maximum of docs that one run asks the deep model about."""
+
 ACTIVE: tuple[State, ...] = ("active",)
 _HEAD_BYTES = 16_000
 """The beginning of a document, which states its owner."""
@@ -221,7 +225,7 @@ class Documentation:
             docs.values(),
             query,
             projects,
-            limit or self._settings.docs.limit,
+            limit or DEFAULT_LIMIT,
             depth or self._settings.recall.depth,
             self._answers.helpers(),
         )
@@ -318,7 +322,7 @@ class Documentation:
         yield from why_unchecked(freshness for _, freshness in checked)
         trees = self._trees(registry.STATES)
         stale_docs = [pair for pair in checked if pair[1].is_stale]
-        for doc, freshness in stale_docs[: self._settings.docs.most_updates]:
+        for doc, freshness in stale_docs[:MAX_UPDATES]:
             stale = StaleDoc.open(trees, doc, freshness)
             try:
                 update = updates.ask_update(models, doc.rel_path, stale.text, stale.changes, stale.files)
@@ -330,8 +334,8 @@ class Documentation:
             if not update.edits:
                 stale.mark_true(update.summary or "it is true as it is", self._judgements())
             yield stale, update
-        if left := stale_docs[self._settings.docs.most_updates :]:
-            yield f"{len(left)} more are stale; docs.most_updates is {self._settings.docs.most_updates}"
+        if left := stale_docs[MAX_UPDATES:]:
+            yield f"{len(left)} more are stale; one run updates {MAX_UPDATES}"
 
     def estimate_update(self, doc: Doc, freshness: Freshness) -> PlannedCall | None:
         """Return the call that `propose` would make for a stale document, at its upper bound; None without a model or

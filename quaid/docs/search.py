@@ -12,25 +12,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.docs import chunks
 from quaid.docs.catalogue import Doc
 from quaid.docs.chunks import parse_doc
 from quaid.embed.runtime import open_multiply
 from quaid.errors import QuaidError
-from quaid.index import contents, documents, passages
-from quaid.index.kept import KeptAnswers
-from quaid.index.matrix import VectorMatrix
-from quaid.index.postings import Postings
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index import contents, documents
+from quaid.index.fulltext import KeptAnswers, Postings
+from quaid.index.sqlite.database import IndexReader
+from quaid.index.vectors import VectorMatrix
 from quaid.model import ChannelRank, ParsedDoc
 from quaid.place import DOCS_FILE
 from quaid.recall import pipeline
-from quaid.recall.options import FEATURES, Depth, RecallOptions, Weights
+from quaid.recall.options import FEATURES, Depth, Profile, RecallOptions, Weights
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
-from quaid.settings import RecallSettings, Settings
+from quaid.settings import MAX_NOTE_BYTES, RecallSettings
 from quaid.sqlite import retry_after_damage
 from quaid.sync.derived_index import DerivedIndex, SyncOptions
-from quaid.sync.embedding import Embedding
+from quaid.sync.embedding import EMBED_BUDGET_S, Embedding
 from quaid.vault import files
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ MAX_EMBED_S = 1.0
 """A large repository takes twenty seconds to embed, and a search does not wait for that."""
 MAX_OF_ONE_DOC = 2
 """The passages of one document that may rank before those of others: a question is often answered in two pages."""
-WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "phrase": 0.3})
+PROFILE = Profile(Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "phrase": 0.3}))
 """A passage is scored by its own words and likeness and by a quoted phrase. Its neighbours give no support, and its
 length does not count, because it was cut.
 """
@@ -56,11 +56,9 @@ class DocsIndex(DerivedIndex):
 
     noun = "documents"
 
-    def __init__(self, root: Path, docs: Mapping[str, Doc], settings: Settings, embedding: Embedding) -> None:
+    def __init__(self, root: Path, docs: Mapping[str, Doc], embedding: Embedding) -> None:
         self._docs = docs
-        self._settings = settings.docs
-        self._max_bytes = settings.sync.max_note_bytes
-        made_with = f"{settings.docs.chunk_tokens} {settings.docs.overlap_tokens} {self._max_bytes}"
+        made_with = f"{chunks.CHUNK_TOKENS} {chunks.OVERLAP_TOKENS} {MAX_NOTE_BYTES}"
         super().__init__(root, DOCS_FILE, embedding, made_with)
 
     def list_files(self, only: Collection[str] | None) -> files.NoteListing:
@@ -86,14 +84,14 @@ class DocsIndex(DerivedIndex):
         """Return as much as is searched, and one more byte that shows that there is more."""
         doc = self._docs[key]
         try:
-            return files.read_note(doc.folder, doc.rel_path, self._max_bytes + 1)
+            return files.read_note(doc.folder, doc.rel_path, MAX_NOTE_BYTES + 1)
         except PermissionError:
             return b""
         except OSError:
             return None
 
     def parse_file(self, key: str, data: bytes) -> ParsedDoc:
-        return parse_doc(key, self._docs[key].project, data, self._settings, self._max_bytes)
+        return parse_doc(key, self._docs[key].project, data, MAX_NOTE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ class DocSearch:
 
     def index(self, docs: Collection[Doc]) -> DocsIndex:
         """Return the index of `docs`, which must be all documents."""
-        return DocsIndex(self._vault.root, {doc.id: doc for doc in docs}, self._vault.settings, self._vault.embedding)
+        return DocsIndex(self._vault.root, {doc.id: doc for doc in docs}, self._vault.embedding)
 
     def search(
         self,
@@ -180,7 +178,7 @@ class DocSearch:
 
     def _update(self, docs: Collection[Doc]) -> tuple[str, ...]:
         """Bring the index up to date within a second. Return what is missing in it."""
-        budget_s = min(self._vault.settings.recall.embed_budget_s, MAX_EMBED_S)
+        budget_s = min(EMBED_BUDGET_S, MAX_EMBED_S)
         options = SyncOptions(embed_budget_s=budget_s, fetch_weights=False, wait_ms=SEARCH_WAIT_MS)
         try:
             report = self.index(docs).sync(options, self._vault.show_progress)
@@ -207,15 +205,11 @@ def search(
     helpers: Helpers | None = None,
 ) -> DocSearchResult:
     """Return the passages in `sources` that answer `query`, of `projects` or of all, as untrusted text."""
-    # The stages for facts and conversations are left out.
-    stages = replace(
-        settings.stages, graph=False, provenance=False, contradictions=False, technical=False, neutralise=False
-    )
-    options = RecallOptions(limit * _SPARE, projects=projects, owners=owners, depth=depth, weights=WEIGHTS)
-    found = pipeline.recall(sources, query, replace(settings, stages=stages), options, helpers)
+    options = RecallOptions(limit * _SPARE, projects=projects, owners=owners, depth=depth, profile=PROFILE)
+    found = pipeline.recall(sources, query, settings, options, helpers)
     # The id of a hit ends in the number of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]
-    known = passages.fetch(sources.connection, places)
+    known = documents.fetch(sources.connection, places)
     count: Counter[str] = Counter()
     first: list[DocHit] = []
     later: list[DocHit] = []

@@ -91,7 +91,7 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | None:
     if settings.provider == "none":
         return None
     if settings.provider == "local":
-        return _open_local(find_build(settings), settings)
+        return _open_local(find_build(settings))
     embedder = _open_remote(settings)
     if settings.offline and embedder.goes_to:
         raise EmbeddingError(f"offline is set, and {settings.provider} is at {embedder.goes_to}")
@@ -110,7 +110,7 @@ def find_quick(settings: EmbeddingSettings) -> EmbeddingSettings | None:
     """
     if settings.provider != "local" or settings.model != AUTO:
         return None
-    return replace(settings, model=QUICK_MODEL, duplicate_similarity=0.0, relevant_similarity=0.0)
+    return replace(settings, model=QUICK_MODEL)
 
 
 def destination(settings: EmbeddingSettings) -> str:
@@ -126,11 +126,11 @@ def _open_remote(settings: EmbeddingSettings) -> RemoteEmbedder:
 
 
 @lru_cache(maxsize=4)
-def _open_local(build: Build, settings: EmbeddingSettings) -> Embedder:
+def _open_local(build: Build) -> Embedder:
     """Return one embedder per process, however many memories are open: it is large, and safe to share."""
     from quaid.embed.local import open_build
 
-    return open_build(build, settings)
+    return open_build(build)
 
 
 def fetch_weights(

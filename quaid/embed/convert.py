@@ -32,7 +32,6 @@ from quaid.embed.build import (
     write_description,
 )
 from quaid.errors import EmbeddingError
-from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +75,7 @@ def _try_out(source: Path, draft: Path, description: Description) -> None:
 
     try:
         plain = Build(draft, replace(description, centred=False), 1.0, 1.0)
-        vector = open_build(plain, EmbeddingSettings(threads=1)).embed_query("trial")
+        vector = open_build(plain).embed_query("trial")
         assert abs(float(vector @ vector) - 1) < 1e-3, "its vectors are not numbers"
     except Exception as error:
         raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
@@ -89,7 +88,7 @@ def _write_centre(draft: Path, description: Description) -> None:
     from quaid.embed.local import LocalEmbedder
 
     plain = Build(draft, replace(description, centred=False), 1.0, 1.0)
-    embedder = LocalEmbedder(plain, EmbeddingSettings())
+    embedder = LocalEmbedder(plain)
     centre = find_centre(embedder.embed, lambda texts: np.stack([embedder.embed_query(text) for text in texts]))
     np.save(draft / CENTRE_FILE, centre)
 

@@ -14,7 +14,6 @@ from quaid.embed.centre import CENTRE_FILE, remove_centre
 from quaid.embed.runtime import load_onnxruntime
 from quaid.embed.unigram import PIECES_FILE, UnigramTokenizer
 from quaid.errors import EmbeddingError
-from quaid.settings import EmbeddingSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,13 +33,13 @@ process with one question. "warm" has them packed and all cores on one text. "bu
 batch, which beats all cores on one batch when other programs want a core too."""
 
 
-def open_build(build: Build, settings: EmbeddingSettings) -> Embedder:
+def open_build(build: Build) -> Embedder:
     """Return the embedder of a converted model, by its kind, not yet loaded."""
     if build.description.kind == "static":
         from quaid.embed.static import StaticEmbedder
 
-        return StaticEmbedder(build, settings)
-    return LocalEmbedder(build, settings)
+        return StaticEmbedder(build)
+    return LocalEmbedder(build)
 
 
 class LocalEmbedder:
@@ -48,16 +47,16 @@ class LocalEmbedder:
 
     is_patient = False
 
-    def __init__(self, build: Build, settings: EmbeddingSettings) -> None:
+    def __init__(self, build: Build) -> None:
         self._build = build
         self._model = build.description
         # In a container a process may use fewer cores than the machine has.
         has_affinity = hasattr(os, "sched_getaffinity")
-        self._threads = settings.threads or (len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
+        self._threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
         self.fingerprint = self._model.fingerprint
         self.dimension = self._model.dimension
-        self.duplicate_similarity = settings.duplicate_similarity or build.duplicate_similarity
-        self.relevant_similarity = settings.relevant_similarity or build.relevant_similarity
+        self.duplicate_similarity = build.duplicate_similarity
+        self.relevant_similarity = build.relevant_similarity
         self._lock = threading.Lock()
         self._encode: Any = None
         self._centre: Any = None

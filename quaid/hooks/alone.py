@@ -12,7 +12,7 @@ from quaid.agents.session_context import build_session_context, is_current
 from quaid.config import own_names, settings_for_reading
 from quaid.errors import QuaidError
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
 from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import Settings
 from quaid.vault.layout import Layout

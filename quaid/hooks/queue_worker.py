@@ -27,6 +27,7 @@ from quaid.redaction import admit
 from quaid.text.invisible import escaped
 
 LOCK_FILE = "worker.lock"
+IDLE_S = 1_800.0
 RETRY_S = 300.0
 """The wait after a failure; after the second one twice as long."""
 
@@ -34,13 +35,13 @@ RETRY_S = 300.0
 def run_worker(root: Path, *, idle_s: float | None = None) -> int:
     """Learn from the conversations that are due, and return their number; also 0 if another worker is running.
 
-    `idle_s` overrides `hooks.idle_minutes`: a conversation that never ended is due after such a silence.
+    `idle_s` overrides `IDLE_S`: a conversation that never ended is due after such a silence.
     """
     state = state_folder(root)
     count = 0
     with Memory.open(root) as memory:
         hooks = memory.settings.hooks
-        silent_s = hooks.idle_minutes * 60.0 if idle_s is None else idle_s
+        silent_s = IDLE_S if idle_s is None else idle_s
         queue.set_aside(state)
         # Again after the lock is released: hooks that found it locked have started no worker.
         while _due(state, silent_s) or queue.has_edited(state):

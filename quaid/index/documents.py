@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from quaid.index import contents, fulltext, graph, vectors
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Note, name_key, without_ending
+from quaid.model import Note, Passage, name_key, without_ending
+from quaid.text import endings
 
 
 class KnownFile(NamedTuple):
@@ -24,7 +26,9 @@ class KnownFile(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A row of `documents`, for those who show or decide about a whole note."""
+    """A row of `documents` and, where one was read with it, the chunk that was found. A tuple, because every question
+    makes hundreds.
+    """
 
     doc_id: int
     path: str
@@ -33,55 +37,44 @@ class Document(NamedTuple):
     type: str | None
     title: str
     status: str | None
-    owner: str
-    confidence: float | None
-    speaker: str | None
-    source: str | None
-    session: str | None
-    created: str | None
-    valid_from: str | None
-    valid_until: str | None
-    superseded_by: str | None
-    confirmations: int
-    content_hash: str
-
-
-class Candidate(NamedTuple):
-    """A chunk with what recall needs of its document. A tuple, because every question makes hundreds."""
-
-    chunk_id: int
-    doc_id: int
-    ordinal: int
-    text: str
-    turn: int | None
-    speaker: str | None
-    said_at: str | None
-    path: str
-    id: str
-    kind: str
-    type: str | None
-    title: str
-    status: str | None
-    session: str | None
-    created: str | None
-    valid_from: str | None
-    valid_until: str | None
-    superseded_by: str | None
-    confidence: float | None
-    doc_speaker: str | None
-    source: str | None
     owner: str
     project: str | None
+    confidence: float | None
+    durability: str | None
+    speaker: str | None
+    source: str | None
+    session: str | None
     technical: bool
     pinned: bool
     verified: bool
     confirmations: int
-    durability: str | None = None
+    created: str | None
+    valid_from: str | None
+    valid_until: str | None
+    superseded_by: str | None
+    text_hash: str | None
+    content_hash: str
+    chunk_id: int = 0
+    ordinal: int = 0
+    text: str = ""
+    turn: int | None = None
+    turn_speaker: str | None = None
+    said_at: str | None = None
     passage: int | None = None
+    is_whole: bool = True
+    """Whether the chunk is all of the document; only `list_living` says so."""
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether its owner has pinned or verified it."""
+        return bool(self.pinned or self.verified)
 
 
-_SPEAKERS = {"speaker": "c.speaker", "doc_speaker": "d.speaker"}
-_CANDIDATE = ", ".join(_SPEAKERS.get(name, name) for name in Candidate._fields)
+_OF_CHUNK = {"turn_speaker": "c.speaker"} | {
+    name: f"c.{name}" for name in ("chunk_id", "ordinal", "text", "turn", "said_at", "passage")
+}
+_DOCUMENT = ", ".join(f"d.{name}" for name in Document._fields if name not in {*_OF_CHUNK, "is_whole"})
+_CANDIDATE = f"{_DOCUMENT}, {', '.join(_OF_CHUNK[name] for name in Document._fields if name in _OF_CHUNK)}"
 _MAY_BE_REPEATED = "(valid_until IS NULL OR superseded_by IS NULL AND durability = 'immutable')"
 """A fact that a new one without an end may repeat: of two with ends, equal words may be about two occasions. One that
 is superseded and has no end was merged into another fact.
@@ -208,14 +201,15 @@ def replace_passed_over(
 
 def fetch_candidates(
     connection: IndexConnection, chunk_ids: Collection[int], scope: Scope = EVERYTHING
-) -> dict[int, Candidate]:
+) -> dict[int, Document]:
     """Return those of `chunk_ids` that are in `scope`."""
     rows = connection.execute(
         f"SELECT {_CANDIDATE} FROM chunks c JOIN documents d USING (doc_id) "
         f"WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) {scope.and_chunks}",
         {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
-    return {row[0]: Candidate._make(row) for row in rows}
+    found = (Document(*row) for row in rows)
+    return {each.chunk_id: each for each in found}
 
 
 def first_chunks(connection: IndexConnection, doc_ids: Collection[int]) -> set[int]:
@@ -265,7 +259,7 @@ def find_documents(
     """Return documents that match an SQL condition over `documents d`, by path."""
     # Sorted here: asked to sort by path, SQLite walks all documents in that order rather than look few up.
     given = values if isinstance(values, Mapping) else tuple(values)
-    rows = connection.execute(f"SELECT {', '.join(Document._fields)} FROM documents d WHERE {where}", given)
+    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents d WHERE {where}", given)
     return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
@@ -365,19 +359,16 @@ def list_beside(
     return [(int(row[0]), int(row[1])) for row in rows]
 
 
-def list_repeatable(
-    connection: IndexConnection, chunk_ids: Collection[int], owner: str
-) -> list[tuple[int, Document, str]]:
-    """Return (chunk_id, document, text) of those chunks that are facts of `owner` and hold or were merged."""
-    columns = ", ".join(f"d.{name}" for name in Document._fields)
+def list_repeatable(connection: IndexConnection, chunk_ids: Collection[int], owner: str) -> list[Document]:
+    """Return those of the chunks that are facts of `owner` and hold or were merged."""
     rows = connection.execute(
         # From the chunks to their documents: SQLite would rather look at all documents of the owner.
-        f"SELECT chunk_id, text, {columns} FROM chunks c CROSS JOIN documents d USING (doc_id) "
+        f"SELECT {_CANDIDATE} FROM chunks c CROSS JOIN documents d USING (doc_id) "
         "WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND kind = 'fact' AND owner = ? "
         f"AND {_MAY_BE_REPEATED}",
         (json.dumps(list(chunk_ids)), owner),
     )
-    return [(row[0], Document(*row[2:]), row[1]) for row in rows]
+    return [Document(*row) for row in rows]
 
 
 def list_beginnings(
@@ -419,3 +410,161 @@ def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
     found += [(str(path), str(reason)) for path, reason in connection.execute("SELECT path, reason FROM passed_over")]
     found += contents.list_copies(connection)
     return sorted(found)
+
+
+_SPARE = 3
+"""For each fact that is listed this many are looked at, as some of them are over."""
+
+
+def list_living(connection: IndexConnection) -> list[Document]:
+    """Return the facts that nothing has replaced, each with its first chunk, by path.
+
+    Notes that share an id are left out, as it is unknown which of them is meant.
+    """
+    rows = connection.execute(
+        f"SELECT {_CANDIDATE}, "
+        "NOT EXISTS (SELECT 1 FROM chunks more WHERE more.doc_id = d.doc_id AND more.ordinal = 1) "
+        "FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
+        "WHERE kind = 'fact' AND superseded_by IS NULL "
+        "AND id NOT IN (SELECT id FROM documents GROUP BY id HAVING count(*) > 1) ORDER BY path"
+    )
+    return [Document(*row) for row in rows]
+
+
+def list_replaced_by(connection: IndexConnection, names: Collection[str]) -> list[str]:
+    """Return paths of facts that say they were replaced by one of the notes called `names`."""
+    rows = connection.execute(
+        "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IN (SELECT value FROM json_each(?)) "
+        "ORDER BY path",
+        (json.dumps(list(names)),),
+    )
+    return [str(row[0]) for row in rows]
+
+
+class _DatedFact(NamedTuple):
+    """The fields of a fact that tell whether it is over."""
+
+    created: str
+    type: str | None
+    durability: str | None
+    valid_from: str | None
+    valid_until: str | None
+    text: str
+
+
+_NEWEST = "created DESC, path"
+_WEIGHTIEST = f"pinned DESC, verified DESC, confirmations DESC, {_NEWEST}"
+_HAS_A_DAY = "kind = 'fact' AND created IS NOT NULL"
+_IS_PREFERENCE = f"{_HAS_A_DAY} AND type = 'preference'"
+
+
+def list_latest_facts(connection: IndexConnection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
+    """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first. A
+    text has behind it since when it is true: what was told last need not be what began last.
+    """
+    return _list_holding(connection, scope, limit, today, _HAS_A_DAY, _NEWEST)
+
+
+def list_preferences(connection: IndexConnection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
+    """Return the same of preferences: first what is pinned or verified, then what was confirmed most often."""
+    return _list_holding(connection, scope, limit, today, _IS_PREFERENCE, _WEIGHTIEST)
+
+
+def list_first_paths(connection: IndexConnection, latest: int, preferences: int) -> list[str]:
+    """Return the paths of the `latest` newest facts and of as many first preferences, of whatever scope."""
+    rows = connection.execute(
+        f"SELECT * FROM (SELECT path FROM documents WHERE {_HAS_A_DAY} ORDER BY {_NEWEST} LIMIT ?) UNION "
+        f"SELECT * FROM (SELECT path FROM documents WHERE {_IS_PREFERENCE} ORDER BY {_WEIGHTIEST} LIMIT ?)",
+        (latest, preferences),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def _list_holding(
+    connection: IndexConnection, scope: Scope, limit: int, today: str, which: str, order: str
+) -> list[tuple[str, str]]:
+    rows = connection.execute(
+        # Which they are first, their texts then: asked at once, SQLite fetches the text of every fact.
+        "SELECT first.created, type, durability, valid_from, valid_until, c.text FROM ("
+        "SELECT doc_id, created, path, type, durability, valid_from, valid_until, pinned, verified, confirmations "
+        f"FROM documents d WHERE {which} AND superseded_by IS NULL {scope.and_documents} "
+        f"ORDER BY {order} LIMIT :limit) first "
+        f"JOIN chunks c ON c.doc_id = first.doc_id AND c.ordinal = 0 ORDER BY {order}",
+        {"limit": limit * _SPARE, **scope.values},
+    )
+    holding = (fact for fact in map(_DatedFact._make, rows) if not endings.is_over(fact, today))
+    return [(fact.created, _with_days(fact)) for fact in islice(holding, limit)]
+
+
+def _with_days(fact: _DatedFact) -> str:
+    days = endings.tell_days(fact) if fact.valid_from else []
+    return f"{fact.text} ({', '.join(days)})" if days else fact.text
+
+
+def insert(connection: IndexConnection, doc_id: int, passages: Iterable[Passage]) -> None:
+    """Add the passages of a document; with it they go."""
+    connection.executemany(
+        "INSERT INTO passages (doc_id, ordinal, heading, text, first_line, last_line) VALUES (?,?,?,?,?,?)",
+        [
+            (doc_id, one.ordinal, json.dumps(one.heading, ensure_ascii=False), one.text, one.first_line, one.last_line)
+            for one in passages
+        ],
+    )
+
+
+def fetch(
+    connection: IndexConnection, wanted: Collection[tuple[str, int]]
+) -> dict[tuple[str, int], tuple[Passage, str]]:
+    """Return the passages that (path of the document, ordinal) name, each with its document's title."""
+    rows = connection.execute(
+        "SELECT d.path, p.ordinal, heading, p.text, first_line, last_line, title FROM json_each(?) AS wanted "
+        "JOIN documents d ON d.path = wanted.value ->> 0 JOIN passages p USING (doc_id) "
+        "WHERE p.ordinal = CAST(wanted.value ->> 1 AS INTEGER)",
+        (json.dumps([list(one) for one in wanted]),),
+    )
+    return {
+        (row[0], row[1]): (Passage(row[1], tuple(json.loads(row[2])), row[3], row[4], row[5]), row[6]) for row in rows
+    }
+
+
+class TurnChunks(NamedTuple):
+    """A turn of an episode and its chunks, which are numbered one after the other."""
+
+    number: int
+    speaker: str | None
+    first: int
+    last: int
+
+    @property
+    def chunks(self) -> range:
+        """The ids of its chunks."""
+        return range(self.first, self.last + 1)
+
+
+def list_turns(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, tuple[int, list[TurnChunks]]]:
+    """Return of each episode the size of its file in bytes and its turns in their order, by doc_id."""
+    rows = connection.execute(
+        "SELECT c.doc_id, d.size, json_group_array(c.turn), json_group_array(c.speaker), json_group_array(c.first), "
+        "json_group_array(c.last) FROM ("
+        "SELECT doc_id, turn, min(speaker) AS speaker, min(chunk_id) AS first, max(chunk_id) AS last FROM chunks "
+        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND turn IS NOT NULL "
+        "GROUP BY doc_id, turn) c "
+        "JOIN documents d USING (doc_id) GROUP BY c.doc_id, d.size",
+        (json.dumps(list(doc_ids)),),
+    )
+    found: dict[int, tuple[int, list[TurnChunks]]] = {}
+    for doc_id, size, *columns in rows:
+        turns = map(TurnChunks._make, zip(*map(json.loads, columns), strict=True))
+        found[int(doc_id)] = int(size), sorted(turns, key=lambda turn: turn.first)
+    return found
+
+
+def list_speakers(connection: IndexConnection, scope: Scope) -> list[str]:
+    """Return who speaks in the conversations in `scope`."""
+    documents = "" if scope.is_open else "JOIN documents d USING (doc_id)"
+    rows = connection.execute(
+        f"SELECT DISTINCT c.speaker FROM chunks c {documents} "
+        f"WHERE c.turn IS NOT NULL AND c.speaker IS NOT NULL {scope.and_chunks}",
+        scope.values,
+    )
+    return [row[0] for row in rows]

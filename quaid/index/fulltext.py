@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk
 from quaid.text.stop_words import stop_words
 from quaid.text.words import find_words, is_joined_letter, segmented
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # bm25 weights of the columns text, context, keywords.
 WEIGHTS = (1.0, 1.0, 0.5)
@@ -135,3 +141,138 @@ def list_words(
         (json.dumps(list(chunk_ids)),),
     )
     return {word for row in texts for word in find_words(str(row[0]))}
+
+
+MAX_KEPT, KEPT_SHARE = 3_000_000, 8
+"""Chunks of all words that are kept, at 16 bytes each, or so many times the chunks of a very large index; the words
+that were asked for longest ago go first."""
+
+
+class Postings:
+    """The words of one index that were asked for, each with its chunks and their bm25."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._last: Sequence[str] = ()
+        self._moment = Moment()
+        self._total = 0
+        self._kept: OrderedDict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = OrderedDict()
+        self._size = 0
+
+    def has(self, connection: IndexConnection, words: Sequence[str]) -> bool:
+        """Return whether `search` can answer without asking SQLite."""
+        return self._asked > 0 and self._moment.is_of(connection) and all(word in self._kept for word in words)
+
+    def is_quick(self, connection: IndexConnection, words: Sequence[str]) -> bool:
+        """Return whether `search` takes no longer than a thread to start: it asks SQLite nothing, or little."""
+        is_small = 0 < self._total <= MANY and self._moment.is_of(connection)
+        return is_small or self.has(connection, words)
+
+    def search(
+        self, connection: IndexConnection, words: Sequence[str], limit: int, allowed: Collection[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return (chunk_id, bm25) of chunks that have any of `words`, of those in `allowed` if it is given, best first,
+        as `fulltext.search` does. Words that most chunks of a large index have count only where there are no others.
+        """
+        if not words:
+            return []
+        if words is not self._last:  # one question may be asked in two scopes
+            self._asked += 1
+            self._last = words
+        if self._asked == 1:  # a process with one question reads each word once
+            match = match_any(list_telling(connection, words))
+            return search(connection, match, limit, allowed)
+        import numpy as np
+
+        if not self._moment.is_of(connection):
+            self._begin(connection)
+        found = [self._of(connection, word) for word in words]
+        telling = [each for each in found if not is_common(len(each[0]), self._total)] or found
+        if not any(len(ids) for ids, _ in telling):
+            return []
+        scores = np.zeros(1 + max(int(ids[-1]) for ids, _ in telling if len(ids)))
+        for ids, of_word in telling:
+            scores[ids] += of_word
+        if allowed is None:
+            ids = np.flatnonzero(scores)
+        else:
+            seen = np.fromiter(allowed, np.int64, len(allowed))
+            seen = seen[seen < len(scores)]
+            ids = np.sort(seen[scores[seen] > 0])
+        return _best(ids, scores[ids], limit)
+
+    def _begin(self, connection: IndexConnection) -> None:
+        """Forget what was of another index or of another state of it."""
+        self._moment.move_to(connection)
+        self._total = connection.words.count()
+        self._kept.clear()
+        self._size = 0
+
+    def _of(self, connection: IndexConnection, word: str) -> tuple[Any, Any]:
+        import numpy as np
+
+        if word in self._kept:
+            self._kept.move_to_end(word)
+            return self._kept[word]
+        ids, scores = connection.words.list_matches(match_any([word]))
+        kept = self._kept[word] = np.array(ids, np.int64), np.array(scores, np.float64)
+        self._size += len(ids)
+        while self._size > max(MAX_KEPT, KEPT_SHARE * self._total) and len(self._kept) > 1:
+            self._size -= len(self._kept.popitem(last=False)[1][0])
+        return kept
+
+
+def _best(ids: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int) -> list[tuple[int, float]]:
+    """Return the `limit` best as (chunk_id, score), of equal ones the lower chunk_id first."""
+    import numpy as np
+
+    if len(ids) > limit:
+        # Everything at least as good as the last one that fits: which of equal ones that is, the order below tells.
+        least = scores[np.argpartition(-scores, limit - 1)[limit - 1]]
+        fits = scores >= least
+        ids, scores = ids[fits], scores[fits]
+    order = np.lexsort((ids, -scores))[:limit]
+    return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
+
+
+Answer = TypeVar("Answer")
+MAX_CACHED = 64
+
+
+class Moment:
+    """One state of one index, as one connection sees it."""
+
+    def __init__(self) -> None:
+        self._connection: IndexConnection | None = None
+        self._version = (-1, -1)
+
+    def is_of(self, connection: IndexConnection) -> bool:
+        """Return whether the index behind `connection` is as it was when `move_to` was called."""
+        return connection is self._connection and connection.version() == self._version
+
+    def move_to(self, connection: IndexConnection) -> None:
+        self._connection, self._version = connection, connection.version()
+
+
+class KeptAnswers:
+    """Answers of one connection, kept as long as its index stays as it is."""
+
+    def __init__(self) -> None:
+        self._moment = Moment()
+        self._kept: dict[Hashable, Any] = {}
+
+    def of(self, connection: IndexConnection, key: Hashable, ask: Callable[[], Answer]) -> Answer:
+        """Return what `ask` returns, or what it has returned for `key` before."""
+        if len(self._kept) > MAX_CACHED or not self._moment.is_of(connection):
+            self._moment.move_to(connection)
+            self._kept.clear()
+        if key not in self._kept:
+            self._kept[key] = ask()
+        answer: Answer = self._kept[key]
+        return answer
+
+    def chunks_in(self, connection: IndexConnection, scope: Scope) -> frozenset[int] | None:
+        """Return the chunk_ids in `scope`; None for all. To ask SQLite for each chunk that was found whether it is in
+        scope takes several times as long as finding it.
+        """
+        return None if scope.is_open else self.of(connection, scope.key, lambda: scope.list_chunks(connection))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from quaid.index import backlinks, documents, fulltext, graph, references
+from quaid.index import documents, fulltext, graph, references
 from quaid.index.documents import Document
 from quaid.index.scope import Scope
-from quaid.model import name_key
+from quaid.model import name_key, note_name
+from quaid.text.endings import HAPPENED
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -122,11 +125,187 @@ def _list_about(connection: IndexConnection, name: str) -> set[int]:
     path with a folder means that note alone.
     """
     if "/" in name and (meant := references.resolve(connection, name)):
-        linking = (one.path for each in meant for one in backlinks.links_to(connection, each.document))
-        return {each.document.doc_id for each in meant} | {one for one, _ in backlinks.list_paths(connection, linking)}
+        linking = (one.path for each in meant for one in references.links_to(connection, each.document))
+        return {each.document.doc_id for each in meant} | {one for one, _ in references.list_paths(connection, linking)}
     key = name_key(name)
     keys = graph.find_entities(connection, [key]).get(key, set()) | {key}
     found = set(graph.documents_about(connection, keys, limit=_ALL))
     match = fulltext.match_any([phrase for phrase in map(fulltext.as_phrase, keys) if phrase])
     chunks = [chunk_id for chunk_id, _ in fulltext.search(connection, match, _ALL)]
     return found | {candidate.doc_id for candidate in documents.fetch_candidates(connection, chunks).values()}
+
+
+_IS_DATED = (
+    "d.kind = 'fact' AND coalesce(d.valid_from, d.valid_until) IS NOT NULL "
+    "AND (d.superseded_by IS NULL OR d.valid_until IS NOT NULL)"
+)
+"""A fact that was replaced nobody knows when was true nobody knows when."""
+_FIRST = "substr(coalesce(d.valid_from, CASE WHEN d.created < d.valid_until THEN d.created END, d.valid_until), 1, 10)"
+_HAPPENED = ", ".join(f"'{each}'" for each in sorted(HAPPENED))
+_LAST = f"substr(coalesce(d.valid_until, CASE WHEN d.type IN ({_HAPPENED}) THEN d.valid_from END, '9999-12-31'), 1, 10)"
+
+
+class DatedFact(NamedTuple):
+    """A fact with its times, in ISO 8601; `learned` is when it was created, else when its file was last changed. It was
+    true from the day `first` to the day `last`, as far as it says.
+    """
+
+    id: str
+    text: str
+    type: str | None
+    durability: str | None
+    learned: str
+    created: str | None
+    valid_from: str | None
+    valid_until: str | None
+    is_replaced: bool
+    first: str | None
+    last: str
+
+
+class Talk(NamedTuple):
+    """A conversation: the path and title of its episode, how it begins, when it was, and how many turns and facts it
+    has.
+    """
+
+    path: str
+    title: str
+    opening: str
+    started: str
+    source: str | None
+    turns: int
+    facts: int
+
+
+class SaidTurn(NamedTuple):
+    """A turn of a conversation; `said_at` is ISO 8601 in UTC."""
+
+    number: int
+    speaker: str | None
+    said_at: str | None
+    text: str
+
+
+class DrawnFact(NamedTuple):
+    """A fact that rests on the turn with that number, None for one that names only the conversation."""
+
+    turn: int | None
+    id: str
+    text: str
+    type: str | None
+    is_replaced: bool
+
+
+def count_learned(connection: IndexConnection, kind: str = "fact") -> Counter[str]:
+    """Return how many notes of `kind` came on which day (YYYY-MM-DD)."""
+    rows = connection.execute(
+        f"SELECT substr({DATE}, 1, 10) AS day, count(*) FROM documents d WHERE kind = ? GROUP BY day", (kind,)
+    )
+    return Counter({str(day): int(count) for day, count in rows})
+
+
+def list_spans(connection: IndexConnection) -> list[tuple[str, str]]:
+    """Return the first and the last day (YYYY-MM-DD) of every fact that has one; an open end is the last day of all."""
+    rows = connection.execute(f"SELECT {_FIRST}, {_LAST} FROM documents d WHERE {_IS_DATED}")
+    return [(str(first), str(last)) for first, last in rows]
+
+
+def count_undated(connection: IndexConnection) -> int:
+    """Return how many facts hold that have neither a first nor a last day."""
+    where = "kind = 'fact' AND superseded_by IS NULL AND coalesce(valid_from, valid_until) IS NULL"
+    return int(connection.execute(f"SELECT count(*) FROM documents WHERE {where}").get)
+
+
+def list_learned(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
+    """Return the facts that were learned from the day `first` to the day `last`, newest first."""
+    return _list_facts(
+        connection, f"d.kind = 'fact' AND substr({DATE}, 1, 10) BETWEEN ? AND ?", f"{DATE} DESC", (first, last),
+        limit, offset,
+    )  # fmt: skip
+
+
+def list_true(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
+    """Return the facts with a first or a last day that were true on a day from `first` to `last`; what began last
+    first.
+    """
+    return _list_facts(
+        connection, f"{_IS_DATED} AND {_LAST} >= ? AND {_FIRST} <= ?", f"{_FIRST} DESC", (first, last), limit, offset
+    )
+
+
+def _list_facts(
+    connection: IndexConnection, where: str, order: str, days: tuple[str, str], limit: int, offset: int
+) -> list[DatedFact]:
+    rows = connection.execute(
+        # Which they are first, their texts then: SQLite would fetch the text of each.
+        "SELECT id, coalesce((SELECT text FROM chunks c WHERE c.doc_id = found.doc_id AND c.ordinal = 0), ''), type, "
+        "durability, learned, created, valid_from, valid_until, superseded_by IS NOT NULL, first, last FROM ("
+        f"SELECT d.*, {DATE} AS learned, {_FIRST} AS first, {_LAST} AS last FROM documents d WHERE {where} "
+        f"ORDER BY {order}, path LIMIT ? OFFSET ?) found",
+        (*days, limit, offset),
+    )
+    return list(map(DatedFact._make, rows))
+
+
+def list_talks(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[Talk]:
+    """Return the conversations that began from the day `first` to the day `last`, newest first."""
+    rows: list[Any] = connection.execute(
+        "SELECT path, title, "
+        "coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id ORDER BY ordinal LIMIT 1), ''), "
+        f"{DATE} AS started, source, "
+        "(SELECT count(DISTINCT turn) FROM chunks c WHERE c.doc_id = d.doc_id), session "
+        f"FROM documents d WHERE kind = 'episode' AND substr({DATE}, 1, 10) BETWEEN ? AND ? "
+        "ORDER BY started DESC, path LIMIT ? OFFSET ?",
+        (first, last, limit, offset),
+    ).fetchall()
+    keys = [name_key(note_name(path)) for path, *_ in rows]
+    drawn = _list_drawn_ids(connection, [(key, session) for key, (*_, session) in zip(keys, rows, strict=True)])
+    return [Talk._make((*row[:6], len(drawn[key]))) for key, row in zip(keys, rows, strict=True)]
+
+
+def _list_drawn_ids(connection: IndexConnection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:
+    """Return the facts that cite each of `talks`, given as (key of its note's name, session), or name its session."""
+    drawn: dict[str, set[int]] = {key: set() for key, _ in talks}
+    for key, doc_id in connection.execute(
+        "SELECT DISTINCT lower(episode), ci.doc_id FROM citations ci JOIN documents d ON d.doc_id = ci.doc_id "
+        "WHERE d.kind = 'fact' AND lower(episode) IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(drawn)),),
+    ):
+        drawn[key].add(doc_id)
+    keys = {session: key for key, session in talks if session}
+    for session, doc_id in connection.execute(
+        "SELECT session, doc_id FROM documents WHERE kind = 'fact' AND session IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(keys)),),
+    ):
+        drawn[keys[session]].add(doc_id)
+    return drawn
+
+
+def list_said(connection: IndexConnection, doc_id: int, limit: int, offset: int = 0) -> list[SaidTurn]:
+    """Return turns of the episode `doc_id`, in their order."""
+    rows = connection.execute(
+        "SELECT turn, speaker, said_at, text FROM chunks WHERE doc_id = ?1 AND turn IN ("
+        "SELECT DISTINCT turn FROM chunks WHERE doc_id = ?1 AND turn IS NOT NULL ORDER BY turn LIMIT ?2 OFFSET ?3) "
+        "ORDER BY turn, ordinal",
+        (doc_id, limit, offset),
+    )
+    turns: dict[int, SaidTurn] = {}
+    for number, speaker, said_at, text in rows:
+        known = turns.get(number)
+        turns[number] = SaidTurn(number, speaker, said_at, f"{known.text}\n\n{text}" if known else text)
+    return list(turns.values())
+
+
+def list_drawn(connection: IndexConnection, path: str, session: str | None) -> list[DrawnFact]:
+    """Return the facts that rest on the episode at `path`, once for each turn of it that they cite."""
+    key = name_key(note_name(path))
+    (doc_ids,) = _list_drawn_ids(connection, [(key, session)]).values()
+    rows = connection.execute(
+        "SELECT ci.turn, f.id, c.text, f.type, f.superseded_by IS NOT NULL FROM documents f "
+        "JOIN chunks c ON c.doc_id = f.doc_id AND c.ordinal = 0 "
+        "LEFT JOIN (SELECT DISTINCT doc_id, turn FROM citations WHERE lower(episode) = :key) ci "
+        "ON ci.doc_id = f.doc_id "
+        "WHERE f.doc_id IN (SELECT value FROM json_each(:wanted)) ORDER BY ci.turn, f.path",
+        {"key": key, "wanted": json.dumps(sorted(doc_ids))},
+    )
+    return list(map(DrawnFact._make, rows))

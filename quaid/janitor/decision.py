@@ -10,7 +10,7 @@ from quaid.local.runs import Proposal, Proposals
 from quaid.model import Edit, SourceEdit
 
 if TYPE_CHECKING:
-    from quaid.index.facts import LivingFact
+    from quaid.index.documents import Document
     from quaid.model import Note
 
 CONFLICT = "conflict"
@@ -53,7 +53,7 @@ class Decision:
         return tuple(edit.rel_path for edit in self.edits)
 
 
-def fact_evidence(fact: LivingFact | Note) -> str:
+def fact_evidence(fact: Document | Note) -> str:
     """Return the evidence of a judgement of a fact: what it says and when it holds, not what each run changes."""
     return "\n".join([fact.id, fact.text_hash or "", fact.valid_from or "", fact.valid_until or ""])
 

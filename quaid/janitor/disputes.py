@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from quaid.errors import BadInputError
-from quaid.index.facts import LivingFact
+from quaid.index.documents import Document
 from quaid.janitor.decision import DISPUTE, Decision, fact_evidence
 from quaid.janitor.model_text import clean_reason, quote
 from quaid.janitor.questions import Question, question_path, render_question
@@ -33,18 +33,18 @@ class NotDisputableError(BadInputError):
         super().__init__(f"{rel_path} is not a fact that holds. Edit or forget it instead: quaid edit {rel_path!r}")
 
 
-def find_disputed(facts: Collection[LivingFact], question: Question) -> LivingFact | None:
+def find_disputed(facts: Collection[Document], question: Question) -> Document | None:
     """Return the one of `facts` that `question` is about; None when it is gone or has changed."""
     named = (fact for fact in facts if note_name(fact.path) in question.about)
     return next((fact for fact in named if _key(fact, question.created) == question.key), None)
 
 
-def is_asked(fact: LivingFact, open_questions: Collection[Question]) -> Question | None:
+def is_asked(fact: Document, open_questions: Collection[Question]) -> Question | None:
     """Return the open question about `fact`, if its owner has disputed it already."""
     return next((q for q in open_questions if q.kind == DISPUTE and find_disputed([fact], q)), None)
 
 
-def plan_question(fact: LivingFact, data: bytes, why: str, now: datetime, place: Layout) -> tuple[Edit, Message]:
+def plan_question(fact: Document, data: bytes, why: str, now: datetime, place: Layout) -> tuple[Edit, Message]:
     """Return the note that asks about `fact`, whose file has the bytes `data`, and the message of its commit. `why` is
     the owner's reason.
     """
@@ -56,7 +56,7 @@ def plan_question(fact: LivingFact, data: bytes, why: str, now: datetime, place:
     return edit, Message(f"{DISPUTE}: {headings.one_line(fact.text)}", reason, trailers)
 
 
-def decide_answered(facts: Collection[LivingFact], question: Question, root: Path) -> Decision | None:
+def decide_answered(facts: Collection[Document], question: Question, root: Path) -> Decision | None:
     """Return what a yes to `question` does in the vault at `root`; None where it is not about a dispute, or the fact is
     not there.
     """
@@ -68,7 +68,7 @@ def decide_answered(facts: Collection[LivingFact], question: Question, root: Pat
     return _decide(fact, data, question.created, why[0] if why else f"{_REASON}.")
 
 
-def _decide(fact: LivingFact, data: bytes, created: str, why: str) -> Decision:
+def _decide(fact: Document, data: bytes, created: str, why: str) -> Decision:
     return Decision(
         task=DISPUTE,
         kind=DISPUTE,
@@ -82,6 +82,6 @@ def _decide(fact: LivingFact, data: bytes, created: str, why: str) -> Decision:
     )
 
 
-def _key(fact: LivingFact, created: str) -> str:
+def _key(fact: Document, created: str) -> str:
     # With the moment: an owner who has said no may dispute it again later.
     return evidence_key(DISPUTE, fact_evidence(fact), created)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from quaid.capture.facts import render_statement, supersede
 from quaid.claims import find_lost_words
 from quaid.index import graph
-from quaid.index.documents import find_protected
-from quaid.index.facts import LivingFact, list_replaced_by
+from quaid.index.documents import Document, find_protected, list_replaced_by
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision, fact_evidence
 from quaid.janitor.judging import Judgement
@@ -31,17 +30,17 @@ class MergeGroup:
     that one first. `statement` is its new wording, if it gets one.
     """
 
-    fact: LivingFact
-    members: tuple[LivingFact, ...]
+    fact: Document
+    members: tuple[Document, ...]
     statement: str | None = None
     judgements: tuple[Judgement, ...] = ()
 
     @classmethod
-    def of(cls, fact: LivingFact) -> MergeGroup:
+    def of(cls, fact: Document) -> MergeGroup:
         return cls(fact, (fact,))
 
 
-def join_equal(facts: Sequence[LivingFact]) -> MergeGroup | None:
+def join_equal(facts: Sequence[Document]) -> MergeGroup | None:
     """The claim of facts that are equal to the letter; None when all but one of them are to stay as they are."""
     best = min(facts, key=_rank)
     losers = tuple(fact for fact in facts if fact is not best and not fact.is_protected)
@@ -106,7 +105,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
     )
 
 
-def unchanged_bytes(context: TaskContext, fact: LivingFact) -> bytes | None:
+def unchanged_bytes(context: TaskContext, fact: Document) -> bytes | None:
     """The note of `fact`; None when it is gone, or says something else than when it was judged."""
     data = context.read(fact.path)
     note = notes.parse_fact(fact.path, data) if data is not None else None
@@ -120,7 +119,7 @@ def shortened(text: str) -> str:
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN].rsplit(' ', 1)[0]} …"
 
 
-def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: str) -> tuple[Edit, ...]:
+def repointed(context: TaskContext, losers: Sequence[Document], winner_path: str) -> tuple[Edit, ...]:
     """Edits after which the winner replaces what one of `losers` had replaced: no link leads from one to the next."""
     called = [name for loser in losers for name in (note_name(loser.path), loser.path.removesuffix(".md"), loser.id)]
     replaced = list_replaced_by(context.index, called)
@@ -128,6 +127,6 @@ def repointed(context: TaskContext, losers: Sequence[LivingFact], winner_path: s
     return tuple(supersede(path, data, winner_path, None) for path in others if (data := context.read(path)))
 
 
-def _rank(fact: LivingFact) -> tuple[object, ...]:
+def _rank(fact: Document) -> tuple[object, ...]:
     """Sorts the fact that is kept to the front: confirmed by its owner, then more certain, said more often, older."""
     return not fact.is_protected, -(fact.confidence or 0.0), -fact.confirmations, fact.created or "9999", fact.id

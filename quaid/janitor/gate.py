@@ -18,6 +18,8 @@ from quaid.vault import files
 if TYPE_CHECKING:
     from quaid.settings import Settings
 
+MAX_QUESTIONS = 50
+"""The number of recent questions that are asked again."""
 CHECKED_HITS = 3
 """The best answers to a question from the log that must still be found …"""
 DEPTH = 10
@@ -79,7 +81,7 @@ class Gate:
 def list_questions(root: Path, settings: Settings) -> list[EvalQuestion]:
     """The questions that were asked most lately, and those of the pages in eval/ with what each must find."""
     with RecallRecords(root, settings) as books:
-        found = [EvalQuestion(text) for text in books.questions(settings.janitor.gate_questions)]
+        found = [EvalQuestion(text) for text in books.questions(MAX_QUESTIONS)]
     for page in sorted((root / "eval").glob("*.md")):
         data = files.read_note(page.parent, page.name) or b""
         found += parse_questions(data.decode("utf-8", "replace"), page.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quaid.index import documents, integrity
+from quaid.index import contents, documents
 from quaid.vault.notes import NOT_MADE
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def find_problems(index: IndexConnection) -> list[str]:
     """
     names = (
         f"{name!r} is the name of {' and of '.join(paths)}: recall takes them for one."
-        for name, paths in integrity.list_shared_names(index)
+        for name, paths in contents.list_shared_names(index)
     )
     first_problems: dict[str, str] = {}
     for path, problem in documents.list_problems(index):
@@ -37,7 +37,7 @@ def find_problems(index: IndexConnection) -> list[str]:
 
 
 def _check_successors(index: IndexConnection) -> Iterator[str]:
-    rows = integrity.list_successors(index)
+    rows = contents.list_successors(index)
     next_of = {path: after for path, _, after in rows if after is not None}
     for path, named, after in rows:
         if after is None:
@@ -54,7 +54,7 @@ def _check_successors(index: IndexConnection) -> Iterator[str]:
 
 def _check_citations(index: IndexConnection) -> Iterator[str]:
     lost: dict[str, list[str]] = {}
-    for path, episode, turn in integrity.list_broken_citations(index):
+    for path, episode, turn in contents.list_broken_citations(index):
         lost.setdefault(path, []).append(f"{episode}#t{turn}")
     for path, turns in lost.items():
         shown = ", ".join(turns[:3]) + (" …" if len(turns) > 3 else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quaid.capture.writer import Writer
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.index import references
-from quaid.index.facts import list_living
+from quaid.index.documents import list_living
 from quaid.janitor import disputes, questions
 from quaid.janitor.decision import SET_ASIDE, Decision, WaitingDecisions
 from quaid.janitor.integrity import find_problems

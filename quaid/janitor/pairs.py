@@ -18,9 +18,9 @@ from quaid.claims import Reading, find_lost_words, problem_of
 from quaid.embed import open_embedder
 from quaid.errors import QuaidError
 from quaid.index import fulltext, vectors
-from quaid.index.facts import LivingFact, list_living
-from quaid.index.matrix import VectorMatrix
+from quaid.index.documents import Document, list_living
 from quaid.index.scope import Scope
+from quaid.index.vectors import VectorMatrix
 from quaid.janitor.decision import fact_evidence
 from quaid.janitor.judging import Judgement, ModelQuestion
 from quaid.janitor.model_text import MAX_REASON_CHARACTERS, statement_problem, without_empty
@@ -57,13 +57,13 @@ _BLOCK = 512
 class Pair:
     """Two facts, the one that was learned first in front. `likeness` is 1 for equal words."""
 
-    a: LivingFact
-    b: LivingFact
+    a: Document
+    b: Document
     likeness: float
     is_opposed: bool = False
 
     @classmethod
-    def of(cls, one: LivingFact, other: LivingFact, likeness: float, *, is_opposed: bool = False) -> Pair:
+    def of(cls, one: Document, other: Document, likeness: float, *, is_opposed: bool = False) -> Pair:
         first, second = sorted((one, other), key=lambda fact: (fact.created or "", fact.id))
         return cls(first, second, likeness, is_opposed)
 
@@ -80,7 +80,7 @@ class Pair:
         )
 
 
-def find_asked_pair(facts: Collection[LivingFact], question: Question) -> Pair | None:
+def find_asked_pair(facts: Collection[Document], question: Question) -> Pair | None:
     """The two of `facts` that `question` asks to choose from; None when one is gone, or says or holds otherwise."""
     named = [fact for fact in facts if note_name(fact.path) in question.choices]
     pairs = (Pair.of(one, other, 1.0) for one, other in combinations(named, 2))
@@ -96,7 +96,7 @@ class PairFinder:
         self._row = vectors.active_embedder(context.index)
         self.facts = list_living(context.index)
 
-    def not_compared(self, task: str) -> list[LivingFact]:
+    def not_compared(self, task: str) -> list[Document]:
         """Facts that `task` has not compared as they are now, as many of them as one run can. Among them are those
         whose edges contradict each other by now: a fact may get its edges, or others, after it was compared.
         """
@@ -122,16 +122,15 @@ class PairFinder:
     @cached_property
     def duplicate_similarity(self) -> float:
         """Cosine from which two facts say the same, under the model of the vectors that are there."""
-        own = self._context.settings.embedding.duplicate_similarity
-        if own or self._row is None:
-            return own or USUAL_SIMILARITY
+        if self._row is None:
+            return USUAL_SIMILARITY
         try:
-            embedder = open_embedder(EmbeddingSettings(**self._row.settings))  # type: ignore[arg-type]
+            embedder = open_embedder(EmbeddingSettings.of(self._row.settings))
         except (QuaidError, TypeError):  # its weights are gone, its vectors are not
             embedder = None
         return embedder.duplicate_similarity if embedder is not None else USUAL_SIMILARITY
 
-    def pairs(self, new: Collection[LivingFact]) -> list[Pair]:
+    def pairs(self, new: Collection[Document]) -> list[Pair]:
         """Pairs of a fact of `new` with any other, each once, the most alike first."""
         wanted = {fact.id for fact in new}
         opposed = {frozenset((pair.a.id, pair.b.id)): pair for pair in self._all_opposed}
@@ -147,8 +146,8 @@ class PairFinder:
         return sorted(found.values(), key=lambda pair: (-pair.likeness, pair.a.id, pair.b.id))
 
     def _look_alikes(
-        self, fresh: Sequence[LivingFact], facts: Sequence[LivingFact]
-    ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
+        self, fresh: Sequence[Document], facts: Sequence[Document]
+    ) -> Iterator[tuple[Document, Document, float]]:
         whole = [fact for fact in facts if fact.is_whole]
         fresh = [fact for fact in fresh if fact.is_whole]
         embedded: set[str] = set()
@@ -157,8 +156,8 @@ class PairFinder:
         yield from self._alike_in_words([fact for fact in fresh if fact.id not in embedded], whole)
 
     def _near(
-        self, row: EmbedderRow, fresh: Sequence[LivingFact], facts: Sequence[LivingFact], embedded: set[str]
-    ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
+        self, row: EmbedderRow, fresh: Sequence[Document], facts: Sequence[Document], embedded: set[str]
+    ) -> Iterator[tuple[Document, Document, float]]:
         """Nearest neighbours of those of `fresh` that have a vector; their ids go into `embedded`."""
         import numpy as np
 
@@ -181,8 +180,8 @@ class PairFinder:
                         yield by_chunk[held[place]], by_chunk[held[other]], min(1.0, float(near[other]))
 
     def _alike_in_words(
-        self, fresh: Sequence[LivingFact], facts: Sequence[LivingFact]
-    ) -> Iterator[tuple[LivingFact, LivingFact, float]]:
+        self, fresh: Sequence[Document], facts: Sequence[Document]
+    ) -> Iterator[tuple[Document, Document, float]]:
         by_chunk = {fact.chunk_id: fact for fact in facts}
         for fact in fresh:
             match = fulltext.match_any(fulltext.terms(fact.text, language(fact.text))[:MAX_WORDS])
@@ -287,21 +286,21 @@ def _find_lost_words(pair: Pair, judgement: Judgement) -> str | None:
     return f"it leaves out {', '.join(lost)}: merge them in one sentence with these words" if lost else None
 
 
-def days_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> dict[str, str]:
+def days_compared(context: TaskContext, task: str, facts: Iterable[Document]) -> dict[str, str]:
     """Return the day (ISO) on which `task` compared each fact as it is now, by id, for those it has compared."""
     keys = {_compared_key(task, fact): fact.id for fact in facts}
     return {keys[key]: day for key, day in context.judgements.known(list(keys)).items()}
 
 
-def mark_compared(context: TaskContext, task: str, facts: Iterable[LivingFact]) -> None:
+def mark_compared(context: TaskContext, task: str, facts: Iterable[Document]) -> None:
     """Store that `task` has nothing more to ask about these, as they are or are about to be."""
     day = context.now.date().isoformat()
     context.judgements.add(task, {_compared_key(task, fact): day for fact in facts})
 
 
-def _compared_key(task: str, fact: LivingFact) -> str:
+def _compared_key(task: str, fact: Document) -> str:
     return evidence_key(f"{task} seen", fact_evidence(fact))
 
 
-def _owner_and_project(fact: LivingFact) -> tuple[str, str]:
+def _owner_and_project(fact: Document) -> tuple[str, str]:
     return fact.owner, fact.project or ""

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from quaid.claims import Reading
-from quaid.index.documents import Candidate, Document
+from quaid.index.documents import Document
 from quaid.janitor.model_text import without_empty
 from quaid.llm.prices import estimate_tokens
 from quaid.local.runs import evidence_key
@@ -42,7 +42,7 @@ class PendingFact:
     note: Note
     data: bytes
     statement: str
-    turns: tuple[Candidate, ...]
+    turns: tuple[Document, ...]
     approval: Edit
 
     def key(self, task: str) -> str:
@@ -59,7 +59,7 @@ class PendingFact:
         turns = [with_dates(turn.text, notes.parse_time(turn.said_at)) for turn in self.turns]
         texts = [note.text, *(turn.text for turn in self.turns)]
         days += [day for moment in moments for text in texts for day in _compute_days(text, moment)]
-        speakers = [turn.speaker or "" for turn in self.turns]
+        speakers = [turn.turn_speaker or "" for turn in self.turns]
         ends = [name for edge in note.edges for name in (edge.subject, edge.object)]
         period = [notes.format_day(day) for day in (note.valid_from, note.valid_until) if day]
         return [note.text, *days, *turns, *speakers, *ends, *period, *note.keywords, note.speaker or ""]
@@ -67,13 +67,13 @@ class PendingFact:
     @property
     def quoted_turns(self) -> list[str]:
         """Lines that show its owner the turns it cites."""
-        turns = [(turn.speaker or "Somebody", headings.one_line(turn.text)) for turn in self.turns[:MAX_TURNS]]
+        turns = [(turn.turn_speaker or "Somebody", headings.one_line(turn.text)) for turn in self.turns[:MAX_TURNS]]
         return ["", *(f"> {speaker}: {text[:MAX_QUOTED]}" for speaker, text in turns)] if turns else []
 
     @property
-    def whole_turns(self) -> dict[Turn, Candidate]:
+    def whole_turns(self) -> dict[Turn, Document]:
         """The first turns that it cites, each whole, though the index may have it in pieces."""
-        found: dict[Turn, Candidate] = {}
+        found: dict[Turn, Document] = {}
         for piece in self.turns:
             turn = (piece.doc_id, piece.turn)
             found[turn] = found[turn]._replace(text=f"{found[turn].text} {piece.text}") if turn in found else piece
@@ -100,7 +100,7 @@ class PendingFact:
 
 def show_turns(facts: Sequence[PendingFact]) -> tuple[list[dict[str, Any]], dict[Turn, int]]:
     """Return the turns that `facts` cite, each once and cut to what they say, and their numbers."""
-    cited: dict[Turn, Candidate] = {}
+    cited: dict[Turn, Document] = {}
     words: dict[Turn, set[str]] = {}
     for fact in facts:
         for turn, candidate in fact.whole_turns.items():
@@ -112,7 +112,7 @@ def show_turns(facts: Sequence[PendingFact]) -> tuple[list[dict[str, Any]], dict
         text = _passage(cited[turn].text, words[turn])
         moment = notes.parse_time(cited[turn].said_at)
         day = f"{moment:%a %Y-%m-%d}" if moment else ""
-        shown.append(without_empty({"t": number, "speaker": cited[turn].speaker, "day": day, "text": text}))
+        shown.append(without_empty({"t": number, "speaker": cited[turn].turn_speaker, "day": day, "text": text}))
     return shown, numbers
 
 

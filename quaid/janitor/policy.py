@@ -18,6 +18,7 @@ from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Question
 from quaid.janitor.vetoes import is_by_quaid, is_byproduct, read_vetoes
 from quaid.model import Edit, Kind, note_name
+from quaid.settings import find_policy_key
 from quaid.vault import notes
 from quaid.vault.layout import Layout
 
@@ -76,7 +77,7 @@ class Policy:
         if self.is_vetoed(decision.key):
             report.vetoed += 1
             return False
-        policy = getattr(self._settings.janitor.policies, decision.kind, "ask")
+        policy = self._settings.janitor.policies.of(decision.kind)
         has_consent = decision.key in self.consents
         if policy == "off" or (decision.key in self.questions and not has_consent):
             return False
@@ -104,7 +105,7 @@ class Policy:
         if decision.always_asks:
             return "This is always asked."
         if policy == "ask":
-            return f"Asked because janitor.policies.{decision.kind} is ask."
+            return f"Asked because janitor.policies.{find_policy_key(decision.kind)} is ask."
         touched = next((edit.rel_path for edit in decision.edits if self._human_lines(edit)), "")
         return f"Asked because you wrote or accepted what it changes in {touched}." if touched else ""
 

@@ -16,7 +16,7 @@ from quaid.errors import NoteChangedError, QuaidError, UsageError
 from quaid.history.authorship import JANITOR, Authors, Ranking
 from quaid.history.branches import last_written
 from quaid.index import documents
-from quaid.index.facts import LivingFact, list_living
+from quaid.index.documents import Document, list_living
 from quaid.janitor import cleanup, commits, questions, removal_guard
 from quaid.janitor.commits import RunCommit, trailers_of
 from quaid.janitor.decision import CONFLICT, DISPUTE, Decision, WaitingDecisions
@@ -33,7 +33,7 @@ from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open
 from quaid.local.runs import Judgements, Proposals
 from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE
-from quaid.recall.origins import hosts_of, list_doubts
+from quaid.recall.provenance import hosts_of, list_doubts
 from quaid.recall.records import RecallRecords
 from quaid.vault import transaction
 
@@ -209,7 +209,7 @@ class _Run:
         if self._commits:
             worktree.sync()
 
-    def _carry_out_consent(self, question: Question, facts: Sequence[LivingFact]) -> None:
+    def _carry_out_consent(self, question: Question, facts: Sequence[Document]) -> None:
         self._policy.consents.add(question.key)
         decision = self._waiting.get(question.key) or decide_answered(facts, question, self._worktree.root)
         if decision is None:

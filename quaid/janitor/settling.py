@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import Merge, list_merges
-from quaid.index import backlinks
+from quaid.index import references
 from quaid.janitor.decision import CONFLICT, Decision, fact_evidence
 from quaid.janitor.model_text import quote
 from quaid.janitor.questions import question_path, render_question
@@ -112,7 +112,7 @@ class _Draft:
         # Ask about two facts, one of each side, that give one subject two values of what it has one of.
         paths = {
             doc_id: path
-            for doc_id, path in backlinks.list_paths(self._index, [*merge.ours, *merge.theirs])
+            for doc_id, path in references.list_paths(self._index, [*merge.ours, *merge.theirs])
             if (note := self._note(path)) and note.kind is Kind.FACT and not note.superseded_by
         }
         for first, second in sorted(list_opposed(self._index, list(paths))):
@@ -155,7 +155,7 @@ class _Draft:
         self._set(kept.rel_path, merged)
         self._set(gone.rel_path, None)
         self.joined.append((kept.rel_path, gone.rel_path))
-        for path in backlinks.list_linking(self._index, old) if old != new else ():
+        for path in references.list_linking(self._index, old) if old != new else ():
             note = self._note(path)
             if note is not None and note.kind in {*_JOINED, Kind.REVIEW}:
                 self._set(path, redirect(self._get(path) or b"", old, new))

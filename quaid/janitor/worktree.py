@@ -17,7 +17,7 @@ from quaid.errors import LockedError
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
 from quaid.local import claimed
 from quaid.model import Edit, Message
 from quaid.place import INDEX_FILE, state_folder

@@ -62,8 +62,7 @@ class Budget:
             ModelUnavailableError: usage cannot be stored, so that no cap could hold.
         """
         settings, most = self._settings, call.most
-        _check("models.max_tokens_per_call", settings.max_tokens_per_call, most.tokens, 0)
-        check_run = partial(self._check, "run", settings.max_tokens_per_run, settings.max_usd_per_run, most)
+        check_run = partial(self._check, "run", 0, settings.max_usd_per_run, most)
         check_day = partial(self._check, "day", settings.max_tokens_per_day, settings.max_usd_per_day, most)
         run_id = self._run.reserve(call, _RUN, check_run if self._is_run else lambda _spent: None)
         try:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
 """What a model may think before it answers: providers count it as output, and some models cannot do without."""
+TIMEOUT_S: dict[Tier, float] = {"deep": 300.0, "fast": 30.0}
+"""An extraction of forty facts is 6,000 tokens of answer."""
 _BETWEEN_ANSWERS = "\n\n---\n\n"
 
 
@@ -117,7 +119,7 @@ class Models:
             ModelAnswerError: it answered twice with nothing that fits, or was cut off before the first item.
             BudgetExceededError: a usual answer would exceed a cap, and nothing was asked; or a longer one has come.
         """
-        timeout_s = self._settings.deep_timeout_s if prompt.tier == "deep" else self._settings.fast_timeout_s
+        timeout_s = TIMEOUT_S[prompt.tier]
         limit_s = timeout_s if deadline_s is None else deadline_s
         deadline = time.monotonic() + limit_s
         text = prompt.fill(inputs)

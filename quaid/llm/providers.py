@@ -46,6 +46,8 @@ UNDERSTOOD: dict[tuple[str, str, Tier], int] = {}
 """The number of the mode that a service has understood, by address, model and tier: refused ones are not sent again."""
 WITHOUT_SYSTEM: set[tuple[str, str, Tier]] = set()
 """The services, models and tiers that take no system message: its text goes before the user's."""
+ANTHROPIC_VERSION = "2026-10-21"
+OLLAMA_CONTEXT_TOKENS = 8_192
 
 
 class RemoteProvider(Service, ABC):
@@ -140,8 +142,6 @@ class AnthropicProvider(RemoteProvider):
         url = settings.url or environ.get(ANTHROPIC_URL_ENV, "").strip() or ANTHROPIC_URL
         url = url.strip().rstrip("/").removesuffix("/v1")
         super().__init__("anthropic", url, anthropic_key_env(settings, environ), environ)
-        self._version = settings.anthropic_version
-        self._temperature = settings.temperature
 
     def list_modes(self, tier: Tier) -> Sequence[str]:
         # Older models do not know effort, newer ones refuse a forced tool, gateways may know neither.
@@ -149,7 +149,7 @@ class AnthropicProvider(RemoteProvider):
 
     def headers(self) -> dict[str, str]:
         key = {"x-api-key": self.key} if self.key and self.key_env != ANTHROPIC_TOKEN_ENV else super().headers()
-        return {"anthropic-version": self._version, **key}
+        return {"anthropic-version": ANTHROPIC_VERSION, **key}
 
     def payload(self, request: Request, mode: str) -> dict[str, Any]:
         # Where it is given the schema, the service shows it to the model itself.
@@ -160,8 +160,6 @@ class AnthropicProvider(RemoteProvider):
             "system": [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}],
             "messages": [{"role": role, "content": text} for role, text in request.turns],
         }
-        if self._temperature >= 0:
-            body["temperature"] = self._temperature
         schema = without_limits(request.schema)
         if mode.startswith("schema"):
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
@@ -215,8 +213,6 @@ class OpenAIProvider(RemoteProvider):
     def __init__(self, settings: ModelSettings, environ: Mapping[str, str]) -> None:
         url = settings.url.strip() or environ.get(OPENAI_URL_ENV, "").strip() or OPENAI_URL
         super().__init__("openai", url, settings.api_key_env or OPENAI_KEY_ENV, environ)
-        self._temperature = settings.temperature
-        self._limit_field = settings.output_limit_field
 
     def payload(self, request: Request, mode: str) -> dict[str, Any]:
         # OpenAI shows its models the schema. Servers of the same protocol may only make a grammar of it.
@@ -224,10 +220,6 @@ class OpenAIProvider(RemoteProvider):
         # The system part first and unchanged: that is what the service's own prefix cache needs.
         messages = request.as_messages(request.instructions if is_shown else request.system)
         body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": False}
-        if self._temperature >= 0:
-            body["temperature"] = self._temperature
-        if self._limit_field:
-            body[self._limit_field] = request.max_output_tokens
         if mode == "json_schema":
             named = {"name": "answer", "strict": True, "schema": without_limits(request.schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
@@ -274,8 +266,6 @@ class OllamaProvider(RemoteProvider):
         url = settings.url if settings.provider == "ollama" else ""
         # A server on another machine may be behind a gateway that asks for a key.
         super().__init__("ollama", ollama_address(url, environ), settings.api_key_env, environ)
-        self._temperature = max(settings.temperature, 0.0)
-        self._context_tokens = settings.context_tokens
 
     def list_models(self, within_s: float) -> frozenset[str] | None:
         """Return the names of the server's models; None when it does not answer thrice within `within_s` each."""
@@ -296,7 +286,7 @@ class OllamaProvider(RemoteProvider):
         # The context size in doubles of the setting: another size makes the server load the model again, and a smaller
         # one than the request needs makes it cut off the beginning without notice.
         needed = sum(estimate_tokens(message["content"]) for message in messages) + request.max_output_tokens
-        context_tokens = max(1024, self._context_tokens)
+        context_tokens = OLLAMA_CONTEXT_TOKENS
         while context_tokens < needed:
             context_tokens *= 2
         body: dict[str, Any] = {
@@ -305,7 +295,7 @@ class OllamaProvider(RemoteProvider):
             "stream": False,
             "keep_alive": "5m",
             "options": {
-                "temperature": self._temperature,
+                "temperature": 0.0,
                 "seed": 1,
                 "num_ctx": context_tokens,
                 "num_predict": request.max_output_tokens,

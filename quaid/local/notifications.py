@@ -39,9 +39,8 @@ _PRESETS: dict[str, dict[Feature, Level]] = {
 
 
 def level_of(settings: NotificationSettings, feature: Feature) -> Level:
-    """Return the level of `feature`: its own setting, else that of the preset."""
-    own: Level | Literal[""] = getattr(settings, feature)
-    return own or _PRESETS[settings.level][feature]
+    """Return how much is reported of `feature`."""
+    return _PRESETS[settings.level][feature]
 
 
 def list_channels(settings: NotificationSettings) -> list[str]:

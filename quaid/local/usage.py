@@ -1,8 +1,7 @@
 """The usage of memories: accesses, last access and Bjork's storage strength, of this device and of all others.
 
-A row says what one device has counted for one memory since it began. This device's own rows (its name is empty here)
-change with every recall; the rows of the others mirror their ledgers in `usage/`. Own counters are totals, and folding
-is writing them down: that may happen twice or be cut short anywhere, and nothing is lost or counted twice.
+A row is what one device has counted for one memory since it began. This device's own rows (its name is empty here)
+change with every recall. Earlier versions wrote the counters of each device to a ledger in `usage/`: those are read.
 """
 
 from __future__ import annotations
@@ -27,13 +26,12 @@ CREATE TABLE IF NOT EXISTS usage (
 ) STRICT, WITHOUT ROWID;
 -- Which state of each ledger file the rows above mirror.
 CREATE TABLE IF NOT EXISTS ledgers (device TEXT PRIMARY KEY, stamp TEXT NOT NULL) STRICT, WITHOUT ROWID;
--- What this device is called in usage/, and the machine and folder that it was called so in. One row at most.
+-- The name of the ledger that an earlier version wrote for this device. One row at most.
 CREATE TABLE IF NOT EXISTS device (name TEXT PRIMARY KEY, place TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 
 BASE_GAIN = 0.05
 DIFFICULTY_BONUS = 3.0
-INHIBITION = 0.02
 _UNIT = 10_000
 _OWN = ""
 _RECORD = """
@@ -42,12 +40,6 @@ VALUES (?, '', 1, ?, ?)
 ON CONFLICT (id, device) DO UPDATE SET
     accesses = accesses + 1,
     last_access = max(coalesce(last_access, ''), excluded.last_access),
-    strength = strength + excluded.strength
-"""
-_WEAKEN = """
-INSERT INTO usage (id, device, accesses, last_access, strength)
-VALUES (?, '', 0, NULL, ?)
-ON CONFLICT (id, device) DO UPDATE SET
     strength = strength + excluded.strength
 """
 # The same order as vault/ledger.later: between two recalls strength can only have been taken away.
@@ -71,15 +63,10 @@ class Recalled(NamedTuple):
 
 
 class Usage:
-    """The counters in local.db, behind a connection opened with `SCHEMA`.
+    """The counters in local.db, on a connection opened with `SCHEMA`."""
 
-    `place` is the machine and folder of the vault. A file that finds itself in another place is a copy: it gives the
-    device's name back to the original, with what the original has folded, and goes on as a device of its own.
-    """
-
-    def __init__(self, connection: apsw.Connection, place: str = "") -> None:
+    def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._place = place
         self._mirrored: Mapping[str, str] | None = None
 
     def of(self, ids: Iterable[str]) -> dict[str, Use]:
@@ -109,42 +96,17 @@ class Usage:
         gains = ((one.id, BASE_GAIN * (1 + DIFFICULTY_BONUS * one.difficulty)) for one in recalled)
         self._connection.executemany(_RECORD, [(note_id, when, round(gain * _UNIT)) for note_id, gain in gains])
 
-    def weaken(self, ids: Iterable[str], amount: float = INHIBITION) -> None:
-        """Take strength from memories that looked right and were not (competitive inhibition)."""
-        self._connection.executemany(_WEAKEN, [(note_id, -round(amount * _UNIT)) for note_id in ids])
-
-    def own(self) -> dict[str, Use]:
-        """Return all that this device has counted since it began, which its ledger is to hold."""
-        rows = self._connection.execute(
-            "SELECT id, accesses, last_access, strength FROM usage WHERE device = ?", (_OWN,)
-        )
-        return {row[0]: Use(row[1], row[2], row[3] / _UNIT) for row in rows}
-
-    def device(self) -> str | None:
-        """Return this device's name in `usage/`; None as long as it has none."""
-        row = self._connection.execute("SELECT name FROM device").fetchone()
-        return str(row[0]) if row else None
-
-    def name_device(self, suggested: str) -> str:
-        """Return this device's name, which is `suggested` from now on if it had none."""
-        with transaction(self._connection):
-            known = self.device()
-            if known is None:
-                self._connection.execute("INSERT INTO device (name, place) VALUES (?, ?)", (suggested, self._place))
-        return known or suggested
-
     def mirror(self, stamps: Mapping[str, str], read: ReadLedger) -> None:
-        """Take in the ledgers whose stamp is another than last time; `stamps` is device -> stamp.
+        """Read the ledgers whose stamp has changed; `stamps` is device -> stamp.
 
-        This device's own ledger is taken in too where it is ahead: after a power cut, or when local.db was put back
-        from a backup.
+        This device's own ledger counts where it is ahead of local.db.
         """
         if stamps == self._mirrored:
             return
         if stamps != self._known():
             with transaction(self._connection):
-                self._leave_name_to_original(read)
-                own, known = self.device(), self._known()  # another process may have been quicker
+                row = self._connection.execute("SELECT name FROM device").fetchone()
+                own, known = row and row[0], self._known()  # another process may have been quicker
                 for device in [*known]:
                     if known[device] != stamps.get(device):
                         self._forget(device)
@@ -153,11 +115,6 @@ class Usage:
                         self._take_in(_OWN if device == own else device, read(device))
                         self._connection.execute("INSERT INTO ledgers (device, stamp) VALUES (?, ?)", (device, stamp))
         self._mirrored = dict(stamps)
-
-    def settle(self, read: ReadLedger) -> None:
-        """Give up a name that belongs to another device; before a fold."""
-        with transaction(self._connection):
-            self._leave_name_to_original(read)
 
     def _known(self) -> dict[str, str]:
         return {row[0]: row[1] for row in self._connection.execute("SELECT device, stamp FROM ledgers")}
@@ -174,21 +131,3 @@ class Usage:
                 for note_id, use in rows.items()
             ],
         )
-
-    def _leave_name_to_original(self, read: ReadLedger) -> None:
-        row = self._connection.execute("SELECT name, place FROM device").fetchone()
-        if row is None or row[1] == self._place:
-            return
-        folded, own = read(row[0]), self.own()
-        self._connection.execute("DELETE FROM device")
-        self._forget(_OWN)
-        self._forget(row[0])
-        self._take_in(_OWN, {note_id: _without(use, folded.get(note_id)) for note_id, use in own.items()})
-        self._connection.execute("DELETE FROM usage WHERE device = ? AND accesses = 0 AND strength = 0", (_OWN,))
-
-
-def _without(use: Use, folded: Use | None) -> Use:
-    if folded is None:
-        return use
-    accesses = max(0, use.accesses - folded.accesses)
-    return Use(accesses, use.last_access if accesses else None, use.strength - folded.strength if accesses else 0.0)

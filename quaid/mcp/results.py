@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quaid.capture.extractor import ExtractResult
     from quaid.capture.writer import WriteResult
     from quaid.docs.search import DocHit
-    from quaid.index.views import NoteView
+    from quaid.index.references import NoteView
     from quaid.report.stats import Stats
 
 MAX_ANSWER = 20_000

@@ -20,10 +20,10 @@ from quaid.errors import (
     VaultReadOnlyError,
 )
 from quaid.index import contents, vectors
-from quaid.index.matrix import VectorMatrix
+from quaid.index.references import NoteView, view_note
 from quaid.index.scope import list_hidden, visible_to
-from quaid.index.sqlite.reader import IndexReader
-from quaid.index.views import NoteView, view_note
+from quaid.index.sqlite.database import IndexReader
+from quaid.index.vectors import VectorMatrix
 from quaid.local import recall_trail
 from quaid.model import OWNER_LABELS, Commit, Recall
 from quaid.recall.options import RecallOptions
@@ -137,8 +137,7 @@ class Answers:
             state, log, asker = self._vault.state, self._vault.settings.recall.log, self._vault.settings.owner
             recall_trail.add(state, log, answer, door=door, session=session or "", asker=asker, withheld={})
         records = self.records()
-        inhibited = answer.trace.get("inhibited")
-        problems = [records.weaken(inhibited)] if isinstance(inhibited, list) and inhibited else []
+        problems = []
         if not (options.kinds or options.at or options.keyword_only):
             depth = options.depth
             problems.append(records.after_recall(answer, door=door, depth=depth, session=session, limit=options.limit))

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quaid.index import documents, graph
-from quaid.index.documents import Candidate
+from quaid.index.documents import Document
 from quaid.model import Kind, note_name
-from quaid.recall import fusion, retrieval
-from quaid.recall.beam_search import ABOUT
-from quaid.recall.features import Features, Pool, features_off, normalise, score_pool, tells_of_owner
+from quaid.recall import retrieval
+from quaid.recall.features import Features, Pool, Talk, fuse, min_max, normalise, read_talks, score_pool, tells_of_owner
 from quaid.recall.options import of_kinds
-from quaid.recall.retrieval import Retrieved, SearchRequest
-from quaid.recall.talks import Talk, read_talks
+from quaid.recall.retrieval import ABOUT, Retrieved, SearchRequest
 from quaid.text.words import find_words
 
 MAX_FUSED = 120
@@ -31,7 +29,7 @@ MAX_SESSION_FACTS = 30
 BARE_NAME = 0.3
 """The part of its score that a note keeps which says nothing but its name, as that does not answer."""
 
-Chosen = tuple[Candidate, float, int]
+Chosen = tuple[Document, float, int]
 """A candidate, its score and how many it stands for."""
 
 
@@ -39,20 +37,20 @@ Chosen = tuple[Candidate, float, int]
 class CandidateSet:
     """Candidates with their relevance and features, by chunk_id; `shares` is what each feature adds."""
 
-    candidates: dict[int, Candidate] = field(default_factory=dict)
+    candidates: dict[int, Document] = field(default_factory=dict)
     scores: dict[int, float] = field(default_factory=dict)
     features: Mapping[int, Features] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
 
 
-def hit_kind(candidate: Candidate) -> str:
+def hit_kind(candidate: Document) -> str:
     """Return fact, turn, entity, note, snippet, journal or doc."""
     if candidate.kind == Kind.EPISODE:
         return "note" if candidate.turn is None else "turn"
     return "note" if candidate.kind == Kind.CORE else candidate.kind
 
 
-def hit_id(candidate: Candidate) -> str:
+def hit_id(candidate: Document) -> str:
     """Return the id of a hit: a turn is named as facts cite it, `20-1402-2f1c9a#t3`, a passage by its place in its doc:
     `docs/recall.md#p3`.
     """
@@ -68,9 +66,9 @@ def hit_id(candidate: Candidate) -> str:
 
 def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
     """Fetch the best of what was found and what belongs to it, and score it."""
-    settings, stages = request.settings, request.settings.stages
+    profile = request.profile
     words, likeness = retrieved.words(), retrieved.likeness()
-    fused = fusion.fuse(retrieved.rankings, words, likeness, settings)
+    fused = fuse(retrieved.rankings, words, likeness, profile)
     best = _best(fused, request)
     with request.trace.stage("fetch") as noted:
         candidates = documents.fetch_candidates(request.connection, best, request.scope)
@@ -78,28 +76,28 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
         noted["found"] = len(candidates)
     if request.options.keyword_only:
         return CandidateSet(candidates, {i: fused.get(i, 0.0) for i in candidates})
-    if stages.graph:
+    if profile.weights.graph:
         starts = dict.fromkeys(candidates[chunk_id].doc_id for chunk_id in best[:20] if chunk_id in candidates)
         retrieval.search_graph(request, starts, retrieved)
     with request.trace.stage("evidence") as noted:
         _add_documents(request, retrieved, candidates)
         talks: dict[int, Talk] = {}
         _add_talks(request, candidates, talks)
-        if stages.company:
+        if profile.weights.beside:
             _add_neighbours(request, best, fused, candidates, talks)
-        cites = _add_cited(request, fused, candidates) if stages.provenance else {}
+        cites = _add_cited(request, fused, candidates) if profile.weights.cited else {}
         missing = [chunk_id for chunk_id in candidates if chunk_id not in retrieved.cosines]
         if missing:
             retrieval.complete_cosines(request.sources, retrieved, missing)
             likeness = retrieved.likeness(candidates)
-            fused = fusion.fuse(retrieved.rankings, words, likeness, settings)
+            fused = fuse(retrieved.rankings, words, likeness, profile)
         _add_talks(request, candidates, talks)
-        if stages.graph and request.query.owner_keys:
+        if profile.weights.graph and request.query.owner_keys:
             about = {c.doc_id for c in candidates.values() if tells_of_owner(c, request.query)}
             retrieved.graph.scores.update({i: max(ABOUT, retrieved.graph.scores.get(i, 0.0)) for i in about})
-        session_words = fusion.min_max(retrieved.episodes, floor=0.0)
+        session_words = min_max(retrieved.episodes, floor=0.0)
         pool = Pool(candidates, fused, session_words, retrieved.graph.scores, cites, talks)
-        shares = normalise(request.options.weights, features_off(settings))
+        shares = normalise(profile.weights)
         scores, features = score_pool(pool, request.query, shares)
         for chunk_id, candidate in candidates.items():
             if candidate.text.casefold() == candidate.title.casefold():
@@ -108,7 +106,7 @@ def collect(request: SearchRequest, retrieved: Retrieved) -> CandidateSet:
     return CandidateSet(candidates, scores, features, shares)
 
 
-def _name_properties(request: SearchRequest, candidates: dict[int, Candidate]) -> None:
+def _name_properties(request: SearchRequest, candidates: dict[int, Document]) -> None:
     """Let the opening of an own note show the properties that have words of the question which it has not."""
     openings = [each.chunk_id for each in candidates.values() if each.kind == Kind.NOTE and each.ordinal == 0]
     keywords = documents.list_texts(request.connection, openings, "keywords") if openings else {}
@@ -135,7 +133,7 @@ def _best(fused: Mapping[int, float], request: SearchRequest) -> list[int]:
     return [*dict.fromkeys([*ranked[:limit], *kept])]
 
 
-def _add_documents(request: SearchRequest, retrieved: Retrieved, candidates: dict[int, Candidate]) -> None:
+def _add_documents(request: SearchRequest, retrieved: Retrieved, candidates: dict[int, Document]) -> None:
     """Add what the graph and an exact name lead to."""
     scores = retrieved.graph.scores
     best = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))[:MAX_GRAPH_DOCUMENTS]
@@ -144,7 +142,7 @@ def _add_documents(request: SearchRequest, retrieved: Retrieved, candidates: dic
         candidates |= documents.fetch_candidates(request.connection, wanted, request.scope)
 
 
-def _add_talks(request: SearchRequest, candidates: Mapping[int, Candidate], talks: dict[int, Talk]) -> None:
+def _add_talks(request: SearchRequest, candidates: Mapping[int, Document], talks: dict[int, Talk]) -> None:
     """Add the talks of candidates that are not among `talks` yet."""
     missing = {each.doc_id for each in candidates.values() if each.turn is not None} - talks.keys()
     if missing:
@@ -152,7 +150,7 @@ def _add_talks(request: SearchRequest, candidates: Mapping[int, Candidate], talk
 
 
 def _add_neighbours(
-    request: SearchRequest, best: Sequence[int], fused: Mapping[int, float], candidates: dict[int, Candidate],
+    request: SearchRequest, best: Sequence[int], fused: Mapping[int, float], candidates: dict[int, Document],
     talks: Mapping[int, Talk],
 ) -> None:  # fmt: skip
     """Add the turns beside the best: of a long one the chunk that was found, else its first."""
@@ -169,7 +167,7 @@ def _add_neighbours(
 
 
 def _add_cited(
-    request: SearchRequest, fused: Mapping[int, float], candidates: dict[int, Candidate]
+    request: SearchRequest, fused: Mapping[int, float], candidates: dict[int, Document]
 ) -> dict[int, list[int]]:
     """Add the turns that the best facts cite and the facts that cite the best turns; return which cites which, by
     chunk.
@@ -194,8 +192,8 @@ def _add_cited(
 
 
 def facts_of_sessions(
-    request: SearchRequest, ranked: Sequence[Candidate], scores: Mapping[int, float]
-) -> tuple[dict[int, Candidate], dict[int, float]]:
+    request: SearchRequest, ranked: Sequence[Document], scores: Mapping[int, float]
+) -> tuple[dict[int, Document], dict[int, float]]:
     """Return the facts from the sessions of the best candidates, and for each a share of the score of the one it came
     with: what was learned together is remembered together (temporal contiguity).
     """
@@ -207,5 +205,5 @@ def facts_of_sessions(
         return {}, {}
     chunk_ids = documents.facts_of_sessions(request.connection, best, request.scope, MAX_SESSION_FACTS)
     facts = documents.fetch_candidates(request.connection, chunk_ids, request.scope)
-    decay = request.settings.contiguity_decay
-    return facts, {i: decay * best[c.session] for i, c in facts.items() if c.session in best}
+    share = request.profile.contiguity
+    return facts, {i: share * best[c.session] for i, c in facts.items() if c.session in best}

@@ -10,7 +10,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
 
 from quaid.index import documents, graph
-from quaid.index.documents import Candidate
+from quaid.index.documents import Document
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, name_key
 from quaid.recall.candidates import Chosen
@@ -89,7 +89,7 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
     return _later_first(_pair(chosen, rivals, opposed), opposed), visible
 
 
-def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Candidate], opposed: Mapping[int, set[int]]) -> list[Chosen]:
+def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Document], opposed: Mapping[int, set[int]]) -> list[Chosen]:
     """Return `chosen` with each fact followed by those that contradict it; `rivals` were not chosen themselves."""
     by_document = {each[0].doc_id: each for each in reversed(chosen)}
     added = 0

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from quaid.recall.options import RecallOptions
-    from quaid.settings import RecallSettings
-
+MIN_HITS, MAX_HITS = 10, 50
 MAX_IN_BUDGET = 100
 """Hits that are packed into a budget of tokens at most, where no limit is asked for."""
 CHARACTERS_PER_TOKEN = 4
@@ -20,18 +15,9 @@ _MIN_TRIMMED = 12
 """Fewer tokens of a text tell nothing."""
 
 
-def find_limit(options: RecallOptions, settings: RecallSettings, count: Callable[[], int]) -> int:
-    """Return how many hits at most: as asked, as set, else by the chunks that the asker sees, which `count` tells."""
-    if options.limit or settings.limit:
-        return options.limit or settings.limit
-    if options.budget is not None:  # then the room decides
-        return MAX_IN_BUDGET
-    return dynamic_k(count(), settings.k_least, settings.k_most)
-
-
-def dynamic_k(count: int, least: int, most: int) -> int:
-    """Return `round(11.5 ln N - 61.7)` hits for N chunks, from `least` to `most`."""
-    return max(least, min(most, round(11.5 * math.log(count) - 61.7))) if count > 0 else least
+def dynamic_k(count: int) -> int:
+    """Return how many hits are shown of `count` chunks: `round(11.5 ln N - 61.7)`, from 10 to 50."""
+    return max(MIN_HITS, min(MAX_HITS, round(11.5 * math.log(count) - 61.7))) if count > 0 else MIN_HITS
 
 
 def tokens(text: str) -> int:

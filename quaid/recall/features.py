@@ -11,33 +11,126 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from quaid.index.documents import Candidate
-from quaid.index.turns import TurnChunks
+from quaid.index.documents import Document, TurnChunks, list_turns
 from quaid.model import FIRST_PERSON, Kind, name_key
 from quaid.recall.intent import Intent, asks_for_summary
-from quaid.recall.options import FEATURES, Weights
+from quaid.recall.options import FEATURES, Profile, Weights
 from quaid.recall.query import Query
-from quaid.recall.talks import Talk
-from quaid.settings import RecallSettings
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import count_spaced, fold
+
+if TYPE_CHECKING:
+    from quaid.index.port import IndexConnection
+
+Ranking = Sequence[tuple[int, float]]
+"""(chunk_id, score), best first."""
+RRF_K = 60
+
+
+def fuse(
+    rankings: Mapping[str, Ranking], words: Mapping[int, float], likeness: Mapping[int, float], profile: Profile
+) -> dict[int, float]:
+    """Return the score in [0, 1] of every chunk that a channel found, by the fusion of `profile`.
+
+    `rankings` are by channel; `words` and `likeness` are the normalised scores of the keyword and the vector channel.
+    """
+    weight = profile.vector_weight
+    if profile.is_by_rank:
+        weighted = [(rankings.get("vector", ()), weight), (rankings.get("keyword", ()), 1 - weight)]
+        return reciprocal_rank(weighted, RRF_K)
+    return convex(words, likeness, weight)
+
+
+def min_max(ranking: Ranking, *, floor: float | None = None) -> dict[int, float]:
+    """Return the scores moved to [0, 1]: the best is 1, `floor` (default: the lowest score) is 0."""
+    if not ranking:
+        return {}
+    best = max(score for _, score in ranking)
+    low = min(score for _, score in ranking) if floor is None else floor
+    span = best - low
+    if span <= 0:
+        return {chunk_id: 1.0 for chunk_id, _ in ranking}
+    return {chunk_id: (score - low) / span if score > low else 0.0 for chunk_id, score in ranking}
+
+
+def convex(keyword: Mapping[int, float], vector: Mapping[int, float], vector_weight: float) -> dict[int, float]:
+    """Return `a * vector + (1 - a) * keyword` over normalised scores; what a channel did not find counts 0 there.
+
+    Source: Bruch et al., "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
+    """
+    if not vector:
+        return dict(keyword)
+    if not keyword:
+        return dict(vector)
+    of_words = 1.0 - vector_weight
+    fused = {chunk_id: of_words * score for chunk_id, score in keyword.items()}
+    for chunk_id, score in vector.items():
+        fused[chunk_id] = vector_weight * score + fused.get(chunk_id, 0.0)
+    return fused
+
+
+def reciprocal_rank(rankings: Sequence[tuple[Ranking, float]], k: int) -> dict[int, float]:
+    """Return `sum of weight / (k + rank)`, scaled so that first place everywhere is 1.
+
+    Source: Cormack et al., "Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods",
+    SIGIR 2009.
+    """
+    scores: dict[int, float] = {}
+    for ranking, weight in rankings:
+        for rank, (chunk_id, _) in enumerate(ranking, 1):
+            scores[chunk_id] = scores.get(chunk_id, 0.0) + weight / (k + rank)
+    top = sum(weight for ranking, weight in rankings if ranking) / (k + 1)
+    return {chunk_id: score / top for chunk_id, score in scores.items()} if top else {}
+
+
+ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool"})
+"""What speakers are called in talks with an assistant."""
+_LONG = 400
+"""The bytes of a chunk, its header included, where a turn is a message as much as a remark. People who chat write some
+150, to assistants 200 to 600, who write 700.
+"""
+_STEEP = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation: its turns in their order, the place of each by its number, and in [0, 1] how much it is people
+    who talk with each other in short turns.
+    """
+
+    turns: Sequence[TurnChunks]
+    places: Mapping[int, int]
+    among_people: float = 0.0
+
+    @classmethod
+    def of(cls, turns: Sequence[TurnChunks], size: int) -> Talk:
+        """Return the talk of `turns`, `size` bytes in all."""
+        speakers = {name_key(speaker) for speaker in {turn.speaker or "" for turn in turns}}
+        is_among_people = len(speakers) > 1 and speakers.isdisjoint(ROLES)
+        chunks = sum(len(turn.chunks) for turn in turns) or 1
+        shortness = 1 / (1 + (size / chunks / _LONG) ** _STEEP)
+        places = {turn.number: place for place, turn in enumerate(turns)}
+        return cls(turns, places, shortness if is_among_people else 0.0)
+
+    def beside(self, number: int) -> tuple[TurnChunks | None, TurnChunks | None]:
+        """Return the turns before and after one, None where the talk begins or ends."""
+        place = self.places[number]
+        before = self.turns[place - 1] if place else None
+        return before, self.turns[place + 1] if place + 1 < len(self.turns) else None
+
+
+def read_talks(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, Talk]:
+    """Return the talks of episodes, by doc_id."""
+    return {doc_id: Talk.of(turns, size) for doc_id, (size, turns) in list_turns(connection, doc_ids).items()}
+
 
 OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
 """The gain of a fact about the owner, where the question says `I` and where it says no more than `my`."""
 
-_FEATURES_OF = {
-    "company": {"beside", "session_best", "session_words", "session_fact", "answers"},
-    "provenance": {"cited", "session_fact"},
-    "speaker": {"speaker"},
-    "form": {"length", "pieces", "asks", "tells_when"},
-    "dates": {"dated"},
-    "phrases": {"phrase"},
-    "graph": {"graph"},
-}
-"""The features that each stage brings."""
 _RARE = frozenset({"graph", "dated", "phrase", "tells_when"})
 """Features that most questions give no occasion for: they come on top of the mean."""
 AMONG_PEOPLE = frozenset({"session_words", "length", "asks", "answers"})
@@ -71,7 +164,7 @@ class Pool:
     doc_id. `cites` are the turns' chunks that a fact's chunk rests on.
     """
 
-    candidates: Mapping[int, Candidate]
+    candidates: Mapping[int, Document]
     fused: Mapping[int, float]
     session_words: Mapping[int, float] = field(default_factory=dict)
     graph: Mapping[int, float] = field(default_factory=dict)
@@ -83,16 +176,9 @@ class Pool:
         return self.fused.get(chunk_id, 0.0)
 
 
-def features_off(settings: RecallSettings) -> frozenset[str]:
-    """Return the features that the settings switch off."""
-    return frozenset().union(*(names for stage, names in _FEATURES_OF.items() if not getattr(settings.stages, stage)))
-
-
-def normalise(weights: Weights, off: Collection[str] = ()) -> dict[str, float]:
-    """Return what each feature adds to the relevance where it is 1 and nothing tells of people; those in `off` add
-    nothing.
-    """
-    used = {name: float(getattr(weights, name)) for name in FEATURES if name not in off}
+def normalise(weights: Weights) -> dict[str, float]:
+    """Return what each feature adds to the relevance where it is 1 and nothing tells of people."""
+    used = {name: float(getattr(weights, name)) for name in FEATURES}
     always = (weight for name, weight in used.items() if name not in _RARE | AMONG_PEOPLE)
     total = sum(weight for weight in always if weight > 0) or 1.0
     return {name: weight / total for name, weight in used.items() if weight}
@@ -159,7 +245,7 @@ class _Scorer:
                 score, nearness = self._lent.get(cited, (0.0, 0.0))
                 self._lent[cited] = max(score, own), max(nearness, near)
 
-    def features_of(self, candidate: Candidate) -> Features:
+    def features_of(self, candidate: Document) -> Features:
         """Return all features of a candidate that are not 0."""
         features = self._score_text(candidate)
         if candidate.turn is None:
@@ -170,7 +256,7 @@ class _Scorer:
             features["speaker"] = self._said_by_named
         return features
 
-    def _is_by_or_about(self, candidate: Candidate) -> bool:
+    def _is_by_or_about(self, candidate: Document) -> bool:
         """Return whether a candidate is by or about the person whom the question names, the owner where it says
         `my`.
         """
@@ -178,12 +264,12 @@ class _Scorer:
             return False
         if tells_of_owner(candidate, self._query):
             return True
-        if speaker := candidate.speaker or candidate.doc_speaker:
+        if speaker := candidate.turn_speaker or candidate.speaker:
             return name_key(speaker) in self._named
         about = candidate.text.casefold() if candidate.kind == Kind.FACT else ""
         return any(name.split()[0] in about for name in self._named)
 
-    def _score_text(self, candidate: Candidate) -> Features:
+    def _score_text(self, candidate: Document) -> Features:
         """Return what a candidate says for itself."""
         pool, query, text = self._pool, self._query, candidate.text
         features = {"own": pool.own(candidate.chunk_id)}
@@ -198,7 +284,7 @@ class _Scorer:
             features["phrase"] = 1.0
         return features
 
-    def _score_note(self, features: Features, candidate: Candidate) -> None:
+    def _score_note(self, features: Features, candidate: Document) -> None:
         """Score a note, or a fact, by itself, and by the turns it cites where those say more."""
         pool, own = self._pool, features["own"]
         cited = [chunk_id for chunk_id in pool.cites.get(candidate.chunk_id, ()) if chunk_id in pool.candidates]
@@ -211,7 +297,7 @@ class _Scorer:
         features["cited"] = own
         features["session_fact"] = self._best_fact.get(episode, own)
 
-    def _score_turn(self, features: Features, candidate: Candidate) -> None:
+    def _score_turn(self, features: Features, candidate: Document) -> None:
         """Score a turn by those beside it, its session and the facts that rest on it."""
         pool, text = self._pool, candidate.text
         features["length"] = min(1.0, math.log1p(count_spaced(text)) / _FULL_LENGTH)
@@ -228,10 +314,10 @@ class _Scorer:
         if talk is not None and number in talk.places:
             self._score_place(features, candidate, talk, number)
 
-    def _score_place(self, features: Features, candidate: Candidate, talk: Talk, number: int) -> None:
+    def _score_place(self, features: Features, candidate: Document, talk: Talk, number: int) -> None:
         """Score a turn by where it stands in its talk: two of the same speaker say nothing of each other."""
         before, after = talk.beside(number)
-        others = [turn for turn in (before, after) if turn and turn.speaker != candidate.speaker]
+        others = [turn for turn in (before, after) if turn and turn.speaker != candidate.turn_speaker]
         nearest = max(map(self._own_of, others), default=0.0)
         features["beside"] = nearest * (1 + talk.among_people) / 2
         pieces = len(talk.turns[talk.places[number]].chunks)
@@ -253,14 +339,14 @@ def _named_speakers(pool: Pool, query: Query) -> frozenset[str]:
     names none and says `my`, the owner, who may go by several names.
     """
     asked = {name_key(token) for token in _TOKEN.findall(query.text)}
-    speakers = {name_key(s) for c in pool.candidates.values() if (s := c.speaker or c.doc_speaker)}
+    speakers = {name_key(s) for c in pool.candidates.values() if (s := c.turn_speaker or c.speaker)}
     named = {speaker for speaker in speakers if speaker in query.name_keys or not asked.isdisjoint(speaker.split())}
     if named:
         return frozenset(named) if len(named) == 1 else frozenset()
     return frozenset(speaker for speaker in speakers if speaker in query.owner_keys)
 
 
-def tells_of_owner(candidate: Candidate, query: Query) -> bool:
+def tells_of_owner(candidate: Document, query: Query) -> bool:
     """Return whether the question says `my` and a fact is about the owner: `User works at …`, or the owner's own `I
     work at …`.
     """
@@ -271,11 +357,11 @@ def tells_of_owner(candidate: Candidate, query: Query) -> bool:
     if any(text.startswith((f"{key} ", f"{key}'s ", f"{key}\u2019s ")) for key in names):
         return True
     is_own = candidate.source in {None, "user"}
-    is_own &= not candidate.doc_speaker or name_key(candidate.doc_speaker) in query.owner_keys
+    is_own &= not candidate.speaker or name_key(candidate.speaker) in query.owner_keys
     return is_own and _FIRST_PERSON.search(text) is not None and language(candidate.text) in ENGLISH
 
 
-def _is_from(candidate: Candidate, query: Query) -> bool:
+def _is_from(candidate: Document, query: Query) -> bool:
     """Return whether a candidate is from one of the times that the question names: said then, or true then."""
     first = (candidate.valid_from or candidate.said_at or candidate.created or "")[:10]
     if not first:

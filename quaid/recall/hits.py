@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from quaid.index import documents, graph
-from quaid.index.documents import Candidate
+from quaid.index.documents import Document
 from quaid.local.claimed import OTHER_PERSON
 from quaid.model import ChannelRank, Edge, Hit, Kind, Neighbour, is_owner_label, name_key, note_name
-from quaid.recall import contradictions, scoring, surroundings
+from quaid.recall import contradictions, scoring
 from quaid.recall.candidates import CandidateSet, Chosen, hit_id, hit_kind
 from quaid.recall.features import contributions
 from quaid.recall.retrieval import Retrieved, SearchRequest
 from quaid.redaction import admit
-from quaid.settings import RecallSettings
+from quaid.text.quoting import neutralise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 EXPANDED = "second_pass"
 """The channel of what only the second pass has found."""
@@ -32,7 +37,7 @@ def render(
     """Return the answer, best first. `text` is without secrets, and disarmed where that is on: what is recalled is
     data.
     """
-    connection, settings, day = request.connection, request.settings, request.options.day
+    connection, day = request.connection, request.options.day
     edges = documents.fetch_edges(connection, {candidate.doc_id for candidate, _, _ in chosen})
     ids = documents.list_ids(connection, {doc_id for others in opposed.values() for doc_id in others})
     by_document = {candidate.doc_id: candidate for candidate, _, _ in chosen}
@@ -44,20 +49,20 @@ def render(
         lambda: graph.with_aliases(connection, request.owner_names, request.scope),
     )
     replaced = _list_replaced(request, candidates)
-    headings = surroundings.list_headings(request, candidates)
+    headings = list_headings(request, candidates)
     beside: Mapping[int, tuple[Neighbour, ...]] = {}
     if request.options.beside or request.options.budget is not None:
-        beside = surroundings.list_neighbours(request, candidates, lambda text: _text(text, settings))
+        beside = list_neighbours(request, candidates, _text)
     return tuple(
         Hit(
             id=hit_id(candidate),
             kind=hit_kind(candidate),
-            text=_text(candidate.text, settings),
+            text=_text(candidate.text),
             score=round(min(1.0, max(0.0, score)), 4),
             path=candidate.path,
             session=candidate.session,
             turn=candidate.turn,
-            speaker=candidate.speaker or candidate.doc_speaker,
+            speaker=candidate.turn_speaker or candidate.speaker,
             created=candidate.said_at or candidate.created,
             valid_from=candidate.valid_from,
             valid_until=candidate.valid_until,
@@ -87,9 +92,9 @@ def render(
 
 
 def _rivals(
-    candidate: Candidate,
+    candidate: Document,
     order: int,
-    by_document: Mapping[int, Candidate],
+    by_document: Mapping[int, Document],
     opposed: Mapping[int, set[int]],
     ids: Mapping[int, str],
 ) -> tuple[str, ...]:
@@ -99,7 +104,7 @@ def _rivals(
 
 
 def _list_replaced(
-    request: SearchRequest, candidates: Sequence[Candidate]
+    request: SearchRequest, candidates: Sequence[Document]
 ) -> dict[tuple[str, int | None], tuple[str, ...]]:
     """Return for each turn that a replaced fact was learned from the ids of the facts that replaced it."""
     turns = [(note_name(each.path), each.turn) for each in candidates if each.turn is not None]
@@ -111,9 +116,9 @@ def _list_replaced(
     return found
 
 
-def provenance(candidate: Candidate, owner_keys: Collection[str]) -> str:
+def provenance(candidate: Document, owner_keys: Collection[str]) -> str:
     """Return whose word a memory is: owner, other, agent, tool, import or conversation."""
-    return _BY_KIND.get(Kind(candidate.kind)) or whose_word(candidate.source, candidate.doc_speaker, owner_keys)
+    return _BY_KIND.get(Kind(candidate.kind)) or whose_word(candidate.source, candidate.speaker, owner_keys)
 
 
 def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[str]) -> str:
@@ -125,16 +130,11 @@ def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[s
     return OTHER_PERSON if word == "owner" and is_other else word
 
 
-def _text(text: str, settings: RecallSettings) -> str:
-    text = admit(text).text
-    if not settings.stages.neutralise:
-        return text
-    from quaid.text.quoting import neutralise
-
-    return neutralise(text)
+def _text(text: str) -> str:
+    return neutralise(admit(text).text)
 
 
-def _channel_ranks(candidates: Sequence[Candidate], retrieved: Retrieved) -> dict[int, dict[str, ChannelRank]]:
+def _channel_ranks(candidates: Sequence[Document], retrieved: Retrieved) -> dict[int, dict[str, ChannelRank]]:
     """Return the rank and score of each candidate in each channel that found it, by chunk_id."""
     ranks: dict[int, dict[str, ChannelRank]] = {candidate.chunk_id: {} for candidate in candidates}
     for name, ranking in retrieved.rankings.items():
@@ -150,3 +150,61 @@ def _channel_ranks(candidates: Sequence[Candidate], retrieved: Retrieved) -> dic
             rank = 1 + sum(other > graph_score for other in scores.values())
             ranks[candidate.chunk_id]["graph"] = ChannelRank(rank, round(graph_score, 4))
     return ranks
+
+
+TURNS = 2
+"""Pieces of a conversation that are fetched on either side of a turn."""
+SECTIONS = 3
+"""Pieces of a note that are fetched on either side of a section."""
+MOST = 25
+"""Hits that are shown with what stands around them, the best ones: for more there is no room."""
+_WITHOUT_HEADING = {Kind.FACT, Kind.REVIEW}
+
+
+def list_neighbours(
+    request: SearchRequest, candidates: Sequence[Document], shown: Callable[[str], str]
+) -> dict[int, tuple[Neighbour, ...]]:
+    """Return what stands beside the best of `candidates` and may be seen, by chunk_id, in its order. `shown` makes
+    a text of the record one that is shown.
+    """
+    connection = request.connection
+    facts = {each.doc_id: each.chunk_id for each in candidates if each.kind == Kind.FACT}
+    others = [each.chunk_id for each in candidates if each.kind != Kind.FACT][:MOST]
+    cited = {(facts[doc_id], chunk_id) for doc_id, chunk_id in graph.cited_turns(connection, list(facts))}
+    pairs = [*documents.list_beside(connection, others, TURNS, SECTIONS), *sorted(cited)]
+    wanted = {chunk_id for _, chunk_id in pairs}
+    pieces = documents.fetch_candidates(connection, wanted, request.scope)
+    headings = list_headings(request, pieces.values())
+    found: dict[int, list[Neighbour]] = {}
+    for owner, chunk_id in pairs:
+        if (piece := pieces.get(chunk_id)) is not None:
+            neighbour = Neighbour(
+                path=piece.path,
+                ordinal=piece.ordinal,
+                text=shown(piece.text),
+                turn=piece.turn,
+                speaker=piece.turn_speaker,
+                created=piece.said_at or piece.created,
+                heading=headings[chunk_id],
+                cited=(owner, chunk_id) in cited,
+            )
+            found.setdefault(owner, []).append(neighbour)
+    return {owner: tuple(sorted(beside, key=lambda each: (each.path, each.ordinal))) for owner, beside in found.items()}
+
+
+def list_headings(request: SearchRequest, candidates: Collection[Document]) -> Mapping[int, str]:
+    """Return what is written over each of `candidates`, by chunk_id: `Title > Heading` of a section, the name of an
+    entity, the title of a conversation that has one.
+    """
+    contexts = documents.list_texts(request.connection, [each.chunk_id for each in candidates], "context")
+    return {each.chunk_id: _heading(each, contexts.get(each.chunk_id, "")) for each in candidates}
+
+
+def _heading(candidate: Document, context: str) -> str:
+    if candidate.kind in _WITHOUT_HEADING:
+        return ""
+    if candidate.kind == Kind.ENTITY:
+        return candidate.title
+    if candidate.turn is not None:
+        return "" if candidate.title == note_name(candidate.path) else candidate.title
+    return context or candidate.title

@@ -53,7 +53,7 @@ class IntentProfile(NamedTuple):
     type_boosts: Mapping[str, float] = MappingProxyType({})
 
 
-PROFILES: Mapping[Intent, IntentProfile] = {
+INTENTS: Mapping[Intent, IntentProfile] = {
     # Names are matched as strings, meaning is of less help.
     Intent.WHO: IntentProfile(0.5, {"person": 1.3}),
     Intent.WHERE: IntentProfile(0.5, {"place": 1.3}),

@@ -17,8 +17,8 @@ from quaid.claims import normal_form
 from quaid.model import Hit, Recall, Scale
 from quaid.recall import cutoff
 from quaid.recall.intent import asks_for_list
-from quaid.recall.options import RecallOptions
-from quaid.recall.scoring import MAX_CUT_SHOWN, OF_A_LIST, tell_doubt
+from quaid.recall.options import PROFILES, RecallOptions
+from quaid.recall.scoring import MAX_CUT_SHOWN, OF_A_LIST, low_confidence_reason
 from quaid.recall.trace import list_degraded, with_degraded
 from quaid.settings import RecallSettings
 
@@ -29,7 +29,8 @@ def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: Reca
     `settings` and `options` are as for one vault. Each answer has its `scale`, no budget, and as many hits as `limit`
     says. Of what two vaults say alike one is shown, which names both. In which order the vaults stand changes nothing.
     """
-    weights = weigh(answers, settings.vector_weight)
+    profile = options.profile or PROFILES[settings.profile]
+    weights = weigh(answers, profile.vector_weight)
     first = next(iter(answers.values()))
     ranked = {vault: [*_weighed(vault, answers[vault], weights[vault])] for vault in sorted(answers)}
     if options.recent:
@@ -37,17 +38,17 @@ def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: Reca
     else:
         hits = _in_one_order(ranked.values(), answers)
     relevant, behind = hits, list[Hit]()
-    if settings.stages.cut and not (options.keyword_only or options.recent):
-        relevant, behind = _cut(hits, answers, settings.cut_share)
+    if profile.cut_share and not (options.keyword_only or options.recent):
+        relevant, behind = _cut(hits, answers, profile.cut_share)
     chunks = sum(answer.scale.chunks for answer in answers.values() if answer.scale)
-    limit = cutoff.find_limit(options, settings, lambda: chunks)
-    shown, more = _fold(relevant, limit, is_on=settings.stages.fold)
+    by_size = cutoff.MAX_IN_BUDGET if options.budget is not None else cutoff.dynamic_k(chunks)
+    shown, more = _fold(relevant, options.limit or settings.limit or by_size)
     merged = Recall(
         first.query,
         shown,
         took_ms=max(answer.took_ms for answer in answers.values()),
         trace=_trace(answers, weights, shown, behind),
-        doubt=_find_doubt(answers, shown, settings.gate) if first.query else None,
+        doubt=_find_doubt(answers, shown) if first.query else None,
         context=tuple((f"{vault}/{path}", text) for vault in answers for path, text in answers[vault].context),
         more=more or any(answer.more for answer in answers.values()),
     )
@@ -107,11 +108,11 @@ def _weighed(vault: str, answer: Recall, weight: float) -> Iterable[Hit]:
         yield replace(hit, vault=vault, score=round(hit.score * counts, 4), evidence=evidence)
 
 
-def _find_doubt(answers: Mapping[str, Recall], shown: Sequence[Hit], gate: float) -> str | None:
+def _find_doubt(answers: Mapping[str, Recall], shown: Sequence[Hit]) -> str | None:
     best = max(shown, key=lambda hit: hit.score, default=None)
     if best is None:
-        return tell_doubt(None, gate)
-    return answers[best.vault].doubt or tell_doubt(best.score, gate)
+        return low_confidence_reason(None)
+    return answers[best.vault].doubt or low_confidence_reason(best.score)
 
 
 def _in_one_order(ranked: Iterable[Sequence[Hit]], answers: Mapping[str, Recall]) -> list[Hit]:
@@ -150,7 +151,7 @@ def _relevance(hit: Hit) -> float:
     return max(hit.score, sum(hit.evidence.values()))
 
 
-def _fold(hits: Sequence[Hit], limit: int, *, is_on: bool) -> tuple[tuple[Hit, ...], bool]:
+def _fold(hits: Sequence[Hit], limit: int) -> tuple[tuple[Hit, ...], bool]:
     """Return the first `limit` of `hits`, those of several vaults that say the same as one, and whether there are more.
     What one vault shows twice it has found to differ.
     """
@@ -161,7 +162,7 @@ def _fold(hits: Sequence[Hit], limit: int, *, is_on: bool) -> tuple[tuple[Hit, .
         same = (
             place
             for place, other in enumerate(kept)
-            if is_on and form and form == forms[place] and hit.vault not in {other.vault, *other.also_in}
+            if form and form == forms[place] and hit.vault not in {other.vault, *other.also_in}
         )
         if (place := next(same, None)) is not None:
             other = kept[place]

@@ -67,6 +67,46 @@ FEATURES = tuple(item.name for item in fields(Weights))
 
 
 @dataclass(frozen=True, slots=True)
+class Profile:
+    """The formulas of a ranking. A number of 0 switches its stage off."""
+
+    weights: Weights = field(default_factory=Weights)
+    vector_weight: float = 0.6
+    """Share of the vector score in the fusion; the rest is keyword."""
+    is_by_rank: bool = False
+    """Rankings are fused by reciprocal rank, not by their normalised scores."""
+    is_by_intent: bool = False
+    """The question's intent sets `vector_weight` and raises the types of notes it asks for."""
+    is_by_use: bool = False
+    """Recency, frequency and confidence count besides relevance, and memories not used for long score less."""
+    contiguity: float = 0.0
+    """Facts from the sessions of the best hits are added, with this share of the hit's score."""
+    mmr_share: float = 0.0
+    """Share of relevance in maximal marginal relevance; the rest is dissimilarity to the better hits."""
+    spread: float = 0.02
+    """The score that the second turn of a session loses; the fifth loses twice as much."""
+    cut_share: float = 0.62
+    """Hits under this share of the best score are not shown."""
+
+
+_CLASSIC_WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "graph": 0.17, "dated": 0.25, "phrase": 0.1})
+PROFILES = {
+    "default": Profile(),
+    "classic": Profile(
+        _CLASSIC_WEIGHTS,
+        is_by_rank=True,
+        is_by_intent=True,
+        is_by_use=True,
+        contiguity=0.7,
+        mmr_share=0.7,
+        spread=0.0,
+        cut_share=0.0,
+    ),
+}
+"""`classic` is what the systems did that Quaid grew from; docs/recall.md compares the two."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecallOptions:
     """The options of one question.
 
@@ -78,7 +118,7 @@ class RecallOptions:
     true on that day. `budget` is in tokens of all that is printed; `beside`
     fetches what stands around each hit without one, for whoever packs the hits. `keyword_only` is `quaid search`. With
     `recent` the newest come first: of those that answer, or of all where nothing is asked. `comparable` adds to the
-    answer what compares its scores with those of another vault.
+    answer what compares its scores with those of another vault. `profile` replaces that of the settings.
     """
 
     limit: int | None = None
@@ -103,7 +143,7 @@ class RecallOptions:
     with_ids: bool = False
     context: bool = False
     comparable: bool = False
-    weights: Weights = field(default_factory=Weights)
+    profile: Profile | None = None
     now: datetime | None = None
 
     @property

@@ -1,7 +1,7 @@
 """query -> hits, read-only: parse, retrieve, collect candidates, score, rerank in doubt, select, render.
 
-Each stage is a few functions in a module of its own; this is their order. Which are on is `recall.stages`, what each
-found, left out and took is in the trace.
+Each stage is a few functions in a module of its own; this is their order. What each found, left
+out and took is in the trace.
 """
 
 from __future__ import annotations
@@ -14,24 +14,13 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import EmbeddingError, ModelError
 from quaid.index import documents, fulltext, graph, listing
-from quaid.index.documents import Candidate
+from quaid.index.documents import Document
 from quaid.model import Hit, Kind, Recall, Scale, Use
-from quaid.recall import (
-    beam_search,
-    candidates,
-    contradictions,
-    cutoff,
-    diversity,
-    hits,
-    query,
-    query_expansion,
-    retrieval,
-    scoring,
-)
+from quaid.recall import candidates, contradictions, cutoff, hits, query, retrieval, scoring
 from quaid.recall.candidates import CandidateSet, Chosen, hit_id
-from quaid.recall.intent import PROFILES
-from quaid.recall.options import RecallOptions, of_kinds, scope_of
-from quaid.recall.rerank import MAX_JUDGED, Judge, Judged, blend, misleading
+from quaid.recall.intent import INTENTS
+from quaid.recall.options import PROFILES, RecallOptions, of_kinds, scope_of
+from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Judge, Judged, blend
 from quaid.recall.retrieval import Retrieved, SearchRequest, Sources
 from quaid.recall.trace import RecallTrace, with_degraded
 from quaid.settings import RecallSettings
@@ -84,17 +73,17 @@ def recall(
 def _parse(
     sources: Sources, text: str, settings: RecallSettings, options: RecallOptions, owner_names: Sequence[str]
 ) -> SearchRequest:
-    trace, stages = RecallTrace(), settings.stages
+    trace, profile = RecallTrace(), options.profile or PROFILES[settings.profile]
+    options = replace(options, limit=options.limit or settings.limit or None)
     with trace.stage("query") as noted:
-        on = {name for name in query.ALL_STAGES if getattr(stages, name)}
-        parsed = query.parse(text, options.moment, owner_names, on)
+        parsed = query.parse(text, options.moment, owner_names)
         scope = scope_of(sources.connection, options)
         named: frozenset[str] = frozenset()
         if parsed.owner_keys:
             parsed = replace(parsed, owner_keys=graph.with_aliases(sources.connection, parsed.owner_keys, scope))
-        if not options.keyword_only and stages.graph:
-            named = beam_search.find_named(sources.connection, parsed, scope)
-        if named and stages.aliases:
+        if not options.keyword_only and profile.weights.graph:
+            named = retrieval.find_named(sources.connection, parsed, scope)
+        if named:
             # What is about the owner has links to find it by: a name that nobody typed would outweigh the words.
             aliases = sorted(named.difference(parsed.name_keys, parsed.owner_keys))
             words = (word for key in aliases for word in fulltext.terms(key))
@@ -104,9 +93,9 @@ def _parse(
             noted["dates"] = [f"{date.start.isoformat()}..{date.end.isoformat()}" for date in parsed.dates]
         if parsed.phrases:
             noted["phrases"] = list(parsed.phrases)
-    if stages.intent_weights:
-        settings = replace(settings, vector_weight=PROFILES[parsed.intent].vector_weight)
-    return SearchRequest(sources, settings, options, trace, parsed, scope, named, tuple(owner_names))
+    if profile.is_by_intent:
+        profile = replace(profile, vector_weight=INTENTS[parsed.intent].vector_weight)
+    return SearchRequest(sources, profile, options, trace, parsed, scope, named, tuple(owner_names))
 
 
 def list_newest(
@@ -116,7 +105,7 @@ def list_newest(
     so none has a score.
     """
     request = _parse(sources, "", settings, options, (helpers or Helpers()).owner_names)
-    limit = options.limit or settings.limit or NEWEST
+    limit = request.options.limit or NEWEST
     scope = of_kinds(request.scope, options.kinds or frozenset({Kind.FACT.value}))
     newest = listing.newest_chunks(request.connection, scope, SPARE * limit)
     fetched = documents.fetch_candidates(request.connection, newest, scope)
@@ -139,20 +128,20 @@ class _Pipeline:
         self.retrieved = Retrieved()
         self.found = CandidateSet()
         self.scores: dict[int, float] = {}
-        self.ranked: list[Candidate] = []
+        self.ranked: list[Document] = []
         self.behind = 0
         """How many matched beyond the limit."""
 
     def run(self, text: str) -> Recall:
-        request, stages = self.request, self.request.settings.stages
+        request = self.request
         self.retrieved = retrieval.retrieve(request)
         self.found = candidates.collect(request, self.retrieved)
         self.rank()
-        if self.doubt() and stages.second_pass and not request.options.keyword_only:
+        if self.doubt() and not request.options.keyword_only:
             self.expand()
             self.rank()
         doubt, depth = self.doubt(), request.options.depth
-        if stages.rerank and not request.options.keyword_only and (depth == "deep" or (doubt and depth != "fast")):
+        if not request.options.keyword_only and (depth == "deep" or (doubt and depth != "fast")):
             self.rerank()
         chosen, opposed = self.choose()
         with request.trace.stage("answer") as noted:
@@ -179,14 +168,14 @@ class _Pipeline:
 
     def rank(self) -> None:
         """Score the candidates, and bring in the facts of the best sessions."""
-        request, found, stages = self.request, self.found, self.request.settings.stages
+        request, found, profile = self.request, self.found, self.request.profile
         with request.trace.stage("score") as noted:
             strengths: Mapping[str, Use] = {}
-            if stages.composite or stages.decay:
+            if profile.is_by_use:
                 strengths = self.helpers.strengths_of({hit_id(each) for each in found.candidates.values()})
             self.scores = scores = scoring.adjust(request, found, self.retrieved, strengths)
             self.ranked = scoring.select(request, found, scores)
-            if stages.contiguity and not request.options.keyword_only:
+            if profile.contiguity and not request.options.keyword_only:
                 facts, worth = candidates.facts_of_sessions(request, self.ranked, scores)
                 found.candidates |= facts
                 scores |= {chunk_id: max(score, scores.get(chunk_id, 0.0)) for chunk_id, score in worth.items()}
@@ -198,15 +187,13 @@ class _Pipeline:
     def doubt(self) -> str | None:
         """Return why the answer is in doubt, None when it is not."""
         best = self.scores[self.ranked[0].chunk_id] if self.ranked else None
-        return scoring.tell_doubt(best, self.request.settings.gate)
+        return scoring.low_confidence_reason(best)
 
     def expand(self) -> None:
         """Search once more, more broadly, and add what is found (the second pass)."""
         request = self.request
         with request.trace.stage("second_pass") as noted:
-            more = query_expansion.expand(
-                request.connection, request.query, request.named, request.scope, request.visible
-            )
+            more = query.expand(request.connection, request.query, request.named, request.scope, request.visible)
             noted |= {"words": list(more.words), "names": sorted(more.named)}
         if not more:
             return
@@ -224,7 +211,7 @@ class _Pipeline:
         """Let a model grade the best and imagine an answer (HyDE) in one call, within the time budget; else the order
         stands and says so.
         """
-        request, settings = self.request, self.request.settings
+        request = self.request
         judge = self.helpers.judge()
         if judge is None:
             return
@@ -233,16 +220,13 @@ class _Pipeline:
             judged = self.ranked[:MAX_JUDGED]
             try:
                 memories = [Judged.of(each) for each in judged]
-                judgement = judge.judge(request.query.text, memories, settings.rerank_budget_s)
+                judgement = judge.judge(request.query.text, memories, RERANK_BUDGET_S)
             except ModelError as error:
                 self.retrieved.degraded.append("model")
                 noted["problem"] = str(error)
                 return
             noted |= {"statement": judgement.statement, "grades": len(judgement.grades)}
-            if settings.stages.inhibition:
-                wrong = misleading(judgement.grades, [self.scores[each.chunk_id] for each in judged])
-                request.trace.facts["inhibited"] = [hit_id(judged[index]) for index in wrong]
-            if time.perf_counter() - started < settings.rerank_budget_s:
+            if time.perf_counter() - started < RERANK_BUDGET_S:
                 try:
                     retrieval.search_statement(request, judgement.statement, self.retrieved)
                 except EmbeddingError as error:
@@ -256,7 +240,7 @@ class _Pipeline:
         scores = self.scores
         for chunk_id in grades.keys() & scores.keys():
             score = min(1.0, scores[chunk_id])
-            scores[chunk_id] = blend(score, grades[chunk_id], self.request.settings.rerank_share)
+            scores[chunk_id] = blend(score, grades[chunk_id])
         # What was not graded is no better than the least that was: nobody has looked at it.
         least = min((scores[chunk_id] for chunk_id in grades.keys() & scores.keys()), default=math.inf)
         new = {chunk_id for chunk_id, _ in self.retrieved.rankings.get("hyde", ())[:MAX_JUDGED]}
@@ -268,24 +252,28 @@ class _Pipeline:
     def choose(self) -> tuple[list[Chosen], dict[int, set[int]]]:
         """Cut, reorder, fold and count; return what is shown, and which documents contradict each other."""
         request, ranked, scores = self.request, self.ranked, self.scores
-        settings, keyword_only = request.settings, request.options.keyword_only
+        keyword_only = request.options.keyword_only
         opposed: dict[int, set[int]] = {}
         with request.trace.stage("choose") as noted:
-            if settings.stages.cut and not keyword_only:
+            if request.profile.cut_share and not keyword_only:
                 called = scoring.called_chunks(self.found, self.retrieved)
                 ranked = scoring.cut(request, self.retrieved, ranked, scores, called)
             ordered = [(each, scores[each.chunk_id]) for each in ranked]
             if not keyword_only:
-                ordered = diversity.reorder(request, self.retrieved, ranked, scores)
-            limit = cutoff.find_limit(request.options, settings, self.count_seen)
-            folded = diversity.fold((each for each, _ in ordered), limit, is_on=settings.stages.fold)
+                ordered = scoring.reorder(request, self.retrieved, ranked, scores)
+            limit = request.options.limit or self.find_limit()
+            folded = scoring.fold((each for each, _ in ordered), limit)
             value = {each.chunk_id: score for each, score in ordered}
             chosen = [(each, value[each.chunk_id], count) for each, count in folded]
             self.behind = max(0, len(ordered) - sum(count for _, count in folded)) if len(folded) == limit else 0
             noted |= {"limit": limit, "shown": len(chosen), "behind": max(0, len(ordered) - len(chosen))}
-        if settings.stages.contradictions and not keyword_only:
+        if not keyword_only:
             chosen, opposed = contradictions.show_together(request, chosen)
         return chosen[:limit], opposed
+
+    def find_limit(self) -> int:
+        """Return how many hits are shown where no limit is set: by the budget, else by the size of the memory."""
+        return cutoff.MAX_IN_BUDGET if self.request.options.budget is not None else cutoff.dynamic_k(self.count_seen())
 
     def count_seen(self) -> int:
         """Return how many chunks the one who asks may see."""

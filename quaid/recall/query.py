@@ -3,26 +3,121 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from quaid.index import fulltext
+from quaid.index import fulltext, graph
+from quaid.index.scope import Scope
 from quaid.model import name_key
 from quaid.recall.intent import Intent, classify
-from quaid.recall.metadata import strip_metadata
 from quaid.text.dates import DateMention, find_dates
 from quaid.text.invisible import whole
 from quaid.text.language import ENGLISH, language
 from quaid.text.stop_words import stop_words
 from quaid.text.words import fold, list_joined_parts, list_words
 
+if TYPE_CHECKING:
+    from quaid.index.port import IndexConnection
+
+_SIGNS = ("[", "<", "(untrusted", "⟦", "Current time:")
+
+# Compiled at the first message that has a sign; `re` keeps what it has compiled.
+_SPANS = (
+    "quaid-memory|system-reminder|active_memory_plugin|relevant-memories|environment_context|user_instructions"
+    "|task-notification|local-command-stdout|local-command-caveat|command-name|command-message|ide_opened_file"
+    "|ide_selection"
+)
+_TAG = rf"(?i)<(?P<closes>/?)(?P<name>{_SPANS}|channel|command-args)(?![\w-])(?P<attributes>[^<>]*)>"
+_CHANNELS = (
+    "BlueBubbles|Channel|Discord|Email|Feishu|Gmail|Google ?Chat|IRC|LINE|Matrix|Mattermost|MS ?Teams|Nextcloud"
+    "|Nostr|Signal|Slack|SMS|Teams|Telegram|Tlon|Twitch|WebChat|WeChat|WhatsApp|Zalo|iMessage"
+)
+_STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?"
+_ZONE = r"(?:Z| ?(?:[A-Z]{2,5}(?:[+-][0-9:]{1,5})?|[+-][0-9]{2}:?[0-9]{2}))"
+_OF_A_MACHINE = rf"(?:\bid:|\(@| \+[0-9]|\b[0-9]{{1,2}}:[0-9]{{2}}\b|{_STAMP})"
+_ENVELOPE = (
+    r"\A(?:\s*\[(?:"
+    rf"(?:{_CHANNELS}) [^\[\]\n]{{0,300}}?{_OF_A_MACHINE}[^\[\]\n]{{0,200}}"
+    rf"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{{0,6}} {_STAMP}{_ZONE}?"
+    rf"|[^\W\d_][^\[\]\n]{{0,200}} {_STAMP}{_ZONE}"
+    rf"|{_STAMP}{_ZONE}"
+    r"|cron:[^\[\]\n]{0,300}"
+    r"|Forwarded from [^\[\]\n]{0,300}"
+    r")\][ \t]*)+"
+)
+_BLOCKS = (
+    r"(?m)^[ \t]*\[MEMORY\].*(?:\n[ \t]+\S.*)*\n?",
+    r"(?m)^[ \t]*\[Replying to [^\]\n]*\]\n(?:(?!^[ \t]*\[Replying to ).*\n)*?[ \t]*\[/Replying\][ \t]*\n?",
+    r"(?m)^[^\n]{1,80}(?:\(untrusted[^()\n]*\):|⟦openclaw:ctx⟧)[ \t]*\n```\w*\n(?:(?!```).*\n)*?```[ \t]*\n?",
+    r"(?m)^[^\n]{1,80}⟦openclaw:ctx⟧[ \t]*\n(?!```)(?:[^\n]+\n)*",
+    r"(?mi)^[ \t]*\[(?:message_id:|media attached\b|Image: source:)[^\n]*\][ \t]*\n?",
+    rf"(?m)^[ \t]*System:[ ]\[{_STAMP}[^\]\n]{{0,20}}\][^\n]*\n?",
+    r"(?m)^To send an image back, prefer the message tool[^\n]*\n?",
+    r"(?m)^Current time: \w+day, [^\n]{0,80}[0-9]{4}[^\n]*\n?",
+)
+_CURRENT_MESSAGE = r"(?m)^(?:\[Current message - respond to this\][ \t]*)+\n?"
+_MAX_PASSES = 8
+
+
+def strip_metadata(text: str) -> str:
+    """Return `text` as it was typed; all of it where it has no metadata or nothing else. Idempotent."""
+    if not any(sign in text for sign in _SIGNS):
+        return text
+    stripped = text
+    for _ in range(_MAX_PASSES):  # taking one out can uncover another
+        before = stripped
+        if "<" in stripped:
+            stripped = _without_tags(stripped)
+        for block in _BLOCKS:
+            stripped = re.sub(block, "", stripped)
+        stripped = re.split(_CURRENT_MESSAGE, stripped)[-1]
+        stripped = re.sub(_ENVELOPE, "", stripped)
+        if stripped != before:
+            stripped = stripped.strip()
+        if stripped == before:
+            return stripped if stripped.strip() else text
+    return text  # no host nests so deep: somebody plays
+
+
+def _without_tags(text: str) -> str:
+    kept: list[str] = []
+    position = 0
+    for start, end in sorted(_tag_spans(text)):
+        kept.append(text[position : max(position, start)])
+        position = max(position, end)
+    return "".join([*kept, text[position:]])
+
+
+def _tag_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield what is left out with tags: all between a pair, but of a pair that wraps the message only the tags."""
+    opened: dict[str, list[re.Match[str]]] = {}
+    for tag in re.finditer(_TAG, text):
+        name = tag["name"].lower()
+        if not tag["closes"]:
+            opened.setdefault(name, []).append(tag)
+        elif opened.get(name):
+            opening = opened[name].pop()
+            if name == "command-args" or (name == "channel" and opening["attributes"].strip()):
+                yield opening.span()
+                yield tag.span()
+            else:
+                yield opening.start(), tag.end()
+    end = 0
+    for opening in opened.get("quaid-memory", []):
+        # Cut off by its host's limit: the rest of the paragraph is memory, as capture has it.
+        if opening.start() >= end:
+            end = text.find("\n\n", opening.end())
+            end = len(text) if end < 0 else end
+            yield opening.start(), end
+
+
 MAX_NAME_WORDS = 4
 """Words in the longest run that is looked up as a name."""
 MAX_PHRASES = 8
 MAX_PHRASE = 200
 """Characters of a quoted phrase."""
-ALL_STAGES = frozenset({"metadata", "owner", "intent", "dates", "phrases"})
 
 _JOINT = "['.&-]"
 """What stands within a name."""
@@ -70,19 +165,17 @@ class Query:
     language: str | None = None
 
 
-def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: Collection[str] = ALL_STAGES) -> Query:
+def parse(text: str, now: datetime, owner_names: Collection[str] = ()) -> Query:
     """Read a question, `now` being the asker's clock. Any text is a question; an empty one finds nothing."""
-    text = whole(text)
-    if "metadata" in stages:
-        text = strip_metadata(text)
+    text = strip_metadata(whole(text))
     spoken = text.replace("’", "'")  # noqa: RUF001
     tokens = list_words(spoken, _JOINT)
     spoken_in = language(text)
     # Only of English is known what means the owner: to read Spanish `me` and not `mi` or `aprendí` would be unfair.
-    knows_owner = "owner" in stages and spoken_in in ENGLISH
+    knows_owner = spoken_in in ENGLISH
     spoken_words = {token.lower() for token in tokens} if knows_owner else set()
     says_my = not _OWNER.isdisjoint(spoken_words)
-    phrases = find_phrases(text) if "phrases" in stages else ()
+    phrases = find_phrases(text)
     # The words of a phrase say more together: those of English do for themselves, pairs of letters do not.
     together = [fulltext.as_phrase(phrase) for phrase in phrases if not phrase.isascii()]
     return Query(
@@ -91,8 +184,8 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = (), stages: C
         _name_keys(text, [_POSSESSIVE.sub("", token) for token in tokens], spoken_in),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
         not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),
-        classify(text) if "intent" in stages else Intent.GENERAL,
-        find_dates(text, now) if "dates" in stages else (),
+        classify(text),
+        find_dates(text, now),
         phrases,
         spoken_in,
     )
@@ -146,3 +239,54 @@ def _name_keys(text: str, tokens: list[str], spoken_in: str | None) -> tuple[str
     linked = (name_key(name) for name in find_names(text))
     within = (name_key(part) for part in list_joined_parts(text))
     return tuple(dict.fromkeys([whole, *linked, *keys, *within]))
+
+
+MIN_RATIO = 0.75
+"""Ratio of `difflib` from which a word may be a slip of another: one letter of five."""
+MIN_STEM_RATIO = 0.6
+MAX_STEMS = 20
+MAX_MEANT = 3
+MIN_MISSPELT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """Words of the vault that a question may mean by words it does not have, and entities by part of a name."""
+
+    words: tuple[str, ...] = ()
+    named: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.named)
+
+
+def expand(
+    connection: IndexConnection,
+    query: Query,
+    named: Collection[str],
+    scope: Scope,
+    allowed: Collection[int] | None = None,
+) -> Expansion:
+    """Look for misspelt words and for names that the words are a part of, in `scope`, whose chunks are `allowed` (None
+    for all).
+    """
+    unknown = [word for word in query.words if not fulltext.search(connection, fulltext.match_any([word]), 1, allowed)]
+    words = dict.fromkeys(near for word in unknown for near in _nearest(connection, word, allowed))
+    # Words that look like names: written with a capital, not only because the sentence begins with them.
+    written = {token.strip("?!.,;:'\"()").removesuffix("'s") for token in query.text.split()[1:]}
+    capitalised = {token.lower() for token in written if token[:1].isupper()}
+    parts = [*(word for word in query.words if word in capitalised), *unknown, *words]
+    found = graph.find_similar_names(connection, parts, scope) if parts else set()
+    return Expansion(tuple(words), frozenset(found) - frozenset(named))
+
+
+def _nearest(connection: IndexConnection, word: str, allowed: Collection[int] | None) -> list[str]:
+    """Return words that chunks in `allowed` have: what only others' notes have is not even hinted at."""
+    if len(word) < MIN_MISSPELT or not word.isalpha():
+        return []
+    from difflib import get_close_matches
+
+    # By their stems first, as there is no list of the words as they are written.
+    stems = get_close_matches(word, fulltext.list_stems(connection, word), n=MAX_STEMS, cutoff=MIN_STEM_RATIO)
+    written = {other for stem in stems for other in fulltext.list_words(connection, stem, allowed)}
+    return get_close_matches(word, sorted(written), n=MAX_MEANT, cutoff=MIN_RATIO)

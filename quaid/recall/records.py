@@ -1,14 +1,12 @@
 """The records of recall in local.db: use and strength of each memory, the log of questions, the gaps.
 
-Reading never writes the record, so all of this goes to local.db; only the janitor's fold takes the counters into the
-vault. It is never worth a failed recall: where local.db cannot be opened within a moment, nothing is recorded and the
-answer says so.
+Reading never writes the vault, so all of this goes to local.db. It is never worth a failed recall: where local.db
+cannot be opened within a moment, nothing is recorded and the answer says so.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -24,11 +22,11 @@ from quaid.errors import (
     StateDamagedError,
     VaultReadOnlyError,
 )
-from quaid.model import Edit, Hit, Recall, Use
+from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
 from quaid.settings import RecallSettings, Settings
-from quaid.vault import files, ledger
+from quaid.vault import ledger
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -43,7 +41,6 @@ USED_SHARE = 0.5
 """Hits that score at least this share of the best count as recalled. The rest only fill the list: counted too, and as
 hard to find, the least relevant notes would gain most with every question.
 """
-_MACHINE_ID = "/etc/machine-id"
 _DROPPED = {
     LockedError: "local.db is in use by another process, so this recall is not counted",
     VaultReadOnlyError: f"{LOCAL_FILE} cannot be written, so this recall is not counted",
@@ -126,48 +123,14 @@ class RecallRecords:
         remark, self._remark = self._remark, None
         return remark
 
-    def weaken(self, ids: Iterable[str]) -> str | None:
-        """Weaken `ids`, which looked right and were not (competitive inhibition); return as `after_recall`."""
-        try:
-            with self._open(WAIT_MS) as tables, tables.transaction():
-                tables.usage.weaken(ids)
-        except QuaidError as error:
-            return _dropped(error)
-        return None
+    # -- looking back --------------------------------------------------------------------------------------------
 
-    # -- the fold ------------------------------------------------------------------------------------------------
-
-    def plan_fold(self, read: Callable[[str], bytes | None] | None = None) -> Edit | None:
-        """Return the edit that brings `usage/<device>.tsv` up to date with this device's counters; None if it is.
-
-        `read` gives a file of the tree that the edit is for, by its path in the vault; without it the vault itself is
-        read. A plan may be carried out late, twice or never: the counters are totals, and the next fold plans what is
-        still missing.
+    def numbers(self) -> RecallSummary:
+        """Return the figures of the recall log.
 
         Raises:
             LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError
         """
-        with self._open() as tables:
-            tables.usage.settle(self._read_ledger)
-            own = tables.usage.own()
-            if not own:
-                return None
-            device = tables.usage.device()
-            if not device:
-                taken = ledger.list_ledgers(self._root, self._layout)
-                while (name := ledger.device_name(os.uname().nodename, os.urandom(2).hex())) in taken:
-                    pass
-                device = tables.usage.name_device(name)
-        rel_path = ledger.ledger_path(device, self._layout)
-        before = read(rel_path) if read else files.read_note(self._root, rel_path)
-        known = ledger.parse_ledger(before or b"").rows
-        after = ledger.render_ledger(ledger.merge_versions(known, own))
-        return None if after == before else Edit(rel_path, before, after)
-
-    # -- looking back --------------------------------------------------------------------------------------------
-
-    def numbers(self) -> RecallSummary:
-        """Return the figures of the recall log. Raises as `plan_fold`."""
         from quaid.local.recall_log import MAX_ENTRIES
         from quaid.local.recall_summary import summarise
 
@@ -175,14 +138,14 @@ class RecallRecords:
             return summarise(tables.log.recent(MAX_ENTRIES))
 
     def gaps(self, limit: int) -> tuple[list[Gap], int]:
-        """Return the gaps asked last, newest first, and how many there are in all. Raises as `plan_fold`."""
+        """Return the gaps asked last, newest first, and how many there are in all. Raises as `numbers`."""
         with self._open() as tables:
             return (tables.gaps.recent(limit), tables.gaps.count()) if self._is_own else ([], 0)
 
     def list_unanswered(self) -> dict[str, str]:
         """Return the questions of the log that found nothing, by the key of their gap, where their words are kept.
 
-        Raises as `plan_fold`.
+        Raises as `numbers`.
         """
         from quaid.local.recall_log import question_key
 
@@ -190,21 +153,21 @@ class RecallRecords:
             return {question_key(text): text for text in tables.log.unanswered()} if self._is_own else {}
 
     def close_gap(self, key: str) -> None:
-        """Delete a gap. Raises as `plan_fold`."""
+        """Delete a gap. Raises as `numbers`."""
         with self._open() as tables, tables.transaction():
             tables.gaps.close(key)
 
     def questions(self, limit: int) -> list[str]:
         """Return the questions asked last, newest first, each once, where their words are kept.
 
-        Raises as `plan_fold`.
+        Raises as `numbers`.
         """
         with self._open() as tables:
             asked = (entry.query for entry in tables.log.recent(10 * limit) if self._is_own)
             return list(dict.fromkeys(text for text in asked if text))[:limit]
 
     def most_used(self, limit: int) -> list[tuple[str, Use]]:
-        """Return the memories recalled most often, by all devices together. Raises as `plan_fold`."""
+        """Return the memories recalled most often, by all devices together. Raises as `numbers`."""
         with self._open() as tables:
             return tables.usage.most_used(limit)
 
@@ -255,14 +218,7 @@ class RecallRecords:
             refused = None
         except UNWRITABLE as error:  # the ledgers can still be read
             connection, refused = open_in_memory(schema), error
-        try:
-            with open(_MACHINE_ID, encoding="ascii") as file:  # noqa: PTH123 - on the path of every recall
-                machine = file.read().strip()
-        except (OSError, UnicodeDecodeError):
-            machine = ""
-        # The machine and folder that a local.db belongs to, the same however the folder is reached.
-        place = f"{machine or os.uname().nodename} {os.path.realpath(self._root)}"
-        return _Tables(connection, self._settings, place, refused)
+        return _Tables(connection, self._settings, refused)
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
@@ -294,12 +250,12 @@ class RecallRecords:
 class _Tables:
     """Usage, log and gaps behind one connection, so that one recall is one transaction."""
 
-    def __init__(self, connection: Database, settings: RecallSettings, place: str, refused: QuaidError | None) -> None:
+    def __init__(self, connection: Database, settings: RecallSettings, refused: QuaidError | None) -> None:
         from quaid.local.recall_log import Gaps, RecallLog
         from quaid.local.usage import Usage
 
         self.connection = connection
-        self.usage = Usage(connection, place)
+        self.usage = Usage(connection)
         self.log = RecallLog(connection, settings.log)
         self.gaps = Gaps(connection, settings.gaps)
         self._refused = refused

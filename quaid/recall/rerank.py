@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
-    from quaid.index.documents import Candidate
+    from quaid.index.documents import Document
     from quaid.llm import Models
 
 PROMPT = "rerank"
@@ -19,9 +19,9 @@ MAX_JUDGED = 20
 MAX_CHARACTERS = 1200
 """The characters of each candidate that are read: a turn says what it says at its beginning."""
 BEST_GRADE = 5
+RERANK_BUDGET_S = 2.5
+"""A recall waits this long for the model's grades in total; late ones are dropped."""
 SHARE = 0.6
-_LOSING_GRADE = 1
-_PROMISING_SCORE = 0.65
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Judged(NamedTuple):
     day: str | None = None
 
     @classmethod
-    def of(cls, candidate: Candidate) -> Self:
+    def of(cls, candidate: Document) -> Self:
         """Return what is read of `candidate`."""
         told = candidate.valid_from or candidate.said_at or candidate.created or ""
-        return cls(candidate.text, candidate.speaker or candidate.doc_speaker, told[:10] or None)
+        return cls(candidate.text, candidate.turn_speaker or candidate.speaker, told[:10] or None)
 
     def as_line(self, number: int) -> str:
         """Return it as the `number`th line of JSON: no text can end its own line and begin another candidate."""
@@ -100,14 +100,3 @@ class ModelJudge:
 def blend(score: float, grade: int, share: float = SHARE) -> float:
     """Return `share * grade / 5 + (1 - share) * score`."""
     return share * grade / BEST_GRADE + (1 - share) * score
-
-
-def misleading(grades: Mapping[int, int], scores: Sequence[float]) -> tuple[int, ...]:
-    """Return the indices of candidates that looked right (score from .65) and are not (grade 0 or 1).
-
-    `scores` are those before blending. Each of them loses storage strength, so that it misleads less the next time
-    (competitive inhibition).
-    """
-    return tuple(
-        index for index, grade in sorted(grades.items()) if grade <= _LOSING_GRADE and scores[index] >= _PROMISING_SCORE
-    )

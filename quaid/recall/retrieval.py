@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
-from quaid.index import documents, fulltext, vectors
-from quaid.index.kept import KeptAnswers
+from quaid.index import documents, fulltext, graph, vectors
+from quaid.index.documents import list_speakers
+from quaid.index.fulltext import KeptAnswers, Postings
+from quaid.index.graph import Neighbour
 from quaid.index.port import EmbedderRow
-from quaid.index.postings import Postings
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
-from quaid.index.turns import list_speakers
 from quaid.model import name_key
-from quaid.recall import beam_search, fusion
-from quaid.recall.beam_search import GraphFinds
-from quaid.recall.fusion import Ranking
-from quaid.recall.options import RecallOptions, of_kinds
+from quaid.recall import features
+from quaid.recall.features import ROLES, Ranking
+from quaid.recall.options import Profile, RecallOptions, of_kinds
 from quaid.recall.query import Query, list_shared_words
-from quaid.recall.talks import ROLES
 from quaid.recall.trace import RecallTrace
-from quaid.settings import RecallSettings
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import find_words
 
@@ -34,12 +33,200 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from quaid.index.matrix import VectorMatrix
     from quaid.index.port import IndexConnection
+    from quaid.index.vectors import VectorMatrix
+
+WIDTH = 5
+DEPTH = 2
+HOP_DECAY = 0.7
+"""The part of a score that is left after one hop."""
+ABOUT = 0.5
+"""Score of a document that is merely about a named entity."""
+START = 0.5
+"""Score of an entity that the question does not name, but its best finds are about."""
+MAX_ENTITIES = 8
+MAX_WIDTH = 64
+"""The width of the search when the beam has found nothing."""
+
+_ENDINGS = ("ing", "ed", "es", "s", "e")
+_MIN_STEM = 3
+
+_TRIGGERS: Mapping[str, str] = {
+    "allergic_to": "allergy allergies eat food",
+    "attends": "school university college class study studies church",
+    "born_in": "birthplace hometown native",
+    "born_on": "birthday birth age old",
+    "caused_by": "why because reason cause caused lead result",
+    "colleague_of": "coworker colleague work team",
+    "created": "make made build built write wrote author",
+    "diagnosed_with": "illness disease condition sick health diagnosis",
+    "friend_of": "friend buddy pal",
+    "has_pet": "pet dog cat animal puppy kitten",
+    "interested_in": "hobby interest like enjoy passion",
+    "knows": "know met friend",
+    "lives_in": "live lives home house city town address reside stay moved",
+    "lives_at": "live lives home house city town address reside stay moved",
+    "located_in": "where place city country",
+    "manages": "boss manager lead team",
+    "member_of": "member group club team band",
+    "moved_from": "from before came origin hometown",
+    "neighbor_of": "neighbor neighbour next door",
+    "owns": "own have possess belong",
+    "parent_of": "mother father mom mum dad parent child children son daughter kid family",
+    "partner_of": "partner girlfriend boyfriend dating wife husband",
+    "plays": "play game instrument sport",
+    "prefers": "like likes favorite favourite prefer preference enjoy love",
+    "dislikes": "dislike hate avoid",
+    "related_to": "related family relative",
+    "sibling_of": "brother sister sibling family",
+    "spouse_of": "wife husband spouse married marry partner family",
+    "studied_at": "study studied school university college degree",
+    "traveled_to": "travel trip visit visited vacation holiday",
+    "uses": "use tool software",
+    "visited": "travel trip visit visited vacation holiday",
+    "works_at": "work works job employer company office employed",
+    "works_on": "work working project",
+}
+"""Words by which a question means a relation; one that is not here is meant by its own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFinds:
+    """Documents the graph leads to, doc_id -> score in (0, 1], and for each the edges that were walked.
+
+    `entities` are the keys of what the question names, aliases included.
+    """
+
+    entities: frozenset[str] = frozenset()
+    scores: dict[int, float] = field(default_factory=dict)
+    via: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+def stem(word: str) -> str:
+    """Return what is compared of a word in lower case: without its ending, so that `worked` is `work`."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
+            return word.removesuffix(ending)
+    return word
+
+
+def stems(words: Collection[str]) -> frozenset[str]:
+    return frozenset(map(stem, words))
+
+
+_STEMS = {relation: stems(words.split()) for relation, words in _TRIGGERS.items()}
+
+
+def means(relation: str, asked: Collection[str]) -> bool:
+    """Return whether one of the stems `asked` triggers `relation`."""
+    known = _STEMS.get(relation, frozenset())
+    return not known.isdisjoint(asked) or any(
+        stem(part) in asked for part in relation.split("_") if len(part) >= _MIN_STEM
+    )
+
+
+def find_named(connection: IndexConnection, query: Query, scope: Scope) -> frozenset[str]:
+    """Return the keys of the entities a question names, with all their aliases; the owner where it says `my`."""
+    named = graph.find_entities(connection, [*query.name_keys, *query.owner_keys], scope)
+    kept: list[str] = []
+    for key in sorted(named.keys() - {*query.owner_keys}, key=lambda key: (-len(key), key)):
+        # Where `new york city` is found, the `york` inside it is not another entity.
+        if not any(f" {key} " in f" {longer} " for longer in kept):
+            kept.append(key)
+    owner = named.keys() & {*query.owner_keys}
+    return frozenset(alias for key in (*kept[:MAX_ENTITIES], *owner) for alias in named[key])
+
+
+def search(
+    connection: IndexConnection,
+    query: Query,
+    named: frozenset[str],
+    best: Sequence[int],
+    scope: Scope,
+    *,
+    width: int = WIDTH,
+    depth: int = DEPTH,
+) -> GraphFinds:
+    """Walk from `named` and from what the documents `best` are about. Breadth first when the beam finds nothing."""
+    finds = GraphFinds(named, dict.fromkeys(graph.documents_about(connection, named, scope), ABOUT) if named else {})
+    start = dict.fromkeys(named, 1.0)
+    for _, key in graph.list_ends(connection, best) if best else ():
+        start.setdefault(key, START)
+    if not start:
+        return finds
+    walk = _Walk(finds, stems(query.words), set(start))
+    found = walk.run(connection, start, scope, width, depth)
+    if not found and width < MAX_WIDTH:
+        walk.run(connection, start, scope, MAX_WIDTH, depth)
+    return finds
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One search on its way: what it has found, the stems of the question, and by entity the edges that led there."""
+
+    finds: GraphFinds
+    asked: frozenset[str]
+    seen: set[str]
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def run(
+        self, connection: IndexConnection, start: Mapping[str, float], scope: Scope, width: int, depth: int
+    ) -> bool:
+        """Walk `depth` hops; return whether any edge led anywhere."""
+        frontier = dict(sorted(start.items(), key=lambda item: (-item[1], item[0]))[: max(width, MAX_ENTITIES)])
+        is_found = False
+        for _ in range(depth):
+            steps = graph.neighbours(connection, frontier, scope)
+            if not steps:
+                break
+            is_found = True
+            reached = self.score(steps, frontier)
+            best = sorted(reached.items(), key=lambda item: (-item[1], item[0]))[:width]
+            self.seen.update(reached)
+            frontier = {key: score * HOP_DECAY for key, score in best}
+            if not frontier:
+                break
+        return is_found
+
+    def score(self, steps: Sequence[Neighbour], frontier: Mapping[str, float]) -> dict[str, float]:
+        """Raise the documents that say the steps; return the new entities with the score of the best way to them."""
+        fan = Counter(step.from_key for step in steps)
+        reached: dict[str, float] = {}
+        paths: dict[str, tuple[str, ...]] = {}
+        finds = self.finds
+        for step in steps:
+            score = frontier[step.from_key] * self.promise(step, fan[step.from_key])
+            path = (*self.paths.get(step.from_key, ()), f"{step.subject} {step.relation} {step.object}")
+            if step.doc_id not in finds.via or score > finds.scores[step.doc_id]:
+                finds.via[step.doc_id] = path
+            finds.scores[step.doc_id] = max(score, finds.scores.get(step.doc_id, 0.0))
+            if step.to_key not in self.seen and score > reached.get(step.to_key, 0.0):
+                reached[step.to_key] = score
+                paths[step.to_key] = path
+        self.paths.update(paths)
+        return reached
+
+    def promise(self, step: Neighbour, fan: int) -> float:
+        """Return how much a step promises, in (0, 1]: half for being an edge, the rest where the question means it.
+
+        Both ends named is certain; a trigger word of the relation counts more than a word of the other end; an entity
+        with many edges says less by each (selectivity).
+        """
+        if step.to_key in self.finds.entities:
+            return 1.0
+        other = stems(fulltext.terms(step.to_key))
+        named = len(other & self.asked) / max(len(other), 1)
+        triggered = 1.0 if means(step.relation, self.asked) else 0.0
+        selective = 1.0 / (1.0 + math.log2(fan) / 4) if fan > 1 else 1.0
+        return 0.5 * selective + 0.3 * triggered + 0.2 * named
+
 
 EmbedderOf = Callable[[EmbedderRow], Embedder | None]
 Views = Sequence[frozenset[int] | None]
 """Chunks that are searched one set after the other; None stands for all."""
+MAX_RANKED = 400
+"""The number of candidates from each channel."""
 MAX_EPISODES = 50
 MAX_COMPLETED = 200
 """The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
@@ -85,7 +272,7 @@ class SearchRequest:
     """
 
     sources: Sources
-    settings: RecallSettings
+    profile: Profile
     options: RecallOptions
     trace: RecallTrace
     query: Query
@@ -126,7 +313,7 @@ class Retrieved:
 
     def words(self) -> dict[int, float]:
         """Return bm25 of the keyword channel in [0, 1]."""
-        return fusion.min_max(self.rankings.get("keyword", ()), floor=0.0)
+        return features.min_max(self.rankings.get("keyword", ()), floor=0.0)
 
     def likeness(self, others: Collection[int] = ()) -> dict[int, float]:
         """Return the cosines in [0, 1]. A chunk without a vector, also one of `others`, is as like as chunks with as
@@ -134,7 +321,7 @@ class Retrieved:
         """
         # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
         # nothing would outweigh the one note that has the very word.
-        likeness = fusion.min_max(list(self.cosines.items()), floor=self.unlike)
+        likeness = features.min_max(list(self.cosines.items()), floor=self.unlike)
         if self.embedded is None:  # no chunk has a likeness: words compare all of them
             return likeness
         words = self.words()
@@ -150,7 +337,7 @@ class Retrieved:
 def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     """Search words and vectors side by side. `embedded` is the question's vector, where it is known from before."""
     retrieved = Retrieved()
-    query, stages, keyword_only = request.query, request.settings.stages, request.options.keyword_only
+    query, keyword_only = request.query, request.options.keyword_only
     if not query.words:
         return retrieved
     views = [request.visible]
@@ -158,14 +345,13 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
         kinds = of_kinds(request.scope, request.options.kinds)
         views.append(request.sources.kept.chunks_in(request.connection, kinds))
     beside: AbstractContextManager[None] = nullcontext()
-    if stages.keyword or keyword_only:
-        sources = request.sources
-        if keyword_only or sources.words.is_quick(sources.second, query.words):
-            _search_words(request, views, retrieved)  # a thread would take longer
-        else:
-            beside = _thread(lambda: _search_words(request, views, retrieved))
+    sources = request.sources
+    if keyword_only or sources.words.is_quick(sources.second, query.words):
+        _search_words(request, views, retrieved)  # a thread would take longer
+    else:
+        beside = _thread(lambda: _search_words(request, views, retrieved))
     with beside:
-        if stages.vector and not keyword_only:
+        if not keyword_only:
             with request.trace.stage("vector") as noted:
                 _search_vectors(request, views, embedded, retrieved)
                 noted["found"] = len(retrieved.rankings.get("vector", ()))
@@ -178,7 +364,7 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
             _search_words(request, views, retrieved, list_shared_words(query))
         with request.trace.stage("cosines"):
             complete_cosines(request.sources, retrieved)
-    if stages.exact and not keyword_only:
+    if not keyword_only:
         with request.trace.stage("exact") as noted:
             if query.name_keys:
                 retrieved.exact = _find_called(request)
@@ -202,7 +388,7 @@ def search_graph(request: SearchRequest, best: Collection[int], retrieved: Retri
     """Search the graph from what the question names and from what the documents `best` are about."""
     with request.trace.stage("graph") as noted:
         starts = list(best)[:MAX_STARTS]
-        retrieved.graph = beam_search.search(request.connection, request.query, request.named, starts, request.scope)
+        retrieved.graph = search(request.connection, request.query, request.named, starts, request.scope)
         noted |= {"found": len(retrieved.graph.scores), "named": sorted(request.named)}
 
 
@@ -237,7 +423,7 @@ def search_statement(request: SearchRequest, statement: str, retrieved: Retrieve
     if embedder is None:
         return
     embedded = embedder.embed_query(statement)
-    ranking = sources.vectors.search(sources.connection, row, embedded, request.settings.candidates, request.visible)
+    ranking = sources.vectors.search(sources.connection, row, embedded, MAX_RANKED, request.visible)
     computed = sources.vectors.cosines(sources.connection, row, embedded, retrieved.cosines.keys())
     for chunk_id, cosine in [*ranking, *computed.items()]:
         retrieved.cosines[chunk_id] = max(cosine, retrieved.cosines.get(chunk_id, -1.0))
@@ -259,14 +445,14 @@ def _search_words(
     request: SearchRequest, views: Views, retrieved: Retrieved, words: Sequence[str] | None = None
 ) -> None:
     """Search `words`, by default all of the question."""
-    connection, stages = request.sources.second, request.settings.stages
-    words, limit = request.query.words if words is None else words, request.settings.candidates
+    connection = request.sources.second
+    words = request.query.words if words is None else words
     search = request.sources.words.search
     with request.trace.stage("keyword") as noted:
-        ranking = _ranked(views, lambda allowed: search(connection, words, limit, allowed))
+        ranking = _ranked(views, lambda allowed: search(connection, words, MAX_RANKED, allowed))
         retrieved.rankings["keyword"] = ranking
         noted |= {"found": len(ranking), "words": list(words)}
-    if stages.episodes and stages.company and not request.options.keyword_only:
+    if request.profile.weights.session_words and not request.options.keyword_only:
         with request.trace.stage("episodes") as noted:
             match = fulltext.match_any(words)
             retrieved.episodes = fulltext.search_episodes(connection, match, MAX_EPISODES, request.scope)
@@ -274,7 +460,7 @@ def _search_words(
 
 
 def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retrieved: Retrieved) -> None:
-    connection, limit = request.connection, request.settings.candidates
+    connection = request.connection
     row = request.sources.kept.of(connection, "embedder", lambda: vectors.active_embedder(connection))
     embedder = request.sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
@@ -287,7 +473,9 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
             retrieved.degraded.append(f"vectors: searched by words and graph only. {error}")
             return
     search = request.sources.vectors.search
-    retrieved.rankings["vector"] = _ranked(views, lambda allowed: search(connection, row, embedded, limit, allowed))
+    retrieved.rankings["vector"] = _ranked(
+        views, lambda allowed: search(connection, row, embedded, MAX_RANKED, allowed)
+    )
     retrieved.embedded = row, embedded
     retrieved.relevant_similarity = embedder.relevant_similarity
 
@@ -297,7 +485,7 @@ def _unnamed(request: SearchRequest) -> str:
     said to its bearer before what its bearer says, and `speaker` tells that better.
     """
     text = request.query.text
-    if not request.settings.stages.speaker:
+    if not request.profile.weights.speaker:
         return text
     connection, scope = request.connection, request.scope
     names = request.sources.kept.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))

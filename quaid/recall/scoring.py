@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from math import log2
+from typing import Any
 
+from quaid.claims import normal_form
 from quaid.index import documents
-from quaid.index.documents import Candidate
+from quaid.index.documents import Document
 from quaid.model import Use, name_key
-from quaid.recall import beam_search
+from quaid.recall import retrieval
 from quaid.recall.candidates import CandidateSet, hit_id, hit_kind
-from quaid.recall.intent import PROFILES, Intent, asks_for_list
+from quaid.recall.cutoff import MIN_HITS
+from quaid.recall.features import ROLES
+from quaid.recall.intent import INTENTS, Intent, asks_for_list
 from quaid.recall.retrieval import Retrieved, SearchRequest
-from quaid.recall.talks import ROLES
 from quaid.text import endings
 
+THRESHOLD = 0.5
+"""A best score under this means low confidence."""
 HALF_LIFE_DAYS = 60.0
 STRETCH_PER_ACCESS = 0.15
 """Each access makes the half-life this much of itself longer."""
@@ -50,21 +56,19 @@ def adjust(
     """Return the scores of candidates by chunk_id: relevance with the intent's types, age, use and certainty, as far as
     they are on. A note that is called as the question goes first.
     """
-    stages, keyword_only, now = request.settings.stages, request.options.keyword_only, request.options.moment
-    has_age = (stages.decay or stages.composite) and not keyword_only
+    profile, keyword_only, now = request.profile, request.options.keyword_only, request.options.moment
     is_about_work = request.query.intent is Intent.PROJECT or request.options.projects
-    lowers_technical = stages.technical and not (is_about_work or keyword_only)
+    lowers_technical = not (is_about_work or keyword_only)
     scores = dict(found.scores)
     for chunk_id, candidate in found.candidates.items():
         score = scores[chunk_id]
-        if stages.type_boosts and not keyword_only:
+        if profile.is_by_intent and not keyword_only:
             score *= type_boost(candidate, request.query.intent)
         if lowers_technical and candidate.technical:
             score *= TECHNICAL
-        if has_age:
+        if profile.is_by_use and not keyword_only:
             use = strengths.get(hit_id(candidate), NEVER_USED)
-            score = faded(score, candidate, use, now) if stages.decay else score
-            score = composite(score, candidate, use, now) if stages.composite else score
+            score = composite(faded(score, candidate, use, now), candidate, use, now)
         scores[chunk_id] = score
     lift_called(found, retrieved, scores)
     return scores
@@ -79,18 +83,18 @@ def lift_called(found: CandidateSet, retrieved: Retrieved, scores: dict[int, flo
 def called_chunks(found: CandidateSet, retrieved: Retrieved) -> set[int]:
     """Return the opening of each note that is called as the question, of a conversation the best turn."""
 
-    def rank(candidate: Candidate) -> tuple[int, float, int]:
+    def rank(candidate: Document) -> tuple[int, float, int]:
         place = candidate.ordinal if candidate.turn is None else 0
         return place, -found.scores[candidate.chunk_id], candidate.chunk_id
 
-    best: dict[int, Candidate] = {}
+    best: dict[int, Document] = {}
     for candidate in found.candidates.values():
         if candidate.doc_id in retrieved.exact:
             best[candidate.doc_id] = min(candidate, best.get(candidate.doc_id, candidate), key=rank)
     return {candidate.chunk_id for candidate in best.values()}
 
 
-def composite(relevance: float, candidate: Candidate, use: Use, now: datetime) -> float:
+def composite(relevance: float, candidate: Document, use: Use, now: datetime) -> float:
     """Return relevance, recency, frequency and confidence in one, in the range of the relevance."""
     age = days_since(candidate.said_at or candidate.created, now)
     recency = 0.0 if age is None else 2.0 ** (-age / RECENCY_DAYS)
@@ -100,7 +104,7 @@ def composite(relevance: float, candidate: Candidate, use: Use, now: datetime) -
     return RELEVANCE_SHARE * relevance + rest * min(1.0, relevance)  # new and beside the point is beside the point
 
 
-def confidence(candidate: Candidate, use: Use, now: datetime) -> float:
+def confidence(candidate: Document, use: Use, now: datetime) -> float:
     """Return how sure a memory is by now: `confidence * 2 ** (-days / half_life)` (Ebbinghaus), days since it was used.
 
     The half-life is stretched by every access and by storage strength; what is pinned or verified does not fade.
@@ -128,22 +132,22 @@ def _half_life_days(use: Use) -> float:
     return HALF_LIFE_DAYS * (1.0 + STRETCH_PER_ACCESS * use.accesses) * (1.0 + max(0.0, use.strength))
 
 
-def faded(score: float, candidate: Candidate, use: Use, now: datetime) -> float:
+def faded(score: float, candidate: Document, use: Use, now: datetime) -> float:
     """Return a score after decay: it keeps half of itself, the other half goes with the confidence that has faded."""
     sure = UNSURE if candidate.confidence is None else candidate.confidence
     return score if sure <= 0 else score * (0.5 + 0.5 * confidence(candidate, use, now) / sure)
 
 
-def type_boost(candidate: Candidate, intent: Intent) -> float:
+def type_boost(candidate: Document, intent: Intent) -> float:
     """Return the factor that a question's intent puts on this type of note."""
-    return PROFILES[intent].type_boosts.get(candidate.type or "", 1.0)
+    return INTENTS[intent].type_boosts.get(candidate.type or "", 1.0)
 
 
-def tell_doubt(best: float | None, gate: float) -> str | None:
-    """Return why an answer whose best score is `best`, None without any, is in doubt; None when it is not."""
+def low_confidence_reason(best: float | None) -> str | None:
+    """Return why an answer whose best score is `best` (None without a hit) is low-confidence, None if it is not."""
     if best is None:
         return "nothing was found"
-    return f"the best score is {best:.3f}, under {gate:g}" if best < gate else None
+    return f"the best score is {best:.3f}, under {THRESHOLD:g}" if best < THRESHOLD else None
 
 
 def days_since(moment: str | None, now: datetime) -> float | None:
@@ -158,7 +162,7 @@ def days_since(moment: str | None, now: datetime) -> float | None:
 # -- selection -------------------------------------------------------------------------------------------------------
 
 
-def select(request: SearchRequest, found: CandidateSet, scores: Mapping[int, float]) -> list[Candidate]:
+def select(request: SearchRequest, found: CandidateSet, scores: Mapping[int, float]) -> list[Document]:
     """Return the candidates that may be shown, best first; the trace has the best of the others and why."""
     trace, options = request.trace, request.options
     trace.cut.clear()
@@ -182,30 +186,30 @@ def select(request: SearchRequest, found: CandidateSet, scores: Mapping[int, flo
 def cut(
     request: SearchRequest,
     retrieved: Retrieved,
-    ranked: Collection[Candidate],
+    ranked: Collection[Document],
     scores: Mapping[int, float],
     called: Collection[int] = (),
-) -> list[Candidate]:
+) -> list[Document]:
     """Return the relevant ones of `ranked`: found for a reason, and not too far behind the best that is not `called` as
     the question. Where several things are asked for, less is enough for a turn. Of a chunk without a vector it is not
-    known how far behind it is: the first `k_least` hits may be such.
+    known how far behind it is: the first `MIN_HITS` hits may be such.
     """
     matched = {chunk_id for chunk_id, _ in retrieved.rankings.get("keyword", ())}
     with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, retrieved, matched)}
     is_for_list = asks_for_list(request.query.text)
-    if is_for_list and request.settings.stages.company:
+    if is_for_list and request.profile.weights.beside:
         with_reason |= _beside(ranked, with_reason)
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason.difference(called)), 0.0)
-    least = best * request.settings.cut_share
+    least = best * request.profile.cut_share
     least_of_turns = least * (OF_A_LIST if is_for_list else 1)
     without_vector = retrieved.without_vector() if retrieved.embedded else set()  # without any, words compare all
-    kept: list[Candidate] = []
+    kept: list[Document] = []
     places: set[tuple[int, int | None]] = set()
     for candidate in ranked:
         score = scores[candidate.chunk_id]
         has_reason = candidate.chunk_id in with_reason
         is_near = score >= (least if candidate.turn is None else least_of_turns)
-        is_near |= candidate.chunk_id in without_vector and len(places) < request.settings.k_least
+        is_near |= candidate.chunk_id in without_vector and len(places) < MIN_HITS
         if has_reason and is_near:
             kept.append(candidate)
             places.add((candidate.doc_id, candidate.turn))
@@ -215,7 +219,7 @@ def cut(
     return kept
 
 
-def _beside(ranked: Collection[Candidate], chunk_ids: Collection[int]) -> set[int]:
+def _beside(ranked: Collection[Document], chunk_ids: Collection[int]) -> set[int]:
     """Return the chunks of what people said before and after the turns of `chunk_ids`: one of several answers often
     shares nothing with the question, which stands beside it. A message to an assistant says what it is about.
     """
@@ -224,12 +228,12 @@ def _beside(ranked: Collection[Candidate], chunk_ids: Collection[int]) -> set[in
         each.chunk_id
         for each in ranked
         if each.turn is not None
-        and name_key(each.speaker or "user") not in ROLES
+        and name_key(each.turn_speaker or "user") not in ROLES
         and not turns.isdisjoint({(each.doc_id, each.turn - 1), (each.doc_id, each.turn + 1)})
     }
 
 
-def reason(candidate: Candidate, retrieved: Retrieved, matched: Collection[int]) -> str:
+def reason(candidate: Document, retrieved: Retrieved, matched: Collection[int]) -> str:
     """Return why a candidate has to do with the question at all: exact, graph, words, session or meaning; empty for no
     reason.
 
@@ -238,7 +242,7 @@ def reason(candidate: Candidate, retrieved: Retrieved, matched: Collection[int])
     """
     if candidate.doc_id in retrieved.exact:
         return "exact"
-    if retrieved.graph.scores.get(candidate.doc_id, 0.0) >= beam_search.ABOUT:
+    if retrieved.graph.scores.get(candidate.doc_id, 0.0) >= retrieval.ABOUT:
         return "graph"
     if candidate.chunk_id in matched:
         return "words"
@@ -247,7 +251,7 @@ def reason(candidate: Candidate, retrieved: Retrieved, matched: Collection[int])
     return "meaning" if retrieved.cosines.get(candidate.chunk_id, -1.0) >= retrieved.relevant_similarity else ""
 
 
-def truth(request: SearchRequest, candidates: Collection[Candidate]) -> Callable[[Candidate], bool]:
+def truth(request: SearchRequest, candidates: Collection[Document]) -> Callable[[Document], bool]:
     """Return what tells whether one of `candidates` holds on the day that is asked for."""
     options, day = request.options, request.options.day
     if options.at is None:
@@ -257,12 +261,12 @@ def truth(request: SearchRequest, candidates: Collection[Candidate]) -> Callable
     return lambda candidate: was_true(candidate, day, ended.get(candidate.superseded_by or ""))
 
 
-def is_over(candidate: Candidate, today: str) -> bool:
+def is_over(candidate: Document, today: str) -> bool:
     """Return whether a fact has been replaced, or was true only until a day before `today` (YYYY-MM-DD)."""
     return candidate.superseded_by is not None or endings.is_over(candidate, today)
 
 
-def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
+def was_true(candidate: Document, day: str, ended: str | None) -> bool:
     """Return whether a fact held on `day` (YYYY-MM-DD). `ended` is when what replaced it began, where it has no end."""
     began = candidate.valid_from
     if began is not None and began[:10] > day:
@@ -272,3 +276,111 @@ def was_true(candidate: Candidate, day: str, ended: str | None) -> bool:
     if ended is not None:
         return day < ended[:10]
     return candidate.superseded_by is None
+
+
+MAX_REORDERED = 60
+"""The number of best hits that are reordered; those behind them stay behind."""
+LIST_SPREAD_FACTOR = 2
+"""How many times as much a session loses where several things are asked for: they were told on several days."""
+
+
+def reorder(
+    request: SearchRequest, retrieved: Retrieved, ranked: Sequence[Document], scores: Mapping[int, float]
+) -> list[tuple[Document, float]]:
+    """Return `ranked` with what is like the best later, as far as that is on."""
+    profile = request.profile
+    if profile.mmr_share and retrieved.embedded is not None:
+        row, _ = retrieved.embedded
+        best = [candidate.chunk_id for candidate in ranked[:MAX_REORDERED]]
+        ids, matrix = request.sources.vectors.vectors(request.connection, row, best)
+        cosines: Any = matrix @ matrix.T
+        likeness = {
+            (min(one, other), max(one, other)): float(cosines[i][j])
+            for i, one in enumerate(ids)
+            for j, other in enumerate(ids)
+            if i < j
+        }
+        return marginal_relevance(ranked, scores, likeness, profile.mmr_share)
+    if profile.spread:
+        strength = profile.spread * (LIST_SPREAD_FACTOR if asks_for_list(request.query.text) else 1)
+        return spread(ranked, scores, strength)
+    return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
+
+
+def spread(ranked: Sequence[Document], scores: Mapping[int, float], strength: float) -> list[tuple[Document, float]]:
+    """Return `ranked` with the turns of one session taken apart, and what each scored when its turn came.
+
+    The n-th turn taken from the same session has `strength * sqrt(n)` less, however many chunks it is: a question whose
+    answer is spread over several conversations is not answered from one alone, and where one conversation is far ahead
+    it stays ahead.
+    """
+    taken: dict[int, set[int | None]] = {}
+    if all(candidate.turn is None for candidate in ranked[:MAX_REORDERED]):
+        return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
+
+    def loss(candidate: Document) -> float:
+        return strength * math.sqrt(len(taken.get(candidate.doc_id, ()))) if candidate.turn is not None else 0.0
+
+    def take(candidate: Document) -> None:
+        taken.setdefault(candidate.doc_id, set()).add(candidate.turn)
+
+    return _greedily(ranked, scores, loss, take)
+
+
+def marginal_relevance(
+    ranked: Sequence[Document], scores: Mapping[int, float], likeness: Mapping[tuple[int, int], float], share: float
+) -> list[tuple[Document, float]]:
+    """Return `ranked` by maximal marginal relevance: `share * score - (1 - share) * likeness to the most alike chosen`.
+
+    `likeness` is the cosine of two chunks, the lower chunk_id first. Source: Carbonell and Goldstein, SIGIR 1998.
+    """
+    nearest: dict[int, float] = {}
+    left = {candidate.chunk_id for candidate in ranked[:MAX_REORDERED]}
+
+    def loss(candidate: Document) -> float:
+        return (1 - share) * (scores[candidate.chunk_id] + nearest.get(candidate.chunk_id, 0.0))
+
+    def take(candidate: Document) -> None:
+        left.discard(candidate.chunk_id)
+        for other in left:
+            pair = (min(other, candidate.chunk_id), max(other, candidate.chunk_id))
+            nearest[other] = max(nearest.get(other, 0.0), likeness.get(pair, 0.0))
+
+    return _greedily(ranked, scores, loss, take)
+
+
+def _greedily(
+    ranked: Sequence[Document],
+    scores: Mapping[int, float],
+    loss: Callable[[Document], float],
+    take: Callable[[Document], None],
+) -> list[tuple[Document, float]]:
+    """Return always the best of what is left, after its loss for what has been taken."""
+    left = list(ranked[:MAX_REORDERED])
+    chosen: list[tuple[Document, float]] = []
+    while left:
+        values = [scores[candidate.chunk_id] - loss(candidate) for candidate in left]
+        best = max(range(len(left)), key=values.__getitem__)
+        candidate = left.pop(best)
+        chosen.append((candidate, values[best]))
+        take(candidate)
+    least = chosen[-1][1] if chosen else 0.0
+    behind = [(candidate, min(least, scores[candidate.chunk_id])) for candidate in ranked[MAX_REORDERED:]]
+    return chosen + behind
+
+
+def fold(ranked: Iterable[Document], limit: int) -> list[tuple[Document, int]]:
+    """Return the first `limit` distinct candidates in their order, each with how many it stands for."""
+    distinct: dict[object, tuple[Document, int]] = {}
+    seen: set[tuple[int, int | None, int | None]] = set()
+    for candidate in ranked:
+        place = (candidate.doc_id, candidate.turn, candidate.passage)
+        if place in seen:  # a further chunk of the same note, turn or passage does not say it a second time
+            continue
+        statement = normal_form(candidate.text) or place
+        first, count = distinct.get(statement, (candidate, 0))
+        if not count and len(distinct) == limit:
+            break
+        distinct[statement] = first, count + 1
+        seen.add(place)
+    return list(distinct.values())

@@ -63,14 +63,10 @@ def split_score(hit: Hit) -> dict[str, float]:
 
 
 def group_left_out(trace: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
-    """Return the hits that were found and are not shown: reason -> id -> score, the best first. A model's grade is no
-    score.
-    """
+    """Return the hits that were found and are not shown: reason -> id -> score, the best first."""
     reasons: dict[str, dict[str, float | None]] = {}
     for item in sorted(trace.get("cut", ()), key=lambda item: -item["score"]):
         reasons.setdefault(item["why"], {}).setdefault(item["id"], item["score"])
-    if graded := trace.get("inhibited"):
-        reasons["graded wrong by the model"] = dict.fromkeys(graded)
     return reasons
 
 

@@ -20,6 +20,7 @@ from quaid.settings import Settings
 
 PROGRAM = "quaid.cli.background"
 EXCHANGE = "exchange"
+EXCHANGE_EVERY = timedelta(minutes=10)
 PAUSE = timedelta(seconds=5)
 """Writes that follow each other closely go together."""
 
@@ -40,7 +41,7 @@ def leave_exchange(root: Path, settings: Settings) -> bool:
 
 def is_due(root: Path, settings: Settings, now: datetime) -> bool:
     """Return whether a trusted remote was not asked for long, or lacks what was written since. Costs no process."""
-    every = timedelta(minutes=settings.git.sync_minutes)
+    every = EXCHANGE_EVERY
     for name in list_trusted(root):
         contact = read_contact(root, name)
         age = now - datetime.fromisoformat(contact.asked) if contact.asked else every

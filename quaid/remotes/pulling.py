@@ -22,7 +22,7 @@ from quaid.local import claimed
 from quaid.model import Edit, Kind, Message
 from quaid.remotes import incoming, settling
 from quaid.remotes.incoming import Allowance, IncomingRefusedError, Surroundings
-from quaid.settings import Settings
+from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync.diff import looks_like_accident
 from quaid.vault import files, layout, notes, transaction
 from quaid.vault.layout import Layout
@@ -123,8 +123,7 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
     removed = incoming.list_removed_notes(changes, olds, news)
     gone = [*removed, *incoming.list_emptied_notes(olds, news)]
     known = sum(map(layout.is_note_path, history.list_tree(ours))) if gone else 0
-    limits = settings.sync.removal_brake_count, settings.sync.removal_brake_share
-    if not allowed.removals and looks_like_accident(gone, known, *limits):
+    if not allowed.removals and looks_like_accident(gone, known):
         raise IncomingRefusedError(
             f"{source.remote} removes or empties {len(gone):,} of {known:,} notes",
             "If that is right: quaid pull --accept-removals",
@@ -227,6 +226,6 @@ def _list_claims(news: Mapping[str, bytes], around: Surroundings, settings: Sett
     if around.vouched is None:
         return []
     unknown = (path for path in news if layout.is_note_path(path) and path not in around.vouched)
-    limit, place = settings.sync.max_note_bytes, Layout.of(settings.vault)
+    limit, place = MAX_NOTE_BYTES, Layout.of(settings.vault)
     parsed = (notes.parse_note(path, news[path], limit, place) for path in unknown)
     return [note.id for note in parsed if note.kind is Kind.FACT]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
-from quaid.index import backlinks
-from quaid.recall import origins
+from quaid.index import references
+from quaid.recall import provenance
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
-    from quaid.recall.origins import Origin
+    from quaid.recall.provenance import Origin
 
 
 def audit(memory: Memory, since: datetime | None = None, source: str | None = None) -> dict[str, Any]:
@@ -28,14 +28,14 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
         GitError: the history cannot be read.
     """
     history, settings, index = memory.git, memory.settings, memory.index()
-    authors, hosts = Authors.of(settings.git, history.owner()), origins.hosts_of(index)
+    authors, hosts = Authors.of(settings.git, history.owner()), provenance.hosts_of(index)
     log = history.branches.log() if history.state().head else []
-    found = origins.list_origins(log, authors, hosts, Layout.of(memory.settings.vault))
-    usual = origins.add_up(log, found, authors, hosts)
+    found = provenance.list_origins(log, authors, hosts, Layout.of(memory.settings.vault))
+    usual = provenance.add_up(log, found, authors, hosts)
     if since is not None:
         log = [logged for logged in log if logged.written >= since]
         found = {path: origin for path, origin in found.items() if origin.at >= since}
-    accounts = origins.add_up(log, found, authors, hosts)
+    accounts = provenance.add_up(log, found, authors, hosts)
     chosen = {name for name in accounts if source is None or source.casefold() in name.casefold()}
     lone = [(path, name) for path, name in _list_lone(index, found) if name in chosen]
     alone = Counter(name for _, name in lone)
@@ -43,7 +43,7 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
     sources = []
     for name in chosen:
         account = accounts[name]
-        floods = origins.find_floods(usual[name].days, settings.audit.flood)
+        floods = provenance.find_floods(usual[name].days)
         if account.who in {"import", "janitor"}:
             floods = []
         shape = {
@@ -58,7 +58,9 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
             "first": _iso(account.first),
             "last": _iso(account.last),
             "floods": [flood._asdict() for flood in floods if since is None or flood.day >= f"{since:%Y-%m-%d}"],
-            "over_quota": [{"day": day, "facts": facts} for _, day, facts in origins.list_over_quota([account], limit)],
+            "over_quota": [
+                {"day": day, "facts": facts} for _, day, facts in provenance.list_over_quota([account], limit)
+            ],
         }
         sources.append(shape)
     return {
@@ -80,14 +82,14 @@ def list_over_quota_since(memory: Memory, since: datetime) -> list[tuple[str, st
         log = memory.git.branches.log(f"--since={since.isoformat()}", "HEAD") if limit else []
     except QuaidError:
         return []
-    authors, hosts = Authors.of(memory.settings.git, None), origins.hosts_of(memory.index())
-    found = origins.list_origins(log, authors, hosts, Layout.of(memory.settings.vault))
-    return origins.list_over_quota(origins.add_up(log, found, authors, hosts).values(), limit)
+    authors, hosts = Authors.of(memory.settings.git, None), provenance.hosts_of(memory.index())
+    found = provenance.list_origins(log, authors, hosts, Layout.of(memory.settings.vault))
+    return provenance.list_over_quota(provenance.add_up(log, found, authors, hosts).values(), limit)
 
 
 def _list_lone(index: IndexConnection, found: Mapping[str, Origin]) -> list[tuple[str, str]]:
     """Return (path, source) of the facts that hold, that Quaid wrote, and that nobody but an agent is known to say."""
-    spoken, cited = backlinks.turns_of_people(index), backlinks.all_citations(index)
+    spoken, cited = references.turns_of_people(index), references.all_citations(index)
     rows = index.execute(
         "SELECT doc_id, path FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND NOT confirmations "
         "AND NOT verified AND NOT pinned ORDER BY path"

@@ -35,7 +35,7 @@ from quaid.index import contents, documents
 from quaid.index.port import IndexConnection
 from quaid.index.scope import list_unclaimed
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
 from quaid.janitor import schedule
 from quaid.janitor.decision import SET_ASIDE
 from quaid.janitor.news import overdue_in
@@ -44,9 +44,8 @@ from quaid.local import hook_failures, hook_log, queue
 from quaid.memory import Memory
 from quaid.model import Edit, Finding, Level, Message
 from quaid.place import DOCS_FILE, INDEX_FILE, LOCAL_FILE, state_folder
-from quaid.recall.core_room import list_cut
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
-from quaid.recall.visibility import may_see, read_core_notes, visible_paths
+from quaid.recall.visibility import list_cut, may_see, read_core_notes, visible_paths
 from quaid.remotes.exchange import RemoteState
 from quaid.report.audit import list_over_quota_since
 from quaid.resident.listener import find_listening, why_nobody_can_listen

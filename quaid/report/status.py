@@ -13,7 +13,7 @@ from quaid.errors import QuaidError
 from quaid.index import documents, vectors
 from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
 from quaid.local import locks, quarantine
 from quaid.local.empty_readings import EmptyReadings
 from quaid.local.session_notes import SessionNotes
@@ -33,6 +33,7 @@ from quaid.report.checks import (
 )
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
+from quaid.sync.embedding import EMBED_BUDGET_S
 from quaid.sync.follow import find_watcher
 from quaid.vault.transaction import list_deferred, list_uncommitted
 
@@ -210,8 +211,7 @@ def _read_index(memory: Memory, reader: IndexReader) -> IndexStatus:
             connection = reader.open()
             is_fresh = connection is not None and memory.indexer.is_fresh(connection)
         if not is_fresh:
-            budget_s = memory.settings.recall.embed_budget_s
-            report = memory.sync(SyncOptions(embed_budget_s=budget_s, fetch_weights=False))
+            report = memory.sync(SyncOptions(embed_budget_s=EMBED_BUDGET_S, fetch_weights=False))
             # A note as young as the clock's tick is read again to be sure: that alone is not a change.
             state, changed = ("updated" if report.changed else "fresh"), report.changed
     except QuaidError as error:

@@ -21,12 +21,11 @@ from quaid.embed.runtime import open_multiply
 from quaid.errors import BadInputError, LockedError, NoteNotFoundError, QuaidError
 from quaid.history.mirrors import Mirror, MirrorLimits, WorkingCopy
 from quaid.index import contents, vectors
-from quaid.index.kept import KeptAnswers
-from quaid.index.matrix import VectorMatrix
+from quaid.index.fulltext import KeptAnswers, Postings
 from quaid.index.port import IndexConnection
 from quaid.index.postgres.server import IndexServer
-from quaid.index.postings import Postings
-from quaid.index.views import NoteView, view_note
+from quaid.index.references import NoteView, view_note
+from quaid.index.vectors import VectorMatrix
 from quaid.memory import Memory
 from quaid.model import Commit, Recall
 from quaid.place import CACHE_FILE, CONFIG_FILE, make_private_folder, state_folder, write_private
@@ -325,7 +324,7 @@ def _read_settings(folder: Path, config: str) -> tuple[Path, Settings]:
     if not (root / CONFIG_FILE).exists():
         write_private(root / CONFIG_FILE, config)
     settings, _ = settings_for_reading(root)
-    quiet = replace(settings.notifications, channels="", retrieval="off", webhook="")
+    quiet = replace(settings.notifications, channels="", webhook="")
     return root, replace(settings, notifications=quiet, models=replace(settings.models, provider="none"))
 
 

@@ -21,9 +21,9 @@ from quaid.index.contents import SCHEMA_VERSION
 from quaid.index.documents import KnownFile
 from quaid.index.sqlite import database, reuse
 from quaid.place import AS_OF_DIR, CONFIG_FILE, INDEX_FILE, LOCK_FILE, state_folder
-from quaid.settings import Settings
+from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sqlite import find_damage, translated
-from quaid.sync.embedding import Embedding, Progress, ignore_progress
+from quaid.sync.embedding import EMBED_BUDGET_S, Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout
 
@@ -76,7 +76,7 @@ class PastIndexes:
     def open(self, wanted: str, progress: Progress | None = None) -> Past:
         """Return the index of the vault at a revision, or at the end of a day (2026-03-01); make it if there is none.
 
-        Chunks whose vectors are in no cache are embedded for `recall.embed_budget_s` at most; the next call goes on.
+        Chunks whose vectors are in no cache are embedded for `EMBED_BUDGET_S` at most; the next call goes on.
 
         Raises:
             RevisionError: there is no such commit, or no vault at that commit.
@@ -111,7 +111,7 @@ class PastIndexes:
         """Named after all that decides what is in it."""
         import hashlib
 
-        settings = SCHEMA_VERSION, self._settings.sync.max_note_bytes, self._layout, self._embedding.fingerprint()
+        settings = SCHEMA_VERSION, MAX_NOTE_BYTES, self._layout, self._embedding.fingerprint()
         return self._folder / f"{point.tree}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:12]}.db"
 
     def _find(self, point: Point) -> Past | None:
@@ -181,14 +181,13 @@ class PastIndexes:
                     settings = asdict(self._settings.embedding)
                     row = vectors.use_embedder(index, fingerprint, embedder.dimension, settings)
                     reuse.reuse_vectors(index, row)
-            budget_s = self._settings.recall.embed_budget_s
-            self._embedding.fill(index, progress, budget_s=budget_s, fetch=False)
+            self._embedding.fill(index, progress, budget_s=EMBED_BUDGET_S, fetch=False)
             return self._describe(contents.point, index)
 
     def _write_words(self, index: SqliteIndex, contents: CommitContents, progress: Progress) -> None:
         from quaid.vault import notes
 
-        max_bytes = self._settings.sync.max_note_bytes
+        max_bytes = MAX_NOTE_BYTES
         present = reuse.list_reusable(index, max_bytes)
         same: list[str] = []
         others: dict[str, bytes] = {}

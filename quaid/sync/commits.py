@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from quaid.history.revisions import open_revisions
 from quaid.index import contents, documents
 from quaid.index.documents import KnownFile
-from quaid.settings import Settings
+from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync.as_of import CommitContents, list_contents
 from quaid.sync.embedding import Embedding, Filled, Progress, ignore_progress
 from quaid.vault import notes
@@ -69,7 +69,7 @@ def index_commit(
 def _write_words(
     index: IndexConnection, revisions: Revisions, found: CommitContents, settings: Settings, progress: Progress
 ) -> CommitReport:
-    layout, max_bytes = Layout.of(settings.vault), settings.sync.max_note_bytes
+    layout, max_bytes = Layout.of(settings.vault), MAX_NOTE_BYTES
     made_with = f"{contents.SCHEMA_VERSION} {max_bytes} {layout!r}"
     before = contents.get_meta(index, COMMIT)
     is_other = before is not None and contents.get_meta(index, _MADE_WITH) != made_with

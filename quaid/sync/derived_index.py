@@ -247,7 +247,5 @@ class DerivedIndex(ABC):
         parsed = self.parse_file(key, data)
         doc_id = documents.replace_document(connection, parsed.note, row)
         if parsed.passages:
-            from quaid.index import passages
-
-            passages.insert(connection, doc_id, parsed.passages)
+            documents.insert(connection, doc_id, parsed.passages)
         return row.content_hash, parsed

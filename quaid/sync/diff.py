@@ -84,9 +84,12 @@ def pair_renames(added: Mapping[str, str], removed: Mapping[str, str]) -> dict[s
     return pairs
 
 
-def looks_like_accident(removed: Collection[str], known: int, count: int, share: float) -> bool:
-    """Return whether more vanished at once than `count` notes and than `share` of all."""
-    return len(removed) > count and len(removed) > share * known
+MAX_REMOVED, MAX_REMOVED_SHARE = 10, 0.2
+
+
+def looks_like_accident(removed: Collection[str], known: int) -> bool:
+    """Return whether more than 10 notes and more than a fifth of all vanished at once."""
+    return len(removed) > MAX_REMOVED and len(removed) > MAX_REMOVED_SHARE * known
 
 
 def is_emptied(was: str, now: str) -> bool:

@@ -27,6 +27,8 @@ Progress = Callable[[str, int, int], None]
 """Called with (what is being done, done, total)."""
 
 BATCH = 256
+EMBED_BUDGET_S = 2.0
+"""A read embeds new chunks for at most this long; `degraded` names how many are left."""
 MANY = 2_000
 """Chunks from which on quick vectors come first: the model embeds some hundred in a second."""
 MAX_REFUSED = 8
@@ -293,7 +295,7 @@ def _is_newest(connection: IndexConnection, row: EmbedderRow) -> bool:
 def _open_former(row: EmbedderRow) -> Embedder | None:
     try:
         # Whoever has chosen another embedder has not agreed that questions still go to the service they left.
-        settings = replace(EmbeddingSettings(**row.settings), offline=True)  # type: ignore[arg-type]
+        settings = replace(EmbeddingSettings.of(row.settings), offline=True)
         former = open_embedder(settings)
     except (WeightsMissingError, EmbeddingError, TypeError):
         return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from quaid.errors import UNWRITABLE, LockedError, MassRemovalError
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.indexer import Indexer
 from quaid.sync.watcher import ChangeListener

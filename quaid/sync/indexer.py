@@ -14,7 +14,7 @@ from quaid.index import contents, documents
 from quaid.local import claimed
 from quaid.model import Kind, ParsedDoc
 from quaid.place import CONFIG_FILE, INDEX_FILE
-from quaid.settings import Settings
+from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync import diff
 from quaid.sync.derived_index import DerivedIndex, SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
@@ -89,7 +89,7 @@ class Indexer(DerivedIndex):
     def parse_file(self, key: str, data: bytes) -> ParsedDoc:
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
 
-        note = notes.parse_note(key, data, self._settings.sync.max_note_bytes, self._layout)
+        note = notes.parse_note(key, data, MAX_NOTE_BYTES, self._layout)
         if note.kind is Kind.FACT and note.id in self._claimed:
             note = replace(note, pinned=False, verified=False, confirmations=0, source=claimed.OTHER_PERSON)
         return ParsedDoc(note)
@@ -116,8 +116,7 @@ class Indexer(DerivedIndex):
         """Return an error when so many notes vanished, or were emptied, that a lost mount or a stray `rm -r` may be the
         cause. What git itself removed does not count, nor what another note of the same name still says.
         """
-        limits = self._settings.sync.removal_brake_count, self._settings.sync.removal_brake_share
-        if not diff.looks_like_accident(gone, known, *limits):
+        if not diff.looks_like_accident(gone, known):
             return None
         from quaid.history.vault_history import History
 
@@ -127,5 +126,5 @@ class Indexer(DerivedIndex):
             missing = history.tracked_missing(sorted(missing))
             if emptied := {path for path in missing if files.is_file_in(self.root, path)}:
                 missing -= emptied.difference(history.uncommitted())
-        is_refused = diff.looks_like_accident(missing, known, *limits)
+        is_refused = diff.looks_like_accident(missing, known)
         return MassRemovalError(len(missing), known, self.root) if is_refused else None

@@ -17,8 +17,8 @@ from quaid.agents.session_context import (
 from quaid.cli.main import main
 from quaid.local import queue
 from quaid.place import state_folder
-from quaid.recall.core_room import list_cut
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
+from quaid.recall.visibility import list_cut
 from quaid.settings import HookSettings
 from quaid.vault.layout import Layout
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.config import (
+    ignored_settings,
     list_settings,
     load_settings,
     parse_value,
@@ -22,7 +23,7 @@ from quaid.config import (
 )
 from quaid.errors import ConfigError
 from quaid.place import CONFIG_FILE
-from quaid.settings import Settings
+from quaid.settings import RecallSettings, Settings
 
 ROOT = Path(__file__).parents[2]
 ALL = dict(list_settings(Settings()))
@@ -39,15 +40,15 @@ def test_without_a_file_all_is_default(tmp_path):
 
 
 def test_a_file_sets_what_it_names(tmp_path):
-    settings = load(tmp_path, 'owner = "maya"\n[recall]\nlimit = 5\nvector_weight = 1\n[sync]\npoll = true\n')
-    assert (settings.owner, settings.recall.limit, settings.recall.vector_weight, settings.sync.poll) == (
+    settings = load(tmp_path, 'owner = "maya"\n[recall]\nlimit = 5\n[git]\nwait_s = 1\n[sync]\npoll = true\n')
+    assert (settings.owner, settings.recall.limit, settings.git.wait_s, settings.sync.poll) == (
         "maya",
         5,
         1.0,
         True,
     )
-    assert isinstance(settings.recall.vector_weight, float)
-    assert settings.git == Settings().git
+    assert isinstance(settings.git.wait_s, float)
+    assert settings.hooks == Settings().hooks
 
 
 @pytest.mark.parametrize(("text", "word"), [
@@ -59,11 +60,11 @@ def test_a_file_sets_what_it_names(tmp_path):
     ("[recall]\nlimit = '5'", "recall.limit is '5', must be a whole number"),
     ("[recall]\nlimit = 5.0", "must be a whole number"),
     ("[recall]\nlimit = true", "must be a whole number"),
-    ("[recall]\nvector_weight = 'x'", "must be a number"),
+    ("[git]\nwait_s = 'x'", "must be a number"),
     ("[sync]\npoll = 1", "must be true or false"),
     ("owner = 1", "must be text"),
-    ("[recall]\nfusion = 'magic'", "must be one of convex, rrf"),
-    ("[recall]\nfusion = 1", "must be one of convex"),
+    ("[recall]\nprofile = 'magic'", "must be one of default, classic"),
+    ("[recall]\nprofile = 1", "must be one of default"),
     ("[recall", "quaid.toml"),
     ('a = "\\q"', "quaid.toml"),
 ])  # fmt: skip
@@ -123,7 +124,7 @@ def test_the_environment_wins_over_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "raw"), [
-    ("QUAID_RECALL_LIMIT", "many"), ("QUAID_RECALL_LIMIT", ""), ("QUAID_SYNC_POLL", "perhaps"), ("QUAID_RECALL_FUSION", "magic"),
+    ("QUAID_RECALL_LIMIT", "many"), ("QUAID_RECALL_LIMIT", ""), ("QUAID_SYNC_POLL", "perhaps"), ("QUAID_RECALL_PROFILE", "magic"),
     ("QUAID_GIT_WAIT_S", "1,5"),
 ])  # fmt: skip
 def test_a_wrong_override_is_named_by_its_key(tmp_path, name, raw):
@@ -132,8 +133,8 @@ def test_a_wrong_override_is_named_by_its_key(tmp_path, name, raw):
 
 
 @pytest.mark.parametrize(("key", "raw", "value"), [
-    ("recall.limit", "5", 5), ("recall.vector_weight", "1", 1.0), ("sync.poll", "On", True), ("sync.poll", "0", False), ("owner", "", ""),
-    ("owner", "007", "007"), ("recall.fusion", "rrf", "rrf"),
+    ("recall.limit", "5", 5), ("git.wait_s", "1", 1.0), ("sync.poll", "On", True), ("sync.poll", "0", False), ("owner", "", ""),
+    ("owner", "007", "007"), ("recall.profile", "classic", "classic"),
 ])  # fmt: skip
 def test_a_value_typed_in_a_shell_takes_the_settings_type(key, raw, value):
     assert parse_value(key, raw) == value
@@ -217,14 +218,14 @@ def _is_in_table(text, key):
     ("[recall]\n# few\nlimit = -3\n", "quaid.toml, line 3: recall.limit is -3, must be 0 or more"),
     ("owner = 'x'\nrecall.limit = -3\n", "quaid.toml, line 2: recall.limit is -3"),
     ("recall = { limit = -3 }\n", "quaid.toml, line 1: recall.limit is -3"),
-    ("[recall]\ngate = 1.5\n", "line 2: recall.gate is 1.5, must be from 0 to 1"),
-    ("[recall]\ngate = nan\n", "line 2: recall.gate is nan, must be from 0 to 1"),
-    ("[recall.stages]\n\nmmr = 1\n", "line 3: recall.stages.mmr is 1, must be true or false"),
+    ("[janitor]\nchange_budget = 1.5\n", "line 2: janitor.change_budget is 1.5, must be from 0 to 1"),
+    ("[janitor]\nchange_budget = nan\n", "line 2: janitor.change_budget is nan, must be from 0 to 1"),
+    ("[janitor]\n\ngate = 1\n", "line 3: janitor.gate is 1, must be true or false"),
     ("[ recall ]\nlimt = 5\n", "line 2: recall.limt is not a setting (did you mean recall.limit?)"),
     ("[recal]\nlimit = 5\n", "line 1: recal is not a setting"),
     ("limit = 5\n[recall]\n", "line 1: limit is not a setting"),
     ("zzz = 5\n", "line 1: zzz is not a setting. Set"),
-    ("[recall]\nk_least = 0\n[sync]\nmax_note_mb = 0\n", "line 2: recall.k_least is 0, must be 1 or more; quaid.toml, line 4: sync.max_note_mb"),
+    ("[git]\nwait_s = -1\ntimeout_s = 0\n", "line 2: git.wait_s is -1.0, must be 0 or more; quaid.toml, line 3: git.timeout_s"),
 ])  # fmt: skip
 def test_what_cannot_be_used_is_named_with_its_line(tmp_path, text, said):
     with pytest.raises(ConfigError, match=re.escape(said)):
@@ -232,9 +233,9 @@ def test_what_cannot_be_used_is_named_with_its_line(tmp_path, text, said):
 
 
 @pytest.mark.parametrize(("key", "raw", "said"), [
-    ("recall.limit", "-3", "must be 0 or more"), ("recall.gate", "70", "from 0 to 1"), ("models.temperature", "3", "2 or less"),
+    ("recall.limit", "-3", "must be 0 or more"), ("janitor.change_budget", "70", "from 0 to 1"),
     ("recall.limt", "3", "did you mean recall.limit?"), ("git.wait", "3", "did you mean git.wait_s?"),
-    ("owner_nam", "x", "did you mean owner_name?"), ("recall.cut_share", "nan", "from 0 to 1"),
+    ("owner_nam", "x", "did you mean owner_name?"), ("janitor.change_budget", "nan", "from 0 to 1"),
 ])  # fmt: skip
 def test_a_value_out_of_range_and_a_mistyped_key_are_refused(key, raw, said):
     with pytest.raises(ConfigError, match=re.escape(said)):
@@ -242,12 +243,19 @@ def test_a_value_out_of_range_and_a_mistyped_key_are_refused(key, raw, said):
 
 
 def test_the_rest_of_the_settings_is_used(tmp_path, monkeypatch):
-    (tmp_path / CONFIG_FILE).write_text('owner = "maya"\n[recall]\nlimit = -3\nk_most = 9\n', encoding="utf-8")
-    monkeypatch.setenv("QUAID_RECALL_GATE", "high")
+    (tmp_path / CONFIG_FILE).write_text(
+        'owner = "maya"\n[recall]\nlimit = -3\nk_most = 9\ndepth = "deep"\n', encoding="utf-8"
+    )
+    monkeypatch.setenv("QUAID_GIT_WAIT_S", "high")
     settings, problem = settings_for_reading(tmp_path)
-    assert (settings.owner, settings.recall.limit, settings.recall.k_most, settings.recall.gate) == ("maya", 0, 9, 0.5)
+    assert (settings.owner, settings.recall.limit, settings.recall.depth, settings.git.wait_s) == (
+        "maya",
+        0,
+        "deep",
+        10,
+    )
     assert "line 3: recall.limit is -3" in str(problem)
-    assert "QUAID_RECALL_GATE: recall.gate is 'high', must be a number" in str(problem)
+    assert "QUAID_GIT_WAIT_S: git.wait_s is 'high', must be a number" in str(problem)
 
 
 def test_what_keeps_things_private_is_taken_to_be_meant(tmp_path, monkeypatch):
@@ -258,6 +266,17 @@ def test_what_keeps_things_private_is_taken_to_be_meant(tmp_path, monkeypatch):
     assert (settings.recall.log, settings.recall.gaps, settings.capture.redact_numbers) == ("off", "off", True)
     assert settings.offline
     assert settings.models.offline
+
+
+def test_a_key_of_an_earlier_version_is_ignored_with_a_remark(tmp_path):
+    settings = load(tmp_path, "[recall]\nk_most = 9\nlimit = 4\n[recall.stages]\nmmr = true\n")
+    assert settings.recall == RecallSettings(limit=4)
+    (remark,) = ignored_settings(tmp_path)
+    assert "recall.k_most, recall.stages" in remark
+
+
+def test_what_was_once_offline_in_part_is_so_as_a_whole(tmp_path):
+    assert load(tmp_path, "", QUAID_MODELS_OFFLINE="1").offline
 
 
 def test_every_default_is_in_its_range(tmp_path):

@@ -9,6 +9,7 @@ import threading
 import time
 import tracemalloc
 from contextlib import suppress
+from unittest.mock import patch
 
 import httpx  # noqa: F401 - loading it takes its time, which is not the service's
 import pytest
@@ -75,8 +76,9 @@ def _environment(monkeypatch, tmp_path):
 
 
 def embed(url, deadline_s=DEADLINE_S):
-    settings = EmbeddingSettings(provider="openai", model="m", url=url, dimensions=2, timeout_s=deadline_s)
-    open_embedder(settings).embed(["text"])
+    settings = EmbeddingSettings(provider="openai", model="m", url=url, dimensions=2)
+    with patch("quaid.embed.wire.TIMEOUT_S", deadline_s):
+        open_embedder(settings).embed(["text"])
 
 
 def ask(provider):

@@ -25,8 +25,8 @@ from machine import describe_machine
 from quaid.docs import search
 from quaid.docs.catalogue import Doc
 from quaid.docs.search import DocHit, DocsIndex
-from quaid.index.matrix import VectorMatrix
 from quaid.index.sqlite import database
+from quaid.index.vectors import VectorMatrix
 from quaid.model import ParsedDoc
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings
@@ -121,10 +121,7 @@ def main() -> None:
 
 
 def _channels(settings: RecallSettings) -> dict[str, RecallSettings]:
-    stages = settings.stages
     return {
-        "words": replace(settings, stages=replace(stages, vector=False)),
-        "vectors": replace(settings, stages=replace(stages, keyword=False)),
         "both": settings,
     }
 
@@ -149,7 +146,7 @@ def _index(root: Path, settings: Settings, index: type[DocsIndex]) -> Sources:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     listed = [path.relative_to(ROOT).as_posix() for path in pages]
     files = {f"quaid:{path}": Doc(f"quaid:{path}", "quaid", ROOT, path) for path in listed}
-    docs = index(root, files, settings, embedding)
+    docs = index(root, files, embedding)
     report = docs.sync()
     assert report.total == len(pages)
     assert not report.pending, report.degraded

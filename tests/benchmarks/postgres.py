@@ -29,8 +29,8 @@ from postgres_server import make_database
 from recall_index import NOW
 
 from quaid.index import documents, vectors
-from quaid.index.matrix import VectorMatrix
 from quaid.index.postgres.server import IndexServer
+from quaid.index.vectors import VectorMatrix
 from quaid.recall import pipeline
 from quaid.recall.options import RecallOptions
 from quaid.recall.retrieval import Sources

@@ -30,7 +30,7 @@ from scale import PEOPLE, generate
 from starlette.testclient import TestClient
 
 from quaid import Memory
-from quaid.index.facts import list_living
+from quaid.index.documents import list_living
 from quaid.janitor import runner
 from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite

@@ -347,7 +347,7 @@ def test_of_too_many_facts_the_surest_are_kept_in_their_order():
     kept = merge([found], 3)
     assert [one.text for one in kept.facts] == [f"Maya owns boat number {n}." for n in (2, 3, 7)]
     assert len(kept.left_out) == 5
-    assert all("capture.max_facts" in left.reason for left in kept.left_out)
+    assert all("facts at once" in left.reason for left in kept.left_out)
     assert merge([found]) == found
     assert merge([found], 8) == found
 

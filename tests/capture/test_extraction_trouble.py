@@ -13,6 +13,7 @@ from secret_samples import block, some
 from vaults import assert_verified
 
 from quaid.errors import LockedError, QuaidError
+from quaid.llm.models import TIMEOUT_S
 from quaid.place import state_folder
 from quaid.vault import frontmatter
 
@@ -58,7 +59,7 @@ def test_an_outage_loses_nothing_and_is_made_up_for(vault, service, talk, untrou
 
 
 def test_a_model_that_takes_too_long_is_not_waited_for(vault, service, talk, monkeypatch):
-    monkeypatch.setenv("QUAID_MODELS_DEEP_TIMEOUT_S", "0.2")
+    monkeypatch.setitem(TIMEOUT_S, "deep", 0.2)
     service.delay_s = 0.6
     with vault.memory() as memory:
         assert memory.extract(talk).problem.code == "model_timeout"

@@ -238,15 +238,15 @@ def test_help_and_version() -> None:
 def test_a_setting_is_checked_and_a_wrong_one_can_be_repaired(home: Vault) -> None:
     code, _, err = quaid("config", "recall.limit", "-3")
     assert (code, "must be 0 or more" in err) == (1, True)
-    home.write("quaid.toml", "# mine\n[recall]\nlimit = -3\ngate = 2\n")
+    home.write("quaid.toml", "# mine\n[recall]\nlimit = -3\n[git]\nwait_s = -1\n")
     code, out, err = quaid("recall", "tea")
     assert (code, "green tea" in out) == (0, True)
     assert "config: what cannot be used has its default until it is repaired. quaid.toml, line 3" in err
     code, _, err = quaid("remember", "Maya likes cake a lot")
     assert (code, "quaid.toml, line 3: recall.limit is -3" in err) == (1, True)
-    assert "line 4" in quaid("status")[1]
+    assert "line 5" in quaid("status")[1]
     assert quaid("config", "recall.limit", "3")[0] == 0
-    assert quaid("config", "recall.gate", "0.6")[0] == 0
+    assert quaid("config", "git.wait_s", "6")[0] == 0
     assert quaid("remember", "Maya likes cake a lot")[0] == 0
 
 

@@ -16,9 +16,7 @@ from vaults import copy_vault
 from quaid import Memory
 from quaid.cli.explanation import FILLS, REST, render_explanation
 from quaid.cli.recall import QueryOptions, render_answer
-from quaid.config import list_settings
 from quaid.model import ChannelRank, Hit, Recall
-from quaid.settings import RecallSettings, StageSettings
 
 
 @pytest.fixture(autouse=True)
@@ -152,12 +150,6 @@ def test_a_budget_gives_a_text_to_read_and_ids_where_asked(herons):
     assert ", id " in quaid(herons, "recall", "where was the heron?", "--budget", "300", "--ids")[1]
     code, _, error = quaid(herons, "recall", "herons", "--ids")
     assert (code, "--budget" in error) == (2, True)
-
-
-@pytest.mark.parametrize("name", [key for key, _ in list_settings(RecallSettings()) if key.startswith("stages.")])
-def test_the_docs_say_which_stages_are_on(name):
-    default = "yes" if getattr(StageSettings(), name.removeprefix("stages.")) else "no"
-    assert f"| `recall.{name}` | {default} |" in DOCS
 
 
 # -- expectations ----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,16 +11,17 @@ from hypothesis import strategies as st
 
 from quaid.docs.chunks import parse_doc
 from quaid.recall.cutoff import tokens
-from quaid.settings import DocsSettings
 from quaid.vault.headings import split_blocks
 from quaid.vault.markdown import CHUNK_CHARS
 
-SMALL = DocsSettings(chunk_tokens=60, overlap_tokens=15)
+USUAL, SMALL = (800, 100), (60, 15)
 
 
 def parse(text, sizes=None, doc_id="p:docs/a.md", max_bytes=2_000_000):
     data = text if isinstance(text, bytes) else text.encode()
-    return parse_doc(doc_id, "p", data, sizes or DocsSettings(), max_bytes)
+    chunk, overlap = sizes or USUAL
+    with patch.multiple("quaid.docs.chunks", CHUNK_TOKENS=chunk, OVERLAP_TOKENS=overlap):
+        return parse_doc(doc_id, "p", data, max_bytes)
 
 
 def cut(text, sizes=None):
@@ -156,7 +158,7 @@ def test_what_is_repeated_is_searched_once():
 
 
 def test_without_overlap_nothing_is_repeated():
-    found = cut(f"# A\n\n{long(3000)}\n", DocsSettings(overlap_tokens=0))
+    found = cut(f"# A\n\n{long(3000)}\n", (800, 0))
     assert all(before.last_line < after.first_line for before, after in itertools.pairwise(found))
 
 
@@ -189,12 +191,6 @@ def test_chunks_are_short_and_say_what_their_passage_says():
     assert all("**" not in chunk.text and "x.md" not in chunk.text for chunk in doc.note.chunks)
     assert {chunk.passage for chunk in doc.note.chunks} == {one.ordinal for one in doc.passages}
     assert [chunk.ordinal for chunk in doc.note.chunks] == [*range(len(doc.note.chunks))]
-
-
-def test_senseless_sizes_are_borne():
-    for chunk, overlap in ((0, 0), (-5, -5), (1, 1000), (60, 60)):
-        found = cut(f"# A\n\n{long(500)}\n", DocsSettings(chunk_tokens=chunk, overlap_tokens=overlap))
-        assert found[-1].last_line == 52
 
 
 def test_five_thousand_lines():
@@ -287,13 +283,13 @@ DOC = st.lists(st.one_of(PARAGRAPH, HEADING, SETEXT, CODE, TABLE, COMMENT), max_
 
 
 @settings(max_examples=120, deadline=None)
-@given(DOC, st.sampled_from([SMALL, DocsSettings()]))
+@given(DOC, st.sampled_from([SMALL, USUAL]))
 @example(f"{'alpha ' * 25}\n-\n\n{'beta ' * 24}".strip(), SMALL)
 @example(f"# A\n\n{'> * ' * 4}\n\n{'alpha ' * 20}\n-\n\n{'beta ' * 24}".strip(), SMALL)
 def test_every_visible_line_is_in_some_passage_and_no_block_is_split(text, sizes):
     blocks = list(split_blocks(text.split("\n")))
     found = cut(text, sizes)
-    limit = max(50, sizes.chunk_tokens)
+    limit = sizes[0]
     for block in blocks:
         holding = [one for one in found if one.first_line <= block.first and block.last <= one.last_line]
         if block.kind in {"fence", "table", "heading"}:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from docs_fixture import Docs
 from embedding_service import EmbeddingService
@@ -11,7 +9,7 @@ from embedding_service import EmbeddingService
 from quaid.errors import ModelError
 from quaid.recall.pipeline import Helpers
 from quaid.recall.rerank import Grading
-from quaid.settings import EmbeddingSettings, RecallSettings, StageSettings
+from quaid.settings import EmbeddingSettings, RecallSettings
 
 FILLER = " ".join(f"filler{n}" for n in range(60))
 
@@ -122,8 +120,8 @@ def test_any_question_is_answered(docs, query):
     assert isinstance(docs.ask(query).hits, tuple)
 
 
-def test_stages_that_are_about_conversations_change_nothing(docs):
-    odd = RecallSettings(stages=replace(StageSettings(), composite=True, decay=True, contiguity=True, mmr=True))
+def test_the_profile_of_memories_changes_nothing(docs):
+    odd = RecallSettings(profile="classic")
     assert found(docs.ask("keel", settings=odd)) == found(docs.ask("keel"))
 
 

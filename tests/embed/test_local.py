@@ -26,7 +26,7 @@ def _cache(request, tmp_path, monkeypatch):
 
 
 def open_tiny(folder, **settings):
-    chosen = EmbeddingSettings(model=str(folder), threads=2, **settings)
+    chosen = EmbeddingSettings(model=str(folder), **settings)
     fetch_weights(chosen)
     return open_embedder(chosen)
 
@@ -123,10 +123,9 @@ def test_changed_weights_are_converted_again(tmp_path):
     assert open_tiny(folder).fingerprint != before
 
 
-def test_duplicate_similarity_is_the_settings_or_the_models(tmp_path):
+def test_duplicate_similarity_is_the_models(tmp_path):
     folder = write_tiny_model(tmp_path / "model")
     assert open_tiny(folder).duplicate_similarity == 0.97
-    assert open_tiny(folder, duplicate_similarity=0.9).duplicate_similarity == 0.9
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from quaid.embed.packed import BLOCK, PackedModel
 from quaid.embed.static import StaticEmbedder
 from quaid.embed.unigram import UnigramTokenizer, normalise, write_vocabulary
 from quaid.errors import EmbeddingError
-from quaid.settings import EmbeddingSettings
 
 MARKS = ["<s>", "<pad>", "</s>", "<unk>"]
 PIECES = [*MARKS, *"▁ab猫が", "▁a", "ab", "▁ab", "▁q", "猫が", "q", ":", "▁query", "▁passage", "<mask>"]
@@ -94,7 +93,7 @@ def source(tmp_path):
 
 
 def opened(folder, description):
-    return LocalEmbedder(Build(folder, description, 1.0, 1.0), EmbeddingSettings(threads=1))
+    return LocalEmbedder(Build(folder, description, 1.0, 1.0))
 
 
 @pytest.mark.parametrize(("precision", "least"), [("fp32", 0.99999), ("int8", 0.97)])
@@ -203,7 +202,7 @@ def test_a_static_model_gives_the_mean_of_its_tokens_vectors(tmp_path):
     save_file({"embeddings": table}, source / "model.safetensors")
     (source / "config.json").write_text(json.dumps({"model_type": "model2vec", "hidden_dim": 8}))
     description = convert(source, tmp_path / "build", "int8")
-    embedder = StaticEmbedder(Build(tmp_path / "build", description, 1.0, 1.0), EmbeddingSettings())
+    embedder = StaticEmbedder(Build(tmp_path / "build", description, 1.0, 1.0))
     vectors = embedder.embed(["maya likes tea", "unheard of", "猫が好き", ""])
     wanted = table[[5, 6, 13]].mean(0)
     assert np.allclose(vectors[0], wanted / np.linalg.norm(wanted), atol=1e-6)

@@ -67,7 +67,7 @@ OWNERS = {
     "tomlkit": ["config.py", "agents/toml_edit.py"],
     "mcp": ["mcp/"],
     "dateutil": ["text/windows.py"],
-    "threadpoolctl": ["index/matrix.py"],
+    "threadpoolctl": ["index/vectors.py"],
     "pypdf": ["capture/files/source_file.py"],
     "pathspec": ["docs/"],
     "kingfisher_sdk": ["redaction/detector.py"],
@@ -155,7 +155,7 @@ def test_modules_do_not_import_each_other_in_a_circle():
 
 
 def test_few_modules_stand_beside_the_rooms():
-    assert len(CODE.loose_modules()) <= 12
+    assert len(CODE.loose_modules()) <= 14
 
 
 def test_every_room_says_what_it_holds_what_it_may_touch_and_where_its_story_begins():

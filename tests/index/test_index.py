@@ -15,11 +15,11 @@ from vaults import dump
 from quaid.embed.runtime import load_onnxruntime, open_multiply
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import contents, documents, fulltext, graph, references, vectors
-from quaid.index import matrix as index_matrix
+from quaid.index import vectors as index_matrix
 from quaid.index.documents import KnownFile
-from quaid.index.matrix import VectorMatrix
 from quaid.index.sqlite import database
-from quaid.index.sqlite.reader import IndexReader
+from quaid.index.sqlite.database import IndexReader
+from quaid.index.vectors import VectorMatrix
 from quaid.model import Chunk
 from quaid.sqlite import transaction
 from quaid.vault.notes import content_hash

@@ -10,7 +10,7 @@ import pytest
 
 from quaid.index import documents, fulltext
 from quaid.index.documents import KnownFile
-from quaid.index.postings import Postings
+from quaid.index.fulltext import Postings
 from quaid.index.sqlite import database
 from quaid.vault import notes
 
@@ -92,8 +92,8 @@ def test_a_small_index_is_asked_without_a_thread(index: apsw.Connection, monkeyp
 def test_words_asked_for_longest_ago_make_room_that_grows_with_the_index(
     index: apsw.Connection, monkeypatch: pytest.MonkeyPatch, share: int
 ) -> None:
-    monkeypatch.setattr("quaid.index.postings.MAX_KEPT", 60)
-    monkeypatch.setattr("quaid.index.postings.KEPT_SHARE", share)
+    monkeypatch.setattr("quaid.index.fulltext.MAX_KEPT", 60)
+    monkeypatch.setattr("quaid.index.fulltext.KEPT_SHARE", share)
     postings = warmed()
     for word in ("oat", "milk", "tea"):
         postings.search(index, (word,), 5)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from recall_index import ByWords, ask, everything, ids, make_index, stages
+from recall_index import ByWords, ask, everything, ids, make_index, without
 
-from quaid.index.matrix import VectorMatrix
+from quaid.index.vectors import VectorMatrix
 from quaid.recall.options import KINDS
 
 EMBEDDER = ByWords()
-ALL = replace(everything(), stages=replace(everything().stages, fold=False))
+ALL = everything()
+
+
+@pytest.fixture(autouse=True)
+def without_folding(monkeypatch):
+    """Facts that say the same are all shown."""
+    monkeypatch.setattr("quaid.recall.scoring.normal_form", lambda _text: "")
 
 
 def fact(note_id: str, text: str = "The lantern is lit", more: str = "", path: str = "") -> tuple[str, str]:
@@ -171,7 +176,7 @@ def test_what_is_over_is_shown_when_it_is_asked_for():
     assert seen(CHAIN) == {"turku", "always"}
     assert seen(CHAIN, superseded=True) == {"oslo", "bergen", "turku", "leeds", "lost", "always"}
     index = make_index(CHAIN)
-    hits = ask(index, "lantern", superseded=True, settings=ALL).hits
+    hits = ask(index, "lantern", superseded=True, profile=ALL).hits
     assert {hit.id for hit in hits if hit.superseded} == {"oslo", "bergen", "leeds", "lost"}
     why = {cut["id"]: cut["why"] for cut in ask(index, "lantern").trace["cut"]}
     assert {why["oslo"], why["bergen"], why["lost"]} == {"superseded"}
@@ -210,11 +215,10 @@ def crowd():
 def test_a_filter_that_leaves_one_of_5000_finds_it(crowd, options, found):
     question, matrix = "lantern lamp number", VectorMatrix()
     assert ids(ask(crowd, question, keyword_only=True, **options)) == found
-    by_vector = stages(keyword=False, graph=False, provenance=False, cut=False)
+    by_vector = without("graph", "cited", cut_share=0.0)
     for _ in range(3):  # the first by vec0, the others by the matrix
         answer = ask(crowd, question, EMBEDDER, by_vector, matrix=matrix, **options)
         assert ids(answer) == found
-        assert all("vector" in hit.channels for hit in answer.hits)
 
 
 def test_an_answer_within_a_filter_is_full(crowd):
@@ -231,7 +235,7 @@ def test_what_stands_around_a_hit_is_in_scope_too():
     index.close()
 
 
-@pytest.mark.parametrize("more", [{"kinds": frozenset({"fact"})}, {"settings": everything(gate=9.0)}])
+@pytest.mark.parametrize("more", [{"kinds": frozenset({"fact"})}, {"profile": everything()}])
 def test_a_first_question_reads_no_more_vectors_than_it_needs(more):
     matrix = VectorMatrix()
     index = make_index(dict([fact("a"), fact("b", "a lamp")]), EMBEDDER)

@@ -350,9 +350,8 @@ class TestTheModel:
         night(*STALENESS)
         assert len(model.asked) == calls
 
-    def test_is_not_asked_about_more_than_was_allowed(self, vault, repo, model, night):
-        with vault.memory() as memory:
-            memory.configure("docs.most_updates", "1")
+    def test_is_not_asked_about_more_than_was_allowed(self, vault, repo, model, night, monkeypatch):
+        monkeypatch.setattr("quaid.janitor.tasks.docs_staleness.MAX_UPDATES", 1)
         repo.save("docs/more.md", DOC.replace("# Reach", "# More"), LATER + timedelta(hours=1))
         repo.save("src/reach.py", CODE.replace("10", "40"), LATER + timedelta(hours=2))
         assert [decision.subject for decision in night(*STALENESS).asked] == ["update docs/reach.md of code"]
@@ -418,7 +417,7 @@ def test_the_gate_stops_a_branch_too(vault, repo, night, monkeypatch):
     with vault.memory() as memory:
         memory.remember("Maya drinks tea at night")
         memory.recall("What does Maya drink?")  # so that the night has a commit of its own: its counters
-    assert (night(*STALENESS, "fold").lost, branches(repo)) == (["'tea' would no longer find it"], [])
+    assert (night(*STALENESS).lost, branches(repo)) == (["'tea' would no longer find it"], [])
 
 
 @pytest.mark.parametrize("switch", ["systems.projects", "docs.check"])

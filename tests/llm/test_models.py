@@ -23,6 +23,7 @@ from quaid.errors import (
     PromptError,
 )
 from quaid.llm import Models
+from quaid.llm.models import TIMEOUT_S
 from quaid.llm.prices import estimate_tokens, price_of, with_cost
 from quaid.local.model_usage import ModelRecords
 from quaid.model import ModelUsage, PlannedCall
@@ -67,9 +68,7 @@ def test_a_run_has_a_count_of_its_own(service, records):
 
 
 @pytest.mark.parametrize(("settings", "named"), [
-    ({"max_tokens_per_call": 500}, "models.max_tokens_per_call"),
     ({"max_tokens_per_day": 500}, "models.max_tokens_per_day"),
-    ({"max_tokens_per_run": 500}, "models.max_tokens_per_run"),
     ({"max_usd_per_run": 0.00001}, "models.max_usd_per_run"),
     ({"max_usd_per_day": 0.00001}, "models.max_usd_per_day"),
 ])  # fmt: skip
@@ -83,7 +82,7 @@ def test_a_cap_holds_before_the_call(service, records, settings, named):
 
 
 def test_a_cap_of_a_run_holds_in_runs_only(service):
-    models = service.models("openai", max_tokens_per_run=1)
+    models = service.models("anthropic", fast="claude-haiku-5-5", max_usd_per_run=0.00001)
     assert ask(models).value == RED
     with pytest.raises(BudgetExceededError):
         ask(models.start_run())
@@ -118,7 +117,7 @@ def test_an_answer_that_the_cap_has_cut_off_is_the_caps_fault(service):
 
 
 def test_no_cap_is_no_cap(service):
-    caps = ("max_tokens_per_call", "max_tokens_per_run", "max_tokens_per_day", "max_usd_per_run", "max_usd_per_day")
+    caps = ("max_tokens_per_day", "max_usd_per_run", "max_usd_per_day")
     assert ask(service.models("anthropic", **dict.fromkeys(caps, 0)).start_run()).value == RED
 
 
@@ -338,10 +337,11 @@ def test_an_answer_that_only_its_bookkeeping_makes_late_is_kept(service, records
     wait_for(lambda: ask(models).is_cached, "the late answer")
 
 
-def test_the_tiers_timeout_is_the_deadline(service):
+def test_the_tiers_timeout_is_the_deadline(service, monkeypatch):
+    monkeypatch.setitem(TIMEOUT_S, "fast", 0.2)
     service.delay_s = 1.0
     with pytest.raises(ModelTimeoutError):
-        ask(service.models("openai", fast_timeout_s=0.2))
+        ask(service.models("openai"))
 
 
 def test_a_tier_has_a_timeout_for_retries_too(service):

@@ -30,11 +30,6 @@ class TestLevels:
         settings = NotificationSettings(level=level)
         assert tuple(level_of(settings, one) for one in ("janitor", "extraction", "retrieval", "docs")) == levels
 
-    def test_a_feature_of_its_own(self):
-        settings = NotificationSettings(level="quiet", janitor="full")
-        assert level_of(settings, "janitor") == "full"
-        assert level_of(settings, "docs") == "off"
-
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):

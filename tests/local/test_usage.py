@@ -23,7 +23,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 @pytest.fixture
 def usage() -> Iterator[Usage]:
     connection = open_in_memory(SCHEMA)
-    yield Usage(connection, "here")
+    yield Usage(connection)
     connection.close()
 
 
@@ -59,17 +59,6 @@ class TestCounting:
         usage.record([Recalled("a", 0.0)], NOON.astimezone(timezone(timedelta(hours=9))))
         assert usage.of(["a"])["a"].last_access == "2026-11-20T12:00:00Z"
 
-    def test_what_misled_is_weakened_and_never_below_nothing(self, usage):
-        usage.weaken(["a", "b"])
-        usage.record([Recalled("a", 0.0)], NOON)
-        assert usage.of(["a", "b"]) == {"a": Use(1, "2026-11-20T12:00:00Z", 0.03), "b": Use(0, None, 0.0)}
-        assert usage.own()["b"] == Use(0, None, -0.02)
-
-    def test_weakness_on_one_device_is_made_up_for_on_another(self, usage):
-        usage.weaken(["a"], 0.1)
-        usage.mirror({"other": "1"}, ledgers_of(other={"a": Use(1, None, 0.15)}))
-        assert usage.of(["a"])["a"].strength == pytest.approx(0.05)
-
     def test_the_most_used_come_first(self, usage):
         usage.record([Recalled("a", 0.0), Recalled("b", 0.0)], NOON)
         usage.mirror({"other": "1"}, ledgers_of(other={"b": Use(4, "2026-11-01T00:00:00Z", 0.2), "c": Use(0)}))
@@ -103,47 +92,11 @@ class TestMirror:
         assert usage.of("ab") == {}
         connection.close()
 
-    def test_the_own_ledger_is_not_counted_on_top(self, usage):
+    def test_the_ledger_that_an_earlier_version_wrote_here_is_not_counted_on_top(self, usage):
+        usage._connection.execute("INSERT INTO device VALUES ('here-7k3q', '')")
         usage.record([Recalled("a", 0.0)], NOON)
-        device = usage.name_device("here-7k3q")
-        folded = usage.own()
-        usage.mirror({device: "1"}, ledgers_of(**{device: folded}))
+        usage.mirror({"here-7k3q": "1"}, ledgers_of(**{"here-7k3q": {"a": Use(1, "2026-11-20T12:00:00Z", 0.05)}}))
         assert usage.of(["a"])["a"].accesses == 1
-
-    def test_counters_that_a_power_cut_took_come_back_from_the_own_ledger(self, usage):
-        device = usage.name_device("here-7k3q")
-        usage.record([Recalled("a", 0.0)], NOON)
-        usage.mirror({device: "1"}, ledgers_of(**{device: {"a": Use(5, "2026-11-20T13:00:00Z", 0.4)}}))
-        usage.record([Recalled("a", 0.0)], NOON)
-        assert usage.own()["a"] == Use(6, "2026-11-20T13:00:00Z", 0.45)
-
-
-class TestCopies:
-    def test_a_copied_vault_counts_as_a_device_of_its_own_and_nothing_twice(self, tmp_path):
-        path, copied = tmp_path / "local.db", tmp_path / "copy.db"
-        connection = open_local(path, SCHEMA)
-        original = Usage(connection, "desk /vault")
-        original.record([Recalled("a", 0.0), Recalled("b", 0.0)], NOON)
-        device = original.name_device("desk-1111")
-        folded = original.own()
-        connection.close()
-        copied.write_bytes(path.read_bytes())
-        connection = open_local(copied, SCHEMA)
-        copy = Usage(connection, "desk /vault-copy")
-        copy.mirror({device: "1"}, ledgers_of(**{device: folded}))
-        copy.record([Recalled("a", 0.0)], NOON)
-        assert copy.device() is None
-        assert copy.own() == {"a": Use(1, "2026-11-20T12:00:00Z", 0.05)}
-        assert {note_id: use.accesses for note_id, use in copy.of("ab").items()} == {"a": 2, "b": 1}
-        assert copy.name_device("desk-2222") == "desk-2222"
-        connection.close()
-
-    def test_a_name_once_given_stays(self, usage):
-        assert usage.device() is None
-        assert usage.name_device("here-1111") == "here-1111"
-        assert usage.name_device("here-2222") == "here-1111"
-        usage.settle(no_ledgers)
-        assert usage.device() == "here-1111"
 
 
 class TestFile:

@@ -13,7 +13,7 @@ from quaid.agents.session_context import read_context
 from quaid.cli.main import main
 from quaid.docs.registrar import NewProject
 from quaid.errors import BadInputError, ModelError, NotOursError
-from quaid.index import backlinks, listing, references, vectors
+from quaid.index import listing, references, vectors
 from quaid.index.listing import NoteFilter
 from quaid.janitor import questions
 from quaid.model import Edge, Kind
@@ -378,7 +378,7 @@ def test_the_folder_in_a_link_decides_between_notes_of_one_name(vault):
 
         def linking(path):
             return [
-                one.path for one in backlinks.links_to(connection, references.resolve_one(connection, path).document)
+                one.path for one in references.links_to(connection, references.resolve_one(connection, path).document)
             ]
 
         assert linking("Work/Index.md") == ["Home/L.md", "J.md", "M.md", "N.md"]

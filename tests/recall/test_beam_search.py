@@ -12,9 +12,9 @@ from recall_index import NOTES, NOW, make_index, put
 
 from quaid.index import documents, graph, references
 from quaid.index.scope import EVERYTHING
-from quaid.recall import beam_search
-from quaid.recall.beam_search import means, stems
+from quaid.recall import retrieval
 from quaid.recall.query import parse
+from quaid.recall.retrieval import means, stems
 
 
 def said(*edges: str) -> dict[str, str]:
@@ -28,9 +28,9 @@ def walk(notes, question, named=None, best=(), owner=(), **options):
     """GraphFinds with ids for doc_ids: (scores, via, hops, entities)."""
     index = notes if hasattr(notes, "execute") else make_index(notes)
     query = parse(question, NOW, owner)
-    found_named = beam_search.find_named(index, query, EVERYTHING) if named is None else frozenset(named)
+    found_named = retrieval.find_named(index, query, EVERYTHING) if named is None else frozenset(named)
     starts = [references.resolve_one(index, name).document.doc_id for name in best]
-    finds = beam_search.search(index, query, found_named, starts, EVERYTHING, **options)
+    finds = retrieval.search(index, query, found_named, starts, EVERYTHING, **options)
     names = {document.doc_id: document.id for document in documents.find_documents(index, "true")}
     return (
         {names[doc_id]: score for doc_id, score in finds.scores.items()},
@@ -45,7 +45,7 @@ def walk(notes, question, named=None, best=(), owner=(), **options):
 
 def test_edges_are_walked_in_both_directions():
     scores, via, hops, _ = walk(said("Ann knows Ben"), "Ben")
-    assert (scores["f0"] >= beam_search.ABOUT, via, hops) == (True, {"f0": ("Ann knows Ben",)}, {"f0": 1})
+    assert (scores["f0"] >= retrieval.ABOUT, via, hops) == (True, {"f0": ("Ann knows Ben",)}, {"f0": 1})
     assert walk(said("Ann knows Ben"), "Ann")[1:3] == (via, hops)
 
 
@@ -60,7 +60,7 @@ def test_two_hops_and_no_more_each_worth_less():
     notes = said("Ann knows Ben", "Ben knows Cy", "Cy knows Dee", "Dee knows Eli")
     scores, via, hops, _ = walk(notes, "Ann")
     assert hops == {"f0": 1, "f1": 2}
-    assert scores["f1"] <= beam_search.HOP_DECAY * scores["f0"]
+    assert scores["f1"] <= retrieval.HOP_DECAY * scores["f0"]
     assert via["f1"] == ("Ann knows Ben", "Ben knows Cy")
     assert set(walk(notes, "Ann", depth=1)[0]) == {"f0"}
     deep = walk(notes, "Ann", depth=4)[0]
@@ -128,7 +128,7 @@ def test_breadth_first_when_the_beam_finds_nothing(monkeypatch):
     named = [f"aa{n}" for n in range(12)]
     index = make_index(said("Zoe knows Ben"))
     assert set(walk(index, "zoe", named=[*named, "zoe"])[0]) == {"f0"}
-    monkeypatch.setattr(beam_search, "MAX_WIDTH", 1)  # no second, wider walk
+    monkeypatch.setattr(retrieval, "MAX_WIDTH", 1)  # no second, wider walk
     assert walk(index, "nobody", named=[*named, "zoe"])[2] == {}
     index.close()
 
@@ -143,11 +143,11 @@ def test_nothing_named_and_nothing_found_leads_nowhere():
 
 def test_all_names_of_an_entity_mean_it():
     index = make_index(NOTES)
-    assert beam_search.find_named(index, parse("Where does Maya work?", NOW), EVERYTHING) == {"maya", "maya chen"}
+    assert retrieval.find_named(index, parse("Where does Maya work?", NOW), EVERYTHING) == {"maya", "maya chen"}
     scores, _, hops, _ = walk(index, "Where does Maya work?")
-    assert scores["01m"] >= beam_search.ABOUT
+    assert scores["01m"] >= retrieval.ABOUT
     assert hops["01n"] == 2
-    assert 0 < scores["01n"] <= beam_search.HOP_DECAY
+    assert 0 < scores["01n"] <= retrieval.HOP_DECAY
     assert "01d" not in scores
     index.close()
 
@@ -156,7 +156,7 @@ def test_of_nested_names_only_the_longest_is_meant():
     index = make_index(NOTES)
     for path in ("entities/York.md", "entities/New York.md"):
         put(index, path, "---\ntype: place\n---\n")
-    assert beam_search.find_named(index, parse("a trip to New York", NOW), EVERYTHING) == {"new york"}
+    assert retrieval.find_named(index, parse("a trip to New York", NOW), EVERYTHING) == {"new york"}
     assert set(graph.find_entities(index, ["york", "new york"])) == {"york", "new york"}
     index.close()
 
@@ -167,7 +167,7 @@ def test_the_owner_is_named_by_my():
     assert entities == {"maya chen"}
     assert via["me"] == ("Maya Chen sibling_of Jo",)
     assert walk(notes, "Who is my sister?")[0] == {}
-    assert scores["me"] > beam_search.ABOUT
+    assert scores["me"] > retrieval.ABOUT
 
 
 # -- edge words ------------------------------------------------------------------------------------------------------
@@ -225,6 +225,6 @@ def test_any_graph_is_walked_by_real_edges_only(edges, named, width, depth):
         assert set(path) <= known
         assert path[-1] == edges[int(note_id[1:])]
         assert 1 <= len(path) <= depth
-        assert len(path) == hops[note_id] or scores[note_id] >= beam_search.ABOUT
+        assert len(path) == hops[note_id] or scores[note_id] >= retrieval.ABOUT
         for one, other in pairwise(path):
             assert set(one.split()) & set(other.split())

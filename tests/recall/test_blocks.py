@@ -14,7 +14,7 @@ from quaid.model import Hit, Neighbour
 from quaid.recall.blocks import LEGEND, pack, show
 from quaid.recall.cutoff import tokens
 from quaid.recall.intent import asks_for_list
-from quaid.recall.metadata import strip_metadata
+from quaid.recall.query import strip_metadata
 from quaid.text.quoting import CLOSING, OPENING, wrap_memory
 
 DAY = "2023-05-25T14:00:00Z"

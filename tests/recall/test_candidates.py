@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_index, put, turn
+from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_index, put, turn, without
 
 from quaid.index import documents, references
-from quaid.index.turns import TurnChunks, list_turns
-from quaid.recall.features import Pool, contributions, normalise, score_pool
-from quaid.recall.options import FEATURES, Weights
+from quaid.index.documents import TurnChunks, list_turns
+from quaid.recall.features import Pool, Talk, contributions, normalise, score_pool
+from quaid.recall.options import Weights
 from quaid.recall.query import parse
-from quaid.recall.talks import Talk
 
 QUERY = parse("boiler", NOW)
 
@@ -33,7 +30,7 @@ def talks_of(candidates, size=0):
         if c.turn is not None:
             said = turns.setdefault(c.doc_id, {})
             first = said[c.turn].first if c.turn in said else c.chunk_id
-            said[c.turn] = TurnChunks(c.turn, c.speaker, first, c.chunk_id)
+            said[c.turn] = TurnChunks(c.turn, c.turn_speaker, first, c.chunk_id)
     return {doc_id: Talk.of(list(said.values()), size) for doc_id, said in turns.items()}
 
 
@@ -241,16 +238,6 @@ def test_what_says_more_of_what_is_asked_scores_more(value, more, kind):
     assert found[2] > found[1]
 
 
-@pytest.mark.parametrize("kind", FEATURES)
-def test_each_kind_of_evidence_can_be_left_out(kind):
-    turns = [turn(1, 1, "Is it?"), turn(2, 2, "yesterday it leaked")]
-    made = pool(*turns, candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3, 2: 0.4}, cites={3: [2]}, graph={1: 0.5})
-    query = parse("When did it leak?", NOW)
-    left, seen = score_pool(made, query, normalise(Weights(), {kind}))
-    assert left == pytest.approx(score_pool(made, query, normalise(Weights(**{kind: 0.0})))[0])
-    assert all(kind not in contributions(row, normalise(Weights(), {kind})) for row in seen.values())
-
-
 def test_what_each_kind_adds_comes_to_the_score():
     made = pool(turn(1, 1), turn(2, 2, "why?"), candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3}, cites={3: [2]})
     found, seen = score_pool(made, QUERY, normalise(Weights()))
@@ -312,13 +299,12 @@ def test_what_has_no_word_of_the_question_is_found_by_its_company():
     path, text = episode("one", "It is a wreck, honestly.", "Mine broke down as well.", "Oh no.", "Well.", "Bye.")
     fact = "---\nid: fact\nturns: ['[[one#^t1]]']\n---\nThe boiler of the cabin needs a repair.\n"
     index = make_index({path: text, "facts/fact.md": fact, "facts/else.md": "---\nid: else\n---\nThe cat sleeps.\n"})
-    by_fact = {hit.id: hit for hit in ask(index, "boiler repair", settings=everything()).hits}
+    by_fact = {hit.id: hit for hit in ask(index, "boiler repair", profile=everything()).hits}
     assert {"fact", "one#t1"} <= set(by_fact)
     assert "keyword" not in by_fact["one#t1"].channels
-    by_turn = {hit.id: hit for hit in ask(index, "wreck", settings=everything()).hits}
+    by_turn = {hit.id: hit for hit in ask(index, "wreck", profile=everything()).hits}
     assert {"one#t1", "one#t2", "fact"} == set(by_turn)
     assert by_turn["fact"].score > 0
-    off = everything()
-    alone = replace(off, stages=replace(off.stages, provenance=False, company=False))
-    assert {hit.id for hit in ask(index, "wreck", settings=alone).hits} == {"one#t1"}
+    alone = without("beside", "session_best", "session_words", "session_fact", "answers", "cited", cut_share=0.0)
+    assert {hit.id for hit in ask(index, "wreck", profile=alone).hits} == {"one#t1"}
     index.close()

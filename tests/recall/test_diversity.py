@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_index import candidate, turn
 
-from quaid.recall import diversity
-from quaid.recall.diversity import fold, marginal_relevance, spread
+from quaid.recall import scoring
+from quaid.recall.scoring import fold, marginal_relevance, spread
 
 # -- folding ---------------------------------------------------------------------------------------------------------
 
@@ -97,7 +97,7 @@ def test_taken_apart_nothing_is_lost_no_score_grows_and_scores_fall(drawn, stren
     values = [value for _, value in spreaded]
     assert values == sorted(values, reverse=True)
     assert [c for c, _ in spread(ranked, scores, 0.0)] == ranked
-    for one, other in combinations([c for c, _ in spreaded[: diversity.MAX_REORDERED]], 2):
+    for one, other in combinations([c for c, _ in spreaded[: scoring.MAX_REORDERED]], 2):
         if one.doc_id == other.doc_id:  # within a session nothing changes places
             assert scores[one.chunk_id] >= scores[other.chunk_id]
 
@@ -133,7 +133,7 @@ def test_marginal_relevance_is_what_its_definition_says(data, count, share):
 
 
 def test_what_is_far_behind_keeps_its_place():
-    count = diversity.MAX_REORDERED + 5
+    count = scoring.MAX_REORDERED + 5
     ranked = [turn(n, n + 1) for n in range(count)]
     scores = {n: 1 - n / 1000 for n in range(count)}
     reordered = spread(ranked, scores, 0.1)

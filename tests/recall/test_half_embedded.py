@@ -10,7 +10,6 @@ import pytest
 from recall_index import ByWords, ask, everything, make_index, put
 
 from quaid.index import vectors
-from quaid.settings import RecallSettings
 
 THINGS = {
     "ladder": "shed", "passport": "drawer", "trumpet": "attic", "compass": "rucksack", "kettle": "cellar",
@@ -67,9 +66,7 @@ def count_right(connection, **how):
     """For each depth: how many questions have their note among the first so many hits."""
     right = [0, 0, 0]
     for thing in THINGS:
-        hits = ask(
-            connection, f"where is the {thing} that we kept", ByManyWords(), RecallSettings(), limit=10, **how
-        ).hits
+        hits = ask(connection, f"where is the {thing} that we kept", ByManyWords(), limit=10, **how).hits
         found = [hit.path == f"own/{thing}.md" for hit in hits]
         right = [count + any(found[:depth]) for count, depth in zip(right, DEPTHS, strict=True)]
     return right

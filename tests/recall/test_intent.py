@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quaid.model import ENTITY_TYPES, FACT_TYPES
-from quaid.recall.intent import PROFILES, Intent, classify
+from quaid.recall.intent import INTENTS, Intent, classify
 
 DATA = Path(os.environ.get("QUAID_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
@@ -132,14 +132,14 @@ def test_a_hundred_thousand_characters_take_no_time(piece):
 
 
 def test_every_intent_has_a_profile_of_types_that_exist():
-    assert set(PROFILES) == set(Intent)
-    for profile in PROFILES.values():
+    assert set(INTENTS) == set(Intent)
+    for profile in INTENTS.values():
         assert 0 < profile.vector_weight < 1
         assert set(profile.type_boosts) <= {*FACT_TYPES, *ENTITY_TYPES}
 
 
 def test_the_weights_of_each_intent_stand():
-    weights = {intent: profile.vector_weight for intent, profile in PROFILES.items()}
+    weights = {intent: profile.vector_weight for intent, profile in INTENTS.items()}
     assert weights[Intent.WHO] == weights[Intent.WHERE] == weights[Intent.RELATION] == 0.5
     assert weights[Intent.WHEN] == 0.4
     assert weights[Intent.PREFERENCE] == weights[Intent.WHY] == 0.8

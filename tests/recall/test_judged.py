@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from recall_index import ByWords, ask, everything, ids, make_index
@@ -13,7 +12,7 @@ from vaults import PATIENCE_S, Vault
 from quaid.errors import EmbeddingError, ModelTimeoutError
 from quaid.model import Recall
 from quaid.recall.pipeline import Helpers
-from quaid.recall.rerank import MAX_JUDGED, Grading, Judged
+from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Grading, Judged
 
 NOTES = {
     "facts/milk.md": "---\nid: milk\n---\nMaya takes oat milk in her coffee.\n",
@@ -64,11 +63,9 @@ def sessions():
     connection.close()
 
 
-def judged(index, judge, question=QUESTION, settings=None, embedder=None, **options) -> Recall:
+def judged(index, judge, question=QUESTION, profile=None, embedder=None, **options) -> Recall:
     helpers = Helpers(lambda: judge)
-    return ask(
-        index, question, embedder or ByWords(), settings or everything(), helpers, **{"depth": "deep", **options}
-    )
+    return ask(index, question, embedder or ByWords(), profile or everything(), helpers, **{"depth": "deep", **options})
 
 
 def order(answer: Recall) -> list[str]:
@@ -91,20 +88,21 @@ def test_fast_never_asks_nor_opens_a_model(index):
         assert rerank(ask(index, question, ByWords(), everything(), Helpers(opened), keyword_only=True)) is None
 
 
-def test_auto_asks_only_in_doubt(index):
-    sure = judged(index, Never(), settings=everything(gate=0.0), depth="auto")
+def test_auto_asks_only_in_doubt(index, monkeypatch):
+    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 0.0)
+    sure = judged(index, Never(), depth="auto")
     assert sure.doubt is None
     judge = Judge()
-    assert judged(index, judge, settings=everything(gate=5.0), depth="auto").doubt
+    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 5.0)
+    assert judged(index, judge, depth="auto").doubt
     assert len(judge.asked) == 1
 
 
-def test_deep_always_asks_unless_the_stage_is_off(index):
+def test_deep_always_asks(index, monkeypatch):
+    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 0.0)
     judge = Judge()
-    judged(index, judge, settings=everything(gate=0.0))
+    judged(index, judge)
     assert len(judge.asked) == 1
-    off = everything(gate=5.0)
-    judged(index, Never(), settings=replace(off, stages=replace(off.stages, rerank=False)))
 
 
 def test_without_a_model_deep_is_an_answer_like_any_other(index):
@@ -116,9 +114,9 @@ def test_without_a_model_deep_is_an_answer_like_any_other(index):
 
 def test_the_judge_is_given_the_question_the_best_and_the_budget(index):
     judge = Judge()
-    judged(index, judge, settings=everything(rerank_budget_s=1.25))
+    judged(index, judge)
     ((query, memories, budget_s),) = judge.asked
-    assert (query, budget_s) == (QUESTION, 1.25)
+    assert (query, budget_s) == (QUESTION, RERANK_BUDGET_S)
     assert memories[0].text == "Maya takes oat milk in her coffee."
     assert len(memories) <= MAX_JUDGED
 
@@ -144,16 +142,6 @@ def test_the_grades_decide_the_order(index):
     assert rerank(answer)["grades"] == 4
 
 
-def test_the_share_of_the_grade_is_a_setting(index):
-    grades = {"oat": 0, "cow": 5, "tea": 5, "dinghy": 0}
-    scores = {hit.id: hit.score for hit in judged(index, None).hits}
-    for share in (0.0, 0.25, 1.0):
-        answer = judged(index, Judge(grades, QUESTION), settings=everything(rerank_share=share))
-        found = {hit.id: hit.score for hit in answer.hits}
-        assert found["cow"] == pytest.approx(share + (1 - share) * scores["cow"], abs=0.02)
-        assert found["milk"] == pytest.approx((1 - share) * min(1, scores["milk"]), abs=0.02)
-
-
 def test_what_nobody_looked_at_is_no_better_than_what_somebody_did(index):
     answer = judged(index, Judge({"oat": 3, "cow": 4}))
     assert set(order(answer)[:2]) == {"milk", "cow"}
@@ -165,29 +153,17 @@ def test_a_judge_without_a_grade_changes_nothing(index):
     assert after.hits[0].score == pytest.approx(before.hits[0].score, abs=0.1)  # the statement counts
 
 
-def test_the_statement_finds_what_the_question_did_not():
+def test_the_statement_finds_what_the_question_did_not(monkeypatch):
     notes = {f"facts/n{n}.md": f"---\nid: n{n}\n---\nMaya number {n} takes milk with her tea.\n" for n in range(6)}
     index = make_index({**notes, **NOTES}, ByWords())
-    few = everything(candidates=3)
+    monkeypatch.setattr("quaid.recall.retrieval.MAX_RANKED", 3)
     judge = Judge({"Maya": 0}, "Helga sails the red dinghy across the fjord.")
-    assert "boat" not in ids(judged(index, None, settings=few))
-    answer = judged(index, judge, settings=few)
+    assert "boat" not in ids(judged(index, None))
+    answer = judged(index, judge)
     assert order(answer)[0] == "boat"
     assert "hyde" in next(hit for hit in answer.hits if hit.id == "boat").channels
     assert rerank(answer)["statement"] == judge.statement
     index.close()
-
-
-def test_misleading_are_named(index):
-    grades = {"oat": 0, "cow": 1, "tea": 5, "dinghy": 0}
-    scores = {hit.id: hit.score for hit in judged(index, None).hits}
-    answer = judged(index, Judge(grades))
-    expected = {note_id for note_id in ("milk", "cow", "boat") if scores.get(note_id, 0) >= 0.65}
-    assert set(answer.trace["inhibited"]) == expected
-    assert "milk" in expected
-    off = everything()
-    quiet = judged(index, Judge(grades), settings=replace(off, stages=replace(off.stages, inhibition=False)))
-    assert "inhibited" not in quiet.trace
 
 
 # -- trouble ---------------------------------------------------------------------------------------------------------
@@ -251,33 +227,20 @@ def grade_by_id(service, **grades: int) -> None:
     service.script = [answer]
 
 
-def test_a_real_judgement_reorders_and_weakens_what_misled(filled, service):
+def test_a_real_judgement_reorders(filled, service):
     with filled.memory() as memory:
         assert order(memory.recall(QUESTION, depth="fast"))[0] == "milk"
         assert service.asked == []
-        before = memory.answers.records().strengths(["milk"])["milk"].strength
         grade_by_id(service, oat=0, cow=5, tea=1)
         answer = memory.recall(QUESTION, depth="deep")
         assert answer.degraded == ("vectors",)
         assert order(answer)[0] == "cow"
-        wrong = answer.trace["inhibited"]
-        assert "milk" in wrong
-        after = memory.answers.records().strengths(["milk"])["milk"]
-        assert after.strength == pytest.approx(before - 0.02)
-        assert after.accesses == 1  # it is far behind the best now
     assert len(service.asked) == 1
-
-
-def test_what_a_trial_recall_judges_wrong_is_not_weakened(filled, service):
-    with filled.memory() as memory:
-        grade_by_id(service, oat=0, cow=5, tea=1)
-        assert memory.recall(QUESTION, depth="deep", keep=False).trace["inhibited"]
-        assert memory.answers.records().strengths(["milk", "cow"]) == {}
 
 
 @pytest.mark.parametrize("trouble", ["slow", "broken", "gone"])
 def test_a_slow_or_broken_service_costs_no_more_than_its_budget(filled, service, monkeypatch, trouble):
-    monkeypatch.setenv("QUAID_RECALL_RERANK_BUDGET_S", "0.3")
+    monkeypatch.setattr("quaid.recall.pipeline.RERANK_BUDGET_S", 0.3)
     if trouble == "slow":
         service.delay_s = 300.0
     elif trouble == "broken":

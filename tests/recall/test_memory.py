@@ -12,7 +12,7 @@ from embedding_service import EmbeddingService, serve
 from vaults import Vault, read_only_state
 
 from quaid import Memory
-from quaid.index.postings import Postings
+from quaid.index.fulltext import Postings
 from quaid.model import Use
 
 pytestmark = pytest.mark.usefixtures("calm")
@@ -85,12 +85,11 @@ def test_some_questions_leave_no_trace(filled: Vault, way: dict[str, object]) ->
 
 
 def test_use_keeps_a_memory_from_fading(filled: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With decay on, what is recalled often is before what says the same and never is."""
-    monkeypatch.setenv("QUAID_RECALL_STAGES_COMPOSITE", "true")
-    monkeypatch.setenv("QUAID_RECALL_STAGES_FOLD", "false")
-    for name in ("a", "b"):
+    """In the classic profile, what is recalled often is before what says as much and never is."""
+    monkeypatch.setenv("QUAID_RECALL_PROFILE", "classic")
+    for name, port in (("a", "east"), ("b", "west")):
         filled.write(
-            f"facts/{name}.md", f"---\nid: {name}\ntype: fact\ncreated: 2020-01-01\n---\nThe ferry sails at dawn.\n"
+            f"facts/{name}.md", f"---\nid: {name}\ntype: fact\ncreated: 2020-01-01\n---\nThe ferry sails {port}.\n"
         )
     with filled.memory() as memory:
         answer = memory.recall("When does the ferry sail?", keep=False)
@@ -144,13 +143,6 @@ def test_orders_in_a_fact_are_disarmed_in_hits_and_nowhere_else(vault: Vault) ->
         assert memory.get("01evil").text == EVIL
         assert path.read_bytes() == raw
     assert vault.notes()["facts/evil.md"] == raw
-
-
-def test_disarming_can_be_switched_off(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    vault.write_fact("evil", EVIL)
-    monkeypatch.setenv("QUAID_RECALL_STAGES_NEUTRALISE", "false")
-    with vault.memory() as memory:
-        assert memory.recall("boiler manual").hits[0].text == EVIL
 
 
 # -- the past, with vectors ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.recall.metadata import strip_metadata
+from quaid.recall.query import strip_metadata
 
 ASKED = "What do I drink?"
 CONVERSATION = """Conversation info (untrusted metadata):

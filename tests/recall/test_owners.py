@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ import pytest
 from embedding_service import EmbeddingService
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall_index import ByWords, ask, everything, make_index, stages
+from recall_index import ByWords, ask, everything, make_index
 from vaults import Vault, copy_vault
 
-from quaid.index.matrix import VectorMatrix
+from quaid.index.vectors import VectorMatrix
 from quaid.model import Recall
+from quaid.recall.options import Profile
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -245,7 +246,7 @@ def test_what_another_learned_in_the_same_session_is_not_taken_in() -> None:
         )
     }
     index = make_index(both)
-    found = ask(index, "sauna", settings=stages(contiguity=True), owners=frozenset({"maya"}))
+    found = ask(index, "sauna", profile=Profile(contiguity=0.7), owners=frozenset({"maya"}))
     assert {hit.id for hit in found.hits} == {"01c0", "01c1"}
     index.close()
 
@@ -283,7 +284,7 @@ def _note(draw: st.DrawFn, number: int) -> tuple[str, str, bool]:
 _notes = st.integers(1, 8).flatmap(lambda count: st.tuples(*(_note(number) for number in range(count))))
 
 
-UNFOLDED = replace(everything(), gate=2.0, cut_share=0.0, stages=replace(everything().stages, fold=False))
+UNCUT = everything()
 """Scores depend on how rare others make a word, and with them which of two that say the same is shown, whether a question
 is asked once more (here always), and what is too far from the best.
 """
@@ -301,7 +302,7 @@ def test_whatever_the_notes_and_the_question_an_answer_is_that_of_a_vault_withou
     full, only_hers = make_index({**seen, **hidden}, embedder), make_index(seen, embedder)
     for question in [*questions, questions[0]] if in_memory else questions[:1]:
         answers = [
-            ask(index, question, embedder, UNFOLDED, None, matrix, owners=maya, keyword_only=search)
+            ask(index, question, embedder, UNCUT, None, matrix, owners=maya, keyword_only=search)
             for index, matrix in zip((full, only_hers), matrices, strict=True)
         ]
         assert not {hit.path for hit in answers[0].hits} & hidden.keys()

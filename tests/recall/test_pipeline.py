@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall_index import NOTES, ByWords, ask, embed, everything, ids, make_index, paths, put, stages
+from recall_index import NOTES, ByWords, ask, embed, everything, ids, make_index, paths, put, without
 
 from quaid.errors import EmbeddingError
-from quaid.index.matrix import VectorMatrix
+from quaid.index.vectors import VectorMatrix
 from quaid.model import Edge
 from quaid.recall.cutoff import tokens
-from quaid.recall.features import features_off, normalise
-from quaid.recall.options import Weights
-from quaid.settings import RecallSettings, StageSettings
+from quaid.recall.features import normalise
+from quaid.recall.options import PROFILES, Profile, Weights
 
 # -- channels --------------------------------------------------------------------------------------------------------
 
@@ -60,46 +59,35 @@ def test_search_is_words_alone(index):
     assert answer.degraded == ()
 
 
-@pytest.mark.parametrize("name", ["keyword", "vector"])
-def test_each_channel_can_be_asked_alone(index, name):
-    embed(index, ByWords())
-    others = {"keyword", "vector", "graph", "exact", "provenance", "company", "second_pass"} - {name}
-    alone = stages(**dict.fromkeys(others, False))
-    answer = ask(index, "Maya Chen takes oat milk in her coffee", ByWords(), alone)
-    assert "facts/a.md" in paths(answer)
-    assert all(set(hit.channels) <= {name} for hit in answer.hits)
-
-
 def test_the_graph_finds_what_has_no_word_of_the_question(index):
     quiet = everything()
-    with_graph = ask(index, "Where is Maya employed?", settings=quiet)
+    with_graph = ask(index, "Where is Maya employed?", profile=quiet)
     assert {"entities/Maya Chen.md", "entities/Acme.md"} <= set(paths(with_graph))
     acme = next(hit for hit in with_graph.hits if hit.path == "entities/Acme.md")
     assert acme.via[-1] == "Acme located_in Oslo"
     assert set(acme.channels) == {"graph"}
-    without = ask(index, "Where is Maya employed?", settings=replace(quiet, stages=replace(quiet.stages, graph=False)))
-    assert "entities/Acme.md" not in paths(without)
-    assert without.trace["entities"] == []
+    alone = ask(index, "Where is Maya employed?", profile=without("graph", cut_share=0.0))
+    assert "entities/Acme.md" not in paths(alone)
+    assert alone.trace["entities"] == []
 
 
 def test_a_name_is_searched_by_all_its_names(index):
     put(index, "facts/m.md", "---\nid: 01x\n---\nMaya skis.\n")
     assert {"maya", "chen"} <= set(ask(index, "What does Maya Chen do?").trace["words"])
     assert "chen" in ask(index, "What does Maya do?").trace["words"]
-    assert "chen" not in ask(index, "What does Maya do?", settings=stages(aliases=False)).trace["words"]
 
 
 def test_rank_fusion_can_be_chosen(index):
     embed(index, ByWords())
-    chosen = replace(RecallSettings(), fusion="rrf")
+    chosen = Profile(is_by_rank=True)
     assert paths(ask(index, "oat milk coffee", ByWords(), chosen))[0] == "facts/a.md"
 
 
 def test_the_evidence_of_rank_fusion_is_by_ranks(index):
     embed(index, ByWords())
-    chosen = replace(everything(), fusion="rrf", vector_weight=0.6)
+    chosen = everything(is_by_rank=True)
     hits = [hit for hit in ask(index, "Maya takes oat milk", ByWords(), chosen).hits if hit.kind == "fact"]
-    share = normalise(Weights(), features_off(chosen))["cited"]
+    share = normalise(Weights())["cited"]
     weights = {"keyword": 0.4, "vector": 0.6}
     places = [{name: hit.channels[name].rank for name in weights if name in hit.channels} for hit in hits]
     assert len({tuple(each.items()) for each in places}) > 1
@@ -121,7 +109,7 @@ def test_what_is_named_outright_comes_first(index, question):
 def test_an_entity_that_is_only_a_name_is_no_answer(index):
     put(index, "entities/Bare.md", "---\nid: 01bare\ntype: person\n---\n")
     put(index, "facts/bare.md", "---\nid: 01f\n---\n[[Bare]] plays the cello.\n\n- [[Bare]] plays [[Cello]]\n")
-    hits = ask(index, "What instrument has Bare?", settings=everything()).hits
+    hits = ask(index, "What instrument has Bare?", profile=everything()).hits
     assert hits[0].id == "01f"
 
 
@@ -193,15 +181,15 @@ def test_where_several_things_are_asked_for_a_turn_counts_by_what_stands_beside_
     ]
     body = "\n\n".join(f"**{who}**: {text} ^t{number}" for number, (who, text) in enumerate(said, 1))
     index = make_index({"episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
-    settings = RecallSettings(cut_share=0.2)
-    assert ids(ask(index, "Did anybody learn dances?", settings=settings)) == {"a#t1"}
-    assert ids(ask(index, "Which dances did anybody learn?", settings=settings)) == {"a#t1", "a#t2"}
-    alone = replace(settings, stages=replace(settings.stages, company=False))
-    assert ids(ask(index, "Which dances did anybody learn?", settings=alone)) == {"a#t1"}
+    profile = Profile(cut_share=0.2)
+    assert ids(ask(index, "Did anybody learn dances?", profile=profile)) == {"a#t1"}
+    assert ids(ask(index, "Which dances did anybody learn?", profile=profile)) == {"a#t1", "a#t2"}
+    alone = without(*COMPANY, cut_share=0.2)
+    assert ids(ask(index, "Which dances did anybody learn?", profile=alone)) == {"a#t1"}
     index.close()
 
 
-def test_of_a_list_a_turn_may_be_further_behind_the_best_than_a_note():
+def test_of_a_list_a_turn_may_be_further_behind_the_best_than_a_note(monkeypatch):
     turns = "\n\n".join(f"**Maya**: {text} ^t{n}" for n, text in enumerate(("the rumba is a dance", "a dance"), 1))
     index = make_index({
         "episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{turns}\n",
@@ -209,9 +197,10 @@ def test_of_a_list_a_turn_may_be_further_behind_the_best_than_a_note():
         "facts/two.md": "---\nid: two\n---\nMaya saw one dance of many and then she went home to bed by train with her "
                         "sister and her dog\n",
     })  # fmt: skip
-    # The second turn has 0.38 of the best score, the second fact 0.41. Without vectors `k_least` are not cut.
-    settings = RecallSettings(cut_share=0.46, k_least=1)
-    assert ids(ask(index, "which rumba dance", settings=settings, limit=9)) == {"one", "a#t1", "a#t2"}
+    # The second turn has 0.38 of the best score, the second fact 0.41. Without vectors `MIN_HITS` are not cut.
+    profile = Profile(cut_share=0.46)
+    monkeypatch.setattr("quaid.recall.scoring.MIN_HITS", 1)
+    assert ids(ask(index, "which rumba dance", profile=profile, limit=9)) == {"one", "a#t1", "a#t2"}
     index.close()
 
 
@@ -226,20 +215,17 @@ def test_near_duplicates_are_one_hit_that_stands_for_both(index):
     put(index, "facts/z.md", "Maya Chen takes oat milk in her coffee\n")
     hit = next(hit for hit in ask(index, "oat milk coffee").hits if hit.path in {"facts/a.md", "facts/z.md"})
     assert hit.stands_for == 2
-    apart = ask(index, "oat milk coffee", settings=stages(fold=False)).hits
-    assert {"facts/a.md", "facts/z.md"} <= {hit.path for hit in apart}
-    assert {hit.stands_for for hit in apart} == {1}
 
 
 def test_turns_of_one_session_are_taken_apart():
     body = "\n\n".join(f"**Maya**: the boiler rattles again number {n} ^t{n}" for n in range(1, 9))
-    notes = {f"episodes/{name}.md": f"---\ntype: episode\nsession: {name}\n---\n{body if name == 'a' else body[:62]}\n"
+    notes = {f"episodes/{name}.md": f"---\ntype: episode\nsession: {name}\n---\n{body if name == 'a' else '**Maya**: the boiler rattles again and again ^t1'}\n"
              for name in ("a", "b")}  # fmt: skip
     index = make_index(notes)
 
     def place(strength: float) -> int:
-        chosen = replace(everything(spread_strength=strength), stages=replace(everything().stages, fold=False))
-        return [hit.path for hit in ask(index, "boiler rattles", settings=chosen).hits].index("episodes/b.md")
+        chosen = everything(spread=strength)
+        return [hit.path for hit in ask(index, "boiler rattles", profile=chosen).hits].index("episodes/b.md")
 
     assert place(0.5) <= 1 <= place(0.0)
     index.close()
@@ -256,31 +242,29 @@ LIVES = {
 
 def test_a_fact_is_followed_by_the_one_that_contradicts_it():
     index = make_index(LIVES)
-    answer = ask(index, "flat in the old town", settings=stages(graph=False))
+    answer = ask(index, "flat in the old town", profile=without("graph"))
     assert {hit.id: hit.contradicts for hit in answer.hits} == {"oslo": ("turku",), "turku": ("oslo",)}
     assert answer.hits[0].id == "oslo"
-    alone = ask(index, "flat in the old town", settings=stages(graph=False, contradictions=False))
-    assert {hit.id: hit.contradicts for hit in alone.hits} == {"oslo": ()}
     index.close()
 
 
 def test_what_did_not_hold_on_the_day_contradicts_nothing():
     index = make_index(LIVES)
-    answer = ask(index, "flat in the old town", settings=stages(graph=False), at=date(2025, 1, 1))
+    answer = ask(index, "flat in the old town", profile=without("graph"), at=date(2025, 1, 1))
     assert ids(answer) == {"oslo"}
     index.close()
 
 
 def test_what_held_on_the_day_contradicts_though_it_is_over():
     index = make_index(LIVES)
-    answer = ask(index, "flat in the old town", settings=stages(graph=False), at=date(2019, 1, 1))
+    answer = ask(index, "flat in the old town", profile=without("graph"), at=date(2019, 1, 1))
     assert {"oslo", "leeds"} <= ids(answer)
     index.close()
 
 
 def test_a_limit_holds_with_those_that_contradict():
     index = make_index(LIVES)
-    assert len(ask(index, "flat in the old town", settings=stages(graph=False), limit=1).hits) == 1
+    assert len(ask(index, "flat in the old town", profile=without("graph"), limit=1).hits) == 1
     index.close()
 
 
@@ -295,8 +279,8 @@ def test_an_answer_keeps_to_its_budget(budget):
     }
     body = "\n\n".join(f"**Maya**: the boiler rattles again number {n} ^t{n}" for n in range(1, 9))
     index = make_index({**notes, "episodes/a.md": f"---\ntype: episode\nsession: a\n---\n{body}\n"})
-    plain = ask(index, "boiler plumber", settings=everything())
-    answer = ask(index, "boiler plumber", settings=everything(), budget=budget)
+    plain = ask(index, "boiler plumber", profile=everything())
+    answer = ask(index, "boiler plumber", profile=everything(), budget=budget)
     assert tokens(answer.text) <= budget
     known = [hit.id for hit in plain.hits]
     assert [hit.id for hit in answer.hits if hit.id in known] == [
@@ -306,70 +290,30 @@ def test_an_answer_keeps_to_its_budget(budget):
     index.close()
 
 
-# -- stages that are off ---------------------------------------------------------------------------------------------
+# -- profiles --------------------------------------------------------------------------------------------------------
 
-TRACED = {
-    "keyword": "keyword", "vector": "vector", "episodes": "episodes", "graph": "graph", "exact": "exact",
-    "second_pass": "second_pass", "rerank": "rerank", "contradictions": "contradictions",
-}  # fmt: skip
-"""Stages with an entry of their own in the trace."""
-WITHIN = {
-    "query": {"metadata", "aliases", "owner", "intent", "dates", "phrases", "intent_weights"},
-    "evidence": {"company", "provenance", "speaker", "form"},
-    "score": {"composite", "decay", "type_boosts", "technical", "contiguity"},
-    "choose": {"spread", "mmr", "fold", "cut"},
-    "answer": {"neutralise"},
-}
-"""Stages that are a part of one: what they do is seen in its entry, in `cut`, or in a hit's `evidence` and `stands_for`."""
-IN_FACTS = {"inhibition"}
-ALL_STAGES = [item.name for item in fields(StageSettings)]
+COMPANY = ("beside", "session_best", "session_words", "session_fact", "answers")
 QUESTION = 'When did Maya Chen say "the heating broke" to me in March?'
 
 
-def test_every_stage_is_in_the_trace_or_within_one_that_is():
-    assert sorted([*TRACED, *(name for names in WITHIN.values() for name in names), *IN_FACTS]) == sorted(ALL_STAGES)
-
-
-def _traced(answer):
-    return {stage["stage"] for stage in answer.trace["stages"]}
-
-
-@pytest.mark.parametrize("name", ALL_STAGES)
-def test_each_stage_can_be_switched_off_alone_and_on(index, name):
+@pytest.mark.parametrize("name", [*PROFILES])
+def test_each_profile_answers_and_says_what_its_stages_did(index, name):
     embed(index, ByWords())
-    for is_on in (False, True):
-        chosen = replace(everything(gate=2.0), stages=replace(everything().stages, **{name: is_on}))
-        answer = ask(index, QUESTION, ByWords(), chosen)
-        assert "s1#t1" in ids(answer), is_on
-        assert "01m" in ids(answer) or (name == "cut" and is_on)  # her note is far behind what she said
-        assert answer.trace["took_ms"].keys() == _traced(answer)
-        if name in TRACED and name != "rerank":  # without a model there is nothing to grade
-            assert (TRACED[name] in _traced(answer)) is is_on
-        assert set(WITHIN) <= _traced(answer)
+    answer = ask(index, QUESTION, ByWords(), replace(PROFILES[name], cut_share=0.0))
+    assert {"s1#t1", "01m"} <= ids(answer)
+    traced = {stage["stage"] for stage in answer.trace["stages"]}
+    assert answer.trace["took_ms"].keys() == traced
+    assert {"query", "keyword", "vector", "graph", "exact", "evidence", "score", "choose", "answer"} <= traced
 
 
-@pytest.mark.parametrize("name", ALL_STAGES)
-def test_with_one_stage_alone_recall_still_answers(index, name):
+@pytest.mark.parametrize(
+    "feature", ["beside", "session_best", "session_words", "speaker", "graph", "length", "phrase", "cited"]
+)
+def test_a_feature_without_weight_brings_no_evidence(index, feature):
     embed(index, ByWords())
-    alone = {stage: stage in {name, "keyword"} for stage in ALL_STAGES}
-    assert "s1#t1" in ids(ask(index, QUESTION, ByWords(), stages(**alone)))
-
-
-def test_with_every_stage_off_there_is_no_answer_and_no_failure(index):
-    embed(index, ByWords())
-    assert ask(index, QUESTION, ByWords(), stages(**dict.fromkeys(ALL_STAGES, False))).hits == ()
-
-
-@pytest.mark.parametrize(("stage", "kinds"), [
-    ("company", {"beside", "session_best", "session_words"}), ("speaker", {"speaker"}), ("graph", {"graph"}),
-    ("form", {"length"}), ("phrases", {"phrase"}), ("provenance", {"cited"}),
-])  # fmt: skip
-def test_a_stage_that_is_off_brings_no_evidence(index, stage, kinds):
-    embed(index, ByWords())
-    for is_on in (True, False):
-        chosen = replace(everything(), stages=replace(everything().stages, **{stage: is_on}))
-        seen = {kind for hit in ask(index, QUESTION, ByWords(), chosen).hits for kind in hit.evidence}
-        assert (kinds <= seen) if is_on else not (kinds & seen)
+    for profile in (everything(), without(feature, cut_share=0.0)):
+        seen = {kind for hit in ask(index, QUESTION, ByWords(), profile).hits for kind in hit.evidence}
+        assert (feature in seen) is (profile == everything())
 
 
 def test_contiguity_takes_in_facts_from_the_sessions_of_the_best_hits():
@@ -378,7 +322,7 @@ def test_contiguity_takes_in_facts_from_the_sessions_of_the_best_hits():
         "facts/b.md": "---\nid: b\nsession: s9\n---\nThe cat was fed.\n",
     }
     index = make_index(notes)
-    assert ids(ask(index, "boiler", settings=stages(contiguity=True))) == {"a", "b"}
+    assert ids(ask(index, "boiler", profile=Profile(contiguity=0.7))) == {"a", "b"}
     index.close()
 
 

@@ -55,17 +55,6 @@ def test_the_owner_is_named_by_my(text, says_my):
     assert parse(text, NOW).owner_keys == ()
 
 
-def test_what_is_off_is_not_read():
-    text = 'When did my boss say "see you in March"?'
-    everything, nothing = parse(text, NOW, ["Maya"]), parse(text, NOW, ["Maya"], ())
-    assert everything.owner_keys
-    assert everything.dates
-    assert everything.phrases
-    assert everything.intent == "when"
-    assert (nothing.owner_keys, nothing.dates, nothing.phrases, nothing.intent) == ((), (), (), "general")
-    assert nothing.words == everything.words
-
-
 # -- quoted phrases and wikilinks -------------------------------------------------------------------------------------
 
 

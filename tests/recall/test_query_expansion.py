@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from recall_index import NOTES, NOW, ByWords, ask, embed, everything, ids, make_index, stages
+from recall_index import NOTES, NOW, ByWords, ask, embed, everything, ids, make_index
 
 from quaid.index.scope import EVERYTHING
-from quaid.recall.query import parse
-from quaid.recall.query_expansion import expand
+from quaid.recall.query import expand, parse
 
 
 def second_pass(answer):
@@ -38,14 +37,15 @@ def test_a_slip_in_an_inflected_word_finds_it_too(index, question, found):
     assert found in ids(ask(index, question))
 
 
-def test_a_part_of_a_name_finds_the_entity(index):
-    answer = ask(index, "tell me about Chen", settings=everything(gate=5.0))
+def test_a_part_of_a_name_finds_the_entity(index, monkeypatch):
+    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 5.0)
+    answer = ask(index, "tell me about Chen", profile=everything())
     assert "01m" in ids(answer)
     assert second_pass(answer)["names"] == ["maya chen"]
 
 
 def test_a_slip_of_a_name_finds_the_entity_too(index):
-    assert {"01m"} <= ids(ask(index, "Where does Maay Chenn work?", settings=everything()))
+    assert {"01m"} <= ids(ask(index, "Where does Maay Chenn work?", profile=everything()))
 
 
 def test_it_is_not_tried_when_the_answer_is_good(index):
@@ -56,22 +56,17 @@ def test_it_is_not_tried_when_the_answer_is_good(index):
     assert "second_pass" not in {channel for hit in answer.hits for channel in hit.channels}
 
 
-def test_the_gate_decides(index):
-    from dataclasses import replace
-
+@pytest.mark.parametrize(("threshold", "is_low"), [(0.0, False), (5.0, True)])
+def test_the_threshold_decides(index, monkeypatch, threshold, is_low):
+    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", threshold)
     embed(index, ByWords())
-    for gate, is_doubted in ((0.0, False), (5.0, True)):
-        answer = ask(index, "Maya Chen takes oat milk", ByWords(), replace(everything(), gate=gate))
-        assert (answer.doubt is not None) is is_doubted
-        assert (second_pass(answer) is not None) is is_doubted
-    assert answer.doubt.endswith("under 5")
+    answer = ask(index, "Maya Chen takes oat milk", ByWords(), everything())
+    assert (answer.doubt is not None) is is_low
+    assert (second_pass(answer) is not None) is is_low
 
 
-def test_search_and_a_stage_that_is_off_never_ask_again(index):
+def test_search_never_asks_again(index):
     assert second_pass(ask(index, "plumbr", keyword_only=True)) is None
-    answer = ask(index, "plumbr", settings=stages(second_pass=False))
-    assert second_pass(answer) is None
-    assert answer.hits == ()
 
 
 def test_words_that_are_known_or_short_or_no_words_are_no_slips(index):
@@ -85,10 +80,12 @@ def test_an_entity_that_is_known_already_is_not_named_again(index):
     assert expand(index, query, ("maya chen",), EVERYTHING).named == frozenset()
 
 
-def test_what_was_found_at_first_stays_found(index):
-    at_first = ids(ask(index, "fjord plumbr", settings=everything(gate=0.0)))
+def test_what_was_found_at_first_stays_found(index, monkeypatch):
+    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 0.0)
+    at_first = ids(ask(index, "fjord plumbr", profile=everything()))
     assert at_first == {"own/Trip.md"}
-    assert ids(ask(index, "fjord plumbr", settings=everything(gate=5.0))) >= at_first | {"s1#t2"}
+    monkeypatch.setattr("quaid.recall.scoring.THRESHOLD", 5.0)
+    assert ids(ask(index, "fjord plumbr", profile=everything())) >= at_first | {"s1#t2"}
 
 
 _SHARED = []

@@ -10,8 +10,9 @@ from embedding_service import EmbeddingService, serve
 from vaults import Vault
 
 from quaid.model import Hit
+from quaid.recall.options import FEATURES, Profile, Weights
 
-VECTORS_ALONE = "[recall.stages]\nkeyword = false\ncompany = false\nform = false\ncut = false\n"
+VECTORS_ALONE = Profile(Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "speaker": 0.5}), 1.0, cut_share=0.0)
 
 
 @pytest.fixture
@@ -39,28 +40,24 @@ def first_turn(vault: Vault, question: str, **options: object) -> int | None:
 def test_a_speaker_is_found_by_what_they_say_not_by_who_calls_them(
     vault: Vault, service: EmbeddingService, question: str
 ) -> None:
-    vault.write("quaid.toml", VECTORS_ALONE)
     tell(vault, "s", "**Maya Chen**: boiler broke in spring", "**Jon**: Maya, what, Maya? Maya!")
-    assert first_turn(vault, question) == 1
+    assert first_turn(vault, question, profile=VECTORS_ALONE) == 1
 
 
 def test_a_name_stays_in_a_question_where_nobody_of_that_name_speaks(vault: Vault, service: EmbeddingService) -> None:
-    vault.write("quaid.toml", VECTORS_ALONE)
     tell(vault, "s", "**Jon**: boiler broke in spring", "**Jon**: Maya, what, Maya? Maya!")
-    assert first_turn(vault, "What broke, Maya?") == 2
+    assert first_turn(vault, "What broke, Maya?", profile=VECTORS_ALONE) == 2
 
 
 def test_a_name_stays_in_a_question_that_is_not_english(vault: Vault, service: EmbeddingService) -> None:
-    vault.write("quaid.toml", VECTORS_ALONE)
     tell(vault, "s", "**Maya**: die Heizung ging im langen kalten Mai in der Nacht", "**Jon**: Maya, Maya, Maya!")
-    assert first_turn(vault, "Was ging kaputt, Maya, und wann war das?") == 2
+    assert first_turn(vault, "Was ging kaputt, Maya, und wann war das?", profile=VECTORS_ALONE) == 2
 
 
 def test_who_speaks_only_where_the_asker_may_not_look_changes_nothing(vault: Vault, service: EmbeddingService) -> None:
-    vault.write("quaid.toml", VECTORS_ALONE)
     tell(vault, "s", "**Jon**: boiler broke in spring", "**Jon**: Maya, what, Maya? Maya!", head="owner: jon\n")
     tell(vault, "t", "**Maya**: no word", head="owner: zoe\nprivacy: private\n")
-    assert first_turn(vault, "What broke, Maya?", owners={"jon"}) == 2
+    assert first_turn(vault, "What broke, Maya?", owners={"jon"}, profile=VECTORS_ALONE) == 2
 
 
 def test_a_summary_is_made_of_what_both_said(vault: Vault) -> None:

@@ -1,12 +1,11 @@
-"""The records of recall: written beside the record, never in it; folded without loss or double count; never worth a failure."""
+"""The records of recall: written beside the record, never in it; never worth a failure."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +24,6 @@ from quaid.recall.hits import EXPANDED
 from quaid.recall.records import RecallRecords, difficulty, list_recalled
 from quaid.settings import RecallSettings, Settings
 from quaid.sqlite import connect
-from quaid.vault.ledger import list_ledgers, read_ledger
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 RANK = ChannelRank(1, 1.0)
@@ -47,25 +45,6 @@ def answer(*hits: Hit, query: str = "what?", degraded: tuple[str, ...] = ()) -> 
 
 def note(records: RecallRecords, found: Recall) -> str | None:
     return records.after_recall(found, door="python", depth="quick", session="2f1c9a", limit=10, now=NOON)
-
-
-def carry_out(vault: Vault, records: RecallRecords) -> bool:
-    """What the janitor does with a planned fold; whether there was one."""
-    edit = records.plan_fold()
-    if edit is not None:
-        path = vault.root / edit.rel_path
-        assert (path.read_bytes() if path.exists() else None) == edit.before
-        vault.write(edit.rel_path, edit.after or b"")
-        vault.save("fold")
-    return edit is not None
-
-
-def folded(vault: Vault) -> dict[str, int]:
-    """Accesses as the ledgers in the vault have them."""
-    counts: Counter[str] = Counter()
-    for device in list_ledgers(vault.root):
-        counts.update({note_id: use.accesses for note_id, use in read_ledger(vault.root, device).rows.items()})
-    return dict(counts)
 
 
 def accesses(records: RecallRecords, *ids: str) -> dict[str, int]:
@@ -114,11 +93,6 @@ class TestRecall:
         assert accesses(records, "a") == {}
         assert records.numbers().recalls == 0
 
-    def test_what_misled_is_weakened(self, records):
-        note(records, answer(hit("a")))
-        assert records.weaken(["a"]) is None
-        assert records.strengths(["a"])["a"].strength == pytest.approx(0.03)
-
 
 class TestDifficulty:
     def test_a_low_score_the_graph_alone_and_a_second_pass_are_hard(self):
@@ -137,124 +111,6 @@ class TestDifficulty:
         found = list_recalled(answer(hit("a", 0.8), hit("b", 0.41), hit("a", 0.5), hit("c", 0.39), hit("d", 0.0)))
         assert [one.id for one in found] == ["a", "b"]
         assert list_recalled(answer()) == []
-
-
-class TestFold:
-    def test_nothing_to_fold_plans_nothing_and_names_no_device(self, vault, records):
-        assert records.plan_fold() is None
-        assert list_ledgers(vault.root) == {}
-
-    def test_a_fold_is_one_small_edit_and_then_none(self, vault, records):
-        note(records, answer(hit("b"), hit("a")))
-        assert carry_out(vault, records)
-        (device,) = list_ledgers(vault.root)
-        assert (vault.root / f"usage/{device}.tsv").read_text() == (
-            "a\t1\t2026-11-20T12:00:00Z\t0.0500\nb\t1\t2026-11-20T12:00:00Z\t0.0500\n"
-        )
-        assert not carry_out(vault, records)
-        assert accesses(records, "a", "b") == {"a": 1, "b": 1}
-        note(records, answer(hit("a")))
-        assert carry_out(vault, records)
-        assert vault.git("show", "--numstat", "--format=", "HEAD").split()[:2] == ["1", "1"]
-        assert list(list_ledgers(vault.root)) == [device]
-
-    @pytest.mark.parametrize("stop", range(4))
-    def test_killed_anywhere_and_run_again_nothing_is_lost_or_counted_twice(self, vault, stop):
-        """Planned; written; committed; recalled again in between: each a place where the process ends."""
-
-        def fresh() -> RecallRecords:
-            return RecallRecords(vault.root, Settings())
-
-        steps: list[Callable[[], object]] = [
-            lambda: edits.append(janitor.plan_fold()),
-            lambda: vault.write(edits[0].rel_path, edits[0].after),
-            lambda: note(janitor, answer(hit("a"))),
-            lambda: vault.save("fold"),
-        ]
-        for round_ in range(3):
-            edits: list = []
-            janitor = fresh()
-            expected = accesses(janitor, "a").get("a", 0)
-            note(janitor, answer(hit("a")))
-            for step in steps[: stop + 1]:
-                step()
-            expected += 2 if stop >= 2 else 1  # the process ends here: no close, no second step
-            with fresh() as after:
-                assert accesses(after, "a") == {"a": expected}, round_
-                carry_out(vault, after)
-                assert folded(vault) == {"a": expected}
-                assert accesses(after, "a") == {"a": expected}
-            janitor.close()
-
-    def test_a_process_killed_while_it_records_and_folds_leaves_whole_counters(self, vault):
-        code = (
-            "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
-            "from quaid.recall.records import RecallRecords\nfrom quaid.settings import Settings\nfrom quaid.model import Hit, Recall\n"
-            "root = Path(sys.argv[1])\nrecords = RecallRecords(root, Settings())\n"
-            "found = Recall('what', (Hit('a', 'fact', 't', 1.0, 'p'), Hit('b', 'fact', 't', 1.0, 'p')))\n"
-            "for number in range(10**6):\n"
-            "    assert records.after_recall(found, door='python', depth='quick') is None\n"
-            "    print(number + 1, flush=True)\n"
-            "    if edit := records.plan_fold() if number % 3 == 0 else None:\n"
-            "        (root / 'usage').mkdir(exist_ok=True)\n        (root / edit.rel_path).write_bytes(edit.after)\n"
-        )
-        root = str(Path(__file__).parents[2])
-        told = 0
-        for _ in range(3):
-            process = subprocess.Popen([sys.executable, "-c", code, str(vault.root)], cwd=root, stdout=subprocess.PIPE)
-            assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(25)]
-            process.kill()
-            told += int((lines + process.stdout.read().splitlines())[-1])
-            process.wait()
-            process.stdout.close()
-        with RecallRecords(vault.root, Settings()) as records:
-            found = accesses(records, "a", "b")
-            assert found["a"] == found["b"]
-            assert told <= found["a"] <= told + 3  # one each may have been counted and not told
-            carry_out(vault, records)
-            assert folded(vault) == found
-
-    def test_two_clones_come_to_the_same_sums(self, vault, tmp_path):
-        vault.run("clone", "-q", str(vault.root), str(tmp_path / "clone"))
-        clone = Vault(tmp_path / "clone")
-        with RecallRecords(vault.root, Settings()) as here, RecallRecords(clone.root, Settings()) as there:
-            for _ in range(3):
-                note(here, answer(hit("a")))
-            note(there, answer(hit("a"), hit("b")))
-            carry_out(vault, here)
-            carry_out(clone, there)
-            note(there, answer(hit("b")))
-            clone.run("pull", "-q", "--no-rebase", "--no-edit")
-            vault.run("pull", "-q", "--no-rebase", "--no-edit", str(clone.root), "HEAD")
-            assert len(list_ledgers(vault.root)) == 2
-            assert accesses(here, "a", "b") == {"a": 4, "b": 1}
-            assert accesses(there, "a", "b") == {"a": 4, "b": 2}
-            assert folded(vault) == folded(clone) == {"a": 4, "b": 1}
-
-    def test_a_fold_for_another_tree_keeps_what_that_tree_knows(self, vault, records):
-        note(records, answer(hit("a")))
-        stale = records.plan_fold()
-        assert stale is not None
-        note(records, answer(hit("b")))
-        carry_out(vault, records)
-        assert records.plan_fold(lambda _: None) is not None
-        planned = records.plan_fold(lambda _: stale.after)
-        assert planned is not None
-        assert planned.before == stale.after
-        assert planned.after == (vault.root / planned.rel_path).read_bytes()
-
-    def test_without_local_db_the_ledgers_still_say_what_was_folded(self, vault, records):
-        note(records, answer(hit("a")))
-        carry_out(vault, records)
-        records.close()
-        for path in state_folder(vault.root).glob("local.db*"):
-            path.unlink()
-        assert accesses(records, "a") == {"a": 1}
-        note(records, answer(hit("a")))
-        carry_out(vault, records)
-        assert len(list_ledgers(vault.root)) == 2
-        assert folded(vault) == accesses(records, "a") == {"a": 2}
 
 
 class TestTrouble:
@@ -286,20 +142,16 @@ class TestTrouble:
         assert accesses(records, "a") == {"a": 1}
 
     def test_where_local_db_cannot_be_the_ledgers_are_read_and_the_loss_is_named(self, vault, records):
-        note(records, answer(hit("a")))
-        carry_out(vault, records)
-        records.close()
+        vault.write("usage/phone-7k3q.tsv", "a\t1\t2026-11-20T12:00:00Z\t0.1000\n")
         for path in state_folder(vault.root).glob("local.db*"):
             path.unlink()
         (state_folder(vault.root) / "local.db.lock").mkdir()
         assert accesses(records, "a") == {"a": 1}
         assert note(records, answer(hit("a"))) == "usage: local.db cannot be written, so this recall is not counted"
-        assert records.plan_fold() is None
         assert accesses(records, "a") == {"a": 1}
 
     def test_state_on_a_disk_that_takes_no_writes_is_read(self, vault, records, tmp_path, monkeypatch):
         note(records, answer(hit("a")))
-        carry_out(vault, records)
         records.close()
         with read_only_state(monkeypatch, tmp_path / "view"), RecallRecords(vault.root, Settings()) as reading:
             assert accesses(reading, "a") == {"a": 1}

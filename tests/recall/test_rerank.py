@@ -1,4 +1,4 @@
-"""Grades and the statement in one call, blended, and what they take from misleading."""
+"""Grades and the statement in one call, blended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vaults import PATIENCE_S
 
 from quaid.errors import ModelError, ModelTimeoutError, ModelUnavailableError, PromptError
 from quaid.llm.prompts import prompts_folder
-from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, Judged, ModelJudge, blend, misleading
+from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, Judged, ModelJudge, blend
 
 QUESTION = "Which milk does Maya take?"
 TEXTS = ["Maya takes oat milk.", "Tom buys milk.", "Maya lives in Leeds."]
@@ -169,9 +169,3 @@ def test_the_blend_is_the_weighted_mean_of_grade_and_score():
 @given(st.floats(0, 1), st.integers(0, BEST_GRADE - 1), st.floats(0.01, 1))
 def test_a_better_grade_never_lowers_a_score(score, grade, share):
     assert 0 <= blend(score, grade, share) < blend(score, grade + 1, share) <= 1 + 1e-9
-
-
-def test_misleading_looked_right_and_are_not():
-    scores = [0.9, 0.65, 0.64, 0.9, 0.9, 1.3]
-    assert misleading({0: 0, 1: 1, 2: 0, 3: 2, 5: 1}, scores) == (0, 1, 5)
-    assert misleading({}, scores) == ()

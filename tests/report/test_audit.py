@@ -13,7 +13,7 @@ from vaults import Vault
 from quaid.cli.main import main
 from quaid.janitor.runner import RunOptions
 from quaid.model import Turn
-from quaid.recall.origins import find_floods
+from quaid.recall.provenance import find_floods
 from quaid.report.audit import audit as audit_memory
 
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: default\nsource: {source}\n---\n{text}\n"
@@ -137,9 +137,9 @@ def test_the_command_shows_it_to_people_and_to_programs(house: Vault, capsys) ->
 
 def test_a_vault_cannot_lift_its_own_limits(house: Vault) -> None:
     config = house.root / "quaid.toml"
-    config.write_text('[audit]\nflood = 99.0\n\n[git]\nsign = "off"\naddresses = "bob@evil.example"\n')
+    config.write_text('[audit]\nfacts_per_day = 99\n\n[git]\nsign = "off"\naddresses = "bob@evil.example"\n')
     with house.memory() as memory:
-        assert memory.settings.audit.flood == 6.0
+        assert memory.settings.audit.facts_per_day == 0
         assert (memory.settings.git.sign, memory.settings.git.addresses) == ("auto", "maya@example.org")
 
 

@@ -13,7 +13,7 @@ from machines import make_machines, push_tree, run_git, trust_remotes
 from vaults import Vault, assert_verified
 
 from quaid.history.committing import StagedWorkError
-from quaid.index.facts import list_living, list_preferences
+from quaid.index.documents import list_living, list_preferences
 from quaid.index.scope import EVERYTHING
 from quaid.janitor.decision import Decision
 from quaid.janitor.policy import Policy

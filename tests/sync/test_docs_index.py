@@ -19,7 +19,7 @@ from quaid.docs.catalogue import Doc
 from quaid.errors import LockedError, VaultReadOnlyError
 from quaid.index.sqlite import database
 from quaid.janitor import cleanup
-from quaid.settings import DocsSettings, EmbeddingSettings, SyncSettings
+from quaid.settings import EmbeddingSettings
 from quaid.sqlite import transaction
 
 GUIDE = "# Boat\n\nThe keel is of oak.\n\n## Sails\n\n" + "A sail is sewn by hand. " * 200
@@ -88,10 +88,11 @@ def test_one_file_may_be_a_doc_of_two_projects_and_change_hands(docs):
     docs.assert_sound()
 
 
-def test_other_sizes_cut_all_docs_anew(docs, tmp_path):
+def test_other_sizes_cut_all_docs_anew(docs, tmp_path, monkeypatch):
     docs.write("boat.md", GUIDE)
     docs.sync()
-    docs = Docs(tmp_path, docs=DocsSettings(chunk_tokens=200))
+    monkeypatch.setattr("quaid.docs.chunks.CHUNK_TOKENS", 200)
+    docs = Docs(tmp_path)
     docs.write("boat.md", GUIDE)
     assert docs.sync().rebuilt == "the settings for documents have changed"
     docs.assert_sound()
@@ -127,8 +128,9 @@ def test_a_source_that_vanished_takes_its_docs_along_and_brings_them_back(docs):
     assert docs.sync().added == ("boat:boat.md",)
 
 
-def test_a_long_doc_is_searched_up_to_its_limit(tmp_path):
-    docs = Docs(tmp_path, sync=SyncSettings(max_note_mb=0.001))
+def test_a_long_doc_is_searched_up_to_its_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr("quaid.docs.search.MAX_NOTE_BYTES", 1_000)
+    docs = Docs(tmp_path)
     docs.write("long.md", "# Long\n\n" + "word\n" * 1_000_000)
     docs.sync()
     assert docs.rows("SELECT max(last_line) < 2000 FROM passages") == [(True,)]

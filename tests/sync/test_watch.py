@@ -275,7 +275,7 @@ def test_a_vault_that_vanishes_is_waited_for(brisk: None, watched: Watched, tmp_
 
 def test_polling_follows_too(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUAID_SYNC_POLL", "true")
-    monkeypatch.setenv("QUAID_SYNC_POLL_INTERVAL_S", "0.1")
+    monkeypatch.setattr("quaid.sync.follow.POLL_INTERVAL_S", 0.1)
     with following(vault) as watched:
         beat = read_heartbeat(state_folder(vault.root))
         assert beat is not None

@@ -12,8 +12,7 @@ from web.browsing import NARROW, find_violations, visit
 from web.conftest import let_in
 from web.test_pages import Tags
 
-from quaid.index.entity_graph import Entity, EntityGraph, Link
-from quaid.index.graph import StatedEdge
+from quaid.index.graph import Entity, EntityGraph, Link, StatedEdge
 from quaid.web.pages.graph import MAX_DRAWN, select
 
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: {owner}\n{more}---\n{text}\n"

@@ -11,7 +11,7 @@ from web.conftest import let_in
 from web.test_pages import Tags
 
 from quaid.errors import UsageError
-from quaid.index.calendar import DatedFact
+from quaid.index.listing import DatedFact
 from quaid.web.pages.timeline import ROWS, describe_period, draw_bar, read_period
 
 TALK = "20-1402-2f1c9a"

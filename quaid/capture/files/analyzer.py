@@ -130,9 +130,9 @@ class FileAnalyzer:
 
     def _read(self, request: AnalysisRequest, models: Models) -> tuple[Extraction, str, int]:
         """Return what the model finds in the file, a summary, and the number of pieces. Cached answers cost nothing."""
-        capture, name = self._vault.settings.capture, request.file.path.name
+        name = request.file.path.name
         prompt = models.prompt(PROMPT)
-        pieces = split_file(request.file, capture.piece_tokens, request.project)
+        pieces = split_file(request.file, extraction.PIECE_TOKENS, request.project)
         parts: list[Extraction] = []
         summary = ""
         for number, piece in enumerate(pieces):
@@ -151,7 +151,7 @@ class FileAnalyzer:
             left_out = (*part.left_out, *extraction.list_failed(answer.failed))
             parts.append(replace(part, left_out=left_out, model=answer.model, prompt=prompt.label, usage=answer.usage))
             summary = " ".join(without_control(safe["summary"]).split()).lstrip("-*+#>| ") or summary
-        return extraction.merge(parts, capture.max_facts), summary, len(pieces)
+        return extraction.merge(parts), summary, len(pieces)
 
     def _plan(self, request: AnalysisRequest, found: Extraction, summary: str) -> WritePlan:
         index, now = self._vault.whole_index(), datetime.now(UTC)

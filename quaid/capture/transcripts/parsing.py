@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar
 
 from quaid.capture.cleaning import clean_name, clean_text, split_message
 from quaid.model import Conversation, Turn
-from quaid.recall.metadata import strip_metadata
+from quaid.recall.query import strip_metadata
 
 _Node = TypeVar("_Node", bound=Hashable)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.index.fulltext import WEIGHTS
-from quaid.index.sqlite.words import tokenize
+from quaid.index.sqlite.connection import tokenize
 
 if TYPE_CHECKING:
     from quaid.index.postgres.connection import PostgresIndex

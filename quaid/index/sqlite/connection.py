@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from quaid.index import contents
-from quaid.index.sqlite.vectors import Vec0, enable_vectors
-from quaid.index.sqlite.words import Fts5
+from quaid.index.fulltext import WEIGHTS
+from quaid.index.port import EmbedderRow
 from quaid.sqlite import Database, transaction
 
 
@@ -98,3 +100,169 @@ class SqliteIndex(Database):
 @cache
 def _insertion(table: str, columns: str) -> str:
     return f"INSERT INTO {table} ({columns}) VALUES ({','.join('?' * len(columns.split(',')))})"
+
+
+_MAX_NEIGHBOURS = 4096
+"""sqlite-vec refuses to look for more."""
+
+
+def enable_vectors(connection: SqliteIndex) -> None:
+    """Load sqlite-vec, once. Readers ask for it only when they search vectors: it costs a cold start 10 ms."""
+    if connection.has_vectors:
+        return
+    connection.enable_load_extension(True)
+    connection.load_extension(_extension_path())
+    connection.enable_load_extension(False)
+    connection.has_vectors = True
+
+
+class Vec0:
+    """The vectors of an index: `Vectors` of `quaid.index.port`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: SqliteIndex) -> None:
+        self._connection = connection
+
+    def prepare(self) -> None:
+        enable_vectors(self._connection)
+
+    def create(self, row: EmbedderRow) -> None:
+        self._connection.execute(
+            f"CREATE VIRTUAL TABLE {row.table} USING vec0(embedding float[{row.dimension}] distance_metric=cosine)"
+        )
+
+    def drop(self, row: EmbedderRow) -> None:
+        self._connection.execute(f"DROP TABLE {row.table}")
+
+    def held(self, row: EmbedderRow) -> str:
+        """Return where sqlite-vec keeps the rows of a table."""
+        return f"SELECT rowid AS chunk_id FROM {row.table}_rowids"
+
+    def insert(self, row: EmbedderRow, items: Sequence[tuple[int, bytes]]) -> None:
+        self._connection.executemany(f"INSERT INTO {row.table} (rowid, embedding) VALUES (?, ?)", items)
+
+    def remove(self, row: EmbedderRow, chunk_ids: Sequence[int]) -> None:
+        self._connection.executemany(
+            f"DELETE FROM {row.table} WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids]
+        )
+
+    def search(
+        self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None
+    ) -> list[tuple[int, float]]:
+        within = "" if allowed is None else "AND rowid IN (SELECT value FROM json_each(:allowed))"
+        rows = self._connection.execute(
+            f"SELECT rowid, distance FROM {row.table} WHERE embedding MATCH :query AND k = :limit {within}",
+            {"query": query, "limit": min(limit, _MAX_NEIGHBOURS), "allowed": json.dumps(list(allowed or ()))},
+        )
+        # The distance of a vector that is zero or not finite is null.
+        return [(int(found[0]), 1.0 - float(found[1])) for found in rows if found[1] is not None]
+
+    def get(self, row: EmbedderRow, chunk_ids: Iterable[int]) -> dict[int, bytes]:
+        ask = f"SELECT embedding FROM {row.table} WHERE rowid = ?"
+        found = ((chunk_id, self._connection.execute(ask, (chunk_id,)).get) for chunk_id in chunk_ids)
+        return {chunk_id: bytes(vector) for chunk_id, vector in found if vector is not None}
+
+    def list_blocks(self, row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """Yield the blocks in which sqlite-vec keeps them."""
+        yield from self._connection.execute(
+            f"SELECT validity, rowids, vectors FROM {row.table}_chunks c JOIN {row.table}_vector_chunks00 v "
+            "ON v.rowid = c.chunk_id"
+        )
+
+
+@cache
+def _extension_path() -> str:
+    """Return what `sqlite_vec.loadable_path()` does, without importing it: the import brings numpy along, 50 ms."""
+    from importlib.util import find_spec
+
+    found = find_spec("sqlite_vec")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("sqlite_vec")
+    return str(Path(found.origin).with_name("vec0"))
+
+
+_RANKED = (
+    f"SELECT rowid AS found, bm25(fulltext, {', '.join(map(str, WEIGHTS))}) AS score "
+    "FROM fulltext WHERE fulltext MATCH ?"
+)
+_TOKENIZER = ["unicode61", "remove_diacritics", "2", "categories", "L* N* Co M* So"]
+"""What `tokenize` says in schema.sql, behind porter."""
+
+
+class Fts5:
+    """The words of an index: `Words` of `quaid.index.port`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def insert(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
+        self._connection.executemany("INSERT INTO fulltext (rowid, text, context, keywords) VALUES (?,?,?,?)", rows)
+
+    def insert_episodes(self, rows: Iterable[tuple[int, str, str]]) -> None:
+        self._connection.executemany("INSERT INTO episode_words (rowid, text, context) VALUES (?,?,?)", rows)
+
+    def remove(self, doc_id: int, chunk_ids: Sequence[int]) -> None:
+        self._connection.executemany("DELETE FROM fulltext WHERE rowid = ?", [(chunk_id,) for chunk_id in chunk_ids])
+        self._connection.execute("DELETE FROM episode_words WHERE rowid = ?", (doc_id,))
+
+    def search(self, match: str, limit: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
+        """Rank all that match; with `allowed` only the best of these come as far as this."""
+        if allowed is not None:
+            ranked = self._connection.execute(f"{_RANKED} ORDER BY score, rowid", (match,))
+            return list(islice(((row[0], -row[1]) for row in ranked if row[0] in allowed), limit))
+        # In one row, as another thread would run between two of them.
+        rows = self._connection.execute(
+            f"SELECT json_group_array(json_array(found, -score)) FROM ({_RANKED} ORDER BY score, rowid LIMIT ?)",
+            (match, limit),
+        )
+        return [(chunk_id, score) for chunk_id, score in json.loads(next(rows)[0])]
+
+    def search_episodes(
+        self, match: str, limit: int, documents: str, values: Mapping[str, object]
+    ) -> list[tuple[int, float]]:
+        within = f"JOIN documents d ON d.doc_id = episode_words.rowid AND {documents}" if documents else ""
+        rows = self._connection.execute(
+            f"SELECT episode_words.rowid, bm25(episode_words) AS score FROM episode_words {within} "
+            "WHERE episode_words MATCH :match ORDER BY score, episode_words.rowid LIMIT :limit",
+            {"match": match, "limit": limit, **values},
+        )
+        return [(int(row[0]), -float(row[1])) for row in rows]
+
+    def list_matches(self, match: str) -> tuple[list[int], list[float]]:
+        rows = self._connection.execute(
+            f"SELECT json_group_array(found), json_group_array(-score) FROM ({_RANKED} ORDER BY rowid)", (match,)
+        )
+        ids, scores = next(rows)
+        return json.loads(ids), json.loads(scores)
+
+    def count(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM fulltext_docsize").get)
+
+    def count_matches(self, match: str, most: int) -> int:
+        counted = "SELECT count(*) FROM (SELECT 1 FROM fulltext WHERE fulltext MATCH ? LIMIT ?)"
+        return int(self._connection.execute(counted, (match, most)).get)
+
+    def list_stems(self, first: str, after: str, lengths: tuple[int, int], limit: int) -> list[str]:
+        rows = self._connection.execute(
+            "SELECT term FROM vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
+            (first, after, *lengths, limit),
+        )
+        return [str(row[0]) for row in rows]
+
+    def list_chunks(self, stem: str) -> Iterator[int]:
+        return (int(row[0]) for row in self._connection.execute("SELECT doc FROM occurrences WHERE term = ?", (stem,)))
+
+
+def tokenize(text: str) -> list[str]:
+    """Return the stems of `text` in their order, as FTS5 splits it, for an engine that keeps them itself."""
+    encoded = text.encode("utf-8", "replace")
+    found = _tokenizer()(encoded, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    return [str(stem) for stem in found]
+
+
+@cache
+def _tokenizer() -> apsw.FTS5Tokenizer:
+    return apsw.Connection(":memory:").fts5_tokenizer("porter", _TOKENIZER)

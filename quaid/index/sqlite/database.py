@@ -11,8 +11,7 @@ from pathlib import Path
 import apsw
 
 from quaid.index.scope import OF_A_NOTE, seen_by
-from quaid.index.sqlite.connection import SqliteIndex
-from quaid.index.sqlite.vectors import enable_vectors
+from quaid.index.sqlite.connection import SqliteIndex, enable_vectors
 from quaid.sqlite import BUSY_MS, connect, open_database
 
 _WRITERS = (
@@ -148,3 +147,28 @@ def restrict_to(connection: SqliteIndex, owners: Collection[str]) -> None:
             f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} r WHERE EXISTS "
             f"(SELECT 1 FROM main.documents d WHERE d.doc_id = r.doc_id AND {seen})"
         )
+
+
+class IndexReader:
+    """Opens index.db when asked, again when it is another file than before; with `owners` as these may see it."""
+
+    def __init__(self, path: Path, owners: Collection[str] | None = None) -> None:
+        self._path = path
+        self._owners = owners
+        self._connection: SqliteIndex | None = None
+
+    def open(self) -> SqliteIndex | None:
+        """Return the connection, None when there is no index (yet)."""
+        if self._connection is not None and not self._connection.is_current():
+            self.close()
+        if self._connection is None:
+            try:
+                self._connection = connect_reader(self._path, self._owners)
+            except apsw.Error:
+                return None
+        return self._connection
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -50,7 +50,6 @@ TASKS: tuple[Task, ...] = (
     Task("snippets", "journal", "core_notes", needs_model=True),  # adds observations to the core notes
     Task("journal", "journal", "core_notes", needs_model=True),  # distils the journal into the core notes
     Task("gaps", "workspace", "gaps"),  # lists questions without an answer
-    Task("fold", "", "gaps"),  # writes this device's recall counters down
     Task("rag", "projects"),  # indexes the documents of projects
     Task("cleanup"),  # removes what is no longer needed from the state folder
     Task("update_check"),  # reports the version of Quaid, if asked for: no network

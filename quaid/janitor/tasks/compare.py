@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from quaid.claims import difference, find_lost_detail, is_about_others, normal_form
-from quaid.index.facts import LivingFact
+from quaid.index.documents import Document
 from quaid.janitor.decision import Decision
 from quaid.janitor.fact_merge import MergeGroup, join, join_equal, merge_decision
 from quaid.janitor.judging import Judgement, set_aside_keys
@@ -44,10 +44,10 @@ def plan_compare(context: TaskContext) -> Iterator[Decision]:
 class MergeGroups:
     """The claim that each fact belongs to so far."""
 
-    def __init__(self, facts: Sequence[LivingFact]) -> None:
+    def __init__(self, facts: Sequence[Document]) -> None:
         self._claims = {fact.id: MergeGroup.of(fact) for fact in facts}
 
-    def of(self, fact: LivingFact) -> MergeGroup:
+    def of(self, fact: Document) -> MergeGroup:
         return self._claims[fact.id]
 
     def put(self, claim: MergeGroup) -> None:
@@ -142,6 +142,6 @@ def _is_worth_asking(pair: Pair) -> bool:
     return pair.is_at_one_time and (may_be_same(pair) or (is_about_same and not is_equal))
 
 
-def _words(fact: LivingFact) -> tuple[str, ...]:
-    words = normal_form(fact.text) if fact.is_whole else fact.text_hash
+def _words(fact: Document) -> tuple[str, ...]:
+    words = normal_form(fact.text) if fact.is_whole else fact.text_hash or ""
     return fact.owner, fact.project or "", words, fact.valid_from or "", fact.valid_until or ""

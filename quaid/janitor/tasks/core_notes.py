@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from quaid.claims import problem_of
 from quaid.index import documents
-from quaid.index.documents import Candidate
+from quaid.index.documents import Document
 from quaid.janitor.decision import Decision
 from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines, set_aside_keys
 from quaid.janitor.model_text import (
@@ -33,7 +33,7 @@ from quaid.llm.exchange import Answer, ItemProblem
 from quaid.local.runs import evidence_key
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
-from quaid.recall.core_room import list_cut
+from quaid.recall.visibility import list_cut
 from quaid.text import endings
 from quaid.text.quoting import neutralise
 from quaid.vault import core_notes, headings, layout, markdown, notes, replacements
@@ -445,7 +445,7 @@ def _archive(context: TaskContext, path: str, data: bytes, entries: Sequence[Jou
 # -- promotion -------------------------------------------------------------------------------------------------------
 
 
-class _Promotion(ModelQuestion[tuple[Candidate, Use]]):
+class _Promotion(ModelQuestion[tuple[Document, Use]]):
     """Asks which of the most important facts belong in which core note."""
 
     prompt = PROMOTION
@@ -457,17 +457,17 @@ class _Promotion(ModelQuestion[tuple[Candidate, Use]]):
         super().__init__(context)
         self._core = core
 
-    def label(self, item: tuple[Candidate, Use]) -> str:
+    def label(self, item: tuple[Document, Use]) -> str:
         return item[0].text
 
-    def show(self, item: tuple[Candidate, Use]) -> dict[str, Any]:
+    def show(self, item: tuple[Document, Use]) -> dict[str, Any]:
         fact, use = item
         return without_empty(
             {
                 "text": headings.one_line(fact.text),
                 "category": fact.type,
                 "durability": fact.durability,
-                "speaker": fact.doc_speaker,
+                "speaker": fact.speaker,
                 "told": (fact.created or "")[:10],
                 "valid_from": fact.valid_from,
                 "used": use.accesses,
@@ -476,7 +476,7 @@ class _Promotion(ModelQuestion[tuple[Candidate, Use]]):
             }
         )
 
-    def inputs(self, batch: Sequence[tuple[Candidate, Use]]) -> dict[str, str]:
+    def inputs(self, batch: Sequence[tuple[Document, Use]]) -> dict[str, str]:
         shown = (
             {"file": note.path, "sections": core_notes.section_titles(note.text), "text": note.text}
             for note in self._core.values()
@@ -484,7 +484,7 @@ class _Promotion(ModelQuestion[tuple[Candidate, Use]]):
         lines = "\n".join(json.dumps(note, ensure_ascii=False) for note in shown)
         return {"notes": lines, "facts": numbered_lines(map(self.show, batch))}
 
-    def find_problems(self, item: tuple[Candidate, Use], given: Mapping[str, Any]) -> Iterator[str]:
+    def find_problems(self, item: tuple[Document, Use], given: Mapping[str, Any]) -> Iterator[str]:
         """Yield why a promotion cannot be proposed."""
         fact, note = item[0], self._core.get(given["file"])
         line, section = headings.one_line(given["line"]), headings.one_line(given["section"])
@@ -496,7 +496,7 @@ class _Promotion(ModelQuestion[tuple[Candidate, Use]]):
             yield f"the line cannot be used: {problem or 'it is too long, or hides or orders something'}"
             return
         days = [notes.format_day(day) for day in (fact.created, fact.valid_from, fact.valid_until) if day]
-        if added := find_unsupported(line, [fact.text, *days, fact.doc_speaker or ""]):
+        if added := find_unsupported(line, [fact.text, *days, fact.speaker or ""]):
             yield f"the line says {', '.join(added)}, which the fact does not"
         elif headings.text_key(line) in {headings.text_key(plain_line(known)) for known in note.text.splitlines()}:
             yield f"{note.path} says that already"
@@ -534,7 +534,7 @@ def plan_promotion(context: TaskContext) -> Iterator[Decision]:
         context.judgements.add(PROMOTION, dict.fromkeys(left, "not for a core note"))
 
 
-def importance(fact: Candidate, use: Use, confidence: float) -> float:
+def importance(fact: Document, use: Use, confidence: float) -> float:
     """Return a fact's current confidence (0 to 1) plus bonuses for its use, its confirmations and its owner's marks."""
     used = min(MAX_ACCESS_BONUS, BONUS_PER_ACCESS * use.accesses)
     confirmed = min(MAX_CONFIRMATION_BONUS, BONUS_PER_CONFIRMATION * fact.confirmations)
@@ -542,7 +542,7 @@ def importance(fact: Candidate, use: Use, confidence: float) -> float:
     return confidence + used + confirmed + strong + MARKED_BONUS * (fact.pinned or fact.verified)
 
 
-def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, tuple[Candidate, Use]]:
+def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, tuple[Document, Use]]:
     """Return the most important facts by key, the most important first, without those that a core note links to or
     that were judged before.
     """
@@ -577,7 +577,7 @@ def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, 
     }
 
 
-def _is_lasting(context: TaskContext, fact: Candidate) -> bool:
+def _is_lasting(context: TaskContext, fact: Document) -> bool:
     age = scoring.days_since(fact.created, context.now)
     has_end = endings.find_last_day(fact) is not None
     is_true = not has_end and fact.superseded_by is None and (fact.valid_from or "")[:10] <= context.day
@@ -586,7 +586,7 @@ def _is_lasting(context: TaskContext, fact: Candidate) -> bool:
 
 
 def _promote(
-    context: TaskContext, key: str, fact: Candidate, wanted: Mapping[str, Any], answer: Answer
+    context: TaskContext, key: str, fact: Document, wanted: Mapping[str, Any], answer: Answer
 ) -> Iterator[Decision]:
     """Yield the decision; none where the line would not be visible in its note, or would make it too long."""
     # Notes are read again for each decision: the one before may have changed them.

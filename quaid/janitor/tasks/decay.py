@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from quaid.index import backlinks, documents, graph
+from quaid.index import documents, graph, references
 from quaid.index.documents import Document, find_protected
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import Decision
@@ -145,7 +145,7 @@ def _forget(context: TaskContext, faded: FadedFact, decision: Decision) -> Itera
 
     None where one of those is pinned or verified, or the note has changed since.
     """
-    replaced = backlinks.replaces(context.index, faded.document)
+    replaced = references.replaces(context.index, faded.document)
     edits = [Edit(path, context.read(path), None) for path in (faded.document.path, *(one.path for one in replaced))]
     is_gone = any(edit.before is None for edit in edits)
     is_changed = notes.content_hash(edits[0].before or b"") != faded.document.content_hash

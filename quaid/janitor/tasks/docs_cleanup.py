@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from quaid.docs.documentation import MAX_UPDATES
 from quaid.docs.updater import make_cut
 from quaid.docs.updates import ask_cleanup
 from quaid.janitor import doc_decisions
@@ -18,7 +19,7 @@ TASK, KIND = "docs_cleanup", "shorten"
 
 
 def plan_docs_cleanup(context: TaskContext) -> Iterator[Decision]:
-    """Yield cuts for documents that have grown, the largest first; a run asks about `docs.most_updates` of them.
+    """Yield cuts for documents that have grown, the largest first; a run asks about `MAX_UPDATES` of them.
 
     Raises:
         ModelError: as `Models.ask`.
@@ -27,7 +28,7 @@ def plan_docs_cleanup(context: TaskContext) -> Iterator[Decision]:
         return
     largest_first = sorted(context.documents.grown(context.now), key=lambda found: (-len(found.data), found.doc.id))
     grown = {evidence_key(TASK, found.doc.evidence(found.data)): found for found in largest_first}
-    left = context.settings.docs.most_updates
+    left = MAX_UPDATES
     for key, found in doc_decisions.undecided(context, KIND, grown).items():
         doc = found.doc
         if not left or not doc_decisions.is_unchanged(context, doc, found.data):

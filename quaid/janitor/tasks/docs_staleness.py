@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from quaid.docs.documentation import MAX_UPDATES
 from quaid.docs.judgements import TASK, StaleDoc, judge_doc
 from quaid.docs.updater import describe_since, make_edit
 from quaid.docs.updates import ask_update
@@ -24,7 +25,7 @@ KIND = "update"
 
 def plan_docs_staleness(context: TaskContext) -> Iterator[Decision]:
     """Yield an update of each stale document, the longest stale first; a run asks the deep model about
-    `docs.most_updates` of them.
+    `MAX_UPDATES` of them.
 
     Raises:
         ModelError: as `Models.ask`, but an answer about one document that cannot be used.
@@ -36,7 +37,7 @@ def plan_docs_staleness(context: TaskContext) -> Iterator[Decision]:
         key=lambda found: (found.freshness.since.when if found.freshness.since else "", found.doc.id),
     )
     stale = {evidence_key(TASK, *found.evidence): found for found in oldest_first}
-    left = context.settings.docs.most_updates
+    left = MAX_UPDATES
     for key, found in doc_decisions.undecided(context, KIND, stale).items():
         if not left or not doc_decisions.is_unchanged(context, found.doc, found.data):
             continue

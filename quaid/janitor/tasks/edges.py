@@ -15,7 +15,7 @@ from quaid.capture.note_finder import show_known_names
 from quaid.capture.stated_relations import SOLE_RELATIVES, UNNAMED_OWNER
 from quaid.errors import BadInputError
 from quaid.index import graph
-from quaid.index.facts import LivingFact, list_living
+from quaid.index.documents import Document, list_living
 from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision, fact_evidence
 from quaid.janitor.judging import Judgement, ModelQuestion, numbered_lines
@@ -38,7 +38,7 @@ _STATED_BY = frozenset({"user", "assistant"})
 class _StatedFact:
     """A fact without edges: its note on disk, and the name of the person who says `I` in it."""
 
-    fact: LivingFact
+    fact: Document
     note: Note
     data: bytes
     speaker: str

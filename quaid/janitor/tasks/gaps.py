@@ -1,4 +1,4 @@
-"""Notes that the run writes from the records of recall: questions without an answer, and this device's counters."""
+"""The note of knowledge gaps: the questions without an answer."""
 
 from __future__ import annotations
 
@@ -24,14 +24,6 @@ MAX_SHOWN = 20
 _HEAD = "---\ntype: digest\n---\n# Knowledge gaps\n\n"
 _MAX_CHARACTERS = 300
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in r"\[]*_`<>%#|~"})
-
-
-def plan_fold(context: TaskContext) -> Iterator[Decision]:
-    """Yield the edit of this device's ledger in usage/; merging devices is adding."""
-    edit = context.records.plan_fold(context.read)
-    if edit is not None:
-        key = evidence_key("fold", edit.rel_path, context.now.isoformat())
-        yield Decision("fold", "ledger", key, (edit,), "write down what was recalled", "", is_minor=True)
 
 
 def plan_gaps(context: TaskContext) -> Iterator[Decision]:

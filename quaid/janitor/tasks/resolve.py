@@ -13,7 +13,7 @@ from datetime import date, timedelta
 
 from quaid.capture.facts import supersede
 from quaid.claims import find_lost_words
-from quaid.index.facts import LivingFact
+from quaid.index.documents import Document
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import CONFLICT, Decision
 from quaid.janitor.fact_merge import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
@@ -46,7 +46,7 @@ _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF0
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-Resolution = tuple[Decision, Sequence[tuple[LivingFact, Sequence[LivingFact]]]]
+Resolution = tuple[Decision, Sequence[tuple[Document, Sequence[Document]]]]
 """A decision, and the facts that stay and say something else afterwards, with those that they were."""
 
 
@@ -125,7 +125,7 @@ class _Resolving(PairQuestion):
         return None
 
 
-def _list_days(fact: LivingFact) -> Iterator[str]:
+def _list_days(fact: Document) -> Iterator[str]:
     """Yield the days that a fact gives, each with the one before it."""
     stated_at = notes.parse_time(fact.created)
     given = (notes.parse_time((day or "")[:10]) for day in (fact.created, fact.valid_from, fact.valid_until))
@@ -214,7 +214,7 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
     return _decision(pair, judgement, CONFLICT, edits, subject, show_change([pair.a.text, pair.b.text], after))
 
 
-def _supersede(context: TaskContext, kept: LivingFact, dropped: LivingFact) -> tuple[Edit, ...] | None:
+def _supersede(context: TaskContext, kept: Document, dropped: Document) -> tuple[Edit, ...] | None:
     """Return edits that replace one by the other; None when it has changed since it was judged."""
     data = unchanged_bytes(context, dropped)
     if data is None:
@@ -274,7 +274,7 @@ def _decision(
     )
 
 
-def _replacing(dropped: LivingFact, kept: LivingFact) -> str:
+def _replacing(dropped: Document, kept: Document) -> str:
     return f'replace "{shortened(dropped.text)}" with "{shortened(kept.text)}"'
 
 
@@ -286,11 +286,11 @@ def _is_outranked(context: TaskContext, pair: Pair, judgement: Judgement) -> boo
     return ranking is not None and any(ranking.outranks(*way) for way in ways.get(judgement.keep, ()))
 
 
-def _kept_first(pair: Pair, judgement: Judgement) -> tuple[LivingFact, LivingFact]:
+def _kept_first(pair: Pair, judgement: Judgement) -> tuple[Document, Document]:
     return (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
 
 
-def _times(pair: Pair, judgement: Judgement) -> Iterator[tuple[LivingFact, str | None, str | None]]:
+def _times(pair: Pair, judgement: Judgement) -> Iterator[tuple[Document, str | None, str | None]]:
     """Yield each of the two facts with its first and last day."""
     days = judgement.days
     yield pair.a, days.get("a_from"), days.get("a_until")

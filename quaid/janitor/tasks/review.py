@@ -15,7 +15,7 @@ from typing import Any
 from quaid.capture.facts import render_statement
 from quaid.claims import difference
 from quaid.index import documents, graph
-from quaid.index.documents import Candidate, Document
+from quaid.index.documents import Document
 from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.judging import Judgement, ModelQuestion, numbered_lines, read_judgements, set_aside_keys
@@ -178,7 +178,7 @@ def list_pending(context: TaskContext) -> list[PendingFact]:
     )
     cited = graph.cited_turns(context.index, [document.doc_id for document in found])
     chunks = documents.fetch_candidates(context.index, {chunk_id for _, chunk_id in cited})
-    turns: dict[int, list[Candidate]] = {}
+    turns: dict[int, list[Document]] = {}
     for doc_id, chunk_id in sorted(set(cited)):
         if chunk_id in chunks:
             turns.setdefault(doc_id, []).append(chunks[chunk_id])
@@ -191,15 +191,14 @@ def list_pending(context: TaskContext) -> list[PendingFact]:
     return [fact for _, fact in sorted(pending, key=lambda item: item[0])]
 
 
-def _read_pending(context: TaskContext, document: Document, turns: tuple[Candidate, ...]) -> PendingFact | None:
+def _read_pending(context: TaskContext, document: Document, turns: tuple[Document, ...]) -> PendingFact | None:
     """Return a pending fact; None for a note that cannot be edited safely."""
     data = context.read(document.path)
     if data is None:
         return None
-    # A note changes once per run: where nobody is asked about it, a fact that is good as it is becomes active at once.
-    status = "active" if context.settings.janitor.policies.graduate == "auto" else "approved"
+    # A note changes once per run: a fact that is good as it is becomes active at once.
     try:
-        approval = fact_edits.set_fields(document.path, data, {"status": status})
+        approval = fact_edits.set_fields(document.path, data, {"status": "active"})
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
     text = data.decode("utf-8")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quaid.index import documents, graph
-from quaid.index.documents import Candidate
+from quaid.index.documents import Document
 from quaid.janitor import fact_edits, model_text
 from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
@@ -52,7 +52,7 @@ def plan_temporal(context: TaskContext) -> Iterator[Decision]:
             )
 
 
-def _told_at(context: TaskContext, fact: Candidate, note: Note) -> tuple[str | None, str]:
+def _told_at(context: TaskContext, fact: Document, note: Note) -> tuple[str | None, str]:
     """Return when a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
 
     Of what another memory kept without a date nobody knows: its note was made when it was imported.

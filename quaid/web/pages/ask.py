@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 
 from quaid.errors import GitError, QuaidError, UsageError
 from quaid.index.listing import list_values
-from quaid.index.views import view_note
+from quaid.index.references import view_note
 from quaid.model import PRIVACIES, Hit, Recall
-from quaid.recall.options import KINDS
+from quaid.recall.options import KINDS, PROFILES
+from quaid.recall.scoring import THRESHOLD
 from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
 from quaid.text.dates import parse_day
 from quaid.text.quoting import describe, relate_rivals, short_id
@@ -135,7 +136,7 @@ def show_ask(memory: Memory, request: Request) -> Context:
             for hit in found.hits
             if hit.turn is not None
         },
-        "explained": _explain(found, trace, settings.gate, settings.cut_share),
+        "explained": _explain(found, trace, THRESHOLD, PROFILES[settings.profile].cut_share),
         "degraded": list_degraded(found.degraded, trace),
         "then": trace.get("as_of"),
         "stages": [(stage, 100 * stage["took_ms"] / slowest if slowest else 0) for stage in stages],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from quaid.errors import UsageError
-from quaid.index.entity_graph import Entity, EntityGraph, Link, read_graph
+from quaid.index.graph import Entity, EntityGraph, Link, read_graph
 from quaid.model import ENTITY_TYPES, name_key
 from quaid.text.dates import parse_day
 from quaid.text.endings import is_true_on, tell_days

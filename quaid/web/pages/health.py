@@ -20,7 +20,7 @@ from quaid.web.answer import Context, Form, Shown, go_to
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from quaid.index.views import NoteView
+    from quaid.index.references import NoteView
     from quaid.memory import Memory
 
 MAX_COLOURS = 4

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from quaid.errors import UsageError
-from quaid.index import backlinks
-from quaid.index import calendar as days
+from quaid.index import listing as days
+from quaid.index import references
 from quaid.model import Kind
 from quaid.text.endings import tell_days
 from quaid.web.answer import Context, page_number
@@ -22,7 +22,7 @@ from quaid.web.answer import Context, page_number
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from quaid.index.calendar import DatedFact
+    from quaid.index.listing import DatedFact
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
@@ -109,7 +109,7 @@ def show_session(memory: Memory, request: Request) -> Context:
     if document.kind != Kind.EPISODE:
         raise UsageError(f"{document.title!r} is not a conversation.")
     index = memory.index()
-    total = backlinks.count_turns(index, document.doc_id)
+    total = references.count_turns(index, document.doc_id)
     pages = max(1, -(-total // MAX_TURNS))
     page = min(pages, page_number(request.query_params.get("page", "")))
     turns = days.list_said(index, document.doc_id, MAX_TURNS, MAX_TURNS * (page - 1))
