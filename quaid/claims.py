@@ -21,7 +21,7 @@ from quaid.text.stop_words import STOP_WORDS, stop_words
 from quaid.text.words import find_words, fold
 
 if TYPE_CHECKING:
-    from quaid.text.windows import Window
+    from quaid.text.date_patterns import Window
 
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)*")
 _THOUSANDS = r",(?=\d{3}\b)"

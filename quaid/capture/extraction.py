@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quaid.capture.cleaning import clean_line, clean_text
 from quaid.capture.entities import NamedThing
-from quaid.capture.facts import FactsPlan, NewFact, StoredFact, stored_fields
+from quaid.capture.facts import FactsPlan, NewFact, StoredFact
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
 from quaid.errors import BadInputError
@@ -106,7 +106,9 @@ def learned_fields(plan: WritePlan, found: Extraction) -> dict[str, Any]:
     """Return the fields of `Learned`."""
     details = plan.details
     return {
-        **stored_fields(details),
+        "facts": tuple(StoredFact(*fact) for fact in details.get("facts", ())),
+        "entities": tuple(details.get("entities", ())),
+        "edges": details.get("edges", 0),
         "left_out": tuple(LeftOut(*item) for item in details.get("left_out", found.left_out)),
         "model": found.model,
         "prompt": found.prompt,

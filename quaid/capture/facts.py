@@ -100,17 +100,8 @@ class FactsPlan(NamedTuple):
 
     @property
     def details(self) -> dict[str, Any]:
-        """Facts, entities and edges as plain JSON, which `stored_fields` reads."""
+        """Facts, entities and edges as plain JSON, for `extraction.learned_fields`."""
         return {"facts": list(map(list, self.stored)), "entities": list(self.entities), "edges": self.edges}
-
-
-def stored_fields(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts, entities and edges of `FactsPlan.details`, as fields of a result."""
-    return {
-        "facts": tuple(StoredFact(*fact) for fact in details.get("facts", ())),
-        "entities": tuple(details.get("entities", ())),
-        "edges": details.get("edges", 0),
-    }
 
 
 def clean_statement(text: str) -> str:

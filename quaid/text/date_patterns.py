@@ -1,4 +1,4 @@
-"""Date expressions of English and their windows. Loaded when a text looks dated: compiling takes time.
+"""Date expressions of English and their windows of whole days. Loaded when a text looks dated: compiling takes time.
 
 Each rule is a pattern and the function that reads its match, which returns None where it is no date after all. The
 group `date`, where there is one, is the date without its preposition.
@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from quaid.text.windows import Window, month_of, nearest, quarter_of, season_of, shift, span_up_to, unit_of
-
+Window = tuple[date, date]
+"""First and last day, both included."""
 Resolve = Callable[[re.Match[str], date], Window | None]
 ResolveLead = Callable[[re.Match[str], Window], Window | None]
 
+_MONTHS_IN = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 _MONTH_NAMES = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905
 )
@@ -307,3 +308,54 @@ def _days_of(first: str, last: str, month: int, year: str | None, today: date) -
 
 def _max_count(number: str) -> int:
     return _NUMBERS[number.lower()][1] if number.lower() in _NUMBERS else int(number)
+
+
+def month_of(year: int, month: int) -> Window:
+    return unit_of(date(year, month, 1), "month")
+
+
+def season_of(year: int, month: int) -> Window:
+    """Return the three months that begin with `month`."""
+    return date(year, month, 1), shift(date(year, month, 1), 3, "month") - timedelta(days=1)
+
+
+def quarter_of(year: int, quarter: int) -> Window:
+    return season_of(year, 3 * quarter - 2)
+
+
+def unit_of(day: date, unit: str) -> Window:
+    """Return the whole calendar unit that holds `day`; of a weekend, the one of its week."""
+    monday = day - timedelta(days=day.weekday())
+    if unit == "day":
+        return day, day
+    if unit == "week":
+        return monday, monday + timedelta(days=6)
+    if unit == "weekend":
+        return monday + timedelta(days=5), monday + timedelta(days=6)
+    months = _MONTHS_IN[unit]
+    past = (day.year * 12 + day.month - 1) % months
+    first = shift(day.replace(day=1), -past, "month")
+    return first, shift(first, months, "month") - timedelta(days=1)
+
+
+def span_up_to(today: date, count: int, unit: str) -> Window:
+    """Return the last `count` units, today included."""
+    return shift(today, -count, unit) + timedelta(days=1), today
+
+
+def shift(day: date, count: int, unit: str) -> date:
+    """Return `day` some `unit`s later, or earlier for a negative count; the 31st becomes the last of a short month."""
+    from dateutil.relativedelta import relativedelta
+
+    if unit in {"day", "week", "weekend"}:
+        return day + timedelta(days=count * (1 if unit == "day" else 7))
+    found: date = day + relativedelta(months=count * _MONTHS_IN[unit])
+    return found
+
+
+def nearest(day: date, weekday: int, step: int) -> date:
+    """Return `day` itself or the closest such weekday before (-1) or after (1) it."""
+    from dateutil.relativedelta import relativedelta, weekdays
+
+    found: date = day + relativedelta(weekday=weekdays[weekday](step))
+    return found

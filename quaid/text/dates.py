@@ -22,8 +22,8 @@ from quaid.errors import UsageError
 from quaid.text.language import language
 
 if TYPE_CHECKING:
+    from quaid.text.date_patterns import Window
     from quaid.text.other_dates import Leads
-    from quaid.text.windows import Window
 
 T = TypeVar("T")
 

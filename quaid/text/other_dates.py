@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from functools import cache, partial
 
-from quaid.text.windows import Window, month_of, shift, unit_of
+from quaid.text.date_patterns import Window, month_of, shift, unit_of
 
 Rules = list[tuple[re.Pattern[str], Callable[[re.Match[str], date], Window | None]]]
 Leads = list[tuple[re.Pattern[str], Callable[[re.Match[str], Window], Window | None]]]

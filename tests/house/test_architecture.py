@@ -66,7 +66,7 @@ OWNERS = {
     "rich": ["cli/"],
     "tomlkit": ["config.py", "agents/toml_edit.py"],
     "mcp": ["mcp/"],
-    "dateutil": ["text/windows.py"],
+    "dateutil": ["text/date_patterns.py"],
     "threadpoolctl": ["index/vectors.py"],
     "pypdf": ["capture/files/source_file.py"],
     "pathspec": ["docs/"],
