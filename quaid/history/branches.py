@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,20 +44,16 @@ class BranchHead:
     place: str
 
 
-def written_by(log: Iterable[VaultCommit], is_meant: Callable[[str], bool]) -> frozenset[str]:
-    """Paths in the vault that a commit has touched whose author's e-mail address `is_meant`."""
-    return frozenset(change.path for logged in log if is_meant(logged.commit.email) for change in logged.changes)
+def written_by_hand(log: Iterable[VaultCommit], authors: Authors) -> frozenset[str]:
+    """Return the paths in the vault that a person's commit has touched."""
+    by_hand = [logged for logged in log if authors.is_by_hand(logged.commit.email)]
+    return frozenset(change.path for logged in by_hand for change in logged.changes)
 
 
-def made_by(log: Iterable[VaultCommit], is_meant: Callable[[str], bool]) -> frozenset[str]:
-    """Paths in the vault that a commit has brought whose author's e-mail address `is_meant`."""
-    return frozenset(
-        change.path
-        for logged in log
-        if is_meant(logged.commit.email)
-        for change in logged.changes
-        if change.befores[0] is None
-    )
+def made_by_hand(log: Iterable[VaultCommit], authors: Authors) -> frozenset[str]:
+    """Return the paths in the vault that a person's commit has added."""
+    by_hand = [logged for logged in log if authors.is_by_hand(logged.commit.email)]
+    return frozenset(change.path for logged in by_hand for change in logged.changes if change.befores[0] is None)
 
 
 def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:

@@ -18,13 +18,13 @@ import secrets
 import shlex
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from quaid.errors import LockedError
-from quaid.history.repository import POLL_S, Repository, describe_lock
+from quaid.history.repository import NEXT_STEPS, POLL_S, Repository, describe_lock, read_operation
 from quaid.vault import files
 
 PREFIX = "quaid-commit-"
@@ -238,3 +238,29 @@ def _read_lock_owner(repository: Repository) -> str:
     """Return the folder that the lock names, if it is ours; git writes a whole index into its own."""
     data = files.read_note(repository.git_dir, repository.index_lock.name, _MAX_NAME) or b""
     return data.decode("ascii", "replace").strip()
+
+
+def wait_until_ready(repository: Repository, wait_s: float, say: Callable[[str], None] | None = None) -> None:
+    """Wait up to `wait_s` seconds for a rebase, a merge or a lock to end; `say` gets the reason once.
+
+    A lock that a killed commit of ours left is not waited for.
+
+    Raises:
+        LockedError: it did not end in time.
+    """
+    until = time.monotonic() + wait_s
+    while reason := _find_obstacle(repository):
+        if say is not None:
+            say(f"Waiting up to {wait_s:g} s: {reason[0]}")
+            say = None
+        if time.monotonic() >= until:
+            raise LockedError(*reason)
+        time.sleep(POLL_S)
+
+
+def _find_obstacle(repository: Repository) -> tuple[str, str] | None:
+    if operation := read_operation(repository.git_dir):
+        next_step = f"End it with: {NEXT_STEPS[operation]}. Then try again."
+        return f"A {operation} is in progress in {repository.top}", next_step
+    is_locked = repository.index_lock.exists() and not is_abandoned(repository)
+    return describe_lock(repository.index_lock) if is_locked else None

@@ -16,6 +16,7 @@ from os import W_OK, access
 from pathlib import Path
 
 from quaid.errors import GitError, ProposalError
+from quaid.history import commit_folder
 from quaid.history import repository as repositories
 from quaid.history.git import Changes, Git, Version, join_items
 from quaid.history.staging import EXECUTABLE, NEW_FILE, list_entries
@@ -117,7 +118,7 @@ class _Proposal:
     def _check_repository(self, branch: str) -> None:
         if self._ask("rev-parse", "--is-bare-repository") == "true":
             raise self._refusal("it is a bare repository", "Use a clone or a worktree of it")
-        repositories.wait_until_ready(self._repository, 0.0)
+        commit_folder.wait_until_ready(self._repository, 0.0)
         folders = (self._repository.common_dir / "objects", self._repository.common_dir / "refs")
         if not all(access(folder, W_OK) for folder in folders):
             raise self._refusal(f"{self._repository.common_dir} cannot be written to", "Apply the patch yourself")

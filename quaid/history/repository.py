@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from quaid.errors import LockedError
 
 POLL_S = 0.05
 REFTABLE_BRANCH = ".invalid"
@@ -103,33 +100,10 @@ def read_state(repository: Repository) -> RepositoryState:
     return RepositoryState(
         branch=None if ref is None else ref.removeprefix("refs/heads/"),
         head=text if ref is None else read_ref(repository.common_dir, ref),
-        operation=_read_operation(repository.git_dir),
+        operation=read_operation(repository.git_dir),
         locked=repository.index_lock.exists(),
         detached=ref is None,
     )
-
-
-def wait_until_ready(
-    repository: Repository,
-    wait_s: float,
-    say: Callable[[str], None] | None = None,
-    is_abandoned: Callable[[Repository], bool] = lambda _: False,
-) -> None:
-    """Wait up to `wait_s` seconds for a rebase, a merge or a lock to end; `say` receives the reason once.
-
-    A lock that `is_abandoned` is not waited for.
-
-    Raises:
-        LockedError: it did not end in time.
-    """
-    until = time.monotonic() + wait_s
-    while reason := _find_obstacle(repository, is_abandoned):
-        if say is not None:
-            say(f"Waiting up to {wait_s:g} s: {reason[0]}")
-            say = None
-        if time.monotonic() >= until:
-            raise LockedError(*reason)
-        time.sleep(POLL_S)
 
 
 def describe_lock(path: object) -> tuple[str, str]:
@@ -138,17 +112,6 @@ def describe_lock(path: object) -> tuple[str, str]:
         f"Another git process holds {path}",
         "Try again when it has finished; if none is running, one crashed: remove that file yourself.",
     )
-
-
-def _find_obstacle(repository: Repository, is_abandoned: Callable[[Repository], bool]) -> tuple[str, str] | None:
-    operation = _read_operation(repository.git_dir)
-    if operation is not None:
-        return (
-            f"A {operation} is in progress in {repository.top}",
-            f"End it with: {NEXT_STEPS[operation]}. Then try again.",
-        )
-    is_locked = repository.index_lock.exists() and not is_abandoned(repository)
-    return describe_lock(repository.index_lock) if is_locked else None
 
 
 def _find_git_dir(dot_git: Path) -> Path | None:
@@ -189,7 +152,8 @@ def read_ref(common_dir: Path, ref: str) -> str | None:
     return read_ref(common_dir, text.removeprefix("ref:").strip()) if text.startswith("ref:") else text or None
 
 
-def _read_operation(git_dir: Path) -> str | None:
+def read_operation(git_dir: Path) -> str | None:
+    """Return the operation that git is in the middle of: merge, rebase, cherry-pick …"""
     marks = {"rebase-merge": "rebase", "rebase-apply/applying": "am", "rebase-apply": "rebase"}
     marks |= {"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert"}
     for mark, operation in marks.items():

@@ -85,7 +85,7 @@ class History:
         Raises:
             LockedError: it did not end in time. Locks of others are never removed, those of our own dead at once.
         """
-        repositories.wait_until_ready(self._repository, self._settings.wait_s, say, commit_folder.is_abandoned)
+        commit_folder.wait_until_ready(self._repository, self._settings.wait_s, say)
         if self.is_lock_abandoned:
             self.recover()
 

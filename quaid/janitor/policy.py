@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quaid.history.authorship import JANITOR, Authors
-from quaid.history.branches import made_by, written_by
+from quaid.history.branches import made_by_hand, written_by_hand
 from quaid.index.documents import find_protected
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Question
@@ -55,8 +55,8 @@ class Policy:
         self._report = report
         self._log = log
         self._authors = Authors(settings.git.email)
-        self._by_hand = written_by(log, self._authors.is_by_hand)
-        self._made_by_hand = made_by(log, self._authors.is_by_hand)
+        self._by_hand = written_by_hand(log, self._authors)
+        self._made_by_hand = made_by_hand(log, self._authors)
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
         self._own = {settings.git.email, JANITOR[1]}
         self.vetoes = read_vetoes(log, self._own, history)
