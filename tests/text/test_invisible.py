@@ -96,7 +96,7 @@ COMMANDS: list[list[str]] = [
     ["recall", "kiln"], ["recall", "kiln", "--explain"], ["recall", f"kiln {NAME}"], ["search", NAME], ["why", "01evil"],
     ["why", "01kiln"], ["log", "--stat"], ["log", "--author", NAME], ["status"], ["stats"], ["stats", "--recall"],
     ["stats", "--gaps"], ["doctor"], ["context"], ["export"], ["project", "list"], ["project", "show", "kiln"], ["docs", "list"],
-    ["docs", "read", f"doc {NAME}"], ["docs", "search", "kiln"], ["docs", "check"], ["janitor", "list"], ["janitor", "--dry-run"],
+    ["docs", "read", f"doc {NAME}"], ["docs", "search", "kiln"], ["docs", "check"], ["janitor", "list"], ["janitor", "run", "--dry-run"],
     ["sync"], ["config"], ["config", NAME], ["config", NAME, NAME], ["config", "recall.log", NAME], ["config", "owner_name", NAME],
     ["eval", f"/nowhere/{NAME}"], ["import", f"/nowhere/{NAME}"], ["extract", f"/nowhere/{NAME}"], ["analyze", f"/nowhere/{NAME}"],
     ["get", f"nothing {NAME}"], ["forget", NAME], ["restore", NAME], [NAME], ["get", f"--{NAME}"], ["recall", "x", "--limit", NAME],
