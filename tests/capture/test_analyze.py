@@ -225,7 +225,7 @@ def test_edges_and_names_become_entities(vault, service, lease):  # noqa: F811
 
 
 def test_a_long_file_is_read_in_pieces_and_its_answers_are_one(vault, service, tmp_path, monkeypatch):  # noqa: F811
-    monkeypatch.setenv("QUAID_CAPTURE_PIECE_TOKENS", "1500")
+    monkeypatch.setattr("quaid.capture.extraction.PIECE_TOKENS", 1500)
     pages = [f"Page {n} says that invoice {n} is about {n}00 euros.\n" + "and more words\n" * 80 for n in range(1, 7)]
     path = tmp_path / "invoices.pdf"
     path.write_bytes(make_pdf(*pages, title="Invoices"))
@@ -248,7 +248,7 @@ def test_a_long_file_is_read_in_pieces_and_its_answers_are_one(vault, service, t
 
 
 def test_an_outage_half_way_loses_nothing_and_resumes(vault, service, tmp_path, monkeypatch):  # noqa: F811
-    monkeypatch.setenv("QUAID_CAPTURE_PIECE_TOKENS", "1500")
+    monkeypatch.setattr("quaid.capture.extraction.PIECE_TOKENS", 1500)
     path = tmp_path / "long.txt"
     path.write_text("\n\n".join(f"Item {n} costs {n} euros. " * 20 for n in range(40)), encoding="utf-8")
     good = json.dumps(answer(fact(RENT)))

@@ -344,10 +344,10 @@ def test_a_transcript_cannot_pass_for_a_note_to_self(vault, service):
 
 @pytest.fixture
 def learn(vault, tmp_path, monkeypatch):
-    """What a conversation of two turns gives with these settings of `capture`."""
+    """What a conversation of two turns gives with these settings."""
 
-    def call(**capture):
-        use(monkeypatch, {f"QUAID_CAPTURE_{key.upper()}": str(value) for key, value in capture.items()})
+    def call(**settings):
+        use(monkeypatch, {f"QUAID_{key.upper()}": str(value) for key, value in settings.items()})
         with vault.memory() as memory:
             return memory.extract(
                 write_talk(tmp_path / "t.jsonl", "We adopted a quokka.", "Nice. Where does it sleep?")
@@ -364,23 +364,25 @@ def full(service):
 
 @pytest.mark.parametrize(
     ("off", "folders"),
-    [("facts", {"snippets", "journal"}), ("snippets", {"facts", "journal"}), ("journal", {"facts", "snippets"})],
+    [("capture_facts", {"snippets", "journal"}), ("systems_journal", {"facts"})],
 )
 def test_what_is_switched_off_is_not_written(vault, full, learn, off, folders):
     done = learn(**{off: False})
     assert {name.split("/")[0] for name in vault.notes() if "/" in name} - {"episodes", "entities"} >= folders
-    assert not any(name.startswith(f"{off}/") and not name.endswith(".gitkeep") for name in vault.notes())
+    assert not any(
+        name.startswith(f"{off.partition('_')[2]}/") and not name.endswith(".gitkeep") for name in vault.notes()
+    )
     assert not done.waiting
     assert len(full.prompts) == 1
 
 
 def test_where_all_is_switched_off_no_model_is_asked(full, learn):
-    done = learn(facts=False, snippets=False, journal=False)
+    done = learn(capture_facts=False, systems_journal=False)
     assert (done.new_turns, done.problem, full.asked) == (2, None, [])
 
 
 def test_facts_only_keeps_no_word_of_the_conversation(vault, full, learn, tmp_path):
-    done = learn(episodes="facts-only")
+    done = learn(capture_episodes="facts-only")
     assert (len(done.facts), done.waiting) == (2, False)
     everything = b"\n".join(vault.notes().values()).decode() + vault.git("log", "-p")
     assert "Where does it sleep" not in everything
@@ -405,7 +407,7 @@ def test_facts_only_without_a_model_keeps_nothing_and_says_so(vault, full, learn
     full.script = [(401, {"error": "no"}, {})]
     before = vault.notes()
     with pytest.raises(QuaidError):
-        learn(episodes="facts-only")
+        learn(capture_episodes="facts-only")
     assert vault.notes().keys() == before.keys()
 
 

@@ -69,7 +69,7 @@ def test_what_came_after_the_question_goes_on_waiting(vault: Vault) -> None:
 
 
 def test_a_question_holds_whole_turns_and_not_more_than_fit(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QUAID_CAPTURE_PIECE_TOKENS", "1000")
+    monkeypatch.setattr("quaid.capture.extraction.PIECE_TOKENS", 1000)
     with vault.memory() as memory:
         question = memory.extractor.build_prompt(keep(vault, memory, *[f"{'word ' * 500}{n}" for n in range(6)]))
     assert 1 <= question.through < 6
