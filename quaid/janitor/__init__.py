@@ -1,5 +1,5 @@
-"""All of a night: plan, run, gate, questions, report; a module for each task in tasks/.
+"""A run of the janitor: plan, carry out, gate, questions, report; the tasks are in tasks/.
 
 May import all that docs may, and docs.
-Begin with janitor.py, the façade, then runner.py; vetoes.py, gate.py and policy.py hold one thing each.
+Begin with janitor.py, then runner.py; vetoes.py, gate.py and policy.py have one purpose each.
 """

@@ -1,4 +1,4 @@
-"""Removal of what piles up in the state folder. Nothing of the record is there, so nothing is decided."""
+"""Remove old files from the state folder. It has nothing of the record, so nothing is decided."""
 
 from __future__ import annotations
 
@@ -22,19 +22,16 @@ DAMAGED_DAYS = 30
 LEFTOVER_HOURS = 24
 MAX_QUARANTINED = 200
 MIN_SPARE = 20_000
-"""The vectors of removed texts that are kept in any case (30 MB): undoing things brings texts back."""
+"""Vectors of removed texts that always stay (30 MB): an undo brings texts back."""
 
 
 def clean(state: Path, now: datetime) -> list[str]:
-    """Tidy `state`, a vault's state folder. What was done, and what could not be, in sentences; none if it was tidy.
-
-    Raises nothing: what cannot be removed stays and is named.
-    """
+    """Clean `state`, a vault's state folder. Return sentences about what was removed, and what could not be."""
     logs = _older(state.glob(f"{LOG_DIR}/*"), now - timedelta(days=LOG_DAYS))
     past = sorted((state / AS_OF_DIR).glob("*.db"), key=_modified, reverse=True)[as_of.MAX_KEPT :]
     old = [path for index in past for path in index.parent.glob(f"{index.name}*")]
     quarantined = sorted((state / quarantine.FOLDER).glob("*.json"))[:-MAX_QUARANTINED]
-    # Not local.db: what it held is nowhere else.
+    # Not local.db: its contents exist nowhere else.
     damaged = [path for name in (INDEX_FILE, DOCS_FILE, CACHE_FILE) for path in state.glob(f"{name}.damaged*")]
     return [
         *_remove(f"logs older than {LOG_DAYS} days", logs),
@@ -42,13 +39,28 @@ def clean(state: Path, now: datetime) -> list[str]:
         *_remove("old answers from quarantine", quarantined),
         *_remove("files that killed processes left behind", _list_leftovers(state, now)),
         *_remove("damaged databases that were made again", _older(damaged, now - timedelta(days=DAMAGED_DAYS))),
-        *_prune_cache(state),
-        *_scrub(state),
+        *_clean_databases(state),
     ]
 
 
+def _clean_databases(state: Path) -> Iterator[str]:
+    """Remove vectors that no text needs, and secrets that earlier rules did not recognise."""
+    from quaid.local.scrubbing import scrub
+
+    try:
+        if gone := prune_cache(state):
+            yield f"Removed vectors of texts that are gone: {gone:,}."
+    except (database.DatabaseError, QuaidError) as error:
+        yield f"The cache of embeddings was left as it is: {error}"
+    try:
+        if gone := scrub(state / LOCAL_FILE):
+            yield f"Removed secrets from {LOCAL_FILE}: {gone:,}."
+    except QuaidError as error:
+        yield f"Secrets were not looked for in {LOCAL_FILE}: {error}"
+
+
 def update_check() -> str:
-    """A sentence that names this version. Nothing leaves the machine by itself, so no newer one is looked for."""
+    """Return a sentence with this version. Nothing leaves the machine automatically, so no newer one is searched."""
     from quaid.place import VERSION
 
     return f"This is Quaid {VERSION}. Whether there is a newer one was not asked: that would need the network."
@@ -65,7 +77,7 @@ def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
 
 
 def prune_cache(state: Path, *, keeps_spare: bool = True) -> int:
-    """Remove vectors of texts that no note has any more, except the newest if `keeps_spare`; return their number."""
+    """Remove vectors of texts that no note has any more, except the latest if `keeps_spare`; return their number."""
     from quaid.embed.cache import EmbeddingCache
 
     if not (state / CACHE_FILE).exists():
@@ -80,33 +92,14 @@ def prune_cache(state: Path, *, keeps_spare: bool = True) -> int:
         return cache.prune(fingerprints, keys, max(MIN_SPARE, len(keys)) if keeps_spare else 0)
 
 
-def _prune_cache(state: Path) -> list[str]:
-    try:
-        gone = prune_cache(state)
-    except (database.DatabaseError, QuaidError) as error:
-        return [f"The cache of embeddings was left as it is: {error}"]
-    return [f"Removed vectors of texts that are gone: {gone:,}."] if gone else []
-
-
-def _scrub(state: Path) -> list[str]:
-    """Remove secrets that an earlier gate did not know."""
-    from quaid.local.scrubbing import scrub
-
-    try:
-        gone = scrub(state / LOCAL_FILE)
-    except QuaidError as error:
-        return [f"Secrets were not looked for in {LOCAL_FILE}: {error}"]
-    return [f"Removed secrets from {LOCAL_FILE}: {gone:,}."] if gone else []
-
-
 def _older(paths: Iterable[Path], limit: datetime) -> list[Path]:
-    """The files of `paths` that were changed last before `limit`."""
+    """Return the files of `paths` that were last changed before `limit`."""
     then = limit.timestamp()
     return [path for path in paths if path.is_file() and not path.is_symlink() and _modified(path) < then]
 
 
 def _modified(path: Path) -> float:
-    """Return when a file was changed last; one that is gone by now counts as new."""
+    """Return when a file was last changed; one that is gone counts as new."""
     try:
         return path.stat().st_mtime
     except OSError:

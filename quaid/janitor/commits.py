@@ -160,7 +160,7 @@ def answers_message(answered: Sequence[Edit]) -> Message:
 def without_paths(commits: Sequence[RunCommit], paths: set[str]) -> tuple[list[RunCommit], list[Decision]]:
     """Return `commits` without the decisions that touch `paths`, or a path of such a decision; and those decisions."""
     tainted = set(paths)
-    kept: list[RunCommit] = []
+    remaining: list[RunCommit] = []
     dropped: list[Decision] = []
     for commit in commits:
         clean = []
@@ -170,8 +170,8 @@ def without_paths(commits: Sequence[RunCommit], paths: set[str]) -> tuple[list[R
             else:
                 tainted.update(decision.paths)
                 dropped.append(decision)
-        kept += [replace(commit, decisions=tuple(clean))] if clean else []
-    return kept, dropped
+        remaining += [replace(commit, decisions=tuple(clean))] if clean else []
+    return remaining, dropped
 
 
 def moved_paths(root: Path, edits: Iterable[Edit]) -> set[str]:
@@ -201,10 +201,10 @@ def merge_run(
         LockedError: the owner's branch keeps moving, or another writer does not end.
     """
     dropped: list[Decision] = []
-    kept, message = list(commits), summary_of(report)
+    remaining, message = list(commits), summary_of(report)
     for _ in range(MERGE_ATTEMPTS):
         with transaction.begin(root, history, wait_s):
-            net = net_edits(kept)
+            net = net_edits(remaining)
             if not net:
                 return dropped, ()
             moved = moved_paths(root, net)
@@ -217,7 +217,7 @@ def merge_run(
                     continue
                 report.commit = committed.id
                 return dropped, committed.left
-        kept, lost = without_paths(kept, moved)
+        remaining, lost = without_paths(remaining, moved)
         dropped += lost
-        replay(worktree, kept, history.state().head or worktree.base, report.run)
+        replay(worktree, remaining, history.state().head or worktree.base, report.run)
     raise LockedError("Your branch keeps changing while the janitor merges")

@@ -27,7 +27,7 @@ _SHOWN = 60
 @dataclass(frozen=True, slots=True)
 class MergeGroup:
     """Facts that are one claim. `fact` is the one that stays, as it will be; `members` are all of them as they are,
-    that one first. `statement` is its new wording, if it gets one.
+    that one first. `statement` is its new wording, if there is one.
     """
 
     fact: Document
@@ -41,14 +41,14 @@ class MergeGroup:
 
 
 def join_equal(facts: Sequence[Document]) -> MergeGroup | None:
-    """The claim of facts that are equal to the letter; None when all but one of them are to stay as they are."""
+    """Return the claim of facts with equal words; None when all but one of them must stay as they are."""
     best = min(facts, key=_rank)
     losers = tuple(fact for fact in facts if fact is not best and not fact.is_protected)
     return MergeGroup(best, (best, *losers)) if losers else None
 
 
 def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | None:
-    """The two as one, as `judgement` says; None when that would touch a fact that is to stay as it is."""
+    """Return the two as one, as `judgement` says; None when that would change a fact that must stay as it is."""
     if judgement.keep == "merge":
         winner, loser = (a, b) if _rank(a.fact) <= _rank(b.fact) else (b, a)
     else:
@@ -64,15 +64,15 @@ def join(a: MergeGroup, b: MergeGroup, judgement: Judgement) -> MergeGroup | Non
 
 
 def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decision | None:
-    """The decision to make one fact of `claim`, a question where that leaves out words of one of them; None when a note
-    cannot be edited safely, or is not what was judged.
+    """Return the decision to make one fact of `claim`, a question if that leaves out words of one of them; None when a
+    note cannot be edited safely, or has changed since it was judged.
     """
     winner, *losers = claim.members
     known = [(fact.path, data) for fact in claim.members if (data := unchanged_bytes(context, fact)) is not None]
     if len(known) < len(claim.members):
         return None
     try:
-        if winner.is_protected:  # it stays as it is, and the others point to it
+        if winner.is_protected:  # it stays as it is, and the others refer to it
             edits = tuple(supersede(path, data, winner.path, None) for path, data in known[1:])
         else:
             names = graph.entity_names(context.index)
@@ -106,7 +106,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
 
 
 def unchanged_bytes(context: TaskContext, fact: Document) -> bytes | None:
-    """The note of `fact`; None when it is gone, or says something else than when it was judged."""
+    """Return the note of `fact`; None when it is gone, or has changed since it was judged."""
     data = context.read(fact.path)
     note = notes.parse_fact(fact.path, data) if data is not None else None
     is_same = note is not None and (note.id, note.text_hash, note.superseded_by) == (fact.id, fact.text_hash, None)
@@ -114,13 +114,13 @@ def unchanged_bytes(context: TaskContext, fact: Document) -> bytes | None:
 
 
 def shortened(text: str) -> str:
-    """A statement as a subject quotes it."""
+    """Return a statement as a subject quotes it."""
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN].rsplit(' ', 1)[0]} …"
 
 
 def repointed(context: TaskContext, losers: Sequence[Document], winner_path: str) -> tuple[Edit, ...]:
-    """Edits after which the winner replaces what one of `losers` had replaced: no link leads from one to the next."""
+    """Return edits after which the winner also replaces the facts that `losers` had replaced: there are no chains."""
     called = [name for loser in losers for name in (note_name(loser.path), loser.path.removesuffix(".md"), loser.id)]
     replaced = list_replaced_by(context.index, called)
     others = sorted({*replaced} - find_protected(context.index, replaced) - {winner_path})
@@ -128,5 +128,5 @@ def repointed(context: TaskContext, losers: Sequence[Document], winner_path: str
 
 
 def _rank(fact: Document) -> tuple[object, ...]:
-    """Sorts the fact that is kept to the front: confirmed by its owner, then more certain, said more often, older."""
+    """Return a sort key for the fact that stays: confirmed by its owner, more certain, more often stated, older."""
     return not fact.is_protected, -(fact.confidence or 0.0), -fact.confirmations, fact.created or "9999", fact.id

@@ -1,4 +1,4 @@
-"""The gate on recall: the owner's own questions, asked before and after a night. A lost answer stops the merge."""
+"""The gate on recall: the owner's own questions, asked before and after a run. A lost answer stops the merge."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Gate:
         return lost
 
     def _ask(self) -> list[_Answered]:
-        """The memory in the worktree is asked, not the owner's files: these hold work that is not committed."""
+        """Query the worktree, not the owner's files, which may have uncommitted work."""
         answers = []
         with closing(OpenVault(self._worktree, self._settings)) as vault, closing(Answers(vault)) as answering:
             for question in self._questions:
@@ -79,7 +79,7 @@ class Gate:
 
 
 def list_questions(root: Path, settings: Settings) -> list[EvalQuestion]:
-    """The questions that were asked most lately, and those of the pages in eval/ with what each must find."""
+    """Return the latest questions of the log, and those of the pages in eval/ with what each must find."""
     with RecallRecords(root, settings) as books:
         found = [EvalQuestion(text) for text in books.questions(MAX_QUESTIONS)]
     for page in sorted((root / "eval").glob("*.md")):

@@ -1,4 +1,4 @@
-"""Problems of the record as a whole: reported in the run's summary, changed by nobody but the owner."""
+"""Problems of the record as a whole: reported in the run's summary, changed only by the owner."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MAX_OF_A_KIND = 20
 
 
 def find_problems(index: IndexConnection) -> list[str]:
-    """A sentence for each: replaced by a note that is not there, or in a circle; citations of turns that are not there;
-    names that several entities have; ids used twice and heads that cannot be read.
+    """Return a sentence for each problem: facts replaced by a missing note or in a circle, citations of missing turns,
+    names with more than one entity, duplicate ids and unreadable heads.
     """
     names = (
         f"{name!r} is the name of {' and of '.join(paths)}: recall takes them for one."
@@ -28,7 +28,15 @@ def find_problems(index: IndexConnection) -> list[str]:
             first_problems.setdefault(path, problem)
     notes = (f"{path}: {problem}." for path, problem in first_problems.items())
     found: list[str] = []
-    for kind in (_check_successors(index), _check_citations(index), names, notes):
+    lost: dict[str, list[str]] = {}
+    for path, episode, turn in contents.list_broken_citations(index):
+        lost.setdefault(path, []).append(f"{episode}#t{turn}")
+    citations = (
+        f"{path} rests on {', '.join(turns[:3])}{' …' if len(turns) > 3 else ''}, which "
+        f"{'is' if len(turns) == 1 else 'are'} not there."
+        for path, turns in lost.items()
+    )
+    for kind in (_check_successors(index), citations, names, notes):
         sentences = list(kind)
         found += sentences[:_MAX_OF_A_KIND]
         if len(sentences) > _MAX_OF_A_KIND:
@@ -42,20 +50,11 @@ def _check_successors(index: IndexConnection) -> Iterator[str]:
     for path, named, after in rows:
         if after is None:
             yield f"{path} says that {named!r} replaced it, and no note is called so."
-    told: set[str] = set()
+    reported: set[str] = set()
     for start in next_of:
         seen = [start]
         while (after := next_of.get(seen[-1])) is not None and after not in seen:
             seen.append(after)
-        if after == start and told.isdisjoint(seen):
-            told.update(seen)
+        if after == start and reported.isdisjoint(seen):
+            reported.update(seen)
             yield f"{', '.join(sorted(seen))} replace each other in a circle, so none of them counts as true."
-
-
-def _check_citations(index: IndexConnection) -> Iterator[str]:
-    lost: dict[str, list[str]] = {}
-    for path, episode, turn in contents.list_broken_citations(index):
-        lost.setdefault(path, []).append(f"{episode}#t{turn}")
-    for path, turns in lost.items():
-        shown = ", ".join(turns[:3]) + (" …" if len(turns) > 3 else "")
-        yield f"{path} rests on {shown}, which {'is' if len(turns) == 1 else 'are'} not there."

@@ -81,7 +81,7 @@ class ModelQuestion(Generic[T]):
     items = "verdicts"
     """The property of the answer that lists the verdicts."""
     bare: tuple[str, Mapping[str, Any]] = ("", {})
-    """The property that lists numbers alone, and what such a number stands for."""
+    """The property that lists numbers alone, and the verdict that such a number means."""
     input_tokens = 8_000
     """The size of one question: a model that reads too much at once judges carelessly."""
     output_tokens = 0

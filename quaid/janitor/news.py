@@ -1,4 +1,4 @@
-"""The news of a run for its owner, and the warning that there has been none for long."""
+"""The news of a run for its owner, and the warning that there has been no run for long."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_LISTED = 100
 
 
 def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
-    """A run as a message; empty when `level` is off. `questions` wait for the owner in all.
+    """Return a run as a message; empty when `level` is off. `questions` is the number of open questions.
 
     A summary is a few sentences; in full every decision has its line.
     """
@@ -59,7 +59,7 @@ def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
 
 
 def render_docs_news(report: RunReport, level: Level) -> str:
-    """The news of the documents of projects as a message; empty when `level` is off, or there is nothing to tell.
+    """Return the news of the documents of projects as a message; empty when `level` is off or there is none.
 
     A summary is a sentence or two; in full every document has its line.
     """
@@ -89,13 +89,13 @@ def render_docs_news(report: RunReport, level: Level) -> str:
 
 
 def overdue_in(state: Path, history: History, now: datetime) -> str | None:
-    """`overdue` of the vault whose state folder is `state`."""
+    """Return `overdue` for the vault with the state folder `state`."""
     return overdue(Runs(state / LOCAL_FILE), now, history)
 
 
 def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | None:
-    """A warning when the janitor has not ended well for 48 hours, or has never run in a vault that, by its `history`,
-    is older than a week; None when all is well.
+    """Return a warning if no run has succeeded for 48 hours, or if there was none in a vault that, by its `history`, is
+    older than a week.
     """
     try:
         last, newest = runs.last_success(), runs.list(1)

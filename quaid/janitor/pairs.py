@@ -68,7 +68,7 @@ class Pair:
         return cls(first, second, likeness, is_opposed)
 
     def key(self, task: str) -> str:
-        """The key that a judgement of `task` on these two is kept under."""
+        """Return the key of a judgement of `task` on these two."""
         return evidence_key(task, fact_evidence(self.a), fact_evidence(self.b))
 
     @cached_property
@@ -81,7 +81,7 @@ class Pair:
 
 
 def find_asked_pair(facts: Collection[Document], question: Question) -> Pair | None:
-    """The two of `facts` that `question` asks to choose from; None when one is gone, or says or holds otherwise."""
+    """Return the two of `facts` that `question` asks to choose from; None when one is gone or has changed."""
     named = [fact for fact in facts if note_name(fact.path) in question.choices]
     pairs = (Pair.of(one, other, 1.0) for one, other in combinations(named, 2))
     return next((pair for pair in pairs if pair.key(question.task) == question.key), None)
@@ -97,8 +97,8 @@ class PairFinder:
         self.facts = list_living(context.index)
 
     def not_compared(self, task: str) -> list[Document]:
-        """Facts that `task` has not compared as they are now, as many of them as one run can. Among them are those
-        whose edges contradict each other by now: a fact may get its edges, or others, after it was compared.
+        """Return the facts that `task` has not compared as they are now, as many as one run can compare, with those
+        whose edges contradict each other now: a fact may get edges after it was compared.
         """
         seen = days_compared(self._context, task, self.facts)
         pairs = {pair.key(task): pair for pair in self._all_opposed}
@@ -121,7 +121,7 @@ class PairFinder:
 
     @cached_property
     def duplicate_similarity(self) -> float:
-        """Cosine from which two facts say the same, under the model of the vectors that are there."""
+        """The cosine from which two facts say the same, with the model of the stored vectors."""
         if self._row is None:
             return USUAL_SIMILARITY
         try:
@@ -131,7 +131,7 @@ class PairFinder:
         return embedder.duplicate_similarity if embedder is not None else USUAL_SIMILARITY
 
     def pairs(self, new: Collection[Document]) -> list[Pair]:
-        """Pairs of a fact of `new` with any other, each once, the most alike first."""
+        """Return the pairs of a fact of `new` with any other, each once, the most alike first."""
         wanted = {fact.id for fact in new}
         opposed = {frozenset((pair.a.id, pair.b.id)): pair for pair in self._all_opposed}
         found = {ids: pair for ids, pair in opposed.items() if not wanted.isdisjoint(ids)}
@@ -158,7 +158,7 @@ class PairFinder:
     def _near(
         self, row: EmbedderRow, fresh: Sequence[Document], facts: Sequence[Document], embedded: set[str]
     ) -> Iterator[tuple[Document, Document, float]]:
-        """Nearest neighbours of those of `fresh` that have a vector; their ids go into `embedded`."""
+        """Yield the nearest neighbours of those of `fresh` that have a vector; their ids go into `embedded`."""
         import numpy as np
 
         self._index.vectors.prepare()

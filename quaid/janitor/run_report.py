@@ -13,8 +13,8 @@ from quaid.model import ModelUsage
 class RunReport:
     """Filled while a run goes on.
 
-    `done` was carried out, `asked` has become questions, `held_back` was not done for the reason beside it; `answered`
-    are subjects of questions that the owner had answered; `closed` counts those that are not asked any more,
+    `done` was carried out, `asked` has become questions, `held_back` was not done, with the reason; `answered` are
+    subjects of questions that the owner had answered; `closed` counts those that are not asked any more,
     `overruled` decisions that would undo what the owner has written into a fact.
     `waiting` are tasks that need a model, `failed` are tasks
     with what went wrong. `lost` are answers of the owner's own questions that

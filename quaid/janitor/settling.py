@@ -141,20 +141,20 @@ class _Draft:
                 first, second = sorted((one, other), key=lambda note: (note.created or "9", note.id, note.rel_path))
                 yield first, second
 
-    def _join(self, kept: Note, gone: Note) -> None:
+    def _join(self, stays: Note, gone: Note) -> None:
         """Make one note of two, and redirect the links of the one that goes."""
-        data = [self._get(note.rel_path) for note in (kept, gone)]
+        data = [self._get(note.rel_path) for note in (stays, gone)]
         if data[0] is None or data[1] is None:
             return
-        merged = merge_note(b"", data[0], data[1], kept.rel_path)
+        merged = merge_note(b"", data[0], data[1], stays.rel_path)
         if merged is None:
             return
-        old, new = note_name(gone.rel_path), note_name(kept.rel_path)
-        if kept.kind is Kind.ENTITY and name_key(old) != name_key(new):
+        old, new = note_name(gone.rel_path), note_name(stays.rel_path)
+        if stays.kind is Kind.ENTITY and name_key(old) != name_key(new):
             merged = add_aliases(merged, [old])
-        self._set(kept.rel_path, merged)
+        self._set(stays.rel_path, merged)
         self._set(gone.rel_path, None)
-        self.joined.append((kept.rel_path, gone.rel_path))
+        self.joined.append((stays.rel_path, gone.rel_path))
         for path in references.list_linking(self._index, old) if old != new else ():
             note = self._note(path)
             if note is not None and note.kind in {*_JOINED, Kind.REVIEW}:

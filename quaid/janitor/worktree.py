@@ -1,7 +1,7 @@
-"""The janitor's own copy of the vault: a worktree in the state folder with an index of its own.
+"""The janitor's copy of the vault: a worktree in the state folder with a separate index.
 
-What is decided is done there first, commit by commit. Nobody else sees it before it is merged; a killed run leaves a
-folder that the next one clears away.
+Decisions are carried out there first, commit by commit. They are not visible before the merge; the folder that a killed
+run leaves is removed by the next run.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Worktree:
         return files.read_note(self.root, rel_path)
 
     def sync(self) -> None:
-        """Bring the index up to date with what was done."""
+        """Bring the index up to date."""
         self.indexer.sync(SyncOptions(accept_removals=True, fetch_weights=False))
 
     def commit(self, changes: Sequence[Edit], message: Message, author: tuple[str, str] = JANITOR) -> str | None:
-        """One commit, all of `changes` or none, by the janitor or the `author` whose decision it carries out.
+        """Commit all of `changes` or none, by the janitor or the `author` whose decision it carries out.
 
         Raises:
-            NoteChangedError: a note is no longer what its edit was planned on.
+            NoteChangedError: a note has changed since its edit was planned.
         """
         with transaction.begin(self.root, self.history, 0):
             change = transaction.VaultChange(message.subject, tuple(changes), message, author)
@@ -76,10 +76,10 @@ class Worktree:
 
 @contextmanager
 def janitor_lock(root: Path) -> Iterator[None]:
-    """Let no janitor begin in the vault at `root`, which needs the branch that it began on.
+    """Lock the vault at `root` against other runs, which need the branch that they began on.
 
     Raises:
-        LockedError: one is at work.
+        LockedError: a run is in progress.
     """
     from filelock import FileLock, Timeout
 
@@ -115,13 +115,13 @@ def open_worktree(owner: OpenVault, name: str, base: str) -> Iterator[Worktree]:
 
 
 def clear_worktrees(root: Path, history: History) -> None:
-    """Take away what killed runs have left. The caller holds the janitor's lock."""
+    """Remove the worktrees of killed runs. The caller holds the janitor's lock."""
     for folder in (state_folder(root) / WORKTREES).glob("*"):
         _remove(history, folder)
 
 
 def _copy_index(present: Path, target: Path) -> None:
-    """Copy the index of the vault, so that only what the night changes is read again; none where it is damaged."""
+    """Copy the index of the vault, so that only the run's changes are indexed; a damaged one is not copied."""
 
     def copy(_again: object) -> None:
         if present.exists():

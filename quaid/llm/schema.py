@@ -67,7 +67,7 @@ def item_lists(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def without_limits(schema: Any, *, is_strict: bool = True) -> Any:
     """Return `schema` without limits and defaults, which some providers' structured output refuses; they are seen to
-    when the answer is read. With `is_strict` all properties are required, and null stands for one that is missing.
+    when the answer is read. With `is_strict` all properties are required, and null replaces a missing one.
     """
     if not isinstance(schema, dict):
         return schema
@@ -180,7 +180,7 @@ def _size_violations(size: int, schema: Mapping[str, Any], what: str, where: str
 
 
 def coerce(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return `value` in the form of `schema`, as far as it can only be meant one way; the rest stays as it is.
+    """Return `value` in the form of `schema`, as far as it is unambiguous; the rest stays as it is.
 
     So are read: numbers and truth values in strings, numbers where a string is wanted, one thing where a list is
     wanted, names in another case, null for nothing, half characters. Dropped are properties that the schema does not
@@ -227,9 +227,9 @@ def _as_object(value: Any, schema: Mapping[str, Any]) -> Any:
                 read[name] = [] if "array" in kinds_of(part) else None
             continue
         if name in named:
-            meant = coerce(named[name], part)
-            if is_required or not violations(meant, part):
-                read[name] = meant
+            coerced = coerce(named[name], part)
+            if is_required or not violations(coerced, part):
+                read[name] = coerced
     return read
 
 
@@ -270,8 +270,8 @@ def _as_string(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
     if "enum" in schema and value not in schema["enum"]:
         named = {_loose(str(one)): one for one in schema["enum"]}
         loose = _loose(value)
-        meant = [name for name in named if _is_form_of(loose, name)]
-        return named[loose] if loose in named else named[meant[0]] if len(meant) == 1 else value
+        forms = [name for name in named if _is_form_of(loose, name)]
+        return named[loose] if loose in named else named[forms[0]] if len(forms) == 1 else value
     return _SURROGATE.sub("\ufffd", value)
 
 

@@ -95,11 +95,11 @@ def remove_bullets(text: str, bullets: Collection[str]) -> str:
     gone = set(map(headings.text_key, bullets))
     for section in reversed(list(_sections(text))):
         items = [item for item in _items(text, section) if headings.text_key(_bullet_text(item)) in gone]
-        kept = text[section.body : section.end]
+        rest = text[section.body : section.end]
         for item in reversed(items):
-            kept = kept[: item.start - section.body] + kept[item.end - section.body :]
-        start = section.body if kept.strip() or not items else section.start
-        text = text[:start] + (kept if start == section.body else "") + text[section.end :]
+            rest = rest[: item.start - section.body] + rest[item.end - section.body :]
+        start = section.body if rest.strip() or not items else section.start
+        text = text[:start] + (rest if start == section.body else "") + text[section.end :]
     return text
 
 

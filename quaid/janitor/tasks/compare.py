@@ -98,8 +98,8 @@ class _Comparison(PairQuestion):
             return find_merge_problem(pair, judgement.text)
         if judgement.keep not in {"a", "b"}:
             return "what is the same needs keep: a, b or merge"
-        kept, dropped = (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
-        lost = find_lost_detail(kept.text, dropped.text)
+        winner, loser = (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
+        lost = find_lost_detail(winner.text, loser.text)
         return f"{judgement.keep} lacks {lost!r}: merge them" if lost else None
 
 

@@ -110,9 +110,9 @@ class _Resolving(PairQuestion):
         if judgement.keep == "merge":
             return find_merge_problem(pair, judgement.text)
         if judgement.keep in {"a", "b"}:
-            kept, dropped = _kept_first(pair, judgement)
-            was_learned_earlier = (kept.created or "") < (dropped.created or "")
-            is_older = was_learned_earlier and (kept.valid_from or "") <= (dropped.valid_from or "")
+            winner, loser = _winner_first(pair, judgement)
+            was_learned_earlier = (winner.created or "") < (loser.created or "")
+            is_older = was_learned_earlier and (winner.valid_from or "") <= (loser.valid_from or "")
             return "an update replaces the older one" if judgement.says == "update" and is_older else None
         known = {day for fact in (pair.a, pair.b) for day in _list_days(fact)}
         for end, day in judgement.days.items():
@@ -163,21 +163,21 @@ def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolu
         return _date(context, pair, judgement)
     if judgement.keep not in {"a", "b"}:
         return None
-    kept, dropped = _kept_first(pair, judgement)
-    if dropped.is_protected or (edits := _supersede(context, kept, dropped)) is None:
+    winner, loser = _winner_first(pair, judgement)
+    if loser.is_protected or (edits := _supersede(context, winner, loser)) is None:
         return None
-    subject = _replacing(dropped, kept)
-    detail = show_change([kept.text, dropped.text], [kept.text])
+    subject = _replacing(loser, winner)
+    detail = show_change([winner.text, loser.text], [winner.text])
     decision = _decision(pair, judgement, "supersede", edits, subject, detail)
-    lost = _find_lost_sentence(kept.text, dropped.text)
+    lost = _find_lost_sentence(winner.text, loser.text)
     why = f"{decision.why} It drops {quote(lost, _SHOWN)}." if lost else decision.why
     return replace(decision, why=why, always_asks=bool(lost)), ()
 
 
-def _find_lost_sentence(kept: str, dropped: str) -> str:
+def _find_lost_sentence(winner: str, loser: str) -> str:
     """Return a sentence of several that the replaced fact states and that is about something else; empty if none is."""
-    sentences = _BETWEEN_SENTENCES.split(dropped)
-    lost = (each for each in sentences if 2 * len(find_lost_words(kept, each)) > len(find_lost_words("", each)))
+    sentences = _BETWEEN_SENTENCES.split(loser)
+    lost = (each for each in sentences if 2 * len(find_lost_words(winner, each)) > len(find_lost_words("", each)))
     return next(lost, "") if len(sentences) > 1 else ""
 
 
@@ -200,29 +200,29 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
     if None in data.values():
         return None
     judgement = Judgement("contradiction", "Its owner has said so.", keep=question.answer or "")
-    kept, dropped = _kept_first(pair, judgement)
+    winner, loser = _winner_first(pair, judgement)
     edits: tuple[Edit, ...] | None = tuple(Edit(path, before, None) for path, before in data.items())
     subject, after = f'remove "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"', []
     if question.answer != "neither":
         try:
-            edits = _supersede(context, kept, dropped)
+            edits = _supersede(context, winner, loser)
         except (FrontmatterBrokenError, UnicodeDecodeError):
             return None
-        subject, after = _replacing(dropped, kept), [kept.text]
+        subject, after = _replacing(loser, winner), [winner.text]
     if edits is None:
         return None
     return _decision(pair, judgement, CONFLICT, edits, subject, show_change([pair.a.text, pair.b.text], after))
 
 
-def _supersede(context: TaskContext, kept: Document, dropped: Document) -> tuple[Edit, ...] | None:
+def _supersede(context: TaskContext, winner: Document, loser: Document) -> tuple[Edit, ...] | None:
     """Return edits that replace one by the other; None when it has changed since it was judged."""
-    data = unchanged_bytes(context, dropped)
+    data = unchanged_bytes(context, loser)
     if data is None:
         return None
-    until = (kept.valid_from or kept.created or "")[:10]
-    has_begun = bool(until) and (dropped.valid_from or "")[:10] <= until
-    edit = supersede(dropped.path, data, kept.path, until if has_begun else None)
-    return edit, *repointed(context, (dropped,), kept.path)
+    until = (winner.valid_from or winner.created or "")[:10]
+    has_begun = bool(until) and (loser.valid_from or "")[:10] <= until
+    edit = supersede(loser.path, data, winner.path, until if has_begun else None)
+    return edit, *repointed(context, (loser,), winner.path)
 
 
 def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
@@ -274,19 +274,19 @@ def _decision(
     )
 
 
-def _replacing(dropped: Document, kept: Document) -> str:
-    return f'replace "{shortened(dropped.text)}" with "{shortened(kept.text)}"'
+def _replacing(loser: Document, winner: Document) -> str:
+    return f'replace "{shortened(loser.text)}" with "{shortened(winner.text)}"'
 
 
 def _is_outranked(context: TaskContext, pair: Pair, judgement: Judgement) -> bool:
     """Return whether a fact that its owner has signed would give way to one that they have not."""
-    kept, dropped = (fact.path for fact in _kept_first(pair, judgement))
-    ways = {"a": [(dropped, kept)], "b": [(dropped, kept)], "merge": [(dropped, kept), (kept, dropped)]}
+    winner, loser = (fact.path for fact in _winner_first(pair, judgement))
+    ways = {"a": [(loser, winner)], "b": [(loser, winner)], "merge": [(loser, winner), (winner, loser)]}
     ranking = context.ranking
     return ranking is not None and any(ranking.outranks(*way) for way in ways.get(judgement.keep, ()))
 
 
-def _kept_first(pair: Pair, judgement: Judgement) -> tuple[Document, Document]:
+def _winner_first(pair: Pair, judgement: Judgement) -> tuple[Document, Document]:
     return (pair.a, pair.b) if judgement.keep == "a" else (pair.b, pair.a)
 
 

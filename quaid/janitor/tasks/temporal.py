@@ -1,4 +1,4 @@
-"""Temporal: a time that was told relative to its moment gets its date, `yesterday (7 May 2023)`. No model is asked.
+"""Temporal: a time that is relative to its moment gets its date, `yesterday (7 May 2023)`, without a model.
 
 New facts have it from the start (text.relative_dates.with_dates); those written by hand, imported or older may not.
 """
@@ -36,51 +36,51 @@ def plan_temporal(context: TaskContext) -> Iterator[Decision]:
         if data is None:
             continue
         note = notes.parse_fact(fact.path, data)
-        told, source = _told_at(context, fact, note)
-        edit = _put_dates(note, data, told)
-        if told is not None and edit is not None:
+        stated, source = _find_time(context, fact, note)
+        edit = _put_dates(note, data, stated)
+        if stated is not None and edit is not None:
             yield Decision(
                 task=TASK,
                 kind="date",
-                key=evidence_key(TASK, note.content_hash, told),
+                key=evidence_key(TASK, note.content_hash, stated),
                 edits=(edit,),
                 subject=f"give a date to {model_text.quote(fact.text)}",
-                why=f"It was told on {notes.format_day(told)}, as {source} says.",
+                why=f"It was told on {notes.format_day(stated)}, as {source} says.",
                 facts=(note.id,),
                 is_minor=True,
                 detail=f"After: {notes.parse_fact(fact.path, edit.after or b'').text}",
             )
 
 
-def _told_at(context: TaskContext, fact: Document, note: Note) -> tuple[str | None, str]:
-    """Return when a fact was told, ISO 8601, and what says so: the first turn it cites, else its note.
+def _find_time(context: TaskContext, fact: Document, note: Note) -> tuple[str | None, str]:
+    """Return when a fact was stated (ISO 8601), and the source of that: the first turn it cites, else its note.
 
-    Of what another memory kept without a date nobody knows: its note was made when it was imported.
+    For an imported fact without a date it is unknown: its note was made by the import.
     """
     cited = {chunk_id for _, chunk_id in graph.cited_turns(context.index, [fact.doc_id])}
     turns = documents.fetch_candidates(context.index, cited).values()
-    said = {(turn.title, turn.turn): turn.said_at for turn in turns}
+    spoken = {(turn.title, turn.turn): turn.said_at for turn in turns}
     for citation in note.citations:
-        if said_at := said.get((citation.episode, citation.turn)):
+        if said_at := spoken.get((citation.episode, citation.turn)):
             return said_at, f"turn {citation.turn} of {citation.episode}"
     if note.source == "import":
         return note.valid_from, "`valid_from`"
     return note.created, "`created`"
 
 
-def _put_dates(note: Note, data: bytes, told: str | None) -> Edit | None:
-    """The edit that puts the dates in; None where it would touch a link, an edge or a citation, or change nothing."""
+def _put_dates(note: Note, data: bytes, stated: str | None) -> Edit | None:
+    """Return the edit that adds the dates; None where it would change a link, an edge or a citation, or nothing."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return None
     if markdown.has_conflict_markers(text):
         return None
-    moment = notes.parse_time(told)
+    moment = notes.parse_time(stated)
     head, body = notes.split_body(text)
     start, end = fact_edits.statement_span(body)
-    said = with_dates(body[start:end], moment)
-    edit = Edit(note.rel_path, data, f"{head}{body[:start]}{said}{body[end:]}".encode())
+    spoken = with_dates(body[start:end], moment)
+    edit = Edit(note.rel_path, data, f"{head}{body[:start]}{spoken}{body[end:]}".encode())
     after = notes.parse_fact(note.rel_path, edit.after or b"")
     plain = markdown.plain(body[start:end])
     is_sound = after.text == note.text.replace(plain, with_dates(plain, moment), 1)
