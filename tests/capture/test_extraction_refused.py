@@ -52,7 +52,7 @@ def test_a_turn_that_is_refused_costs_that_turn(vault, squeamish, tmp_path, caps
 
 
 def test_a_window_that_is_answered_in_prose_costs_that_window(vault, squeamish, tmp_path, monkeypatch):
-    monkeypatch.setenv("QUAID_CAPTURE_PIECE_TOKENS", "500")
+    monkeypatch.setattr("quaid.capture.extraction.PIECE_TOKENS", 500)
     squeamish.how = ("I'm sorry, I can't help with that.", None)
     filler = [
         f"I walked to the place number {n} and met {n} cats there, all of them grey and sleepy." * 3 for n in range(12)

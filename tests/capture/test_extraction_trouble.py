@@ -266,7 +266,7 @@ def test_five_hundred_facts_in_one_answer(vault, service, talk, monkeypatch):
     for n, fact in enumerate(many["facts"]):
         fact |= {"turns": ["t1"], "edges": [{"subject": "Maya", "relation": "owns", "object": f"Boat {n % 50}"}]}
     service.answers["s1"] = many
-    monkeypatch.setenv("QUAID_CAPTURE_MAX_FACTS", "450")
+    monkeypatch.setattr("quaid.capture.extraction.merge.__defaults__", (450,))
     with vault.memory() as memory:
         done = memory.extract(talk)
         assert memory.verify().ok
@@ -361,7 +361,7 @@ def learn_each_turn(text):
 def test_when_a_later_piece_fails_nothing_is_stored_and_only_what_is_missing_is_asked_again(
     vault, service, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("QUAID_CAPTURE_PIECE_TOKENS", "400")
+    monkeypatch.setattr("quaid.capture.extraction.PIECE_TOKENS", 400)
     service.answers["s1"] = learn_each_turn
     path = write_talk(
         tmp_path / "t.jsonl", *(f"I talked for a long while about my boat number {n}." for n in range(1, 41))
