@@ -22,7 +22,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from precision import DATA, Bench, Case, judge, read_case
 from quaid import Memory
 from quaid.config import load_settings
 from quaid.model import Hit
-from quaid.settings import Settings, StageSettings
+from quaid.recall.options import FEATURES, PROFILES, Profile, Weights
 
 FACTS = "observation"
 LEAST = 0.003
@@ -49,27 +49,16 @@ LOCOMO = ("R@5", "R@10", "R@20", "multi-hop", "sessions", "facts")
 PRECISION = ("precision", "recall")
 FIGURES = (*LOCOMO, *PRECISION)
 MULTI_HOP = 1
-NOT_ASKED = {
-    "rerank": "grades come from a language model, and none is asked here",
-    "inhibition": "follows from the grades of a language model",
-    "neutralise": "changes the text that is shown, never which",
+OTHERS: dict[str, dict[str, Any]] = {
+    "rank fusion": {"is_by_rank": True},
+    "by intent": {"is_by_intent": True},
+    "by use": {"is_by_use": True},
+    "contiguity": {"contiguity": 0.7},
+    "mmr": {"mmr_share": 0.7},
+    "spread": {"spread": 0.0},
+    "cut": {"cut_share": 0.0},
 }
-"""Stages that cannot change which memories are found without a model, and why."""
-NOT_SEEN = {
-    "metadata": "no question comes in a chat gateway's envelope",
-    "owner": "the questions name people; none of the vaults has a note of its owner",
-    "technical": "no fact is marked technical",
-    "decay": "nothing has been used before",
-    "contradictions": "no fact contradicts another",
-    "type_boosts": "no question asks for a type that the vaults have",
-    "fold": "no two memories say the same",
-    "phrases": "no question quotes",
-    "aliases": "no name has a second one",
-    "dates": "no question names a day",
-    "exact": "no question is just a name",
-    "second_pass": "no question is in doubt",
-}
-"""Why a stage may change no answer of these sets; said where none did."""
+"""What else a profile may change, off by default but for the last two."""
 
 Figures = np.ndarray[Any, np.dtype[np.float64]]
 """Questions by figures; NaN where a figure does not count."""
@@ -100,20 +89,18 @@ class Change:
 def main() -> None:
     options = _arguments()
     started = time.perf_counter()
-    default = StageSettings()
-    wanted = options.stage or [item.name for item in fields(StageSettings) if item.name not in NOT_ASKED]
-    variants = {DEFAULT: default, **{name: toggled(default, name) for name in wanted}}
+    wanted = options.stage or [*FEATURES, *OTHERS, "classic"]
+    variants = {DEFAULT: Profile(), **{name: toggled(name) for name in wanted}}
     conversations = load(options.only)
     with vault_folder(options.keep) as folder:
         by_talk = over_conversations(partial(ask_locomo, variants=variants), conversations, [FACTS], folder)
     locomo = {name: [found[name] for found in by_talk.values()] for name in variants}
     precision = ask_precision(variants)
-    rows = {name: _row(name, default, locomo, precision) for name in wanted}
+    rows = {name: _row(name, locomo, precision) for name in wanted}
     means = _means([outcome.figures for outcome in locomo[DEFAULT]], precision[DEFAULT].figures)
     figures = {
         "default": means,
         "stages": rows,
-        "not_asked": {name: why for name, why in NOT_ASKED.items() if not options.stage},
         "questions": {
             "locomo": sum(len(outcome.figures) for outcome in locomo[DEFAULT]),
             "conversations": len(conversations),
@@ -130,21 +117,25 @@ def main() -> None:
         Path(options.json).write_text(json.dumps(figures, indent=2), encoding="utf-8")
 
 
-def toggled(stages: StageSettings, name: str) -> StageSettings:
-    return replace(stages, **{name: not getattr(stages, name)})
+def toggled(name: str) -> Profile:
+    """The default profile without a feature, or with another stage switched over."""
+    if name in PROFILES:
+        return PROFILES[name]
+    return Profile(**OTHERS[name]) if name in OTHERS else Profile(Weights(**{name: 0.0}))
 
 
 # -- LoCoMo ----------------------------------------------------------------------------------------------------------
 
 
 def ask_locomo(
-    conversation: dict[str, Any], facts: str, root: Path, *, variants: Mapping[str, StageSettings]
+    conversation: dict[str, Any], facts: str, root: Path, *, variants: Mapping[str, Profile]
 ) -> dict[str, Outcome]:
     """Every question of a conversation under every variant."""
     questions = list(read_questions(conversation))
     outcomes = {}
-    for name, stages in variants.items():
-        with Memory(root, with_stages(load_settings(root), stages)) as memory:
+    for name, profile in variants.items():
+        PROFILES["default"] = profile
+        with Memory(root, load_settings(root)) as memory:
             memory.sync()
             outcomes[name] = _ask_questions(memory, questions)
     return outcomes
@@ -189,14 +180,10 @@ def _day_after(memory: Memory) -> datetime:
     return datetime.fromisoformat(last).astimezone(UTC) + timedelta(days=1)
 
 
-def with_stages(settings: Settings, stages: StageSettings) -> Settings:
-    return replace(settings, recall=replace(settings.recall, stages=stages))
-
-
 # -- PrecisionMemBench -----------------------------------------------------------------------------------------------
 
 
-def ask_precision(variants: Mapping[str, StageSettings]) -> dict[str, Outcome]:
+def ask_precision(variants: Mapping[str, Profile]) -> dict[str, Outcome]:
     """The 77 single questions under every variant, in one vault."""
     beliefs, rows = (
         json.loads((DATA / name).read_text(encoding="utf-8")) for name in ("beliefs.seed.json", "retrieval.cases.json")
@@ -206,9 +193,10 @@ def ask_precision(variants: Mapping[str, StageSettings]) -> dict[str, Outcome]:
     with tempfile.TemporaryDirectory(prefix="quaid-ablation-") as folder:
         bench = Bench(Path(folder) / "single", beliefs, [])
         settings = bench.memory.settings
-        for name, stages in variants.items():
+        for name, profile in variants.items():
+            PROFILES["default"] = profile
             bench.memory.close()
-            bench.memory = Memory(bench.memory.root, with_stages(settings, stages))
+            bench.memory = Memory(bench.memory.root, settings)
             outcomes[name] = _judge_all(bench, cases)
         bench.memory.close()
     return outcomes
@@ -224,11 +212,9 @@ def _judge_all(bench: Bench, cases: Sequence[Case]) -> Outcome:
 # -- differences -----------------------------------------------------------------------------------------------------
 
 
-def _row(
-    name: str, default: StageSettings, locomo: Mapping[str, list[Outcome]], precision: Mapping[str, Outcome]
-) -> dict[str, Any]:
+def _row(name: str, locomo: Mapping[str, list[Outcome]], precision: Mapping[str, Outcome]) -> dict[str, Any]:
     """One stage: what toggling it does."""
-    was_on = bool(getattr(default, name))
+    was_on = name in FEATURES or name in {"spread", "cut"}
     pairs = [*zip(locomo[DEFAULT], locomo[name], strict=True), (precision[DEFAULT], precision[name])]
     answers = sum(
         one != other for base, variant in pairs for one, other in zip(base.answers, variant.answers, strict=True)
@@ -247,7 +233,7 @@ def _row(
         "changes": {figure: asdict(change) for figure, change in changes.items()},
         "conversations": {"up": sum(v > 1e-9 for v in agreeing), "down": sum(v < -1e-9 for v in agreeing)},
         "verdict": verdict(changes, was_on=was_on) if answers else "changes no answer",
-        **({} if answers else {"why": NOT_SEEN.get(name, "")}),
+        **({} if answers else {"why": ""}),
     }
 
 
@@ -314,15 +300,13 @@ def _report(figures: Mapping[str, Any]) -> None:
         changes = {figure: Change(**row["changes"][figure]) for figure in FIGURES}
         cells = "".join(f"{change.difference:+10.3f}{'*' if change.is_real else ' '}" for change in changes.values())
         print(f"{name:16}{row['toggled']:16}{cells}   {row['verdict']}")
-    for name, why in figures["not_asked"].items():
-        print(f"{name:32}not asked: {why}")
     print(f"* at least {LEAST:g} and the {CONFIDENCE:.0%} interval leaves out zero; took {figures['took_s']:.0f} s")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
-    stages = [item.name for item in fields(StageSettings)]
+    stages = [*FEATURES, *OTHERS, "classic"]
     parser.add_argument("--stage", action="append", choices=stages, help="this stage alone; repeatable")
     parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
     parser.add_argument("--json", help="write the figures to this file")

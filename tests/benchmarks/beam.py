@@ -2,7 +2,7 @@
 
     python tests/benchmarks/beam.py                       # both pools
     python tests/benchmarks/beam.py --pool user --json result.json
-    python tests/benchmarks/beam.py --set recall.vector_weight=0.5 --keep /tmp/vaults
+    python tests/benchmarks/beam.py --set recall.profile=classic --keep /tmp/vaults
 
 A memory is a message; a hit on any chunk of it counts once, at its best rank. Gold are the messages that a question's
 answer was written from; R@k is the share of them among the first k, averaged over questions. Pool `user` keeps only the
@@ -95,7 +95,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--pool", choices=POOLS, action="append", help="this pool alone; repeatable")
     parser.add_argument("--only", action="append", help="a conversation, e.g. beam-3; repeatable")
     parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
-    parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.vector_weight=0.4")
+    parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
     parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from locomo import with_stages
+from locomo import CHANNELS
 from machine import describe_machine
 
 from quaid import Memory
@@ -37,7 +37,7 @@ LANGUAGES = {
     "ja": "Japanese", "ko": "Korean", "ar": "Arabic", "th": "Thai",
 }  # fmt: skip
 FIGURES = ("alone", "all", "English", "vectors", "abroad")
-OTHERS = ("keyword", "graph", "exact", "episodes", "company", "speaker", "form", "spread", "cut", "second_pass")
+VECTORS = CHANNELS["vector"]
 """Stages that are left out of `vectors`."""
 
 
@@ -75,10 +75,8 @@ def measure(items: Sequence[Item], model: str) -> dict[str, dict[str, float]]:
                 row = found[LANGUAGES[item.language]]
                 row["all"] += (is_first(memory, question, item) for question in (item.question, item.another))
                 row["English"].append(is_first(memory, item.in_english, item))
-            bare = Memory(memory.root, with_stages(memory.settings, OTHERS))
-        with bare:
             for item in items:
-                found[LANGUAGES[item.language]]["vectors"].append(is_first(bare, item.in_english, item))
+                found[LANGUAGES[item.language]]["vectors"].append(is_first(memory, item.in_english, item, **VECTORS))
         for code, name in LANGUAGES.items():
             own = [item for item in items if item.language == code]
             with make_vault(Path(folder) / code, own, model) as memory:
@@ -102,8 +100,8 @@ def make_vault(root: Path, items: Iterable[Item], model: str) -> Memory:
     return memory
 
 
-def is_first(memory: Memory, question: str, item: Item) -> bool:
-    hits = memory.recall(question, 1, depth="fast", keep=False).hits
+def is_first(memory: Memory, question: str, item: Item, **options: Any) -> bool:
+    hits = memory.recall(question, 1, depth="fast", keep=False, **options).hits
     return bool(hits) and hits[0].text.strip() == item.fact
 
 

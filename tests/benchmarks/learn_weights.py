@@ -36,7 +36,7 @@ from unittest.mock import patch
 import beam_data
 import numpy as np
 from conversations import over_conversations, vault_folder
-from locomo import BARE, DEPTH, measure, with_stages
+from locomo import CHANNELS, DEPTH, measure, rank_turns
 from locomo_data import Question, Turn, category_of, ingest, load, read_questions
 from machine import describe_machine
 from report import SETS
@@ -45,11 +45,11 @@ from quaid import Memory
 from quaid.config import load_settings
 from quaid.recall import candidates
 from quaid.recall.features import Features, Pool
-from quaid.recall.options import FEATURES, Weights
+from quaid.recall.options import FEATURES, Profile, Weights
 
 KINDS = (("none", "observation"), ("user", "both"))
 """The pools of each kind of conversation."""
-BARE_ROWS = {"words": {"keyword"}, "vectors": {"vector"}, "fusion": {"keyword", "vector"}}
+BARE_ROWS = {"words": "keyword", "vectors": "vector", "fusion": "fusion"}
 CUTS = ("R@5", "R@10", "R@20")
 STEPS = 25
 LONGEST_STEP = 5.0
@@ -151,11 +151,10 @@ def ask_with(talk: dict[str, Any], pool: str, root: Path, *, weights: Mapping[Jo
         return [measure(_turns(memory, each, chosen), each.gold) for each in questions_of(talk, pool)]
 
 
-def ask_bare(talk: dict[str, Any], pool: str, root: Path, *, channels: set[str]) -> list[dict[str, float]]:
+def ask_bare(talk: dict[str, Any], pool: str, root: Path, *, channels: str) -> list[dict[str, float]]:
     """How the answers of these channels measure, without any other stage."""
-    settings = with_stages(load_settings(root), BARE | ({"keyword", "vector"} - channels))
-    with Memory(root, settings) as memory:
-        return [measure(_turns(memory, each, Weights()), each.gold) for each in questions_of(talk, pool)]
+    with Memory(root, load_settings(root)) as memory:
+        return [measure(rank_turns(memory, each, **CHANNELS[channels]), each.gold) for each in questions_of(talk, pool)]
 
 
 @contextmanager
@@ -174,7 +173,7 @@ def listening() -> Iterator[list[tuple[Pool, Mapping[int, Features]]]]:
 
 
 def _turns(memory: Memory, question: Question, weights: Weights) -> list[Turn]:
-    found = memory.recall(question.text, DEPTH, kinds={"turn"}, depth="fast", keep=False, weights=weights)
+    found = memory.recall(question.text, DEPTH, kinds={"turn"}, depth="fast", keep=False, profile=Profile(weights))
     return [(hit.session or "", hit.turn or 0) for hit in found.hits]
 
 

@@ -3,7 +3,7 @@
     python tests/benchmarks/locomo.py                          # conversations alone
     python tests/benchmarks/locomo.py --facts observation      # with facts that cite their turns
     python tests/benchmarks/locomo.py --facts extraction --only conv-26 --json result.json
-    python tests/benchmarks/locomo.py --set recall.stages.graph=false
+    python tests/benchmarks/locomo.py --set recall.profile=classic
 
 The protocol is the one in docs/recall.md: a memory is one turn; gold is the evidence of the question, normalised;
 R@k is the share of gold turns among the first k turns, averaged over questions. Scope: one store per conversation
@@ -33,12 +33,18 @@ from machine import describe_machine
 from quaid import Memory
 from quaid.config import load_settings, parse_value
 from quaid.index import graph
-from quaid.settings import Settings, StageSettings
+from quaid.recall.options import FEATURES, Profile, Weights
+from quaid.settings import Settings
 
 DEPTH = 20
 MOST_TURNS = 100
 """Turns that are asked for when their sessions are ranked."""
-BARE = {"graph", "exact", "episodes", "company", "provenance", "speaker", "form", "spread", "cut", "second_pass"}
+BARE = Profile(Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0}), spread=0.0, cut_share=0.0)
+CHANNELS = {
+    "keyword": {"keyword_only": True},
+    "vector": {"profile": replace(BARE, vector_weight=1.0)},
+    "fusion": {"profile": BARE},
+}
 METRICS = ("R@5", "R@10", "R@20", "Hit@10", "NDCG@10", "MRR")
 
 
@@ -78,10 +84,9 @@ def ask_all(
     }
     with Memory(root, settings) as memory:
         memory.sync()  # all vectors, as recall waits for only some
-    for name, channels in {"keyword": {"keyword"}, "vector": {"vector"}, "fusion": {"keyword", "vector"}}.items():
-        off = BARE | ({"keyword", "vector"} - channels)
-        with Memory(root, with_stages(settings, off)) as memory:
-            rows[name] = [measure(rank_turns(memory, question), question.gold) for question in asked]
+    with Memory(root, settings) as memory:
+        for name, channel in CHANNELS.items():
+            rows[name] = [measure(rank_turns(memory, question, **channel), question.gold) for question in asked]
     with Memory(root, settings) as memory:
         rows["hybrid"] = [measure(rank_turns(memory, question, latencies), question.gold) for question in asked]
         rows["limit 10"] = [measure_shown(memory, question, 10) for question in asked]
@@ -93,9 +98,9 @@ def ask_all(
     return rows
 
 
-def rank_turns(memory: Memory, question: Question, latencies: list[float] | None = None) -> list[Turn]:
+def rank_turns(memory: Memory, question: Question, latencies: list[float] | None = None, **options: Any) -> list[Turn]:
     started = time.perf_counter()
-    found = memory.recall(question.text, DEPTH, kinds={"turn"}, depth="fast", keep=False)
+    found = memory.recall(question.text, DEPTH, kinds={"turn"}, depth="fast", keep=False, **options)
     if latencies is not None:
         latencies.append((time.perf_counter() - started) * 1000)
     return [(hit.session or "", hit.turn or 0) for hit in found.hits]
@@ -152,11 +157,6 @@ def measure_facts(ranked: list[str], cites: dict[str, set[Turn]], gold: frozense
         "MRR": 1 / first if first else 0.0,
         "shown": float(len(ranked)),
     }
-
-
-def with_stages(settings: Settings, off: Iterable[str]) -> Settings:
-    stages: StageSettings = replace(settings.recall.stages, **dict.fromkeys(off, False))
-    return replace(settings, recall=replace(settings.recall, stages=stages))
 
 
 def changed(settings: Any, changes: list[str]) -> Any:
@@ -247,7 +247,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--facts", choices=["none", "observation", "extraction"], default="none")
     parser.add_argument("--only", action="append", help="a conversation, e.g. conv-26; repeatable")
     parser.add_argument("--keep", help="folder in which the vaults are kept and found again")
-    parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.vector_weight=0.4")
+    parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
     parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()
 

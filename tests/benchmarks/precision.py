@@ -2,7 +2,7 @@
 
     python tests/benchmarks/precision.py                   # 77 single questions, then the 12 turns of two sessions
     python tests/benchmarks/precision.py --verbose --json result.json
-    python tests/benchmarks/precision.py --set recall.vector_weight=0.4
+    python tests/benchmarks/precision.py --set recall.profile=classic
 
 35 beliefs of two users become the notes of one vault, committed: a belief of type entity is a note in entities/, any
 other a fact; its scope `domain:code` is the project `code`, `user:universal` the project `universal`, and a resolved question is
@@ -26,7 +26,6 @@ come back.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import random
@@ -45,6 +44,7 @@ from machine import describe_machine
 
 from quaid import Memory
 from quaid.model import Turn
+from quaid.recall.options import Profile
 from quaid.vault import frontmatter, layout
 
 DATA = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[3] / "shared" / "data")) / "precisionmembench"
@@ -123,9 +123,6 @@ class Bench:
         _commit(root, "seed")
         self.memory = Memory.open(root)
         self.memory.sync()
-        recall = self.memory.settings.recall
-        uncut = dataclasses.replace(recall, stages=dataclasses.replace(recall.stages, cut=False))
-        self.uncut = Memory(root, dataclasses.replace(self.memory.settings, recall=uncut))
         self.latencies: list[float] = []
         self.degraded: set[str] = set()
 
@@ -139,7 +136,8 @@ class Bench:
         """Ids of what recall returns to this user in this scope, best first."""
         projects = frozenset(project for scope in case.scope if (project := project_of(scope)))
         wanted = {"owners": {case.user}, "projects": projects, "kinds": KINDS, "now": NOW, "depth": "fast", **options}
-        memory = self.uncut if limit else self.memory
+        memory = self.memory
+        wanted |= {"profile": Profile(cut_share=0.0)} if limit else {}
         started = time.perf_counter()
         answer = memory.recall(case.query, limit or case.budget, keep=False, **wanted)
         if not options and limit is None:
@@ -425,7 +423,7 @@ def _explain(results: Sequence[Result]) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.vector_weight=0.4")
+    parser.add_argument("--set", action="append", default=[], help="a setting, e.g. recall.profile=classic")
     parser.add_argument("--verbose", action="store_true", help="each question: what came back, and what was wrong")
     parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args()

@@ -158,17 +158,6 @@ def test_a_model_answers_from_what_was_read_and_another_judges_that(benchmark):
     assert answers.summarise([judged])[answers.RECALL]["50"][answers.ALL]["right"] == 1.0
 
 
-def test_every_stage_is_ablated_or_says_why_not(benchmark):
-    from dataclasses import fields
-
-    from quaid.settings import StageSettings
-
-    ablation = benchmark("ablation")
-    stages = {item.name for item in fields(StageSettings)}
-    assert stages >= ablation.NOT_ASKED.keys()
-    assert stages >= ablation.NOT_SEEN.keys()
-
-
 def test_what_is_called_stale_is_held_against_what_is(benchmark, tmp_path):
     projects = benchmark("projects")
     (tmp_path / "a.py").write_text("a = 1\n")
