@@ -70,7 +70,7 @@ QUESTIONS = (
     ("weights of the different signals in ranking", "recall.md", "Evidence"),
     ("ask what was believed last spring", "recall.md", "As it was known then"),
     ("write down questions that must keep being answered", "recall.md", "Evaluation"),
-    ("which ranking stages are disabled out of the box, and for what reason?", "recall.md", "What is off, and why"),
+    ("which ranking stages are disabled out of the box, and for what reason?", "recall.md", "Profiles"),
     ("why is the database safe when two programs write at once or one is killed?", "architecture.md",
      "How a write survives a crash"),
     ("who decides which language model provider is called?", "architecture.md", "How a model is asked"),
