@@ -26,7 +26,7 @@ from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, Turn, note_name
 from quaid.place import LOCAL_FILE
 from quaid.redaction import admit
-from quaid.vault import files, frontmatter, journal, layout, snippets
+from quaid.vault import core_notes, files, frontmatter, layout
 from quaid.vault.notes import render_time, split_body
 
 if TYPE_CHECKING:
@@ -298,9 +298,9 @@ class Extractor:
             with naming_broken_note(path):
                 text = None if data is None else data.decode("utf-8")
                 if is_snippet:
-                    after = snippets.add_bullets(text, trigger, when, found.snippets[core]).encode()
+                    after = core_notes.add_observations(text, trigger, when, found.snippets[core]).encode()
                 else:
-                    after = journal.add_entry(text, trigger, when, "\n\n".join(found.journal[core])).encode()
+                    after = core_notes.add_entry(text, trigger, when, "\n\n".join(found.journal[core])).encode()
             if after != data:
                 yield Edit(path, data, after)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
@@ -114,15 +114,6 @@ def drop_known(texts: Iterable[str], known: set[str]) -> Iterator[str]:
         if (its_key := text_key(text)) not in seen:
             seen.add(its_key)
             yield text
-
-
-def change_escapes(grammar: re.Pattern[str], line: str, change: Callable[[str], str]) -> str:
-    """`line` with `change` applied to the `slashes` before what looks like `grammar`, if it does.
-
-    One more is written and one less read, so that a line which had some keeps them.
-    """
-    found = grammar.match(line)
-    return f"{found['lead']}{change(found['slashes'])}{line[found.end() :]}" if found else line
 
 
 # -- blocks -----------------------------------------------------------------------------------------------------------

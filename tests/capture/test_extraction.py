@@ -19,7 +19,7 @@ from vaults import KEPT_VARIABLES, Vault, assert_verified, copy_vault
 from quaid.cli.main import main
 from quaid.config import user_config_path
 from quaid.model import Turn
-from quaid.vault import episodes, frontmatter, journal, layout, snippets
+from quaid.vault import core_notes, episodes, frontmatter, layout
 
 pytestmark = pytest.mark.usefixtures("calm", "quick")
 
@@ -164,15 +164,15 @@ def test_snippets_and_journal_have_a_section_for_each_day(replayed):
     for core in ("SOUL", "USER", "MEMORY", "AGENTS"):
         bullets = {line for answer in given.values() for line in answer["snippets"].get(f"{core}.md", ())}
         path = vault.root / "snippets" / f"{core}.snippets.md"
-        sections = snippets.parse_sections(path.read_text("utf-8")) if path.exists() else []
-        assert {bullet for section in sections for bullet in section.bullets} == bullets
+        sections = core_notes.parse_observations(path.read_text("utf-8")) if path.exists() else []
+        assert {bullet for section in sections for bullet in section.texts} == bullets
         assert [section.when for section in sections] == sorted(section.when for section in sections)
         paragraphs = {
             answer["journal"][f"{core}.md"].strip() for answer in given.values() if answer["journal"].get(f"{core}.md")
         }
         path = vault.root / "journal" / f"{core}.journal.md"
-        entries = journal.parse_entries(path.read_text("utf-8")) if path.exists() else []
-        assert {"\n\n".join(entry.paragraphs) for entry in entries} == paragraphs
+        entries = core_notes.parse_entries(path.read_text("utf-8")) if path.exists() else []
+        assert {"\n\n".join(entry.texts) for entry in entries} == paragraphs
         assert [entry.day for entry in entries] == sorted((entry.day for entry in entries), reverse=True)
 
 

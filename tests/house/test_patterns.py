@@ -26,8 +26,8 @@ NOT_SO_USED = {
     "quaid.capture.transcripts.agents._CODEX_SKIPPED": "holds a word whole, through a variable",
     "quaid.docs.validation._COMMENT": "sees a text up to its last -->",
     "quaid.docs.sources._SPAN": "sees _MAX_LINE characters",
-    "quaid.vault.journal._GRAMMAR": "matches at the beginning of a line, in headings.change_escapes",
-    "quaid.vault.snippets._GRAMMAR": "matches at the beginning of a line, in headings.change_escapes",
+    "quaid.vault.core_notes._BULLET_MARKS": "matches at the beginning of a line, in _escape",
+    "quaid.vault.core_notes._PARAGRAPH_MARKS": "matches at the beginning of a line, in _escape",
 }
 """What would be slow if it searched in a long text, and why it never does."""
 

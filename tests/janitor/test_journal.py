@@ -12,7 +12,7 @@ from vault.test_snippets import PIECES
 
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import core_notes as task
-from quaid.vault.journal import archive_path, insert_entry, parse_entries, remove_entries
+from quaid.vault.core_notes import archive_path, insert_entry, parse_entries, remove_entries
 
 FILE = "journal/SOUL.journal.md"
 ENTRIES = {

@@ -14,7 +14,7 @@ from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import core_notes as task
 from quaid.vault import core_notes, headings
-from quaid.vault.snippets import parse_sections, remove_bullets
+from quaid.vault.core_notes import parse_observations, remove_observations
 
 USER = "# User\n\n%%\nWho the agent works for.\n%%\n\n## Work\n\n- Maya is a potter.\n\n## Learned\n\n- Likes tea\n"
 FILE = "snippets/USER.snippets.md"
@@ -187,7 +187,7 @@ def test_a_note_that_is_too_long_takes_nothing_and_one_that_is_full_takes_what_f
         (fold,) = plan(memory, service, judged=judged)
         assert len(fold.edits[0].after) <= 8_000
         carry_out(memory, [fold])
-        left = [bullet for section in parse_sections((vault.root / FILE).read_text()) for bullet in section.bullets]
+        left = [bullet for section in parse_observations((vault.root / FILE).read_text()) for bullet in section.texts]
         assert left
         assert plan(memory, service, judged=judged) == []
         assert len(service.asked) == 1
@@ -268,12 +268,12 @@ def test_whatever_stands_there_bullets_are_only_put_between(text, section, bulle
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.data())
 def test_what_is_removed_is_gone_and_all_other_lines_stay(text, data):
-    said = [bullet for section in parse_sections(text) for bullet in section.bullets]
+    said = [bullet for section in parse_observations(text) for bullet in section.texts]
     gone = data.draw(st.lists(st.sampled_from(said), max_size=3)) if said else ["nothing"]
-    after = remove_bullets(text, gone)
-    left = [bullet for section in parse_sections(after) for bullet in section.bullets]
+    after = remove_observations(text, gone)
+    left = [bullet for section in parse_observations(after) for bullet in section.texts]
     assert not keys(gone) & keys(left)
-    assert remove_bullets(after, gone) == after
+    assert remove_observations(after, gone) == after
     lines = iter(text.splitlines(keepends=True))
     assert all(line in lines for line in after.splitlines(keepends=True)), "something new or out of order"
     if not said:
@@ -282,5 +282,5 @@ def test_what_is_removed_is_gone_and_all_other_lines_stay(text, data):
 
 def test_a_section_goes_with_its_last_bullet_unless_its_owner_wrote_there():
     text = "# Mine\n\n## Reset - 2026-02-12 14:30\n\n- a\n\n## Compaction - 2026-02-13 14:30\nSaid:\n- b\n"
-    assert remove_bullets(text, ["a", "b"]) == "# Mine\n\n## Compaction - 2026-02-13 14:30\nSaid:\n"
-    assert headings.top_sections(remove_bullets(text, ["A."]))[1].title.startswith("Compaction")
+    assert remove_observations(text, ["a", "b"]) == "# Mine\n\n## Compaction - 2026-02-13 14:30\nSaid:\n"
+    assert headings.top_sections(remove_observations(text, ["A."]))[1].title.startswith("Compaction")

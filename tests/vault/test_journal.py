@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vault.test_snippets import FOUR, HALF_PAST_TWO, NEXT_DAY, is_put_into, keys, moments, soup, triggers
 
 from quaid.vault import headings
-from quaid.vault.journal import add_entry, parse_entries
+from quaid.vault.core_notes import add_entry, parse_entries
 
 PATTERN = "Today's conversation revealed a pattern I've been developing around..."
 NEW_FILE = f"## 2026-02-12 - Compaction\n\n{PATTERN}\n"
@@ -19,7 +19,7 @@ NEW_FILE = f"## 2026-02-12 - Compaction\n\n{PATTERN}\n"
 def test_a_new_file_holds_one_heading_and_the_text():
     assert add_entry(None, "Compaction", HALF_PAST_TWO, PATTERN) == NEW_FILE
     (entry,) = parse_entries(NEW_FILE)
-    assert (entry.day, entry.trigger, entry.paragraphs) == (date(2026, 2, 12), "Compaction", (PATTERN,))
+    assert (entry.day, entry.trigger, entry.texts) == (date(2026, 2, 12), "Compaction", (PATTERN,))
 
 
 def test_a_second_one_of_the_day_is_a_further_paragraph_once():
@@ -73,7 +73,7 @@ def test_what_looks_like_grammar_is_written_so_that_it_is_none():
     assert text == (
         "## 2026-02-12 - Compaction\n\nLine\n\\## 2026-02-12 - Reset\n\\===\n\\```\n\\---\n\\...\n\\\\# had one\n- a list may stay\n"
     )
-    assert [entry.paragraphs for entry in parse_entries(text)] == [(paragraph,)]
+    assert [entry.texts for entry in parse_entries(text)] == [(paragraph,)]
 
 
 @given(st.none() | soup, triggers, moments, soup)
@@ -84,7 +84,7 @@ def test_whatever_stands_there_each_paragraph_is_added_once_and_nothing_else_cha
     assert is_put_into(text or "", added)
     assert len(parse_entries(added)) <= len(parse_entries(text or "")) + 1
     said = headings.without_control(paragraph).split("\n\n")
-    found = {key for entry in parse_entries(added) for key in keys(entry.paragraphs)}
+    found = {key for entry in parse_entries(added) for key in keys(entry.texts)}
     assert keys(part for part in said if "\n" not in part) - {headings.text_key("")} <= found
 
 

@@ -37,9 +37,8 @@ from quaid.recall.visibility import list_cut
 from quaid.text import endings
 from quaid.text.quoting import neutralise
 from quaid.vault import core_notes, headings, layout, markdown, notes, replacements
-from quaid.vault.journal import JournalEntry, archive_path, insert_entry, parse_entries, remove_entries
+from quaid.vault.core_notes import DatedSection, archive_path, insert_entry, parse_entries, remove_entries
 from quaid.vault.replacements import ChangeProblem, Replacement
-from quaid.vault.snippets import parse_sections, remove_bullets
 
 T = TypeVar("T")
 SNIPPETS, JOURNAL, PROMOTION, WORKSPACE = "snippets", "journal", "promotion", "workspace"
@@ -190,7 +189,9 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
     for note in _list_notes(context):
         path = context.layout.place(layout.snippets_path(note.path))
         snippets, text = _read_text(context, path)
-        texts = {headings.text_key(line): line for section in parse_sections(text) for line in section.bullets}
+        texts = {
+            headings.text_key(line): line for section in core_notes.parse_observations(text) for line in section.texts
+        }
         asked_keys = {evidence_key("asked about", note.path, observation): observation for observation in texts}
         asked = context.judgements.known(list(asked_keys))
         settled = refused | {asked_keys[key] for key, about in asked.items() if context.is_asked(about, ("fold",))}
@@ -203,7 +204,7 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
         judgements = {keys[key]: judgement for key, judgement in judged}
         adding = [key for key in texts if key in judgements and judgements[key].says != "discard"]
         is_carried_out = context.settings.janitor.policies.fold == "auto"
-        more = {key: texts.pop(key) for key in adding[core_notes.MAX_LINES_A_NIGHT :] if is_carried_out}
+        more = {key: texts.pop(key) for key in adding[core_notes.MAX_LINES_A_RUN :] if is_carried_out}
         first = _fold(question, Edit(path, snippets, None), texts, judgements)
         if first is None:
             continue
@@ -250,7 +251,7 @@ def _fold(
     key = evidence_key(SNIPPETS, note.path, *gone)
     _store_evidence(context, SNIPPETS, key, gone)
     before = snippets.before or b""
-    rest = remove_bullets(before.decode("utf-8"), [texts[one] for one in gone])
+    rest = core_notes.remove_observations(before.decode("utf-8"), [texts[one] for one in gone])
     count = f"{len(added or dropped):,} observation{'s' * (len(added or dropped) != 1)}"
     also = f", drop {len(dropped):,}" if dropped else ""
     return Decision(
@@ -276,7 +277,7 @@ def _describe_observation(line: str, judgement: Judgement) -> str:
 # -- journal ---------------------------------------------------------------------------------------------------------
 
 
-class _Journal(_CoreQuestion[JournalEntry]):
+class _Journal(_CoreQuestion[DatedSection]):
     """Asks for the themes of journal entries."""
 
     prompt = JOURNAL
@@ -284,23 +285,23 @@ class _Journal(_CoreQuestion[JournalEntry]):
     input_tokens = 16_000
     needs_all = False
 
-    def label(self, item: JournalEntry) -> str:
-        return f"{self.note.path}, {item.day.isoformat()}: {item.paragraphs[0]}"
+    def label(self, item: DatedSection) -> str:
+        return f"{self.note.path}, {item.day.isoformat()}: {item.texts[0]}"
 
-    def show(self, item: JournalEntry) -> dict[str, str]:
-        return {"day": item.day.isoformat(), "text": "\n\n".join(item.paragraphs)}
+    def show(self, item: DatedSection) -> dict[str, str]:
+        return {"day": item.day.isoformat(), "text": "\n\n".join(item.texts)}
 
-    def inputs(self, batch: Sequence[JournalEntry]) -> dict[str, str]:
+    def inputs(self, batch: Sequence[DatedSection]) -> dict[str, str]:
         return {**super().inputs(batch), "entries": numbered_lines(map(self.show, batch))}
 
-    def check(self, batch: Sequence[JournalEntry], value: Mapping[str, Any]) -> list[str | ItemProblem]:
+    def check(self, batch: Sequence[DatedSection], value: Mapping[str, Any]) -> list[str | ItemProblem]:
         return [
             ItemProblem("themes", place, problem)
             for place, theme in enumerate(value["themes"])
             for problem in self.find_theme_problems(theme, batch)
         ]
 
-    def find_theme_problems(self, theme: Mapping[str, Any], batch: Sequence[JournalEntry]) -> list[str]:
+    def find_theme_problems(self, theme: Mapping[str, Any], batch: Sequence[DatedSection]) -> list[str]:
         """Return why a theme cannot go into the core note."""
         cited = [batch[n - 1] for n in theme["entries"] if n <= len(batch)]
         if not cited or len(cited) < len(theme["entries"]):
@@ -309,8 +310,7 @@ class _Journal(_CoreQuestion[JournalEntry]):
         problems = list(filter(None, [statement_problem(text)]))
         days = [entry.day.isoformat() for entry in cited]
         sources = [
-            f"{day} {notes.format_day(day)} {' '.join(entry.paragraphs)}"
-            for day, entry in zip(days, cited, strict=True)
+            f"{day} {notes.format_day(day)} {' '.join(entry.texts)}" for day, entry in zip(days, cited, strict=True)
         ]
         # A theme is worded freely: only its numbers can be checked against the entries.
         added = [new for new in find_unsupported(text, [*sources, self.note.text]) if any(map(str.isdigit, new))]
@@ -329,10 +329,10 @@ def plan_journal(context: TaskContext) -> Iterator[Decision]:
     for note in _list_notes(context):
         path = context.layout.place(layout.journal_path(note.path))
         data, text = _read_text(context, path)
-        entries: dict[str, JournalEntry] = {}
+        entries: dict[str, DatedSection] = {}
         for entry in parse_entries(text):
             key = headings.text_key(text[entry.start : entry.end])
-            if entry.day < today and entry.paragraphs and key not in refused:
+            if entry.day < today and entry.texts and key not in refused:
                 entries.setdefault(key, entry)
         question = _Journal(context, note)
         read = {key: question.key(READ, key) for key in entries} if entries else {}
@@ -343,7 +343,7 @@ def plan_journal(context: TaskContext) -> Iterator[Decision]:
             yield from _distil(question, path, data, entries)
 
 
-def _distil(question: _Journal, path: str, data: bytes, entries: Mapping[str, JournalEntry]) -> Iterator[Decision]:
+def _distil(question: _Journal, path: str, data: bytes, entries: Mapping[str, DatedSection]) -> Iterator[Decision]:
     """Yield the decision about the due `entries` of the journal `data` at `path`, if there is one."""
     context, note = question.context, question.note
     judgement_key = question.key(JOURNAL, *entries)
@@ -392,7 +392,7 @@ def _distil(question: _Journal, path: str, data: bytes, entries: Mapping[str, Jo
     )
 
 
-def _find_themes(question: _Journal, entries: Mapping[str, JournalEntry]) -> dict[str, Any] | None:
+def _find_themes(question: _Journal, entries: Mapping[str, DatedSection]) -> dict[str, Any] | None:
     """Return the themes of the entries, as they are stored: not usable where themes were proposed and none of them can
     be used. None where a later run has to read an entry.
     """
@@ -423,7 +423,7 @@ def _find_themes(question: _Journal, entries: Mapping[str, JournalEntry]) -> dic
     return {"themes": themes, "is_usable": is_usable, "model": model, "prompt": prompt, "unread": unread_keys}
 
 
-def _archive(context: TaskContext, path: str, data: bytes, entries: Sequence[JournalEntry]) -> list[Edit] | None:
+def _archive(context: TaskContext, path: str, data: bytes, entries: Sequence[DatedSection]) -> list[Edit] | None:
     """Move `entries` from the journal to the archive of their month; None where an archive cannot be read."""
     text = data.decode("utf-8")
     archives: dict[str, tuple[bytes | None, str]] = {}
