@@ -106,8 +106,8 @@ class StateDamagedError(QuaidError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was damaged and is kept as {name}.damaged. Every memory is in its note; counters, queued notes "
-            "and logs are those of its last daily copy, if there is one. Try again."
+            f"{name} was damaged and is preserved as {name}.damaged. Every memory is in its note; counters, queued "
+            "notes and logs are those of its last daily copy, if there is one. Try again."
         )
 
 
@@ -249,7 +249,7 @@ class SettingError(ConfigError):
 
 
 class GitError(QuaidError):
-    """git refused; its own words are kept."""
+    """git refused. The message has git's own words."""
 
     code = "git"
 
@@ -364,7 +364,7 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelRefusedError(ModelError):
-    """The model, or a filter of its service, refused. `raw` names the filter, and has what the model said instead."""
+    """The model, or a filter of its service, refused. `raw` names the filter, and has the model's words."""
 
     code = "model_refused"
 

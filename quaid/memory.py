@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from quaid.janitor.janitor import Janitor
     from quaid.recall.provenance import Provenance
     from quaid.remotes.exchange import Exchange
-    from quaid.sync.follow import Follower
     from quaid.sync.verify import Verification
+    from quaid.sync.watcher import Follower
     from quaid.timeline.timeline import Timeline
 
 
@@ -216,8 +216,8 @@ class Memory(OpenVault):
         """
         from quaid.capture.transcripts import read_conversations
 
-        said = (conversation for conversation in read_conversations(source, session) if conversation.turns)
-        first = list(islice(said, 2))
+        conversations = (conversation for conversation in read_conversations(source, session) if conversation.turns)
+        first = list(islice(conversations, 2))
         if len(first) > 1:
             raise BadInputError("It holds several conversations, not one. Take each with Memory.extract_each.")
         (done,) = self._extract(first, is_lasting=isinstance(source, (str, os.PathLike)), **how)
@@ -309,10 +309,8 @@ class Memory(OpenVault):
         return verify(self.indexer, self.whole_index())
 
     def follow(self, report: Callable[[SyncReport], None], what: str | None = None) -> Follower:
-        """Return what `quaid watch` runs, or the command `what` beside its work: it keeps the index up to date until
-        its `stop` is called.
-        """
-        from quaid.sync.follow import WATCH, Follower
+        """Return the follower of `quaid watch`, or of the command `what` in the background, not yet started."""
+        from quaid.sync.watcher import WATCH, Follower
 
         return Follower(self.indexer, self.settings.sync, report, self.notify, what or WATCH)
 
@@ -358,7 +356,7 @@ class Memory(OpenVault):
 
     @property
     def timeline(self) -> Timeline:
-        """The history of this vault: what changed and what it meant, undo, branches."""
+        """The history of this vault: changes in words, undo, branches."""
         from quaid.timeline.timeline import Timeline
 
         return Timeline(self, self.answers)

@@ -46,7 +46,7 @@ def name_key(name: str) -> str:
 
 
 FIRST_PERSON = frozenset("i me myself ich je moi yo io eu ik я 我 私".split())  # noqa: SIM905
-"""The keys of the words for oneself that stand where a name would."""
+"""The keys of first-person words used as a name."""
 OWNER_LABELS = FIRST_PERSON | {
     *("user", "the user", "human", "you", "the owner"),
     *("der nutzer", "die nutzerin", "el usuario", "用户"),
@@ -113,7 +113,7 @@ class Chunk:
 class Note:
     """A parsed note: the frontmatter Quaid knows, typed, and what is searched, linked and cited.
 
-    `problems` are sentences about what could not be read as meant; such a note is still indexed.
+    `problems` are sentences about what could not be understood; such a note is still indexed.
     Times are ISO 8601 strings as written; dates compare as text. `text_hash` (facts only) is what exact duplicates
     share.
     """
@@ -190,7 +190,7 @@ class Edit:
 class SourceEdit:
     """One planned change of a file in a repository that is not the vault: it is put on a branch there.
 
-    `path` is relative to `folder`, which lies in that repository. `message` is what the commit says.
+    `path` is relative to `folder`, which is in that repository. `message` is that of the commit.
     """
 
     folder: str
@@ -202,7 +202,7 @@ class SourceEdit:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing said. `text` is clean: no tool output, no thinking, no injected memory."""
+    """One turn of a conversation. `text` is clean: no tool output, no thinking, no injected memory."""
 
     speaker: str
     text: str

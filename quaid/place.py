@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION = "0.1.0"
-"""Of this package, as in pyproject.toml. It stands here because everything may import this module cheaply."""
+"""The version of this package, as in pyproject.toml. It is here because this module is cheap to import."""
 CONFIG_FILE = "quaid.toml"
 LOG_DIR = "log"
 INDEX_FILE = "index.db"
@@ -51,8 +51,8 @@ def state_path() -> str:
 def state_folder(root: Path) -> Path:
     """The folder that holds the state of the vault at `root`: index, queue, locks and logs of this machine.
 
-    It lies outside the vault, so nothing that a clone, an archive or a pull brings along can stand in for it. A
-    worktree that lies in a state folder has its state beside it and goes with it.
+    It is outside the vault, so nothing in a clone, an archive or a pull can take its place. A
+    worktree in a state folder has its state next to it and goes with it.
     """
     home, vault = os.path.realpath(state_path()), os.path.realpath(root)
     if vault.startswith(home + os.sep):
@@ -128,7 +128,7 @@ def folder_identity(folder: Path) -> tuple[int, int] | None:
 
 
 def process_exists(pid: int) -> bool:
-    """Return True if a process with this number is running, whoever owns it."""
+    """Return True if a process with this number is running, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

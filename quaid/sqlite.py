@@ -231,7 +231,7 @@ def set_aside(path: Path, damaged: int, reason: str) -> str:
         DiskFullError, DiskFailedError, VaultReadOnlyError: it stays in the way.
     """
     target, daily = path.with_name(f"{path.name}.damaged"), Path(f"{path}{DAILY}")
-    notice = f"{path.name} was damaged and is kept as {target.name}; a new one is begun"
+    notice = f"{path.name} was damaged and is preserved as {target.name}; a new one is begun"
     try:
         with exclusively(path):
             if not damaged or inode(path) != damaged:
@@ -245,7 +245,7 @@ def set_aside(path: Path, damaged: int, reason: str) -> str:
             if (copied := _stat(daily)) is not None:
                 daily.replace(path)
                 day = time.strftime("%Y-%m-%d", time.gmtime(copied.st_mtime))
-                notice = f"{path.name} was damaged and is kept as {target.name}; its copy of {day} takes its place"
+                notice = f"{path.name} was damaged and is preserved as {target.name}; its copy of {day} takes its place"
     except OSError as error:
         raise explain(error, path) from error
     import logging

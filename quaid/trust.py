@@ -21,7 +21,7 @@ _ABOUT_FILE = "vault.json"
 
 
 def locate_vault(path: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> tuple[Path, str]:
-    """The vault that is meant, and what its user should know about the choice: `path`, `$QUAID_HOME`, the trusted one
+    """Return the chosen vault, and a remark about the choice: `path`, `$QUAID_HOME`, the trusted one
     around `start` (the working folder), `~/quaid`. Whether it is there and trusted is left to `vault_guard.check`.
 
     Raises:
@@ -127,14 +127,14 @@ def secure_state(root: Path) -> None:
         if about.st_uid != os.geteuid():
             raise StateFolderError(path, "it belongs to another user")
         if not stat.S_ISDIR(about.st_mode):
-            return  # nothing can be kept there: the first write says so
+            return  # nothing can be written there: the first write reports that
         if about.st_mode & 0o077:
             with suppress(OSError):  # a disk that takes no writes
                 path.chmod(0o700)
 
 
 def begin_state(root: Path) -> None:
-    """Make the state folder of a new vault. That of a vault that was at `root` before is kept under another name.
+    """Make the state folder of a new vault. That of a vault that was at `root` before gets another name.
 
     Raises as `make_state_folder`.
     """
@@ -184,8 +184,10 @@ def _adopt_state(root: Path) -> None:
     found = root.stat()
     for about in folder.parent.glob(f"*/{_ABOUT_FILE}"):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads(about.read_text(encoding="utf-8"))
-            if (told["device"], told["inode"]) == (found.st_dev, found.st_ino) and not Path(told["path"]).exists():
+            stored = json.loads(about.read_text(encoding="utf-8"))
+            if (stored["device"], stored["inode"]) == (found.st_dev, found.st_ino) and not Path(
+                stored["path"]
+            ).exists():
                 about.parent.rename(folder)
                 write_about(root)
                 return

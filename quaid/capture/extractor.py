@@ -20,8 +20,8 @@ from quaid.capture.facts import FactsPlan
 from quaid.capture.prompt_pieces import read_material, states_nothing
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
 from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
-from quaid.local.empty_readings import EmptyReading, EmptyReadings
 from quaid.local.locks import extracting
+from quaid.local.runs import EmptyReading, EmptyReadings
 from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, Turn, note_name
 from quaid.place import LOCAL_FILE

@@ -13,7 +13,7 @@ from quaid.local import locks
 from quaid.memory import Memory
 from quaid.place import DOCS_FILE, state_folder
 from quaid.remotes import background
-from quaid.sync.background import MARKER
+from quaid.sync.embedding import MARKER
 from quaid.sync.derived_index import SyncOptions
 
 

@@ -8,7 +8,7 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.remote import describe_distance
 from quaid.cli.terminal import columns, count, known, moment, paragraphs, short, styled
 from quaid.errors import QuaidError
-from quaid.local import hook_failures
+from quaid.local import hook_log
 from quaid.remotes.exchange import RemoteState
 from quaid.report.checks import describe_outbound
 from quaid.report.status import EMPTY_DAYS, RepositoryStatus, Status, WatcherStatus, status_of
@@ -33,7 +33,7 @@ def run_status(invocation: Invocation) -> None:
     try:
         opened = invocation.open()
     except QuaidError:
-        for failure in hook_failures.read(locate_vault(invocation.vault)[0]):
+        for failure in hook_log.read_failures(locate_vault(invocation.vault)[0]):
             invocation.notify(str(failure))
         raise
     with opened as memory:

@@ -19,7 +19,7 @@ from quaid.janitor.settling import Settled, settle_merges
 from quaid.place import state_folder
 from quaid.shapes import json_object
 from quaid.sync.derived_index import SyncOptions, SyncReport
-from quaid.sync.follow import read_heartbeat
+from quaid.sync.watcher import read_heartbeat
 from quaid.vault.layout import Layout
 
 

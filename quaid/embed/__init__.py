@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from quaid.embed.build import Build
-    from quaid.embed.wire import RemoteEmbedder
+    from quaid.embed.services import RemoteEmbedder
+    from quaid.embed.weights import Build
 
 __all__ = [
     "AUTO",

@@ -70,7 +70,7 @@ class EmbeddingCache:
         """Return the vectors that are cached, by key. A file that is missing, unreadable or damaged has none.
 
         Raises:
-            LockedError: another process kept the file locked for half a minute.
+            LockedError: another process held the lock for half a minute.
         """
         if not keys or (self._connection is None and not os.path.lexists(self._path)):
             return {}
@@ -96,7 +96,7 @@ class EmbeddingCache:
 
         Raises:
             DiskFullError, DiskFailedError, VaultReadOnlyError: the file cannot be written.
-            LockedError: another process kept the file locked for half a minute.
+            LockedError: another process held the lock for half a minute.
         """
         from quaid.sqlite import transaction
 

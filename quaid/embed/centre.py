@@ -2,8 +2,8 @@
 
 The cosines of multilingual-e5-small lie between .7 and .9 whatever is compared, as all its vectors share one large
 part; and a question is more like any text of its own language than like its answer in another. Both parts show where
-the same is said in many languages: their mean is what all vectors share, of questions another than of texts, and the
-directions in which the languages differ most are what tells a language and not what is said. Without these parts the
+the same text is in many languages: their mean is what all vectors share, of questions another than of texts, and
+the directions in which the languages differ most are the language and not the content. Without these parts the
 cosines spread around zero as those of other models do, whatever languages are compared, so that one scale serves
 thresholds, diversity and duplicates.
 """

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from quaid.embed.bert import Shape, write_graph
-from quaid.embed.build import (
+from quaid.embed.quantise import quantise, store_outside
+from quaid.embed.weights import (
+    GRAPH_FILE,
+    GRAPH_WEIGHTS_FILE,
     PACKED_FILE,
     TOKENIZER_FILE,
     VECTORS_FILE,
@@ -177,14 +181,11 @@ def _write_model(source: Path, config: Mapping[str, Any], draft: Path, descripti
             write_graph(draft, shape, _named_weights(file))
         shutil.copyfile(source / TOKENIZER_FILE, draft / TOKENIZER_FILE)
     if description.precision == "int8":
-        from quaid.embed.quantise import quantise
-
         quantise(draft)
 
 
 def _unpack(source: Path, draft: Path, shape: Shape) -> None:
-    from quaid.embed.packed import PackedModel
-    from quaid.embed.unigram import write_vocabulary
+    from quaid.embed.local import write_vocabulary
 
     try:
         packed = PackedModel(source / PACKED_FILE)
@@ -230,3 +231,312 @@ def _refusal(source: Path, why: str) -> EmbeddingError:
         f"Quaid cannot run the model in {source} ({why}). "
         'Name a BERT-type sentence-transformers folder, or use all-MiniLM-L6-v2, in quaid.toml: embedding.model = "…"'
     )
+
+
+# -- models whose weights are packed in 4 bits ------------------------------------------------------------------------
+
+BLOCK = 32
+_BLOCK_BYTES = 2 + BLOCK // 2
+_MAGIC = b"E5S1"
+_PACKED = 1
+_EMBEDDINGS = {
+    "embeddings.word_embeddings.weight": "emb.word",
+    "embeddings.position_embeddings.weight": "emb.pos",
+    "embeddings.token_type_embeddings.weight": "emb.type",
+    "embeddings.LayerNorm.weight": "emb.ln.w",
+    "embeddings.LayerNorm.bias": "emb.ln.b",
+}
+_PARTS = {
+    "attention.self.query": "q",
+    "attention.self.key": "k",
+    "attention.self.value": "v",
+    "attention.output.dense": "ao",
+    "attention.output.LayerNorm": "aln",
+    "intermediate.dense": "fi",
+    "output.dense": "fo",
+    "output.LayerNorm": "oln",
+}
+
+
+class PackedTable(NamedTuple):
+    """A matrix of signed 4-bit numbers, two in a byte, the first in the low bits, uint8 [rows, columns / 2], and the
+    scales of its blocks, float32 [rows, columns / BLOCK].
+    """
+
+    numbers: npt.NDArray[np.uint8]
+    scales: npt.NDArray[np.float32]
+
+
+class _Tensor(NamedTuple):
+    is_packed: bool
+    numbers: int
+    offset: int
+    size: int
+
+
+class PackedModel:
+    """The weights, by the names that the model's safetensors file has for them, and the vocabulary.
+
+    Raises:
+        ValueError: the file is not of this format.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import numpy as np
+
+        self._data = np.memmap(path, np.uint8, "r")
+        try:
+            self._read()
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path.name} is not whole: {error}") from error
+
+    def _read(self) -> None:
+        if bytes(self._data[:4]) != _MAGIC:
+            raise ValueError("it does not begin as a packed model does")
+        place = 8  # the magic word and a version
+        self.hidden, self.layers, self.heads, self.wide, self._words, self._positions, self._types = self._take(
+            "7i", place
+        )
+        (self.epsilon, block), place = self._take("fi", place + 28), place + 36
+        if block != BLOCK:
+            raise ValueError(f"its blocks have {block} weights, not {BLOCK}")
+        (count, *_), place = self._take("5i", place), place + 20
+        (length,), place = self._take("Q", place), place + 8
+        bounds, place = self._array("<u4", count + 1, place), place + 4 * (count + 1)
+        self.scores, place = self._array("<f4", count, place), place + 4 * count
+        text, place = bytes(self._data[place : place + length]), place + length
+        self.pieces = [text[start:end].decode() for start, end in pairwise(bounds)]
+        (_, size), place = self._take("iI", place), place + 8
+        place += size  # what the normaliser replaces, which is NFKC
+        (count,), place = self._take("i", place), place + 4
+        self._tensors: dict[str, _Tensor] = {}
+        for _ in range(count):
+            (length,), place = self._take("H", place), place + 2
+            name, place = bytes(self._data[place : place + length]).decode(), place + length
+            kind, numbers, offset, size = self._take("BIQQ", place)
+            self._tensors[name], place = _Tensor(kind == _PACKED, numbers, offset, size), place + 21
+        self._names = dict(_EMBEDDINGS)
+        for layer in range(self.layers):
+            for part, short in _PARTS.items():
+                self._names[f"encoder.layer.{layer}.{part}.weight"] = f"l{layer}.{short}.w"
+                self._names[f"encoder.layer.{layer}.{part}.bias"] = f"l{layer}.{short}.b"
+        self._shapes = {"emb.word": self._words, "emb.pos": self._positions, "emb.type": self._types}
+
+    def weight(self, name: str) -> npt.NDArray[np.float32]:
+        """Return a tensor, float32, a matrix as [rows, columns].
+
+        Raises:
+            TypeError: there is none of that name.
+        """
+        import numpy as np
+
+        short = self._short(name)
+        tensor = self._tensors[short]
+        if tensor.is_packed:
+            bits, scales = self._blocks(tensor)
+            values = ((bits.astype(np.float32) - 8) * scales[:, None]).reshape(-1)
+        else:
+            values = self._array("<f4", tensor.numbers, tensor.offset)
+        columns = self.wide if short.endswith(".fo.w") else self.hidden
+        is_matrix = tensor.is_packed or short in self._shapes
+        return values.reshape(-1, columns) if is_matrix else values
+
+    def word_table(self) -> PackedTable:
+        """Return the vectors of the vocabulary, four fifths of the model, as packed as they are."""
+        import numpy as np
+
+        bits, scales = self._blocks(self._tensors["emb.word"])
+        signed = (bits ^ 8).reshape(self._words, self.hidden)
+        numbers = signed[:, 0::2] | (signed[:, 1::2] << 4)
+        return PackedTable(np.ascontiguousarray(numbers), scales.reshape(self._words, -1))
+
+    def _blocks(self, tensor: _Tensor) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
+        """Return the bits, uint8 [blocks, BLOCK], and the scales, float32 [blocks]."""
+        import numpy as np
+
+        blocks = self._data[tensor.offset : tensor.offset + tensor.size].reshape(-1, _BLOCK_BYTES)
+        packed = blocks[:, 2:]
+        scales = blocks[:, :2].copy().view("<f2").reshape(-1).astype(np.float32)
+        return np.concatenate([packed & 15, packed >> 4], axis=1), scales
+
+    def _short(self, name: str) -> str:
+        short = self._names.get(name, "")
+        if short not in self._tensors:
+            raise TypeError(f"{name} is missing")
+        return short
+
+    def _take(self, form: str, place: int) -> tuple[Any, ...]:
+        return struct.unpack_from(f"<{form}", self._data.data, place)
+
+    def _array(self, form: str, count: int, place: int) -> npt.NDArray[Any]:
+        import numpy as np
+
+        values = np.frombuffer(self._data, form, count, place)
+        return values.astype(form[1:])
+
+
+# -- the ONNX graph of a BERT encoder ---------------------------------------------------------------------------------
+
+_FUSED = "com.microsoft"
+_OPSET = 21
+_IR_VERSION = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The encoder as config.json describes it."""
+
+    layers: int
+    heads: int
+    hidden: int
+    epsilon: float
+    pooling: Pooling
+
+
+def write_graph(
+    folder: Path, shape: Shape, weight: Callable[[str], npt.NDArray[np.float32]], words: PackedTable | None = None
+) -> None:
+    """Write the graph of a BERT encoder into `folder`.
+
+    Inputs `input_ids` and `attention_mask`, int64 [batch, length]; output `pooled`, float32 [batch, hidden], not
+    normalised. `weight` gives a tensor by its name in the safetensors file, without a `bert.` prefix;
+    `words` the vectors of the vocabulary, where they stay packed.
+    """
+    with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
+        graph = _Graph(weight, file)
+        hidden = _embed_tokens(graph, shape, words)
+        graph.node("Cast", ["attention_mask"], "mask_int32", to=6)
+        for layer in range(shape.layers):
+            hidden = _encode_layer(graph, f"encoder.layer.{layer}.", hidden, shape)
+        _add_pooling(graph, hidden, shape.pooling)
+        model = graph.finish(shape.hidden)
+    (folder / GRAPH_FILE).write_bytes(model)
+
+
+class _Graph:
+    """Nodes and weights under construction. A tensor is referred to by its name."""
+
+    def __init__(self, weight: Callable[[str], npt.NDArray[np.float32]], file: BinaryIO) -> None:
+        self.weight = weight
+        self._file = file
+        self._nodes: list[Any] = []
+        self._tensors: list[Any] = []
+
+    def node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        from onnx import helper
+
+        self._nodes.append(helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def constant(self, name: str, value: npt.NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        self._tensors.append(numpy_helper.from_array(value, name))
+        return name
+
+    def stored(self, name: str, value: npt.NDArray[np.float32] | npt.NDArray[np.uint8]) -> str:
+        """Store numbers; bytes hold two signed 4-bit numbers each."""
+        import numpy as np
+        from onnx import TensorProto
+
+        is_packed = value.dtype == np.uint8
+        kind, form = (TensorProto.INT4, "u1") if is_packed else (TensorProto.FLOAT, "<f4")
+        shape = (len(value), 2 * value.shape[1]) if is_packed else value.shape
+        tensor = TensorProto(name=name, data_type=kind, dims=shape)
+        store_outside(tensor, np.ascontiguousarray(value, form).tobytes(), self._file)
+        self._tensors.append(tensor)
+        return name
+
+    def vector(self, name: str) -> str:
+        return self.stored(name, self.weight(name))
+
+    def matrix(self, name: str) -> str:
+        """Store a linear layer's weight, transposed from [out, in] to [in, out]."""
+        return self.stored(name, self.weight(name).T)
+
+    def finish(self, hidden: int) -> bytes:
+        from onnx import TensorProto, helper
+
+        inputs = [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "length"])
+            for name in ("input_ids", "attention_mask")
+        ]
+        output = helper.make_tensor_value_info("pooled", TensorProto.FLOAT, ["batch", hidden])
+        graph = helper.make_graph(self._nodes, "encoder", inputs, [output], self._tensors)
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_FUSED, 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+        return bytes(model.SerializeToString())
+
+
+def _embed_tokens(graph: _Graph, shape: Shape, words: PackedTable | None) -> str:
+    import numpy as np
+
+    # A single text is all of token type 0, so that type's vector is added to the positions once, here.
+    positions = graph.weight("embeddings.position_embeddings.weight")
+    types = graph.weight("embeddings.token_type_embeddings.weight")
+    graph.stored("positions", positions + types[0])
+    if words is None:
+        graph.node("Gather", [graph.vector("embeddings.word_embeddings.weight"), "input_ids"], "words")
+    else:
+        table = [graph.stored("word_numbers", words.numbers), "input_ids", graph.stored("word_scales", words.scales)]
+        graph.node("GatherBlockQuantized", table, "words", domain=_FUSED, quantize_axis=1, block_size=BLOCK)
+    graph.node("Shape", ["input_ids"], "length", start=1, end=2)
+    start = graph.constant("start", np.array([0], np.int64))
+    graph.node("Slice", ["positions", start, "length", start], "placed")
+    graph.node("Add", ["words", "placed"], "embedded")
+    scale, bias = _norm(graph, "embeddings.LayerNorm")
+    return graph.node("LayerNormalization", ["embedded", scale, bias], "layer_in", axis=-1, epsilon=shape.epsilon)
+
+
+def _encode_layer(graph: _Graph, prefix: str, hidden: str, shape: Shape) -> str:
+    attention = f"{prefix}attention."
+    context = _attend(graph, f"{attention}self.", hidden, shape.heads)
+    seen = _add_and_norm(graph, f"{attention}output.", context, hidden, shape.epsilon)
+    wide = graph.node("MatMul", [seen, graph.matrix(f"{prefix}intermediate.dense.weight")], f"{prefix}wide")
+    bias = graph.vector(f"{prefix}intermediate.dense.bias")
+    active = graph.node("BiasGelu", [wide, bias], f"{prefix}active", domain=_FUSED)
+    return _add_and_norm(graph, f"{prefix}output.", active, seen, shape.epsilon)
+
+
+def _attend(graph: _Graph, prefix: str, hidden: str, heads: int) -> str:
+    import numpy as np
+
+    parts = ("query", "key", "value")
+    weight = np.concatenate([graph.weight(f"{prefix}{part}.weight").T for part in parts], axis=1)
+    bias = np.concatenate([graph.weight(f"{prefix}{part}.bias") for part in parts])
+    inputs = [hidden, graph.stored(f"{prefix}weight", weight), graph.stored(f"{prefix}bias", bias), "mask_int32"]
+    return graph.node("Attention", inputs, f"{prefix}context", domain=_FUSED, num_heads=heads)
+
+
+def _add_and_norm(graph: _Graph, prefix: str, value: str, residual: str, epsilon: float) -> str:
+    projected = graph.node("MatMul", [value, graph.matrix(f"{prefix}dense.weight")], f"{prefix}projected")
+    scale, shift = _norm(graph, f"{prefix}LayerNorm")
+    inputs = [projected, residual, scale, shift, graph.vector(f"{prefix}dense.bias")]
+    return graph.node("SkipLayerNormalization", inputs, f"{prefix}out", domain=_FUSED, epsilon=epsilon)
+
+
+def _norm(graph: _Graph, prefix: str) -> tuple[str, str]:
+    return graph.vector(f"{prefix}.weight"), graph.vector(f"{prefix}.bias")
+
+
+def _add_pooling(graph: _Graph, hidden: str, pooling: Pooling) -> None:
+    """Reduce [batch, length, hidden] to [batch, hidden]. A mean is left as a sum: only its direction counts."""
+    import numpy as np
+
+    if pooling == "cls":
+        graph.node("Gather", [hidden, graph.constant("first", np.array(0, np.int64))], "pooled", axis=1)
+        return
+    axis = graph.constant("length_axis", np.array([1], np.int64))
+    graph.node("Cast", ["attention_mask"], "mask_float", to=1)
+    if pooling == "mean":
+        graph.node("Unsqueeze", ["mask_float", axis], "mask_row")
+        graph.node("MatMul", ["mask_row", hidden], "summed")
+        graph.node("Squeeze", ["summed", axis], "pooled")
+        return
+    last = graph.constant("hidden_axis", np.array([2], np.int64))
+    one, far = (graph.constant(name, np.array(value, np.float32)) for name, value in (("one", 1.0), ("far", -1e9)))
+    graph.node("Sub", [one, "mask_float"], "padding")
+    graph.node("Mul", ["padding", far], "pushed")
+    graph.node("Unsqueeze", ["pushed", last], "pushed_column")
+    graph.node("Add", [hidden, "pushed_column"], "unpadded")
+    graph.node("ReduceMax", ["unpadded", axis], "pooled", keepdims=0)

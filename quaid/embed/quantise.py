@@ -9,13 +9,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from quaid.embed.bert import store_outside
-from quaid.embed.build import GRAPH_FILE, GRAPH_WEIGHTS_FILE
 from quaid.embed.runtime import load_onnxruntime
+from quaid.embed.weights import GRAPH_FILE, GRAPH_WEIGHTS_FILE
 from quaid.errors import EmbeddingError
 
 _LARGE_BYTES = 1024
+_PAGE_BYTES = 4096
 
 
 def quantise(folder: Path) -> None:
@@ -66,6 +67,15 @@ def _quantise_here(folder: Path) -> None:
                 tensor.ClearField("raw_data")
     (folder / GRAPH_FILE).write_bytes(model.SerializeToString())
     whole.unlink()
+
+
+def store_outside(tensor: Any, data: bytes, file: BinaryIO) -> None:
+    """Append `data` to `file`, which holds the weights of a graph, page-aligned, and let `tensor` refer to it."""
+    file.write(b"\0" * (-file.tell() % _PAGE_BYTES))
+    tensor.data_location = tensor.EXTERNAL
+    for key, entry in (("location", GRAPH_WEIGHTS_FILE), ("offset", file.tell()), ("length", len(data))):
+        tensor.external_data.add(key=key, value=str(entry))
+    file.write(data)
 
 
 if __name__ == "__main__":

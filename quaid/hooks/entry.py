@@ -22,7 +22,7 @@ from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.hooks.transcripts import open_transcript
-from quaid.local import hook_failures, hook_log, processes, queue, sessions, state_files
+from quaid.local import hook_log, queue, sessions, state_files
 from quaid.place import LOG_DIR, state_folder, state_home
 from quaid.redaction import admit
 from quaid.resident.call import NO_HOOKS, event_name, named_vaults, read_input
@@ -147,12 +147,12 @@ def _record_outcome(name: str, vault: Path, session: object, problem: str, is_re
     if name not in (*EVENTS, "work"):
         return ""
     if problem:
-        hook_failures.failed(vault, name, problem, is_there=is_readable)
+        hook_log.record_failure(vault, name, problem, is_there=is_readable)
     else:
-        hook_failures.succeeded(vault, name)
+        hook_log.record_success(vault, name)
     if name not in SHOWN_EVENTS or not isinstance(session, str):
         return ""
-    return hook_failures.tell(vault, session, is_there=is_readable)
+    return hook_log.take_news(vault, session, is_there=is_readable)
 
 
 # -- the answer to each event ----------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def _queue(root: Path, session: str, event: Event, when: queue.When, reason: str
 def start_worker(root: Path) -> None:
     """Start a worker for the vault at `root` without waiting for it. It ends at once if another one is running."""
     log = state_folder(root) / LOG_DIR / "worker.log"
-    processes.start_detached("quaid.hooks.queue_worker", [str(root)], log)
+    state_files.start_detached("quaid.hooks.queue_worker", [str(root)], log)
 
 
 def _field(event: Event, name: str) -> str:

@@ -14,7 +14,7 @@ from quaid.janitor.worktree import WORKTREES
 from quaid.local import quarantine
 from quaid.place import AS_OF_DIR, CACHE_FILE, DOCS_FILE, INDEX_FILE, LOCAL_FILE, LOG_DIR, process_exists
 from quaid.sync import as_of
-from quaid.sync.follow import HEARTBEAT_FILE, read_heartbeat
+from quaid.sync.watcher import HEARTBEAT_FILE, read_heartbeat
 from quaid.vault import layout
 
 LOG_DAYS = 30
@@ -28,7 +28,7 @@ MIN_SPARE = 20_000
 def clean(state: Path, now: datetime) -> list[str]:
     """Clean `state`, a vault's state folder. Return sentences about what was removed, and what could not be."""
     logs = _older(state.glob(f"{LOG_DIR}/*"), now - timedelta(days=LOG_DAYS))
-    past = sorted((state / AS_OF_DIR).glob("*.db"), key=_modified, reverse=True)[as_of.MAX_KEPT :]
+    past = sorted((state / AS_OF_DIR).glob("*.db"), key=_modified, reverse=True)[as_of.MAX_PAST_INDEXES :]
     old = [path for index in past for path in index.parent.glob(f"{index.name}*")]
     quarantined = sorted((state / quarantine.FOLDER).glob("*.json"))[:-MAX_QUARANTINED]
     # Not local.db: its contents exist nowhere else.

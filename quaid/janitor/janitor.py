@@ -20,9 +20,8 @@ from quaid.janitor.runner import RunOptions, run_tasks
 from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
 from quaid.janitor.vetoes import REVIEW, TASK
-from quaid.local.health import HealthLog
 from quaid.local.notifications import Feature, deliver, level_of
-from quaid.local.runs import Judgements, Proposals, Run, Runs
+from quaid.local.runs import HealthLog, Judgements, Proposals, Run, Runs
 from quaid.model import Edit, Message, note_name
 from quaid.place import LOCAL_FILE
 from quaid.recall.visibility import find_hidden_names

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from quaid.history.repository import find_repository
 from quaid.index import documents, graph
 from quaid.local import recall_log
-from quaid.local.health import Snapshot
 from quaid.local.recall_summary import measure
+from quaid.local.runs import Snapshot
 from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def try_lock(path: Path) -> Iterator[bool]:
 def extracting(state: Path) -> Iterator[None]:
     """Tell other processes that an extraction is under way; several may be. `state` is the vault's state folder.
 
-    Where the lock cannot be made, nothing can be written either, and whoever writes says so.
+    Where the lock cannot be made, nothing can be written either, and the writer reports that.
     """
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ MAX_POPUP_CHARS = 240
 MAX_FILE_BYTES = 1_000_000
 """The maximum size of the news file; a longer one is renamed, and a new one begun."""
 _FILE_ENDINGS = (".log", ".txt")
-"""quaid.toml travels with the vault: whoever can change it must not make Quaid write into a shell's start-up file."""
+"""quaid.toml is part of the vault: a change of it must not make Quaid write into a shell's start-up file."""
 CHANNELS = ("terminal", "desktop", "file", "webhook")
 _PRESETS: dict[str, dict[Feature, Level]] = {
     "quiet": {"janitor": "off", "extraction": "off", "retrieval": "off", "docs": "off"},

@@ -16,7 +16,7 @@ FOLDER = "quarantine"
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """`raw` is what the model wrote; `left_out` says of each statement that was not kept why."""
+    """`raw` is what the model wrote; `left_out` are the statements that were not stored, each with the reason."""
 
     at: str
     about: str

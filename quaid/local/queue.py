@@ -82,7 +82,7 @@ def is_any(state: Path) -> bool:
 
 
 def failed(state: Path) -> list[QueuedItem]:
-    """Return the reports that were given up, each with its problem. One that cannot be read stands for its
+    """Return the reports that were given up, each with its problem. One that cannot be read counts as its
     transcript.
     """
     given_up = [(path, _read(path)) for path in _list(state / FOLDER / FAILED)]
@@ -196,7 +196,7 @@ def _read(path: Path) -> QueuedItem | str:
 
 
 def _give_up(path: Path) -> None:
-    """Move a report into `failed/`, beside what is there already."""
+    """Move a report into `failed/`, without replacing one that is there already."""
     folder = path.parent / FAILED
     folder.mkdir(mode=0o700, exist_ok=True)
     target = folder / path.name

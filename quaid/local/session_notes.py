@@ -1,11 +1,11 @@
-"""Lines queued by `quaid note` until the next extraction of their session takes them along."""
+"""Lines queued by `quaid note` until the next extraction of their session."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
 
-from quaid.local.tables import Tables
+from quaid.local.database import Tables
 from quaid.redaction import admit
 
 

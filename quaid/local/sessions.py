@@ -82,8 +82,8 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for line in lines:
         with suppress(ValueError):
-            if isinstance(told := json.loads(line), dict):
-                found.append(told)
+            if isinstance(record := json.loads(line), dict):
+                found.append(record)
     return found
 
 

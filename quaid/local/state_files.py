@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,3 +46,27 @@ def file_stem(session: str) -> str:
     import hashlib  # not above: every recall loads this module
 
     return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+# -- processes that outlive the command that starts them --------------------------------------------------------------
+
+_MAX_LOG_BYTES = 1_000_000
+
+
+def start_detached(module: str, arguments: Sequence[str], log: Path) -> None:
+    """Start `python -m MODULE ARGUMENTS` without waiting for it; its stderr is appended to `log`, whose folder is made.
+
+    Raises:
+        OSError: it cannot be started, or `log` cannot be written.
+    """
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    rotate(log, _MAX_LOG_BYTES)
+    # -P: the working folder may hold a quaid/ or a json.py of its own.
+    argv = [sys.executable, "-P", "-m", module, *arguments]
+    files = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+    ]
+    # A session of its own: a terminal that is closed ends the program in it, but not this process.
+    os.posix_spawn(sys.executable, argv, os.environ, file_actions=files, setsid=True)

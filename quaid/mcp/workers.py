@@ -21,7 +21,7 @@ from quaid.memory import Memory
 from quaid.place import state_folder
 from quaid.resident.listener import Listener
 from quaid.resident.worker import POLL_S, Reporter, Worker
-from quaid.sync.follow import Follower, read_heartbeat
+from quaid.sync.watcher import Follower, read_heartbeat
 from quaid.text.invisible import escaped
 
 MAX_WAIT_S = 60.0

@@ -19,7 +19,7 @@ from quaid.place import make_private_folder
 from quaid.remotes.exchange import LOCK as EXCHANGE_LOCK
 from quaid.resident import call
 from quaid.resident.listener import lock_path
-from quaid.sync.follow import find_watcher
+from quaid.sync.watcher import find_watcher
 
 WAIT_S = 8.0
 _STOP = "Stop it, then try again."

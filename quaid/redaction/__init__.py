@@ -17,7 +17,7 @@ from quaid.redaction.name_hints import HINTS, may_have_number, may_name
 from quaid.redaction.private_spans import PLACEHOLDER, without_private
 
 VERSION = 2
-"""Grows when the gate finds what it did not find before: what was kept until then is looked at again."""
+"""Grows when redaction finds more than before: stored texts are then redacted again."""
 _HINTS = (
     *HINTS,
     *("cred", "login", "log in", "sign", "user", "://", "bearer", "x-a", " -p", " -u", "identified", "cookie", "wifi:"),
@@ -31,7 +31,7 @@ _OUR_IDS = re.compile(r"(?<!\w)01[0-9a-hjkmnp-tv-z]{20,24}(?!\w)")
 _OURS = re.compile(_OUR_IDS.pattern + r"|(?<![^\s\"'(])(?:entities|episodes|facts)/[a-z0-9/-]{1,200}\.md")
 """The ids and names that Quaid gives its notes: they are in every answer, and loading the detector takes 30 ms."""
 _MAX_BEFORE = 300
-"""Characters of what was said before that can be the question whose answer is a secret."""
+"""Characters of the text before that can be the question whose answer is a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class LocatedSecret:
 
 def admit(text: str, *, after: str = "", keep_lines: bool = False) -> Admitted:
     """`text` without `<private>` spans and secrets; all else stays as it is, with `keep_lines` also the number of each
-    line: what is taken out leaves its newlines. `after` is what was said before: `the password?` makes a secret of
+    line: what is taken out leaves its newlines. `after` is the text before it: `the password?` makes a secret of
     `swordfish`. Pure, idempotent, raises nothing.
     """
     text = without_private(text, keep_lines=keep_lines)
@@ -78,7 +78,7 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
     for number, (held, left) in enumerate(zip(text.split("\n"), safe.split("\n"), strict=True), 1):
         if held == left:
             continue
-        start = len(os.path.commonprefix([held, left]))  # noqa: RUF071 - characters are meant
+        start = len(os.path.commonprefix([held, left]))  # noqa: RUF071 - of characters, not of paths
         end = len(held) - len(os.path.commonprefix([held[start:][::-1], left[start:][::-1]]))  # noqa: RUF071
         kinds = Counter(PLACEHOLDER.findall(left)) - Counter(PLACEHOLDER.findall(held))
         found += [LocatedSecret(kind, number, held[start:end]) for kind in kinds]
@@ -88,12 +88,12 @@ def locate(text: str) -> tuple[LocatedSecret, ...]:
 
 
 def admit_name(name: str) -> str:
-    """The name of a file without secrets: what stands for one has no sign that names may not have."""
+    """Return the name of a file without secrets; a placeholder has no character that is invalid in names."""
     return PLACEHOLDER.sub(r"redacted-\1", admit(name).text)
 
 
 def admit_all(value: Any, *, keep_lines: bool = False) -> tuple[Any, tuple[str, ...]]:
-    """`value`, of JSON's types, with every string in it admitted, what stands under a name as said of that name, and
+    """`value`, of JSON's types, with every string in it admitted, a value in the context of its name, and
     the kinds of what was taken out. `keep_lines` as for `admit`.
     """
     kinds: list[str] = []
@@ -116,7 +116,7 @@ def admit_all(value: Any, *, keep_lines: bool = False) -> tuple[Any, tuple[str, 
 
 
 def admit_each(messages: Iterable[Mapping[str, object]], *, keep_lines: bool = False) -> Iterator[Any]:
-    """Messages as `admit_all` gives them, each text as said after that of the one before."""
+    """Yield messages as `admit_all` returns them, each text in the context of the one before."""
     before = ""
     for message in messages:
         texts = {key: text for key in ("content", "text") if isinstance(text := message.get(key), str)}

@@ -29,7 +29,7 @@ _HARMLESS = re.compile(r"[0-9a-f]+|[0-9A-HJKMNP-TV-Z]{26}|[0-9a-hjkmnp-tv-z]{26}
 
 
 def redact(text: str, *, after: str = "", keep_lines: bool = False) -> tuple[str, tuple[str, ...]]:
-    """`text`, said after `after`, with a placeholder for each secret, and the kinds of what it replaced; with
+    """Return `text`, which follows `after`, with a placeholder for each secret, and the kinds of the secrets; with
     `keep_lines` the newlines of a secret stay behind it.
     """
     known = Counter(PLACEHOLDER.findall(text))
@@ -112,8 +112,8 @@ def _clear(spans: Iterator[Span], placeholders: Sequence[tuple[int, int]]) -> It
 
 def _may_hold_keys(text: str) -> bool:
     for run in _OPAQUE.finditer(text):
-        stands_alone = run.start() < 2 or text[run.start() - 1] not in "_-." or not text[run.start() - 2].isalnum()
-        if not (stands_alone and _HARMLESS.fullmatch(run[0])):
+        is_separate = run.start() < 2 or text[run.start() - 1] not in "_-." or not text[run.start() - 2].isalnum()
+        if not (is_separate and _HARMLESS.fullmatch(run[0])):
             return True
     return False
 

@@ -11,7 +11,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator
 
-from quaid.redaction.secret_values import Span, is_stand_in
+from quaid.redaction.secret_values import Span, is_placeholder
 
 _BASE58 = "1-9A-HJ-NP-Za-km-z"
 _KEYS = {
@@ -78,7 +78,7 @@ _MAX_DECODED = 2_048
 _URLSAFE = str.maketrans("-_", "+/")
 _UNPRINTABLE = re.compile(rb"[^\t\n\r -~]")
 _IS_MADE = re.compile(r"(?=[^\d]*\d)(?=[\w./+=-]*[A-Za-z])[\w./+=-]{12,}")
-_TOLD_IN_BASE64 = re.compile(
+_SECRET_IN_BASE64 = re.compile(
     rb"PRIVATE KEY-----|\A[\w.@-]{1,64}:[!-~]{6,64}\Z|(?:pass(?:word|wd)?|secret|token|api_?key)[\"']?\s?[:=]\s?[\"']?[!-~]{6,}",
     re.IGNORECASE,
 )
@@ -88,7 +88,7 @@ def find_keys(text: str) -> Iterator[Span]:
     """Keys in `text`, also those in parts and those in base64."""
     for run in _LONG_RUN.finditer(text):
         for key in _KEY.finditer(text, run.start(), run.end()):
-            if not is_stand_in(key[0]):
+            if not is_placeholder(key[0]):
                 yield Span(key.start(), key.end(), _KINDS_OF_KEYS[str(key.lastgroup)])
 
 
@@ -143,8 +143,8 @@ def _end_of_broken(broken: re.Match[str]) -> int:
 def find_encoded(text: str) -> Iterator[Span]:
     """Base64 that says a key, a password or who is who."""
     for run in _BASE64.finditer(text):
-        said = _decoded(run[0])
-        if said is not None and (_TOLD_IN_BASE64.search(said) or _KEY.search(said.decode("ascii"))):
+        decoded = _decoded(run[0])
+        if decoded is not None and (_SECRET_IN_BASE64.search(decoded) or _KEY.search(decoded.decode("ascii"))):
             yield Span(run.start(), run.end(), "base64-secret")
 
 
@@ -153,7 +153,7 @@ def _decoded(run: str) -> bytes | None:
     start = run[:_MAX_DECODED].rstrip("=")
     start = start.translate(_URLSAFE)[: len(start) - (len(start) % 4 == 1)]
     try:
-        said = b64decode(start + "=" * (-len(start) % 4))
+        decoded = b64decode(start + "=" * (-len(start) % 4))
     except (binascii.Error, ValueError):
         return None
-    return said if said and said.isascii() and not _UNPRINTABLE.search(said) else None
+    return decoded if decoded and decoded.isascii() and not _UNPRINTABLE.search(decoded) else None

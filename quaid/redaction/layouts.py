@@ -1,4 +1,4 @@
-"""Secrets that stand apart from their name: in a table's column, in the answer to a question, in the lines below."""
+"""Secrets that are separate from their name: in a table's column, in the answer to a question, in the lines below."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 
 from quaid.redaction.secret_names import ASKS, NAME
-from quaid.redaction.secret_values import CODE, PIN, PLAIN_WORD, SAYS_HOW, Span, is_opaque, is_stand_in, is_strong
+from quaid.redaction.secret_values import CODE, PIN, PLAIN_WORD, SAYS_HOW, Span, is_opaque, is_placeholder, is_strong
 
 _CELL_QUOTES = " \t`*\"'"
 _RULE = re.compile(r"[\s|:+-]+")
@@ -56,7 +56,7 @@ def find_manifests(text: str) -> Iterator[Span]:
     if _MANIFEST.search(text):
         for data in _MANIFEST_DATA.finditer(text):
             for value in _MANIFEST_VALUE.finditer(text, data.start("lines"), data.end("lines")):
-                if not is_stand_in(value["value"].strip()):
+                if not is_placeholder(value["value"].strip()):
                     yield Span(*value.span("value"), "kubernetes-secret")
 
 
@@ -115,7 +115,7 @@ def _find_in_rows(text: str, start: int, columns: dict[int, str], mark: str) -> 
 
 
 def _is_in_column(value: str, kind: str) -> bool:
-    if len(value) < 4 or " " in value or is_stand_in(value) or SAYS_HOW.fullmatch(value):
+    if len(value) < 4 or " " in value or is_placeholder(value) or SAYS_HOW.fullmatch(value):
         return False
     if kind == "key":
         return is_opaque(value)
@@ -179,7 +179,7 @@ def _answers(name: re.Match[str], value: str, *, is_alone: bool, is_asked: bool)
         return False
     if is_alone and is_asked and PLAIN_WORD.fullmatch(value):
         return len(value) > 5 and not (
-            SAYS_HOW.fullmatch(value) or _SAYS_NOTHING.fullmatch(value) or is_stand_in(value)
+            SAYS_HOW.fullmatch(value) or _SAYS_NOTHING.fullmatch(value) or is_placeholder(value)
         )
     return (is_alone or is_asked) and is_strong(value)
 

@@ -20,24 +20,24 @@ def without_private(text: str, *, keep_lines: bool = False) -> str:
     idempotent.
     """
     while "<" in text:
-        kept = without(text, hidden_spans(text, _PRIVATE), keep_lines=keep_lines)
-        if kept == text:
+        shown = without(text, hidden_spans(text, _PRIVATE), keep_lines=keep_lines)
+        if shown == text:
             break
-        text = kept
+        text = shown
     return text
 
 
 def without(text: str, spans: Iterable[tuple[int, int]], *, keep_lines: bool = False) -> str:
     """`text` without `spans`; with `keep_lines` their newlines stay."""
-    kept = []
+    pieces = []
     position = 0
     for start, end in sorted(spans):
         if start > position:
-            kept.append(text[position:start])
+            pieces.append(text[position:start])
         if keep_lines:
-            kept.append("\n" * text.count("\n", max(start, position), end))
+            pieces.append("\n" * text.count("\n", max(start, position), end))
         position = max(position, end)
-    return "".join([*kept, text[position:]])
+    return "".join([*pieces, text[position:]])
 
 
 def hidden_spans(text: str, names: Collection[str]) -> Iterator[tuple[int, int]]:

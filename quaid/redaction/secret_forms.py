@@ -14,7 +14,7 @@ from quaid.redaction.layouts import find_answers, find_codes, find_in_tables, fi
 from quaid.redaction.name_hints import may_have_number
 from quaid.redaction.numbers import find_numbers
 from quaid.redaction.secret_names import find_names
-from quaid.redaction.secret_values import Span, is_made, is_stand_in, is_strong, span_of, value_of
+from quaid.redaction.secret_values import Span, is_made, is_placeholder, is_strong, span_of, value_of
 from quaid.redaction.sentences import PAIR, find_named, is_password
 from quaid.redaction.wallets import find_phrases
 
@@ -120,7 +120,9 @@ def find_forms(text: str) -> Iterator[Span]:
     if "@" in text:
         yield from (span_of(found, "password") for found in _MAILED.finditer(text) if is_made(value_of(found)))
     if "://" in text:
-        yield from (span_of(found, "password") for found in _ADDRESS.finditer(text) if not is_stand_in(found["bare"]))
+        yield from (
+            span_of(found, "password") for found in _ADDRESS.finditer(text) if not is_placeholder(found["bare"])
+        )
     if any(hint in lowered for hint in ("authorization", "bearer", "x-", "-token", "-key")):
         yield from (span_of(found, "authorization") for found in _AUTHORIZED.finditer(text) if _is_authorization(found))
     if "cookie" in lowered or " -b" in text:
@@ -129,7 +131,7 @@ def find_forms(text: str) -> Iterator[Span]:
     for hint, form in _GIVEN:
         if hint in lowered:
             found = re.compile(form, re.IGNORECASE | re.MULTILINE).finditer(text)
-            yield from (span_of(given, "password") for given in found if not is_stand_in(value_of(given)))
+            yield from (span_of(given, "password") for given in found if not is_placeholder(value_of(given)))
 
 
 def _find_cookies(text: str) -> Iterator[Span]:
@@ -141,4 +143,4 @@ def _find_cookies(text: str) -> Iterator[Span]:
 
 def _is_authorization(found: re.Match[str]) -> bool:
     value = value_of(found)
-    return not is_stand_in(value) and (any(map(str.isdigit, value)) or value.endswith("=") or len(value) > 40)
+    return not is_placeholder(value) and (any(map(str.isdigit, value)) or value.endswith("=") or len(value) > 40)

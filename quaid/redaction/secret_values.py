@@ -15,7 +15,7 @@ class Span(NamedTuple):
 
 
 # Written in the place of a secret: a variable, a row of stars, `your-password`.
-STAND_IN = re.compile(
+PLACEHOLDER_VALUE = re.compile(
     r"""0x[0-9a-f]{1,31}
     |\$\{?[A-Z_][A-Z0-9_]*\}?|\$\{.*|\$\(.*|\$[a-z_]+|\{.*|%\(?\w+\)?[s%]?|[*•x.X_#?-]+|\[[\w .:-]*\]?|\(.*|\.{2,}.*
     |(?:(?:your|my|the|some|new|old|this|example|dummy|db|user)?[-_ ]?
@@ -57,7 +57,7 @@ _TRAILING = ".,;:)]}…。，、"
 
 def is_opaque(value: str) -> bool:
     """Return True if a value is not a word, name, date or expression: letters and digits mixed, or too long for a word."""
-    if is_stand_in(value) or IN_CODE.fullmatch(value) or MEASURE.fullmatch(value):
+    if is_placeholder(value) or IN_CODE.fullmatch(value) or MEASURE.fullmatch(value):
         return False
     runs = [value] if _GROUPS.fullmatch(value) else _RUN.findall(value)
     if len(value) >= 12 and _has_both(value) and _SYMBOL.search(value):
@@ -71,7 +71,7 @@ def _has_both(run: str) -> bool:
 
 def is_strong(value: str) -> bool:
     """Return True if a value can hardly be a word: letters with digits or signs, and not a measure or code."""
-    if len(value) < 6 or is_stand_in(value) or IN_CODE.fullmatch(value) or MEASURE.fullmatch(value):
+    if len(value) < 6 or is_placeholder(value) or IN_CODE.fullmatch(value) or MEASURE.fullmatch(value):
         return False
     has_digit = any(map(str.isdigit, value))
     has_letter = any(map(str.isalpha, value))
@@ -84,8 +84,8 @@ def is_made(value: str) -> bool:
     return is_strong(value) and any(map(str.isdigit, value)) and (_SYMBOL.search(value) is not None or has_cases)
 
 
-def is_stand_in(value: str) -> bool:
-    return STAND_IN.fullmatch(value) is not None
+def is_placeholder(value: str) -> bool:
+    return PLACEHOLDER_VALUE.fullmatch(value) is not None
 
 
 def value_of(found: re.Match[str]) -> str:
@@ -93,7 +93,7 @@ def value_of(found: re.Match[str]) -> str:
 
 
 def end_of(found: re.Match[str]) -> int:
-    """Return the end of the value, without the punctuation of the sentence that it stands in."""
+    """Return the end of the value, without the punctuation of its sentence."""
     group = found.lastgroup or 0
     end = found.end(group)
     if group != "bare":

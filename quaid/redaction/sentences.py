@@ -1,4 +1,4 @@
-"""Secrets that are told of their name: `my password is hunter2`, `DB_PASSWORD=…`, `hunter2 is my password`.
+"""Secrets that a sentence assigns to their name: `my password is hunter2`, `DB_PASSWORD=…`, `hunter2 is my password`.
 
 Each pattern has bounds, so that no text takes long.
 """
@@ -22,7 +22,7 @@ from quaid.redaction.secret_values import (
     end_of,
     is_made,
     is_opaque,
-    is_stand_in,
+    is_placeholder,
     is_strong,
     span_of,
     value_of,
@@ -43,8 +43,8 @@ _ASSIGNED = re.compile(
     rf"[_\s]{{0,12}}{_FENCE}{VALUE}",
     re.IGNORECASE,
 )
-_TOLD = re.compile(rf"[\"'`”_]{{0,2}}{_FOR}{IS}[\s:=]{{1,5}}{_FENCE}{VALUE}", re.IGNORECASE)
-_TOLD_ABROAD = re.compile(
+_STATED = re.compile(rf"[\"'`”_]{{0,2}}{_FOR}{IS}[\s:=]{{1,5}}{_FENCE}{VALUE}", re.IGNORECASE)
+_STATED_IN_FOREIGN_LANGUAGE = re.compile(
     rf"[\"'`”_]{{0,2}}{_FOR}{IS_ABROAD}(?:[\s:=：]{{1,5}}|(?<=[是为為는은がは])){_FENCE}{VALUE}",
     re.IGNORECASE,
 )
@@ -80,7 +80,7 @@ def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
     """Yield the values that `text` gives these names, in no order."""
     for name in names:
         kind = next((kind for kind in ("password", "pin", "code") if name[kind]), re.sub("[ _.]", "-", name[0].lower()))
-        found = _said_with(name, text)
+        found = _find_value(name, text)
         while found:
             yield span_of(found, kind)
             rest = _REST.match(text, found.end(found.lastgroup or 0)) if found.lastgroup == "bare" else None
@@ -90,24 +90,24 @@ def find_named(names: Iterable[re.Match[str]], text: str) -> Iterator[Span]:
             found = found if found and _can_be(name, found, may_be_word=False) else None
 
 
-def _said_with(name: re.Match[str], text: str) -> re.Match[str] | None:
-    """Return the value that is said to be that of `name`, if it can be a secret."""
+def _find_value(name: re.Match[str], text: str) -> re.Match[str] | None:
+    """Return the value that the text gives to `name`, if it can be a secret."""
     is_abroad = bool(name["password"]) and not IS_ENGLISH.match(name[0])
     found = _ASSIGNED.match(text, name.end())
-    # A comma assigns where a name stands alone in quotes: `getenv("DB_PASSWORD", "hunter2")`.
-    if found and (found["sign"] != "," or _stands_behind(_QUOTED, name)) and _can_be(name, found, may_be_word=True):
+    # A comma assigns where a name is alone in quotes: `getenv("DB_PASSWORD", "hunter2")`.
+    if found and (found["sign"] != "," or _match_before(_QUOTED, name)) and _can_be(name, found, may_be_word=True):
         return found
-    found = (_TOLD_ABROAD if is_abroad else _TOLD).match(text, name.end())
+    found = (_STATED_IN_FOREIGN_LANGUAGE if is_abroad else _STATED).match(text, name.end())
     if found and _can_be(name, found, may_be_word=not is_abroad):
         return found
     found = _SOON.match(text, name.end())
     if found and _tells(name, found) and _can_be(name, found, may_be_word=False):
         return found
-    found = _stands_behind(_BEFORE, name)
+    found = _match_before(_BEFORE, name)
     return found if found and _can_be(name, found, may_be_word=False) else None
 
 
-def _stands_behind(form: re.Pattern[str], name: re.Match[str]) -> re.Match[str] | None:
+def _match_before(form: re.Pattern[str], name: re.Match[str]) -> re.Match[str] | None:
     return form.search(name.string, max(0, name.start() - _NEAR), name.start())
 
 
@@ -123,7 +123,7 @@ def _tells(name: re.Match[str], found: re.Match[str]) -> bool:
     if not name["password"]:
         return (tells or not (between or found["point"])) and len(value_of(found)) >= _LONG_KEY
     if name[0].lower() == "pass":
-        return _stands_behind(_LOGIN, name) is not None
+        return _match_before(_LOGIN, name) is not None
     return tells or not between or bool(found["point"])
 
 
@@ -138,15 +138,15 @@ def _can_be(name: re.Match[str], found: re.Match[str], *, may_be_word: bool) -> 
         return is_password(found, may_be_word=may_be_word, is_long_name=len(name[0]) > len("pass"))
     sign = found.groupdict().get("sign")
     if sign == "=" and name[0].isupper() and len(value_of(found)) >= _MIN_IN_ENVIRONMENT:
-        return not is_stand_in(value_of(found)) and not IN_CODE.fullmatch(value_of(found))
+        return not is_placeholder(value_of(found)) and not IN_CODE.fullmatch(value_of(found))
     return is_opaque(value_of(found))
 
 
 def is_password(found: re.Match[str], *, may_be_word: bool, is_long_name: bool = True) -> bool:
-    """Return True if a value can be a password. A plain word is one only where nothing else can stand."""
+    """Return True if a value can be a password. A plain word is one only where nothing else is possible."""
     value = value_of(found)
     is_bare = found.lastgroup == "bare"
-    if is_stand_in(value) or (is_bare and (IN_CODE.fullmatch(value) or MEASURE.fullmatch(value))):
+    if is_placeholder(value) or (is_bare and (IN_CODE.fullmatch(value) or MEASURE.fullmatch(value))):
         return False
     if " " in value:
         return may_be_word and (is_long_name or APP_PASSWORD.fullmatch(value) is not None)

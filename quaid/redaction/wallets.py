@@ -29,7 +29,7 @@ _IN_SENTENCES = re.compile(
 
 
 def find_phrases(text: str) -> Iterator[Span]:
-    """Phrases that open a wallet or a key: by their words, or said of their name."""
+    """Phrases that open a wallet or a key: by their words, or assigned to their name."""
     for row in _ROW.finditer(text):
         for is_known, run in groupby(_WORD.finditer(row[0]), lambda word: word[0].lower() in _words()):
             words = list(run)

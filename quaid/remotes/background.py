@@ -11,7 +11,7 @@ from pathlib import Path
 from quaid.history import repository as repositories
 from quaid.history.remotes import MERGED
 from quaid.local import locks
-from quaid.local.processes import start_detached
+from quaid.local.state_files import start_detached
 from quaid.place import LOG_DIR, state_folder
 from quaid.remotes.contact import read_contact
 from quaid.remotes.exchange import LOCK

@@ -50,7 +50,7 @@ from quaid.remotes.exchange import RemoteState
 from quaid.report.audit import list_over_quota_since
 from quaid.resident.listener import find_listening, why_nobody_can_listen
 from quaid.settings import EmbeddingSettings, Settings
-from quaid.sync.follow import find_watcher
+from quaid.sync.watcher import find_watcher
 from quaid.text.language import language
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction

@@ -11,7 +11,7 @@ from quaid.index import documents, graph, references
 from quaid.index.port import IndexConnection
 from quaid.index.scope import list_hidden
 from quaid.janitor.news import overdue
-from quaid.local.health import HealthLog, Snapshot
+from quaid.local.runs import HealthLog, Snapshot
 from quaid.local.model_usage import DayUsage, ModelRecords, PromptUsage
 from quaid.local.recall_log import Gap
 from quaid.local.recall_summary import RecallSummary

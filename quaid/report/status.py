@@ -15,7 +15,7 @@ from quaid.index.port import IndexConnection
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.local import locks, quarantine
-from quaid.local.empty_readings import EmptyReadings
+from quaid.local.runs import EmptyReadings
 from quaid.local.session_notes import SessionNotes
 from quaid.memory import Memory
 from quaid.place import LOCAL_FILE, state_folder
@@ -34,7 +34,7 @@ from quaid.report.checks import (
 from quaid.resident.listener import Listening, find_listening
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import EMBED_BUDGET_S
-from quaid.sync.follow import find_watcher
+from quaid.sync.watcher import find_watcher
 from quaid.vault.transaction import list_deferred, list_uncommitted
 
 EMPTY_DAYS = 7

@@ -20,7 +20,7 @@ from quaid.config import read_user_config, settings_for_reading
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.local.locks import try_lock
-from quaid.local.processes import start_detached
+from quaid.local.state_files import start_detached
 from quaid.memory import Memory
 from quaid.place import LOG_DIR, folder_identity, make_private_folder, state_folder
 from quaid.remotes.background import leave_exchange

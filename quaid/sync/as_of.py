@@ -1,7 +1,7 @@
 """The index of a vault as it was at a commit, which `recall --as-of` asks.
 
 Most of what was known then is known now, so its rows and vectors are taken from the index of the present; what differs
-is read from git and parsed by the same code as everything else. The past does not change: its index is kept in a file
+is read from git and parsed by the same code as everything else. The past does not change: its index is cached in a file
 named after the tree it was made from, and is made again only when vectors were missing that can be computed by now.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quaid.history.vault_history import History
     from quaid.index.sqlite.connection import SqliteIndex
 
-MAX_KEPT = 8
+MAX_PAST_INDEXES = 8
 """Past indexes that stay on disk; the least recently used are removed."""
 MAX_WAIT_S = 60.0
 """The time that another process may be making one before this one gives up."""
@@ -80,7 +80,7 @@ class PastIndexes:
 
         Raises:
             RevisionError: there is no such commit, or no vault at that commit.
-            GitError, VaultReadOnlyError, DiskFullError, LockedError: it cannot be read, or cannot be kept.
+            GitError, VaultReadOnlyError, DiskFullError, LockedError: it cannot be read, or cannot be written.
         """
         known = self._known.get(wanted)
         if known is not None and _touch(known.path):
@@ -99,12 +99,12 @@ class PastIndexes:
 
     @contextmanager
     def discarding(self) -> Iterator[None]:
-        """Inside, those that have to be made are not kept for another question: at the end they are gone."""
-        kept = set(self._folder.glob("*.db"))
+        """Delete the indexes that the body makes when it ends."""
+        existing = set(self._folder.glob("*.db"))
         try:
             yield
         finally:
-            for path in set(self._folder.glob("*.db")) - kept:
+            for path in set(self._folder.glob("*.db")) - existing:
                 path.unlink(missing_ok=True)
 
     def _path(self, point: Point) -> Path:
@@ -138,7 +138,7 @@ class PastIndexes:
             if past is None:
                 past = self._build(contents, progress)
                 newest_first = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-                for path in newest_first[MAX_KEPT:]:
+                for path in newest_first[MAX_PAST_INDEXES:]:
                     path.unlink(missing_ok=True)
             return past
 

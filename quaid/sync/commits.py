@@ -1,6 +1,6 @@
 """A commit of a bare repository -> the index of its vault, on a server that has no files of it.
 
-What stands in a commit never changes, so no time or size is looked at: the index notes up to which commit it says what
+A commit never changes, so no time or size is compared: the index records up to which commit it says what
 the repository says, git names the notes in which another commit differs, and only these are read.
 """
 

@@ -135,9 +135,11 @@ class DerivedIndex(ABC):
             DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be written.
         """
         started = time.monotonic()
-        asked, told = options or SyncOptions(), progress or ignore_progress
+        asked, report_progress = options or SyncOptions(), progress or ignore_progress
         with translated(self.path, busy="Another Quaid process is updating the index"):
-            report = retry_after_damage(self.path, lambda notice: self._sync(asked, told, was_damaged=bool(notice)))
+            report = retry_after_damage(
+                self.path, lambda notice: self._sync(asked, report_progress, was_damaged=bool(notice))
+            )
         return replace(report, took_s=time.monotonic() - started)
 
     def rebuild_in_memory(self, known: SqliteIndex | None = None) -> SqliteIndex:

@@ -36,7 +36,7 @@ def compare(
 ) -> Diff:
     """Return what must be read and what is gone. Without `trust_times` every known file is a suspect.
 
-    What is known is gone through once and not kept: beside the listing of a million files it would be another 600 MB.
+    `known` is read once and not stored: next to the listing of a million files it would take another 600 MB.
     """
     added = set(listed)
     suspects: dict[str, str] = {}

@@ -15,10 +15,9 @@ from quaid.embed import Embedder, EmbeddingCache, fetch_weights, find_quick, is_
 from quaid.errors import EmbeddingError, EmbeddingServiceError, QuaidError, WeightsMissingError
 from quaid.index import vectors
 from quaid.index.port import EmbedderRow
-from quaid.local import recall_trail
-from quaid.place import CACHE_FILE, state_folder
+from quaid.local import locks, recall_trail
+from quaid.place import CACHE_FILE, LOG_DIR, state_folder
 from quaid.settings import EmbeddingSettings
-from quaid.sync.background import MARKER, leave_embedding
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -247,7 +246,7 @@ class Embedding:
         return bool(found)
 
     def _look_up(self, embedder: Embedder, texts: Mapping[str, str]) -> _Vectors:
-        """Vectors of `texts` (key -> text), from the cache or else computed, and then kept."""
+        """Vectors of `texts` (key -> text), from the cache, or computed and cached."""
         found = _list_units(self._cache.get_many(embedder.fingerprint, list(texts)), embedder)
         missing = {key: text for key, text in texts.items() if key not in found}
         if missing:
@@ -307,3 +306,28 @@ def _fingerprint(embedder: Embedder | None) -> str | None:
         return None if embedder is None else embedder.fingerprint
     except EmbeddingError:  # a service that cannot be asked for its dimension now
         return None
+
+
+# -- embedding in the background --------------------------------------------------------------------------------------
+
+MARKER = "embedding.todo"
+_PROGRAM = "quaid.cli.background"
+
+
+def start_embedding(root: Path) -> bool:
+    """Start a process that embeds what has no vector yet; return whether it could be started."""
+    from quaid.local.state_files import start_detached
+
+    state = state_folder(root)
+    try:
+        (state / MARKER).touch(mode=0o600)
+        start_detached(_PROGRAM, [str(root)], state / LOG_DIR / "embedding.log")
+    except OSError:
+        return False
+    return True
+
+
+def leave_embedding(root: Path) -> None:
+    """See that a process embeds what has no vector yet: one that is at it, or another."""
+    if not locks.is_held(state_folder(root) / locks.EMBEDDING_LOCK):
+        start_embedding(root)

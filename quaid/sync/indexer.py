@@ -18,8 +18,7 @@ from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync import diff
 from quaid.sync.derived_index import DerivedIndex, SyncOptions, SyncReport
 from quaid.sync.embedding import Embedding, Progress
-from quaid.sync.watcher import remove_stale_cookies
-from quaid.vault import files
+from quaid.vault import files, layout
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
@@ -128,3 +127,12 @@ class Indexer(DerivedIndex):
                 missing -= emptied.difference(history.uncommitted())
         is_refused = diff.looks_like_accident(missing, known)
         return MassRemovalError(len(missing), known, self.root) if is_refused else None
+
+
+def remove_stale_cookies(root: Path) -> None:
+    """Remove the cookies of processes that were killed."""
+    for cookie in (root / layout.COOKIE_DIR).glob("cookie-*-*"):
+        pid = cookie.name.split("-")[1]
+        if pid.isdigit() and not process_exists(int(pid)):
+            with suppress(OSError):
+                cookie.unlink(missing_ok=True)

@@ -34,13 +34,13 @@ def verify(index: DerivedIndex, reader: IndexConnection) -> Verification:
     """Compare the index behind `reader` with one rebuilt from the files, row by row, and check it for damage."""
     rebuilt = index.rebuild_in_memory()
     try:
-        kept, made = Counter(contents.dump(reader)), Counter(contents.dump(rebuilt))
+        current, made = Counter(contents.dump(reader)), Counter(contents.dump(rebuilt))
         notes = sum(line.startswith("documents ") for line in made)
         manifest = contents.manifest(rebuilt)
     finally:
         rebuilt.close()
-    found = [f"only in the index: {line}" for line in sorted((kept - made).elements())]
-    found += [f"missing from the index: {line}" for line in sorted((made - kept).elements())]
+    found = [f"only in the index: {line}" for line in sorted((current - made).elements())]
+    found += [f"missing from the index: {line}" for line in sorted((made - current).elements())]
     # On a connection of its own: FTS5 checks by what a connection has cached, which another one's writing outdates.
     own = database.connect_reader(index.path)
     try:

@@ -14,7 +14,7 @@ from quaid.vault import episodes, frontmatter, markdown
 MAX_QUOTED = 120
 """Characters of a value that are quoted."""
 _OWN = "\0"
-"""Stands for an entity itself, whose edges must not change with its name."""
+"""The subject of an entity's own edges, which must not change with its name."""
 
 
 class _Difference(NamedTuple):
@@ -37,7 +37,7 @@ def describe(kind: Kind, befores: Sequence[bytes | None], after: bytes | None, t
 
     Args:
         kind: what kind of note it is.
-        befores: the version before; for a merge one of each side, and only what is in none of them is told.
+        befores: the version before; for a merge one of each side, and only what is in none of them is reported.
         after: the version after. A version that does not exist says nothing.
         turn: look at this turn of an episode only.
     """

@@ -1,4 +1,4 @@
-r"""The grammar of an episode's body: what was said, one block a turn, each with a block id that a fact can cite.
+r"""The grammar of an episode's body: one block per turn, each with a block id that a fact can cite.
 
     **Caroline** (13:56): I went to a support group yesterday. ^t3
 
@@ -9,7 +9,7 @@ r"""The grammar of an episode's body: what was said, one block a turn, each with
 
     ^t4
 
-A header stands at the start of a paragraph; the id ends the turn's last line, or stands on its own line after a
+A header starts a paragraph; the id ends the turn's last line, or is on its own line after a
 list, a table, a quote or a code fence, which is where Obsidian looks for it. Inside a turn, a line that looks like
 a header gets a backslash before its colon and one that ends like an id a backslash before its caret: markdown
 shows neither. Lines that were escaped already get one more, so that reading takes exactly one away.
@@ -109,7 +109,7 @@ def forget_turn(body: str, number: int) -> str:
 
 
 def restore_turn(body: str, before: str, number: int) -> str:
-    """`body` with the blocks of turn `number` as they stand in `before`.
+    """Return `body` with the blocks of turn `number` as they are in `before`.
 
     Raises:
         BadInputError: one of the two has no such turn.

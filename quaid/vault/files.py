@@ -21,7 +21,7 @@ from quaid.vault import layout
 
 MAX_NAME_BYTES = 255
 _MAY_STATE_OWNER = re.compile(rb"owner|priva|visibility|confidential|\0|\xef\xbc|\\[xu]", re.IGNORECASE)
-_BYTES_TOLD_BY = 8000
+_SNIFFED_BYTES = 8000
 """git decides by as many whether a file is text."""
 
 
@@ -47,7 +47,7 @@ class NoteListing:
 
 def is_binary(data: bytes) -> bool:
     """Return whether git takes a file of `data` for something else than text."""
-    return b"\0" in data[:_BYTES_TOLD_BY]
+    return b"\0" in data[:_SNIFFED_BYTES]
 
 
 def may_state_owner(data: bytes) -> bool:
@@ -147,7 +147,7 @@ def is_file_in(root: Path, rel_path: str) -> bool:
 
 
 def can_hold(root: Path, rel_path: str) -> bool:
-    """Return True if a file could stand at `rel_path`, or does: its name fits, and nothing else is in the way."""
+    """Return True if `rel_path` is a file or could become one: its name fits, and nothing else has its place."""
     *folders, _ = PurePosixPath(rel_path).parts
     if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in PurePosixPath(rel_path).parts):
         return False
@@ -193,11 +193,11 @@ def write_note(
         raise explain(error, path) from error
 
 
-def find_named(root: Path, is_meant: Callable[[str], bool]) -> Iterator[Path]:
-    """Yield the files whose name `is_meant`, in all folders that may hold notes."""
+def find_named(root: Path, matches: Callable[[str], bool]) -> Iterator[Path]:
+    """Yield the files whose name `matches`, in all folders that may hold notes."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not layout.skips_folder(name)]
-        yield from (Path(folder, name) for name in names if is_meant(name))
+        yield from (Path(folder, name) for name in names if matches(name))
 
 
 def iterate_leftovers(root: Path) -> Iterator[Path]:
@@ -290,7 +290,7 @@ def explain(error: OSError, path: Path) -> Exception:
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return VaultReadOnlyError(path.parent, error.strerror or "no permission")
     if error.errno in {errno.EEXIST, errno.ENOTDIR}:
-        return VaultReadOnlyError(path.parent, "a file stands where a folder must be")
+        return VaultReadOnlyError(path.parent, "a file is in the place of a folder")
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return DiskFullError(path.parent)
     return error
@@ -328,7 +328,7 @@ def is_written(handle: int) -> bool | None:
     import fcntl
 
     try:
-        # Whoever opens the file while we hold the lease makes the kernel signal us; this signal does nothing.
+        # The kernel signals us when another process opens the file during the lease; this signal does nothing.
         fcntl.fcntl(handle, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(handle, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:  # not our own file, or a file system without leases

@@ -47,7 +47,7 @@ _MAX_LINES = 2_000
 """Lines of a broken head that are read one by one."""
 _MAX_PROBLEMS = 10
 _MAX_ANCHORED_CHARS = 2_000
-_REPEATED = "the key {!r} stands in the frontmatter more than once"
+_REPEATED = "the key {!r} is in the frontmatter more than once"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?\Z")
 
 
@@ -357,7 +357,7 @@ def _check_changed(before: list[tuple[str, Any]], changed: str, key: str, value:
     if not any(name == key for name, _ in before):
         expected.append((key, _as_read(value)))
     if after != [pair for pair in expected if pair[0] != key or value is not None]:
-        raise FrontmatterBrokenError(f"{key!r} cannot be changed without touching what stands around it")
+        raise FrontmatterBrokenError(f"{key!r} cannot be changed without touching the text around it")
 
 
 def _as_read(value: Value | None) -> Any:
@@ -392,15 +392,15 @@ def _with_value(head: str, key_node: Any, node: Any, value: Value, newline: str)
 
 def _with_items(head: str, node: Any, items: list[str], newline: str) -> str:
     old = [item.value for item in node.value]
-    kept = len(old) if items[: len(old)] == old else 0
+    unchanged = len(old) if items[: len(old)] == old else 0
     first, end = node.value[0].start_mark.index, _end(head, node.value[-1])
     if node.flow_style:
-        if not kept:
+        if not unchanged:
             return head[: node.start_mark.index] + _inline(items) + head[node.end_mark.index :]
-        return head[:end] + "".join(f", {_scalar(item, None, in_list=True)}" for item in items[kept:]) + head[end:]
+        return head[:end] + "".join(f", {_scalar(item, None, in_list=True)}" for item in items[unchanged:]) + head[end:]
     line_start = head.rfind("\n", 0, first) + 1
-    lines = [f"{head[line_start:first]}{_inline(item)}" for item in items[kept:]]
-    if not kept:
+    lines = [f"{head[line_start:first]}{_inline(item)}" for item in items[unchanged:]]
+    if not unchanged:
         return head[:line_start] + newline.join(lines) + head[end:]
     line_end = head.find("\n", end) + 1
     return head[:line_end] + "".join(f"{line}{newline}" for line in lines) + head[line_end:]

@@ -25,7 +25,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\
 
 @dataclass(frozen=True, slots=True)
 class TopSection:
-    """A heading of level one or two and what stands under it: `text[start:end]`, from `body` on without the heading."""
+    """A heading of level one or two and the text under it: `text[start:end]`, from `body` on without the heading."""
 
     title: str
     start: int
@@ -84,7 +84,7 @@ def insert_lines(text: str, offset: int, lines: str) -> str:
 
 
 def ends_blank(text: str) -> bool:
-    """Return True if what follows `text` stands behind a blank line, or first of all."""
+    """Return True if `text` is empty or ends with a blank line."""
     return not text.removeprefix("\ufeff") or bool(_ENDS_BLANK.search(text))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quaid.settings import VaultSettings
 
 COOKIE_DIR = ".quaid"
-"""The one folder of Quaid's in a vault: files that listeners touch to hear of. Nothing in it is ever read."""
+"""Quaid's one hidden folder in a vault: listeners touch files in it to get their notification. None is ever read."""
 
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID = re.compile(f"[0-7][{_CROCKFORD}]{{24,25}}")
@@ -90,7 +90,7 @@ class Layout:
         return cls.of(settings_for_reading(root)[0].vault)
 
     def place(self, path: str) -> str:
-        """Return where a path of Quaid's (`facts/2026/11/x.md`) lies in the vault. Core notes stay at the top."""
+        """Return the path in the vault of one of Quaid's paths (`facts/2026/11/x.md`). Core notes stay at the top."""
         return f"{self.folder}/{path}" if self.folder and path not in CORE_FILES else path
 
     def inner_path(self, rel_path: str) -> str:
@@ -128,7 +128,7 @@ class Layout:
         return placed if placed and is_made else Kind.NOTE
 
     def project_of(self, rel_path: str) -> str | None:
-        """Return the project in whose folder a note lies."""
+        """Return the project whose folder contains a note."""
         return project_of(self.inner_path(rel_path))
 
     def is_tools_note(self, rel_path: str) -> bool:
@@ -177,7 +177,7 @@ def is_question(fields: Mapping[str, Any]) -> bool:
 
 
 def project_of(path: str) -> str | None:
-    """Return the project in whose folder lies what Quaid calls `path`."""
+    """Return the project whose folder contains `path`, a path of Quaid's."""
     parts = path.split("/", 2) if path.startswith("projects/") else ()
     return parts[1] if len(parts) == 3 else None
 
@@ -211,7 +211,7 @@ def is_vault_path(rel_path: str) -> bool:
 
 
 def is_repository_path(rel_path: str) -> bool:
-    """Return True if a file of this path lies below the vault and is none of git's own, on any file system."""
+    """Return True if the path is inside the vault and none of git's own, on any file system."""
     names = rel_path.split("/")
     return "\0" not in rel_path and not any(name in {"", ".", ".."} or _is_gits(name) for name in names)
 
@@ -240,18 +240,18 @@ def new_id(now: datetime) -> str:
 
 def slug(text: str, limit: int = 48) -> str:
     """The words of `text` in lower case, joined by hyphens, cut at a word's end to `limit` characters; `note` when
-    nothing is left. Latin letters lose what stands on them, those of other scripts stay as they are.
+    nothing is left. Latin letters lose their accents, those of other scripts stay as they are.
     """
     folded = normalize("NFKC", normalize("NFKC", text.replace("'", "")).lower().replace("ß", "ss"))
-    kept = ""
+    result = ""
     for word in map(_without_accents, list_words(folded)):
-        candidate = f"{kept}-{word}" if kept else word
-        while not kept and not _fits(candidate, limit):
+        candidate = f"{result}-{word}" if result else word
+        while not result and not _fits(candidate, limit):
             candidate = candidate[:-1]
         if not _fits(candidate, limit):
             break
-        kept = candidate
-    return kept or "note"
+        result = candidate
+    return result or "note"
 
 
 def _fits(name: str, limit: int) -> bool:
@@ -260,12 +260,12 @@ def _fits(name: str, limit: int) -> bool:
 
 def _without_accents(word: str) -> str:
     """`word` with its Latin letters as ASCII, as far as they are ASCII letters with something on them."""
-    kept = ""
+    result = ""
     for char in word:
         base = normalize("NFKD", char)[0]
-        if base.isascii() or not (combining(char) and kept[-1:].isascii()):
-            kept += base if base.isascii() else char
-    return kept
+        if base.isascii() or not (combining(char) and result[-1:].isascii()):
+            result += base if base.isascii() else char
+    return result
 
 
 def fact_path(text: str, note_id: str, created: datetime) -> str:
@@ -279,7 +279,7 @@ def source_path(file_name: str, digest: str) -> str:
 
 
 def session_tail(session: str) -> str:
-    """Six characters that stand for a session in a file name."""
+    """Return six characters that identify a session in a file name."""
     if re.fullmatch(r"[0-9a-z]{4,8}", session):
         return session
     import hashlib
@@ -328,7 +328,7 @@ def journal_path(core: str) -> str:
 
 def _core_stem(core: str) -> str:
     if core not in CORE_FILES:
-        raise BadInputError(f"{core!r} is not a core note. Snippets and journal are kept for {', '.join(CORE_FILES)}.")
+        raise BadInputError(f"{core!r} is not a core note. Snippets and journal exist for {', '.join(CORE_FILES)}.")
     return core.removesuffix(".md")
 
 

@@ -232,14 +232,14 @@ def without_comments(text: str, *, is_shown: bool = False) -> str:
     """`text` without its comments. Where it `is_shown` as it is, outside of Obsidian, `%%` is none, and the newlines
     stay.
     """
-    kept: list[str] = []
+    parts: list[str] = []
     place = 0
     for start, end in comments(text):
         if is_shown and text[start] == "%":
             continue
-        kept += [text[place:start], "\n" * text.count("\n", start, end) * is_shown]
+        parts += [text[place:start], "\n" * text.count("\n", start, end) * is_shown]
         place = end
-    return "".join([*kept, text[place:]])
+    return "".join([*parts, text[place:]])
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
@@ -250,7 +250,7 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
 
 def _with_inert_code(text: str) -> str:
     """`text` without comments, and without the marks of code and escapes; the signs in them mean nothing any more."""
-    kept: list[str] = []
+    parts: list[str] = []
     place = 0
     for start, end, kind, mark in verbatim(text):
         inner = ""
@@ -262,9 +262,9 @@ def _with_inert_code(text: str) -> str:
             inner = text[start:end].partition("\n")[2]
             last = inner.rpartition("\n")[2]
             inner = inner.removesuffix(last) if _FENCE_END.fullmatch(last) else inner
-        kept += [text[place:start], inner.translate(_INERT)]
+        parts += [text[place:start], inner.translate(_INERT)]
         place = end
-    return "".join([*kept, text[place:]])
+    return "".join([*parts, text[place:]])
 
 
 def verbatim(text: str) -> Iterator[tuple[int, int, str, str]]:
@@ -421,5 +421,5 @@ _SAYS_SOMETHING = re.compile(r"(?m)^(?!#)\s*\S")
 
 def text_of_note(text: str) -> str:
     """A note without its head and comments; empty where only headings are left."""
-    said = without_comments(_HEAD.sub("", text.removeprefix("\ufeff"))).strip()
-    return said if _SAYS_SOMETHING.search(said) else ""
+    visible = without_comments(_HEAD.sub("", text.removeprefix("\ufeff"))).strip()
+    return visible if _SAYS_SOMETHING.search(visible) else ""

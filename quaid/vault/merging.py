@@ -1,7 +1,7 @@
 """Three versions of a note into one, so that machines agree in whatever order they meet.
 
-Pure. Of each part that only one side has changed, that side's version stands. Where both have changed a part, the
-greater of the two in an order in which the base is the least stands: such a join is commutative, associative and
+Pure. A part that only one side has changed gets that side's version. Where both have changed a part, it gets the
+greater of the two in an order in which the base is the least: such a join is commutative, associative and
 idempotent (Shapiro, Preguiça, Baquero & Zawirski, "Conflict-free replicated data types", 2011).
 Begin with `merge_note`.
 """
@@ -48,8 +48,8 @@ def merge_sequences(
     counts = [Counter(items) for items in (base, ours, theirs)]
     wanted = {item: max(_count(*(each[item] for each in counts)), int(item in keep)) for item in set().union(*counts)}
     numbered = [list(_number(items)) for items in (base, ours, theirs)]
-    kept = [(item, number) for item, number in numbered[0] if number < wanted[item]]
-    return [item for item, _ in _Added(numbered[0], kept, numbered[1:]).put_behind(kept)]
+    remaining = [(item, number) for item, number in numbered[0] if number < wanted[item]]
+    return [item for item, _ in _Added(numbered[0], remaining, numbered[1:]).insert_after(remaining)]
 
 
 def _count(base: int, ours: int, theirs: int) -> int:
@@ -70,9 +70,11 @@ class _Added:
     the others by their parent.
     """
 
-    def __init__(self, base: Sequence[_Numbered], kept: Sequence[_Numbered], sides: Sequence[list[_Numbered]]) -> None:
+    def __init__(
+        self, base: Sequence[_Numbered], remaining: Sequence[_Numbered], sides: Sequence[list[_Numbered]]
+    ) -> None:
         self._base = frozenset(base)
-        self._place_of = {item: place for place, item in enumerate(kept)}
+        self._place_of = {item: place for place, item in enumerate(remaining)}
         self._parents: dict[_Numbered, _Numbered | None] = {}
         self._anchors: dict[_Numbered, int] = {}
         for side in sides:
@@ -100,11 +102,11 @@ class _Added:
         if parent is None:
             self._anchors[item] = min(anchor, self._anchors.get(item, anchor))
 
-    def put_behind(self, kept: Sequence[_Numbered]) -> Iterator[_Numbered]:
-        """Yield the items of `kept`, each followed by those that belong behind it."""
-        for place in range(-1, len(kept)):
+    def insert_after(self, remaining: Sequence[_Numbered]) -> Iterator[_Numbered]:
+        """Yield the items of `remaining`, each followed by those that belong behind it."""
+        for place in range(-1, len(remaining)):
             if place >= 0:
-                yield kept[place]
+                yield remaining[place]
             waiting = list(self._behind.get(place, ()))
             while waiting:
                 item = waiting.pop()
@@ -179,7 +181,7 @@ class Section(NamedTuple):
 
 
 class Body(NamedTuple):
-    """A body in pieces. `tail` stands behind the last of them."""
+    """A body in pieces, and the `tail` after the last of them."""
 
     sections: tuple[Section, ...]
     tail: str
@@ -192,17 +194,17 @@ class Body(NamedTuple):
 def merge_bodies(base: str, ours: str, theirs: str, *, newest_first: bool = False) -> str:
     """Return the body with the changes of both sides, section by section and line by line.
 
-    Of a line that both have changed, the sentences are merged where each has kept one, else both versions are kept.
+    Of a line that both have changed, the sentences are merged if each has preserved one, else both versions stay.
     """
     if ours in (theirs, base) or theirs == base:
         return choose(base, ours, theirs)
     sides = [_split_body(body) for body in (base, ours, theirs)]
     by_key = [{section.key: section.units for section in side.sections} for side in sides]
     merged = {key: _merge_units(*(side.get(key, ()) for side in by_key)) for key in set().union(*by_key)}
-    said = {key for key, units in merged.items() if any(unit.key != key for unit in units)}
+    reworded = {key for key, units in merged.items() if any(unit.key != key for unit in units)}
     step = -1 if newest_first else 1  # the order of what both have added ascends
     orders = [[section.key for section in side.sections[1:]][::step] for side in sides]
-    order = [_FIRST, *merge_sequences(orders[0], orders[1], orders[2], said - {_FIRST})[::step]]
+    order = [_FIRST, *merge_sequences(orders[0], orders[1], orders[2], reworded - {_FIRST})[::step]]
     units = [unit for key in order for unit in _with_heading(key, merged[key], by_key)]
     return _render(units, choose(*(side.tail for side in sides)), sides[0].units)
 
@@ -213,9 +215,9 @@ def merge_turns(base: str, ours: str, theirs: str) -> str:
         return choose(base, ours, theirs)
     sides, silent = zip(*(_split_turns(body) for body in (base, ours, theirs)), strict=True)
     units = _merge_equal(*(side.units for side in sides))
-    said_nothing = frozenset().union(*silent)
-    forgotten = {unit.key[0] for unit in units if unit.key in said_nothing and unit.key[0]}
-    left = [unit for unit in units if unit.key[0] not in forgotten or unit.key in said_nothing]
+    silent_keys = frozenset().union(*silent)
+    forgotten = {unit.key[0] for unit in units if unit.key in silent_keys and unit.key[0]}
+    left = [unit for unit in units if unit.key[0] not in forgotten or unit.key in silent_keys]
     return _render(left, choose(*(side.tail for side in sides)), ())
 
 
@@ -259,10 +261,10 @@ def _merge_versions(base: Unit | None, ours: Unit | None, theirs: Unit | None) -
 def _merge_sentences(base: str, ours: str, theirs: str) -> str:
     ends = [_lead_end(text) for text in (base, ours, theirs)]
     leads = [text[:end] for text, end in zip((base, ours, theirs), ends, strict=True)]
-    said = [_sentences(text[end:]) for text, end in zip((base, ours, theirs), ends, strict=True)]
-    words = [dict(side) for side in said]
+    sentences = [_sentences(text[end:]) for text, end in zip((base, ours, theirs), ends, strict=True)]
+    words = [dict(side) for side in sentences]
     texts = []
-    for key in merge_sequences(*([key for key, _ in side] for side in said)):
+    for key in merge_sequences(*([key for key, _ in side] for side in sentences)):
         before, one, other = (side.get(key, "") for side in words)
         texts.append(choose(before, one or before or other, other or before or one))
     joined = "".join(text if text[-1] in _NO_SPACE else f"{text} " for text in texts)
@@ -355,8 +357,8 @@ def _split_turns(body: str) -> tuple[Body, frozenset[Key]]:
 
 
 def _render(units: Sequence[Unit], tail: str, base: Sequence[Unit]) -> str:
-    """The text of `units`. An item of a list stands as far from what is before it as in `base`: on another side it may
-    have been the first of its list. A new one stands right behind the item before it, or behind a blank line.
+    """The text of `units`. A list item is as far from the text before it as in `base`: on another side it may
+    have been the first of its list. A new one follows the item before it, or a blank line.
     """
     items = [unit for unit in base if _ITEM.match(unit.text)]
     firsts = {unit.key: unit.lead for unit in items} | {
@@ -408,7 +410,7 @@ _LISTS = frozenset(
     {"aliases", "about", "disputed", "documents", "facts", "former", "keywords", "speakers", "tags", "turns"}
 )
 _STATUSES = ("pending", "approved", "active", "", "superseded", "rejected", "archived", "deleted", "forgotten")
-"""From the least to the greatest: nothing that was forgotten returns. Others stand where the empty one does."""
+"""From the least to the greatest: nothing that was forgotten returns. Other values rank as the empty one."""
 _PRIVACIES = ("public", "shared", "private")
 _TIMES = ("updated", "modified")
 _OF_READING = "last_turn"
@@ -490,8 +492,8 @@ def _choose_lines(key: _Versions, value: Any) -> KeyLines | None:
     """The lines that say `value`; where both sides wrote them anew, the greater ones."""
     if value is None:
         return None
-    said = [version for version in (key.ours, key.theirs) if version is not None and version.value == value]
-    lines = [version.lines for version in said]
+    versions = [version for version in (key.ours, key.theirs) if version is not None and version.value == value]
+    lines = [version.lines for version in versions]
     before = key.base.lines if key.base is not None else ""
     return KeyLines(key.name, value, choose(before, lines[0], lines[-1]))
 
@@ -520,8 +522,8 @@ def _order_sides(name: str, heads: Sequence[Mapping[str, KeyLines]]) -> tuple[An
 
 def _time_of(head: Mapping[str, KeyLines], base: Mapping[str, KeyLines]) -> str:
     """When this side was changed, as it says itself."""
-    said = [_text(head[name].value) for name in _TIMES if name in head and _value(base, name) != head[name].value]
-    return max(said, default="")
+    times = [_text(head[name].value) for name in _TIMES if name in head and _value(base, name) != head[name].value]
+    return max(times, default="")
 
 
 def _value(head: Mapping[str, KeyLines], name: str) -> Any:
@@ -541,7 +543,7 @@ def _text(value: Any) -> str:
 
 
 def _as_list(value: Any) -> list[str]:
-    """A value as items; what is no text stands as its own notation, which no set of another type equals."""
+    """Return a value as items; a value that is not text becomes its notation, which no set of another type equals."""
     if value is None or value == "":
         return []
     if isinstance(value, str):
@@ -554,7 +556,7 @@ def _as_list(value: Any) -> list[str]:
 
 
 def _before(value: Any) -> tuple[bool, list[int]]:
-    """Sorts a text before those that stand behind it, as its reverse."""
+    """Sorts texts in reverse order."""
     return bool(value), [-ord(char) for char in _text(value)] + [1]
 
 
@@ -571,7 +573,7 @@ _RANKS: dict[str, Callable[[Any], Any]] = {
     "status": _place_in(_STATUSES),
     "privacy": _place_in(_PRIVACIES),
 }
-"""How much a value counts where both sides have changed it; nothing is kept of the one that counts less."""
+"""The rank of a value that both sides have changed; the one of lower rank is lost."""
 
 
 # -- notes ------------------------------------------------------------------------------------------------------------
@@ -631,12 +633,20 @@ def _merge_texts(base: str, ours: str, theirs: str, path: str) -> str | None:
         return None
     starts = [frontmatter.body_start(text) for text in (base, ours, theirs)]
     bodies = [text[start:] for text, start in zip((base, ours, theirs), starts, strict=True)]
-    kept = [set(_OTHER.findall(body)) for body in bodies]
-    bodies = [f"{_OTHER.sub('', body).rstrip()}\n" if other else body for body, other in zip(bodies, kept, strict=True)]
+    others_lines = [set(_OTHER.findall(body)) for body in bodies]
+    bodies = [
+        f"{_OTHER.sub('', body).rstrip()}\n" if other else body
+        for body, other in zip(bodies, others_lines, strict=True)
+    ]
     body = merge_turns(*bodies) if shape == "episode" else merge_bodies(*bodies, newest_first=shape == "journal")
     disputed = _list_disputed(*bodies) if shape == "fact" and bodies[1] != bodies[2] else []
     head = merge_heads(base, ours, theirs, {DISPUTED: disputed} if disputed else None)
-    written = {line.rstrip() for line in (kept[0] & kept[1] & kept[2]) | (kept[1] - kept[0]) | (kept[2] - kept[0])}
+    written = {
+        line.rstrip()
+        for line in (others_lines[0] & others_lines[1] & others_lines[2])
+        | (others_lines[1] - others_lines[0])
+        | (others_lines[2] - others_lines[0])
+    }
     written |= {f"%%merged: {name}: {' '.join(value.split()).replace('%%', '% %')}%%" for name, value in head.other}
     if not written:
         return head.text + body
@@ -660,14 +670,15 @@ def _shape_of(path: str, text: str) -> _Shape | None:
 
 
 def _list_disputed(base: str, ours: str, theirs: str) -> list[str]:
-    """Return the statements that one side made, with those of the other side that cannot be true beside them."""
+    """Return the statements that one side made, with those of the other side that contradict them."""
     from quaid.claims import Reading, difference, is_about_others
     from quaid.vault import markdown
 
-    said = [dict.fromkeys(map(markdown.plain, list_sentences(body))) for body in (base, ours, theirs)]
-    is_replaced = not said[0].keys() <= said[1].keys() | said[2].keys()
+    statements = [dict.fromkeys(map(markdown.plain, list_sentences(body))) for body in (base, ours, theirs)]
+    is_replaced = not statements[0].keys() <= statements[1].keys() | statements[2].keys()
     new = [
-        [text for text in side if text not in said[0] and text not in other] for side, other in (said[1:], said[:0:-1])
+        [text for text in side if text not in statements[0] and text not in other]
+        for side, other in (statements[1:], statements[:0:-1])
     ]
     disputed: set[str] = set()
     for one, other in product(*new):

@@ -1,6 +1,6 @@
 """Bytes of a file -> Note, and new notes -> text.
 
-Parsing never fails. Whatever cannot be read as meant becomes a sentence in `Note.problems`, and the note stays
+Parsing never fails. A value that cannot be understood becomes a sentence in `Note.problems`, and the note stays
 searchable as plain text.
 """
 
@@ -344,7 +344,7 @@ def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) 
     prose = markdown.plain(markdown.without_edges(body))
     known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
     text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
-    # A name that the text has is not said twice: its note would be the best for any question that has the name.
+    # A name in the text is not repeated: its note would be the best for any question that has the name.
     unsaid = (
         name
         for name in names
@@ -389,8 +389,11 @@ def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Field
 def _shape_own(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
     """By heading; the properties are keywords of the opening, each on a line: searched, not embedded."""
     text, (opening, *others) = _shape_by_heading(body, stem, names, fields)
-    said = describe_properties(fields.all)[: 2 * markdown.CHUNK_CHARS]
-    return text, (replace(opening, keywords=f"{opening.keywords}\n{said}") if said else opening, *others)
+    properties_text = describe_properties(fields.all)[: 2 * markdown.CHUNK_CHARS]
+    return text, (
+        replace(opening, keywords=f"{opening.keywords}\n{properties_text}") if properties_text else opening,
+        *others,
+    )
 
 
 def _shape_title(_body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
@@ -433,9 +436,9 @@ def describe_properties(fields: Mapping[str, Any]) -> str:
     """Return the properties as lines of `key: value, value`, bounded in number and length."""
     found = []
     for key, value in islice(fields.items(), MAX_PROPERTIES):
-        said = ", ".join(filter(None, (_plain(text) for text in islice(list_texts(value), _MAX_VALUES))))
-        if said and key.casefold() not in _NAMING | _LOOKS:
-            found.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {said[:MAX_VALUE_CHARS]}")
+        values = ", ".join(filter(None, (_plain(text) for text in islice(list_texts(value), _MAX_VALUES))))
+        if values and key.casefold() not in _NAMING | _LOOKS:
+            found.append(f"{_plain(key)[:_MAX_KEY_CHARS]}: {values[:MAX_VALUE_CHARS]}")
     return "\n".join(found)
 
 

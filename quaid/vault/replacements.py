@@ -37,7 +37,7 @@ class Replacement:
 class SectionSpan:
     """`text[start:end]`, a heading and all below it, headings of deeper levels among it.
 
-    `titles` is the path of headings, outermost first; empty for what stands before the first one. `body` is the offset
+    `titles` is the path of headings, outermost first; empty for the text before the first one. `body` is the offset
     behind the heading, `next` that of the next heading of any level.
     """
 
@@ -92,7 +92,7 @@ def fit_lines(
     text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
 ) -> tuple[list[Replacement], list[ChangeProblem]]:
     """Return as `fit`. Each change has `from` and `to`, the numbers of the first and last line that go, `replace`, the
-    lines that stand there instead, and `reason`.
+    lines of the text there instead, and `reason`.
     """
     found: list[Replacement] = []
     problems: list[ChangeProblem] = []
@@ -106,7 +106,7 @@ def fit_lines(
         if not 1 <= first <= last <= len(lines):
             problem = f"the note has the lines 1 to {len(lines)}, and `from` is not after `to`"
         elif old == new:
-            problem = "`replace` says what stands there"
+            problem = "`replace` is the text that is there already"
         elif any(_NUMBERED.match(line) and line not in lines for line in new.splitlines()):
             problem = "`replace` has the numbers of lines in it"
         else:
@@ -188,7 +188,7 @@ def _as_written(text: str, place: tuple[int, int], new: str) -> str:
 
 
 def _counted(text: str) -> list[str]:
-    """The lines of `text` without their ends; what stands behind the last newline is a line if there is anything."""
+    """Return the lines of `text` without their ends; text after the last newline is a line."""
     lines = [line.removesuffix("\r") for line in text_lines(text)]
     return lines if lines[-1] else lines[:-1]
 

@@ -32,7 +32,7 @@ class VaultPlan(NamedTuple):
 
 
 def template_folder() -> Path:
-    """vault-template/ as the wheel carries it, else as it lies in a checkout."""
+    """Return vault-template/ of the wheel, else of the checkout."""
     packaged = Path(str(package_files("quaid"))) / "data" / "vault-template"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "vault-template"
 
@@ -102,7 +102,7 @@ def check_folder(root: Path, folder: str) -> str:
     folder = folder.strip("/")
     is_plain = all(part not in {"", ".", ".."} for part in folder.split("/"))
     if folder and not (is_plain and layout.is_note_path(f"{folder}/note.md")):
-        raise BadInputError(f"Quaid's notes cannot be kept in {folder!r}. Give a visible folder within the vault.")
+        raise BadInputError(f"Quaid's notes cannot be in {folder!r}. Give a visible folder within the vault.")
     if clashes := list_clashes(root, folder):
         raise BadInputError(f"{', '.join(clashes)} hold files of yours. Give another folder for Quaid's notes.")
     return folder

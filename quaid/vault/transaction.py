@@ -97,7 +97,7 @@ def begin(
     and that was finished first, if any.
 
     Raises:
-        LockedError: another process kept the lock, or git was not ready, for longer than `wait_s` seconds.
+        LockedError: another process held the lock, or git was not ready, for longer than `wait_s` seconds.
     """
     with _locked(root, wait_s):
         history.wait_until_ready(say)
@@ -109,7 +109,7 @@ def begin(
 def apply(root: Path, change: VaultChange, history: History) -> Committed:
     """Write every file and commit, or leave everything as it was. The caller is within `begin`.
 
-    A change that `stays` is kept where git refuses to commit it: its paths are `left`, and the next write tries again.
+    A change that `stays` is retained if git refuses to commit it: its paths are `left`, and the next write tries again.
 
     Raises:
         NoteChangedError: a file is not what its edit was planned on.
@@ -154,8 +154,8 @@ def _commit(root: Path, change: VaultChange, history: History) -> Committed:
         return Committed(None, own, own, str(error))
     discard(travelling)
     if change.stays and committed.left:
-        kept = store_left(root, change, committed.left, committed.refused, committed.refusal)
-        return replace(committed, left=tuple(path for path in committed.left if path in own), refusal=kept)
+        reason = store_left(root, change, committed.left, committed.refused, committed.refusal)
+        return replace(committed, left=tuple(path for path in committed.left if path in own), refusal=reason)
     return committed
 
 
@@ -213,7 +213,7 @@ def _locked(root: Path, wait_s: float) -> Iterator[None]:
     """Only one process writes a vault at a time; the lock dies with its holder.
 
     Raises:
-        LockedError: another process kept it longer than `wait_s` seconds.
+        LockedError: another process held it longer than `wait_s` seconds.
     """
     from filelock import FileLock, Timeout
 
@@ -347,7 +347,7 @@ _COMMIT_ID = re.compile(r"[0-9a-f]{40,64}")
 class VaultChange:
     """Edits and the commit that records them.
 
-    `key` names the call that wanted it, `answer` is what that call is told, should it be made again after a crash.
+    `key` identifies the call that planned it; `answer` is the result of that call if it is repeated after a crash.
     """
 
     key: str
@@ -382,7 +382,7 @@ def write_intent(root: Path, change: VaultChange) -> None:
     """Keep the intention until `clear_intent`.
 
     Raises:
-        VaultReadOnlyError, DiskFullError: it could not be kept.
+        VaultReadOnlyError, DiskFullError: it could not be stored.
     """
     with files.explaining(intent_path(root)):
         write_private(intent_path(root), json.dumps(describe_change(change)), sync=True)
@@ -498,10 +498,10 @@ _NAME = re.compile(r"(\d{1,12})-([0-9a-f]{8})-([0-9a-f]{16})")
 def copy_old_version(root: Path, git_dir: Path, edit: Edit) -> None:
     """Give the file of `edit` a second name before it is exchanged, where the file system can."""
     name = f"{time.time():.0f}-{os.urandom(4).hex()}-{_digest(edit.before or b'')}"
-    kept = git_dir / OLD_VERSIONS_FOLDER / name / edit.rel_path
+    second_name = git_dir / OLD_VERSIONS_FOLDER / name / edit.rel_path
     with suppress(OSError):
-        kept.parent.mkdir(mode=0o700, parents=True)
-        os.link(root / edit.rel_path, kept, follow_symlinks=False)
+        second_name.parent.mkdir(mode=0o700, parents=True)
+        os.link(root / edit.rel_path, second_name, follow_symlinks=False)
 
 
 def set_aside_saved(root: Path, git_dir: Path) -> None:
@@ -567,15 +567,15 @@ def store_uncommitted(root: Path, change: VaultChange, reason: str) -> None:
     """Keep a change whose files are written.
 
     Raises:
-        VaultReadOnlyError, DiskFullError: it could not be kept.
+        VaultReadOnlyError, DiskFullError: it could not be stored.
     """
     earlier = next((each for each in _read_uncommitted(root) if each.change == change), None)
     name = earlier.path.name if earlier else f"{time.time_ns():020d}-{change.key[:12]}.json"
     since = earlier.since if earlier else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     path = state_folder(root) / UNCOMMITTED_FOLDER / name
     with files.explaining(path):
-        said = {**describe_change(change), "reason": reason, "since": since}
-        write_private(path, json.dumps(said), sync=True)
+        record = {**describe_change(change), "reason": reason, "since": since}
+        write_private(path, json.dumps(record), sync=True)
 
 
 def list_uncommitted(root: Path) -> list[UncommittedChange]:
@@ -589,7 +589,7 @@ def list_deferred(root: Path) -> list[UncommittedChange]:
 
 
 def join_deferred(root: Path, change: VaultChange, travelling: Sequence[UncommittedChange]) -> VaultChange:
-    """Return `change` with those that travel with it, as far as what they did still stands."""
+    """Return `change` with the deferred ones, as far as they still apply."""
     along = [edit for each in travelling for edit in each.change.edits if _still_applies(root, edit)]
     edits: dict[str, Edit] = {}
     for edit in (*along, *change.edits):
@@ -598,10 +598,10 @@ def join_deferred(root: Path, change: VaultChange, travelling: Sequence[Uncommit
     alone = [path for path in edits if path not in own]
     if not alone:
         return replace(change, edits=tuple(edits.values()))
-    told = "\n".join(["Along with it:", *(f"- {path}" for path in alone)])
+    listed = "\n".join(["Along with it:", *(f"- {path}" for path in alone)])
     message = replace(
         change.message,
-        body="\n\n".join(filter(None, [change.message.body, told])),
+        body="\n\n".join(filter(None, [change.message.body, listed])),
         trailers=(*change.message.trailers, *((DEFERRED_TRAILER, path) for path in alone)),
     )
     return replace(change, edits=tuple(edits.values()), message=message)
@@ -629,10 +629,12 @@ def commit_unsaved(history: History, rel_path: str, data: bytes, message: Messag
     Raises:
         UncommittedError: git would not have all of it.
     """
-    kept = history.read_at("HEAD", rel_path)
-    if kept is not None and kept.splitlines() == data.splitlines():  # how lines end on disk is a setting of git
+    committed = history.read_at("HEAD", rel_path)
+    if (
+        committed is not None and committed.splitlines() == data.splitlines()
+    ):  # how lines end on disk is a setting of git
         return
-    if history.commit((Edit(rel_path, kept, data),), message, author=history.owner()).left:
+    if history.commit((Edit(rel_path, committed, data),), message, author=history.owner()).left:
         raise UncommittedError(rel_path)
 
 
@@ -641,8 +643,8 @@ def _read_uncommitted(root: Path) -> Iterator[UncommittedChange]:
     for path in sorted(folder.glob("*.json")):
         try:
             data = files.read_note(folder, path.name, _MAX_BYTES) or b""
-            said = json.loads(data)
-            yield UncommittedChange(path, parse_change(data), str(said["reason"]), str(said["since"]))
+            record = json.loads(data)
+            yield UncommittedChange(path, parse_change(data), str(record["reason"]), str(record["since"]))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             set_aside(root, f"A change that waited for a commit is damaged ({error})", leftover=path)
 
@@ -679,13 +681,13 @@ def commit_waiting(root: Path, history: History) -> None:
 
 
 def _still_applies(root: Path, edit: Edit) -> bool:
-    """Return whether what an edit did to a file still stands: its owner may have removed it or brought it back."""
+    """Return whether an edit still applies: the owner may have removed the file or brought it back."""
     return (files.read_note(root, edit.rel_path) is None) == (edit.after is None)
 
 
 def store_left(root: Path, change: VaultChange, left: Collection[str], refused: Collection[str], refusal: str) -> str:
     """Keep what of a committed `change` git has left out, `refused` or because an earlier change of the same note
-    waits; return why, empty where nothing was kept.
+    is pending; return the reason, empty if nothing was stored.
     """
     waiting = {edit.rel_path: each.reason for each in list_uncommitted(root) if left for edit in each.change.edits}
     reasons = {path: waiting.get(path, "") for path in left if path in waiting} | dict.fromkeys(refused, refusal)

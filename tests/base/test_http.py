@@ -72,12 +72,12 @@ def _environment(monkeypatch, tmp_path):
     monkeypatch.setenv("QUAID_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setattr("quaid.http.FIRST_WAIT_S", 0.01)
-    monkeypatch.setattr("quaid.embed.wire.QUESTION_WAIT_S", AMPLE_S)
+    monkeypatch.setattr("quaid.embed.services.QUESTION_WAIT_S", AMPLE_S)
 
 
 def embed(url, deadline_s=DEADLINE_S):
     settings = EmbeddingSettings(provider="openai", model="m", url=url, dimensions=2)
-    with patch("quaid.embed.wire.TIMEOUT_S", deadline_s):
+    with patch("quaid.embed.services.TIMEOUT_S", deadline_s):
         open_embedder(settings).embed(["text"])
 
 

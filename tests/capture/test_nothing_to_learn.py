@@ -7,7 +7,7 @@ from replay import facts_of, write_talk
 from vaults import Vault, assert_verified, copy_vault
 
 from quaid.capture.prompt_pieces import MAX_ANSWERED, Material, NumberedTurn, states_nothing
-from quaid.local.empty_readings import EmptyReadings
+from quaid.local.runs import EmptyReadings
 from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.vault import transaction

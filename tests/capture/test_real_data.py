@@ -17,8 +17,8 @@ from quaid.capture.entities import plan_entity
 from quaid.capture.facts import NewFact, plan_fact
 from quaid.errors import BadInputError
 from quaid.model import Edge, name_key
-from quaid.sync.follow import Follower
 from quaid.sync.verify import verify
+from quaid.sync.watcher import Follower
 from quaid.vault import layout
 
 DATA = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[3] / "shared" / "data"))

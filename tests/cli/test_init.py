@@ -24,7 +24,7 @@ from quaid.embed import fetch_weights
 from quaid.local import locks
 from quaid.place import state_folder
 from quaid.settings import EmbeddingSettings
-from quaid.sync.background import MARKER
+from quaid.sync.embedding import MARKER
 
 pytestmark = pytest.mark.usefixtures("calm")
 COMMAND = (sys.executable, "-m", "quaid.cli.main")
@@ -271,7 +271,7 @@ def test_a_killed_process_is_started_again_by_the_next_command(large: Path, monk
     quaid("init")
     assert started == [large]
     (state_folder(large) / MARKER).touch()  # as the process leaves it that was killed
-    monkeypatch.setattr("quaid.sync.background.start_embedding", lambda root: started.append(root) or True)
+    monkeypatch.setattr("quaid.sync.embedding.start_embedding", lambda root: started.append(root) or True)
     before = pending(large)
     assert before > 0
     assert started == [large, large]

@@ -21,7 +21,7 @@ from quaid.index import vectors
 from quaid.local import locks
 from quaid.place import state_folder
 from quaid.settings import EmbeddingSettings
-from quaid.sync.background import MARKER
+from quaid.sync.embedding import MARKER
 
 pytestmark = pytest.mark.usefixtures("calm")
 NOTES = 600

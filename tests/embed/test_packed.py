@@ -11,13 +11,10 @@ from embed_tiny import HEADS, HIDDEN, LAYERS, POSITIONS, WIDE, random_weights, r
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.embed.build import PACKED_FILE, Build, Description
 from quaid.embed.centre import find_centre, remove_centre
-from quaid.embed.convert import convert
-from quaid.embed.local import LocalEmbedder
-from quaid.embed.packed import BLOCK, PackedModel
-from quaid.embed.static import StaticEmbedder
-from quaid.embed.unigram import UnigramTokenizer, normalise, write_vocabulary
+from quaid.embed.convert import BLOCK, PackedModel, convert
+from quaid.embed.local import LocalEmbedder, StaticEmbedder, UnigramTokenizer, normalise, write_vocabulary
+from quaid.embed.weights import PACKED_FILE, Build, Description
 from quaid.errors import EmbeddingError
 
 MARKS = ["<s>", "<pad>", "</s>", "<unk>"]

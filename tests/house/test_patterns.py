@@ -21,8 +21,8 @@ PACKAGE = Path(quaid.__file__).parent
 ANCHORED = {"match", "fullmatch"}
 METHODS = {"search", "sub", "subn", "split", "findall", "finditer", *ANCHORED}
 NOT_SO_USED = {
-    "quaid.redaction.sentences._TOLD": "matches behind a name, through a variable",
-    "quaid.redaction.sentences._TOLD_ABROAD": "matches behind a name, through a variable",
+    "quaid.redaction.sentences._STATED": "matches behind a name, through a variable",
+    "quaid.redaction.sentences._STATED_IN_FOREIGN_LANGUAGE": "matches behind a name, through a variable",
     "quaid.capture.transcripts.agents._CODEX_SKIPPED": "holds a word whole, through a variable",
     "quaid.docs.validation._COMMENT": "sees a text up to its last -->",
     "quaid.docs.sources._SPAN": "sees _MAX_LINE characters",

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quaid.errors import AmbiguousReferenceError, StateDamagedError
-from quaid.local.health import HealthLog, Snapshot
-from quaid.local.runs import Judgements, Proposal, Proposals, Run, Runs
+from quaid.local.runs import HealthLog, Judgements, Proposal, Proposals, Run, Runs, Snapshot
 from quaid.model import Edit
 from quaid.place import state_folder
 

@@ -20,7 +20,7 @@ from quaid.mcp import transports
 from quaid.place import state_folder
 from quaid.resident.call import Call
 from quaid.resident.listener import find_listening
-from quaid.sync.follow import read_heartbeat
+from quaid.sync.watcher import read_heartbeat
 
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 

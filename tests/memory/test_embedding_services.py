@@ -78,7 +78,7 @@ def test_a_service_that_hangs_is_waited_for_once(vault: Vault, service: Embeddin
         memory.remember("the lantern is on the porch")
         memory.sync()
         assert memory.recall("lantern").degraded == ()
-    monkeypatch.setattr("quaid.embed.wire.QUESTION_WAIT_S", 0.5)
+    monkeypatch.setattr("quaid.embed.services.QUESTION_WAIT_S", 0.5)
     service.answers.clear()
     asked = len(service.requests)
     for question in ("where is the lantern", "lantern", "porch"):
@@ -95,7 +95,7 @@ def test_a_service_that_hangs_is_waited_for_once(vault: Vault, service: Embeddin
 
 
 def test_indexing_in_the_background_is_patient(vault: Vault, service: EmbeddingService, monkeypatch) -> None:
-    monkeypatch.setattr("quaid.embed.wire.QUESTION_WAIT_S", 0.2)
+    monkeypatch.setattr("quaid.embed.services.QUESTION_WAIT_S", 0.2)
     with vault.memory() as memory:
         memory.sync()
         service.answers.clear()

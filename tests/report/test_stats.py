@@ -13,10 +13,9 @@ from vaults import Vault
 
 from quaid.cli.main import main
 from quaid.janitor.snapshot import take_snapshot
-from quaid.local.health import HealthLog, Snapshot
 from quaid.local.model_usage import ModelRecords
 from quaid.local.recall_log import question_key
-from quaid.local.runs import Run, Runs
+from quaid.local.runs import HealthLog, Run, Runs, Snapshot
 from quaid.model import Hit, ModelUsage, PlannedCall, Recall
 from quaid.place import state_folder
 from quaid.recall.records import RecallRecords

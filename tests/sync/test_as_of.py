@@ -26,7 +26,7 @@ from quaid.index import contents as index_contents
 from quaid.index import documents, vectors
 from quaid.index.sqlite import database, reuse
 from quaid.place import state_folder
-from quaid.sync.as_of import MAX_KEPT, PastIndexes
+from quaid.sync.as_of import MAX_PAST_INDEXES, PastIndexes
 
 WORDS = ("oat", "milk", "violin", "harbour", "ceramics", "bicycle", "Lisbon", "greenhouse", "choir", "maps")
 
@@ -439,7 +439,7 @@ def test_vectors_come_from_the_present_and_from_the_cache_and_nothing_is_embedde
 
 
 def test_what_is_in_no_cache_is_pending_by_name_and_the_next_call_goes_on(vault, service, monkeypatch):
-    monkeypatch.setattr("quaid.embed.wire.PAUSE_S", 0.0)
+    monkeypatch.setattr("quaid.embed.services.PAUSE_S", 0.0)
     vault.write_fact("one", "Maya keeps a violin.")
     vault.save()
     (vault.root / "facts" / "one.md").unlink()
@@ -488,14 +488,14 @@ def test_a_past_is_made_once(vault):
 
 def test_the_least_recently_asked_go(vault):
     commits = []
-    for number in range(MAX_KEPT + 2):
+    for number in range(MAX_PAST_INDEXES + 2):
         vault.write_fact("one", f"Maya keeps violin number {number}.")
         commits.append(vault.save())
     with vault.memory() as memory:
         pasts = past_indexes(memory)
-        paths = [pasts.open(commit).path for commit in commits[:MAX_KEPT]]
+        paths = [pasts.open(commit).path for commit in commits[:MAX_PAST_INDEXES]]
         pasts.open(commits[0])
-        paths += [pasts.open(commit).path for commit in commits[MAX_KEPT:]]
+        paths += [pasts.open(commit).path for commit in commits[MAX_PAST_INDEXES:]]
         assert {path for path in paths if path.exists()} == {paths[0], *paths[3:]}
         assert contents(pasts.open(commits[1]).path)[3] == []
 

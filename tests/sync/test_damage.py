@@ -150,8 +150,7 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
         state = state_folder(vault.root)
         from quaid.janitor.snapshot import take_snapshot  # noqa: F401 - its tables
         from quaid.local.doc_cache import DocChecks
-        from quaid.local.health import HealthLog, Snapshot
-        from quaid.local.runs import Proposal, Proposals, Run, Runs
+        from quaid.local.runs import HealthLog, Proposal, Proposals, Run, Runs, Snapshot
 
         local = state / "local.db"
         HealthLog(local).add(Snapshot("2026-11-22T01:00:00Z"))

@@ -26,11 +26,10 @@ from quaid.index.sqlite import database
 from quaid.place import state_folder
 from quaid.report.checks import check_watcher
 from quaid.report.status import status_of
-from quaid.sync import follow
+from quaid.sync import watcher
 from quaid.sync.derived_index import SyncReport
-from quaid.sync.follow import HEARTBEAT_FILE, Heartbeat, read_heartbeat
 from quaid.sync.indexer import Indexer
-from quaid.sync.watcher import observe, why_incomplete
+from quaid.sync.watcher import HEARTBEAT_FILE, Heartbeat, observe, read_heartbeat, why_incomplete
 
 pytestmark = pytest.mark.usefixtures("calm")
 
@@ -253,7 +252,7 @@ def test_temporary_files_and_conflict_copies_are_never_notes(watched: Watched) -
 
 @pytest.fixture
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "HEARTBEAT_S", 0.3)
+    monkeypatch.setattr(watcher, "HEARTBEAT_S", 0.3)
 
 
 @pytest.mark.parametrize("how", ["moved", "replaced"])
@@ -275,7 +274,7 @@ def test_a_vault_that_vanishes_is_waited_for(brisk: None, watched: Watched, tmp_
 
 def test_polling_follows_too(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUAID_SYNC_POLL", "true")
-    monkeypatch.setattr("quaid.sync.follow.POLL_INTERVAL_S", 0.1)
+    monkeypatch.setattr("quaid.sync.watcher.POLL_INTERVAL_S", 0.1)
     with following(vault) as watched:
         beat = read_heartbeat(state_folder(vault.root))
         assert beat is not None
@@ -396,7 +395,7 @@ def test_without_notifications_watch_polls_and_says_so(vault: Vault, monkeypatch
             raise OSError(number, os.strerror(number))
         return observe(root, notice, poll_s=0.1)
 
-    monkeypatch.setattr("quaid.sync.follow.observe", refuse)
+    monkeypatch.setattr("quaid.sync.watcher.observe", refuse)
     with following(vault) as watched:
         assert read_heartbeat(state_folder(vault.root)).mode == "polling"
         assert sum("polled instead" in said for said in watched.said) == 1
