@@ -13,8 +13,8 @@ from quaid.local import locks
 from quaid.memory import Memory
 from quaid.place import DOCS_FILE, state_folder
 from quaid.remotes import background
-from quaid.sync.embedding import MARKER
 from quaid.sync.derived_index import SyncOptions
+from quaid.sync.embedding import MARKER
 
 
 def run_embedding(root: Path) -> None:

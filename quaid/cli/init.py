@@ -27,7 +27,6 @@ from quaid.history.creation import Created, user_name
 from quaid.memory import Memory
 from quaid.place import find_vault
 from quaid.shapes import json_object
-from quaid.sync.embedding import start_embedding
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import MANY, start_embedding
 from quaid.trust import locate_vault

@@ -40,7 +40,7 @@ from quaid.janitor import schedule
 from quaid.janitor.decision import SET_ASIDE
 from quaid.janitor.news import overdue_in
 from quaid.llm import Models
-from quaid.local import hook_failures, hook_log, queue
+from quaid.local import hook_log, queue
 from quaid.memory import Memory
 from quaid.model import Edit, Finding, Level, Message
 from quaid.place import DOCS_FILE, INDEX_FILE, LOCAL_FILE, state_folder
@@ -179,7 +179,7 @@ def check_vault(root: Path, problem: QuaidError | None) -> Iterator[CheckResult]
         yield ok(f"{root}")
         return
     sentence, _, step = str(problem).partition(". ")
-    since = "".join(f". Hooks have met this since {each.since[:16]}" for each in hook_failures.read(root)[:1])
+    since = "".join(f". Hooks have met this since {each.since[:16]}" for each in hook_log.read_failures(root)[:1])
     yield CheckResult(f"{sentence.removesuffix('.')}{since}", step, level="error")
 
 
@@ -593,7 +593,7 @@ def check_janitor(memory: Memory) -> Iterator[CheckResult]:
 
 def check_hook_failures(memory: Memory) -> Iterator[CheckResult]:
     """Check that no hook has failed since its last success."""
-    yield from (CheckResult(str(failure), "quaid doctor --hooks") for failure in hook_failures.read(memory.root))
+    yield from (CheckResult(str(failure), "quaid doctor --hooks") for failure in hook_log.read_failures(memory.root))
 
 
 def check_hooks(memory: Memory) -> Iterator[CheckResult]:

@@ -11,11 +11,10 @@ from quaid.index import documents, graph, references
 from quaid.index.port import IndexConnection
 from quaid.index.scope import list_hidden
 from quaid.janitor.news import overdue
-from quaid.local.runs import HealthLog, Snapshot
 from quaid.local.model_usage import DayUsage, ModelRecords, PromptUsage
 from quaid.local.recall_log import Gap
 from quaid.local.recall_summary import RecallSummary
-from quaid.local.runs import Runs
+from quaid.local.runs import HealthLog, Runs, Snapshot
 from quaid.memory import Memory
 from quaid.model import Kind, ModelUsage, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
