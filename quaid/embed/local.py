@@ -235,12 +235,12 @@ class StaticEmbedder:
 
     is_patient = False
 
-    def __init__(self, build: Build, settings: EmbeddingSettings) -> None:
+    def __init__(self, build: Build) -> None:
         self._build = build
         self.fingerprint = build.description.fingerprint
         self.dimension = build.description.dimension
-        self.duplicate_similarity = settings.duplicate_similarity or build.duplicate_similarity
-        self.relevant_similarity = settings.relevant_similarity or build.relevant_similarity
+        self.duplicate_similarity = build.duplicate_similarity
+        self.relevant_similarity = build.relevant_similarity
         self._lock = threading.Lock()
         self._tokenizer: Any = None
         self._unknown: int | None = None

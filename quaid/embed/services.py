@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+TIMEOUT_S = 60.0
 _BATCH_TEXTS = 64
 _BATCH_CHARACTERS = 100_000
 QUESTION_WAIT_S, FURTHER_WAIT_S = 2.0, 0.25
@@ -48,8 +49,8 @@ class RemoteEmbedder(Service, ABC):
         self.model = model
         self._settings = settings
         self._known_dimension = settings.dimensions
-        self.duplicate_similarity = settings.duplicate_similarity or DUPLICATE_SIMILARITY
-        self.relevant_similarity = settings.relevant_similarity or RELEVANT_SIMILARITY
+        self.duplicate_similarity = DUPLICATE_SIMILARITY
+        self.relevant_similarity = RELEVANT_SIMILARITY
 
     @abstractmethod
     def vectors(self, answer: Any) -> list[list[float]]:
@@ -149,7 +150,7 @@ class RemoteEmbedder(Service, ABC):
     def _call(self, body: Mapping[str, Any], wait_s: float) -> bytes:
         """Return the answer to `body`. A service that failed is called again after a pause only, or if nobody waits."""
         path = self._dimension_path().with_suffix(".failed")
-        timeout_s = min(self._settings.timeout_s, wait_s)
+        timeout_s = min(TIMEOUT_S, wait_s)
         with suppress(OSError):
             if wait_s < math.inf and 0 <= time.time() - path.stat().st_mtime < PAUSE_S:
                 raise EmbeddingServiceError(path.read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from quaid.errors import MassRemovalError, QuaidError, VaultNotFoundError
 from quaid.index import contents, documents
 from quaid.local import claimed
 from quaid.model import Kind, ParsedDoc
-from quaid.place import CONFIG_FILE, INDEX_FILE
+from quaid.place import CONFIG_FILE, INDEX_FILE, process_exists
 from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync import diff
 from quaid.sync.derived_index import DerivedIndex, SyncOptions, SyncReport

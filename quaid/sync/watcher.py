@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
 
 COOKIE_WAIT_S = 1.0
+POLL_INTERVAL_S = 1.0
+DEBOUNCE_S = 0.2
 MAX_CHANGED = 1_000
 """More changed paths are a burst, in which the system may have dropped some: then only a sweep can tell."""
 _NEW_FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
@@ -339,10 +341,10 @@ class Follower:
             except OSError as error:
                 is_used_up = error.errno in {errno.ENOSPC, errno.EMFILE, errno.ENFILE}
                 reason = "no file watches are left (fs.inotify.max_user_watches)" if is_used_up else str(error.strerror)
-            self._say_once(f"{reason}: {root} is polled instead, every {self._settings.poll_interval_s:g} s")
+            self._say_once(f"{reason}: {root} is polled instead, every {POLL_INTERVAL_S:g} s")
         self._mode = "polling"
         try:
-            self._observer = observe(root, self._notice, poll_s=self._settings.poll_interval_s)
+            self._observer = observe(root, self._notice, poll_s=POLL_INTERVAL_S)
         except OSError as error:
             self._say_once(f"{root} cannot be polled ({error.strerror}): it is swept every {HEARTBEAT_S:g} s")
 
@@ -364,7 +366,7 @@ class Follower:
 
     def _settle(self) -> None:
         """Wait until nothing has happened for the debounce time, but no longer than `MAX_WAIT_S`."""
-        quiet_s = self._settings.debounce_ms / 1000
+        quiet_s = DEBOUNCE_S
         deadline = time.monotonic() + MAX_WAIT_S
         while (now := time.monotonic()) < deadline and now - self._last_event < quiet_s:
             self._stop.wait(min(quiet_s, 0.05))
