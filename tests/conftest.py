@@ -24,8 +24,6 @@ os.environ.setdefault("QUAID_NOTIFICATIONS_CHANNELS", "")  # nor pop up on the d
 # A busy machine is no defect, and a change fails for what it does: new cases are searched for with
 # pytest --hypothesis-profile=search.
 settings.register_profile("search", deadline=None)
-settings.register_profile("quaid", deadline=None, derandomize=True)
-settings.load_profile("quaid")
 
 SHARED_MEMORY = Path("/dev/shm")
 ROOM = 6_000_000_000
@@ -57,6 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_free and os.access(SHARED_MEMORY, os.W_OK) and shutil.disk_usage(SHARED_MEMORY).free > ROOM:
         os.environ["TMPDIR"] = tempfile.tempdir = str(SHARED_MEMORY)
     matrices.choose_extent(config)
+    settings.register_profile("quaid", deadline=None, derandomize=True, max_examples=matrices.examples(100))
+    if config.getoption("hypothesis_profile", None) is None:
+        settings.load_profile("quaid")
     # Tests start `quaid` by name: the one of this interpreter, whether or not its environment is activated.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     # What belongs to the user and the machine: never those of who runs the tests, nor of another run beside this one.

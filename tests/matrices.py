@@ -27,6 +27,11 @@ def tenth(cases: Iterable[object], at_least: int = 1) -> list:
     return [found[number] for number in sorted(chosen)]
 
 
+def examples(count: int) -> int:
+    """How many examples Hypothesis tries: a tenth of `count`, all where slow tests were asked for."""
+    return count if os.environ.get(_WHOLE) else max(5, count // 10)
+
+
 def thin_out(items: list[pytest.Item]) -> None:
     """Mark as slow what needs a browser or a program of others, and of each matrix all but a seeded tenth."""
     matrices: dict[str, list[pytest.Item]] = {}

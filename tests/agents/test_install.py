@@ -19,6 +19,7 @@ from host_configs import QUAID, config, install, machine_at
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from json5_texts import OBJECTS, json5_texts
+from matrices import examples
 from vaults import trust_vault
 
 from quaid.agents import config_files, installation, json_edit
@@ -224,7 +225,7 @@ class TestHosts:
 
 
 class TestKeeping:
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
     @given(json5_texts(OBJECTS.filter(lambda said: not {"mcpServers", "mcp", "plugins"} & set(said))), st.booleans())
     def test_a_config_is_byte_for_byte_what_it_was(self, written, receipts_are_lost):
         text, before = written
@@ -243,7 +244,7 @@ class TestKeeping:
                     assert path.read_bytes() == text.encode()
                 assert len(list(path.parent.iterdir())) == (3 if receipts_are_lost else 1)
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "\ufeff"]), st.lists(st.sampled_from([
         'model = "o"  # mine', "", "[projects.'/a b']", 'trust_level = "trusted"', "[mcp_servers.other]", 'command = "x"',
         "# [mcp_servers.quaid]", "[mcp_servers.other.env]", "A = '1'", "[[profiles]]",

@@ -8,6 +8,7 @@ import os
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from pdfs import encrypted, make_pdf
 from vaults import refused
 
@@ -121,7 +122,7 @@ def test_secrets_are_gone_before_the_text_is_taken_apart(tmp_path):
     assert KEY not in str(pdf.parts)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
     path = put(tmp_path_factory.getbasetemp(), "any.md", data)
@@ -132,7 +133,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
     assert all(part.text.strip() for part in found.parts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.binary(max_size=40), st.integers(0, 600))
 def test_a_damaged_pdf_is_read_or_refused(tmp_path_factory, noise, place):
     data = make_pdf("Rent is 900.", "Notice: March")

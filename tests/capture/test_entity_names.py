@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.capture.entities import EntityNames, EntityNote, is_name, plan_entity
 from quaid.model import Edge, name_key, note_name
@@ -290,7 +291,7 @@ words = st.text("aAbB .'/:[]-éÉ李1", min_size=1, max_size=14) | st.sampled_fr
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.tuples(words, st.sampled_from(["knows", "works_at", "lives_in", "sang"]), words), max_size=8),
     st.lists(words, max_size=3),

@@ -8,6 +8,7 @@ from itertools import islice
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.capture.episode_note import (
     StoredEpisode,
@@ -89,7 +90,7 @@ def test_a_grown_conversation_adds_only_its_new_turns():
     assert plan.edit.before == kept.data
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.sampled_from(["hi", "ok", "**Tom**: no ^t1", "- a\n- b", "x ^t3", "*(forgotten)*", "```\ncode\n```"]),
@@ -328,7 +329,7 @@ def test_of_a_fork_only_what_follows_is_written():
     assert (fields["turn_count"], fields["inherited"], fields["speakers"]) == ("4", "2", ["Maya", "Tom"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(2, 5), st.lists(st.sampled_from(["ok", "why", "because"]), min_size=1, max_size=5), st.data())
 def test_however_a_fork_grows_every_turn_after_it_is_kept_once(shared, spoken, data):
     _, parent = keep(talk("one", "two", "three", "four", "five"))

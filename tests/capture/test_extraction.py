@@ -90,6 +90,7 @@ def replayed(tmp_path_factory):
         return vault, json.loads(done.stdout), replay.sessions_asked
 
 
+@pytest.mark.slow
 def test_each_session_is_asked_about_once_and_its_facts_are_told(replayed):
     _, told, asked = replayed
     assert asked == [f"D{n}" for n in range(1, 20)]
@@ -186,6 +187,7 @@ def test_names_have_notes_of_their_kind(replayed):
     assert not {"Mel", "User", "The"} & kinds.keys()
 
 
+@pytest.mark.slow
 def test_recall_finds_facts_and_turns(replayed):
     vault, _, _ = replayed
     with vault.memory() as memory:
@@ -198,6 +200,7 @@ def test_recall_finds_facts_and_turns(replayed):
     assert any("support group" in turn.said.text for turn in why.turns)
 
 
+@pytest.mark.slow
 def test_the_vault_is_sound(replayed):
     vault, _, _ = replayed
     vault.assert_sound()
@@ -226,6 +229,7 @@ def test_running_it_again_asks_nothing_and_writes_nothing(replayed, tmp_path, mo
 # Every provider
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", "ollama", "claude-code"])
 def test_all_providers_learn_the_same(replayed, provider, vault, tmp_path, monkeypatch):
     paths = write_sessions(tmp_path / "talk")[:2]

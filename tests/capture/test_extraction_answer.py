@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from replay import facts_of, needs
 
 from quaid.capture import extraction
@@ -297,7 +298,7 @@ def test_the_day_is_that_of_the_turn_and_else_of_the_conversation():
     assert only(fact("Maya ran yesterday."), piece=piece_of("I ran.", dated=False)).text.endswith("(7 May 2023).")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.sampled_from(["yesterday", "Last", "last", "Friday", "next", "week", "two", "days", "ago", ".", "(", ")", "this"])),
     st.datetimes(timezones=st.just(UTC)),

@@ -24,6 +24,7 @@ def start(vault, *arguments, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+@pytest.mark.slow
 def test_two_processes_learn_from_two_sessions_at_once(vault, service, talk, tmp_path):
     other = write_talk(tmp_path / "u.jsonl", "Tom bakes bread.", session="s2")
     both = threading.Barrier(2)
@@ -48,6 +49,7 @@ def kill_while_it_thinks(service, begin):
     go_on.set()
 
 
+@pytest.mark.slow
 def test_killed_while_the_model_thinks_and_run_again(vault, service, talk, untroubled):
     kill_while_it_thinks(service, lambda: start(vault, "extract", talk))
     assert folders(vault) == set()
@@ -58,6 +60,7 @@ def test_killed_while_the_model_thinks_and_run_again(vault, service, talk, untro
     vault.assert_sound()
 
 
+@pytest.mark.slow
 def test_killed_while_the_model_thinks_about_a_stream(vault, service, talk, untroubled):
     with talk.open("rb") as stream:
         kill_while_it_thinks(service, lambda: start(vault, "extract", "-", stdin=stream))
@@ -68,6 +71,7 @@ def test_killed_while_the_model_thinks_about_a_stream(vault, service, talk, untr
     assert picture(vault) == untroubled
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_any_step_of_writing_and_run_again(vault, service, talk, tmp_path):
     with vault.memory() as memory:

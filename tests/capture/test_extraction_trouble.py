@@ -36,6 +36,7 @@ def test_trouble_that_passes_is_not_noticed(vault, service, talk, untroubled, st
     assert picture(vault) == untroubled
 
 
+@pytest.mark.slow
 def test_an_outage_loses_nothing_and_is_made_up_for(vault, service, talk, untroubled, tmp_path, capsys):
     other = write_talk(tmp_path / "u.jsonl", "Tom bakes bread.", session="s2")
     service.script = [OVERLOADED] * 3
@@ -160,6 +161,7 @@ CARELESS = {
 }
 
 
+@pytest.mark.slow
 def test_an_answer_of_the_wrong_form_is_sent_back_once_and_then_set_aside_whole(vault, service, tmp_path):
     with vault.memory() as memory:
         for number, (name, wrong) in enumerate(WRONG.items()):
@@ -173,6 +175,7 @@ def test_an_answer_of_the_wrong_form_is_sent_back_once_and_then_set_aside_whole(
             assert folders(vault) == {"episodes"}, name
 
 
+@pytest.mark.slow
 def test_what_is_only_careless_is_taken_at_once(vault, service, tmp_path):
     with vault.memory() as memory:
         for number, (name, answer) in enumerate(CARELESS.items()):
@@ -205,6 +208,7 @@ def test_a_fact_that_cannot_be_used_is_asked_for_alone_and_then_left_out_alone(v
     assert not done.waiting
 
 
+@pytest.mark.slow
 def test_a_fact_that_is_mended_is_stored_with_the_others(vault, service, talk, untroubled):
     broken = {**ANSWER, "facts": [ANSWER["facts"][0], {**ANSWER["facts"][1], "text": "x" * 2000}]}
     service.script = [json.dumps(broken), json.dumps({"facts": [ANSWER["facts"][1]]})]
@@ -261,6 +265,7 @@ def test_facts_that_cite_no_turn_are_asked_about_once_and_left_out(vault, servic
     assert len(service.prompts) == 2
 
 
+@pytest.mark.slow
 def test_five_hundred_facts_in_one_answer(vault, service, talk, monkeypatch):
     many = facts_of(*(f"Maya owns boat number {n} of her fleet." for n in range(500)))
     for n, fact in enumerate(many["facts"]):

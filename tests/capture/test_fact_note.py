@@ -10,6 +10,7 @@ import pytest
 from hand_written import parse_note
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.capture.entities import EntityNote, plan_entity
 from quaid.capture.facts import (
@@ -146,7 +147,7 @@ def test_a_known_name_becomes_a_link_once(statement, linked):
     assert render_statement(statement, NAMES) == linked
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(
         st.sampled_from(
@@ -320,7 +321,7 @@ names = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(names, st.sampled_from(["knows", "works_at", "likes", "parent_of", "child_of"]), names)
 def test_linking_the_same_twice_changes_nothing(subject, relation, target):
     graph = Graph()

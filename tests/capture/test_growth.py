@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from transcript_reading import ClaudeCodeSession
 
 from quaid.capture.episode_note import StoredEpisode, candidate_sessions, plan_episode
@@ -178,7 +179,7 @@ def draw_cuts(data, lines):
     return sorted(data.draw(st.lists(st.integers(1, len(lines)), max_size=3)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(ACTS)), TEXTS), min_size=1, max_size=8), st.data())
 def test_whatever_happens_in_a_session_of_claude_code_it_grows_into_the_same_episode(script, data):
     lines = [f"{json.dumps(line)}\n" for line in claude_code([("user", "go"), *script])]
@@ -186,7 +187,7 @@ def test_whatever_happens_in_a_session_of_claude_code_it_grows_into_the_same_epi
 
 
 @pytest.mark.parametrize("write", [codex, gemini, openclaw, hermes])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(script=TALKS, data=st.data())
 def test_a_session_of_any_agent_grows_into_the_same_episode(write, script, data):
     lines = [f"{json.dumps(line)}\n" for line in write(script)]

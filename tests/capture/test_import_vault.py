@@ -279,6 +279,7 @@ def test_what_cannot_be_read_is_refused_with_the_next_step(vault, tmp_path):
 # -- names and ids ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ten_thousand_facts_whose_words_make_no_slug_get_files_of_their_own(vault):
     found = ImportContent(admit)
     found.facts = [NewFact(f"麻耶は{n}番目の 茶 が 好き", imported_from=str(n)) for n in range(10_000)]

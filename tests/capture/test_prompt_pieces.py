@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.capture.episode_note import StoredEpisode, plan_episode
 from quaid.capture.prompt_pieces import (
@@ -171,7 +172,7 @@ said = st.lists(
 ).map(lambda texts: [text.strip() or "x" for text in texts])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(said, st.lists(st.text("ab ", max_size=40), max_size=OVERLAP_TURNS), st.integers(400, 3000))
 def test_every_turn_is_in_one_piece_and_no_piece_is_over_the_limit(texts, earlier, limit):
     whole = material(*texts, earlier=earlier)
@@ -190,7 +191,7 @@ def test_every_turn_is_in_one_piece_and_no_piece_is_over_the_limit(texts, earlie
     assert order == sorted(order)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(said.filter(bool), st.integers(400, 2000))
 def test_what_came_before_a_piece_is_shown_with_it_and_may_not_be_cited_for_itself(texts, limit):
     pieces = split_material(material(*texts), limit)

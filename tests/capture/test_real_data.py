@@ -47,6 +47,7 @@ def conversation_vault(tmp_path):
         yield memory
 
 
+@pytest.mark.slow
 def test_extracted_facts_become_notes_that_recall_finds(conversation_vault):
     memory = conversation_vault
     report = memory.sync()
@@ -58,6 +59,7 @@ def test_extracted_facts_become_notes_that_recall_finds(conversation_vault):
     assert checked.ok, checked.differences
 
 
+@pytest.mark.slow
 def test_an_entity_leads_to_what_is_said_about_it(conversation_vault):
     memory = conversation_vault
     memory.sync()
@@ -66,6 +68,7 @@ def test_an_entity_leads_to_what_is_said_about_it(conversation_vault):
     assert all("graph" in hit.channels for hit in hits[:5])
 
 
+@pytest.mark.slow
 def test_edits_by_hand_are_indexed_while_a_watcher_runs(conversation_vault):
     memory = conversation_vault
     memory.sync()

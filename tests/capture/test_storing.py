@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.capture.entities import EntityNames
 from quaid.capture.facts import KnownFact, NewFact, plan_fact, plan_facts
@@ -169,7 +170,7 @@ def test_a_statement_cannot_leave_its_place():
 claims = st.sampled_from([MILK, "Maya owns a boat.", "Tom sings in a choir.", "Tom lives in Oslo."])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.tuples(claims, st.integers(1, 9), st.sampled_from(["user", "assistant"])), max_size=10), st.sets(claims)
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from transcript_reading import read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
@@ -110,7 +111,7 @@ def test_a_real_session_says_what_was_left_out():
     assert "unknown type" not in conversation.skipped
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.data())
 def test_real_files_may_be_cut_and_spoilt_anywhere(name, data):
     raw = bytearray(shared(name).read_bytes()[:20_000])

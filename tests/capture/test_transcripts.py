@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from transcript_reading import read, read_objects, read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
@@ -251,7 +252,7 @@ LINES = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.binary(max_size=300)
     | st.lists(st.sampled_from(LINES), max_size=12).map(lambda lines: "\n".join(lines).encode())

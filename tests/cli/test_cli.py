@@ -129,6 +129,7 @@ class TestDocs:
 class TestShapes:
     """Each JSON shape holds what docs/cli.md says, and nothing more."""
 
+    @pytest.mark.matrix
     @pytest.mark.parametrize(
         ("line", "command"),
         [
@@ -288,6 +289,7 @@ class TestCommands:
         finally:
             del os.environ["QUAID_GIT_WAIT_S"]
 
+    @pytest.mark.slow
     def test_demo_runs_through(self, tmp_path: Path) -> None:
         shape = answer("demo", "--path", str(tmp_path / "demo"))
         assert [step["exit_code"] for step in shape["steps"]] == [0] * len(shape["steps"])
@@ -392,12 +394,14 @@ class TestBoundary:
 class TestProcesses:
     """What only a real process shows."""
 
+    @pytest.mark.slow
     def test_exit_codes_reach_the_shell(self, vault: Path) -> None:
         def code(*arguments: str) -> int:
             return subprocess.run([*COMMAND, *arguments], capture_output=True, check=False).returncode
 
         assert [code("stats"), code("get", "nothing"), code("recal")] == [0, 1, 2]
 
+    @pytest.mark.slow
     def test_a_closed_pipe_is_quiet(self, vault: Path) -> None:
         for number in range(40):
             (vault / f"n{number}.md").write_text(f"bicycle number {number} " * 200, encoding="utf-8")
@@ -405,6 +409,7 @@ class TestProcesses:
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
         assert (done.stdout, done.stderr) == ("0\n", "")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_watcher_follows_and_ends_cleanly(self, vault: Path, number: signal.Signals) -> None:
         with subprocess.Popen(

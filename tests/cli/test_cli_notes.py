@@ -58,6 +58,7 @@ def at_terminal(*arguments: str, typed: str = "") -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_the_bytes_of_the_file(home: Vault) -> None:
     assert pipe("get", "[[garden]]") == GARDEN
     assert pipe("get", "Garden#tomatoes").decode().splitlines()[0] == "## Tomatoes"
@@ -86,6 +87,7 @@ def test_long_lines_are_wrapped_and_tables_are_not(monkeypatch: pytest.MonkeyPat
     assert "\n  item" in text
 
 
+@pytest.mark.slow
 def test_a_terminal_asks_which_note_is_meant(home: Vault) -> None:
     shown = at_terminal("forget", "Maya takes green tea", typed="1\n")
     assert "1  01tea-too" in shown

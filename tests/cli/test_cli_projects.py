@@ -51,6 +51,7 @@ def boat(tmp_path: Path) -> SourceRepo:
     return repo
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("boat")
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_session_goes_as_written(
@@ -270,6 +271,7 @@ class TestEdited:
 class TestShapes:
     """Each JSON shape holds what docs/cli.md says, and nothing more."""
 
+    @pytest.mark.matrix
     @pytest.mark.parametrize(
         ("line", "number"),
         [

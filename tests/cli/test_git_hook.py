@@ -55,6 +55,7 @@ def test_a_staged_secret_is_refused_by_file_line_and_kind_and_never_shown(hooked
     assert commit(hooked) == (0, "")
 
 
+@pytest.mark.slow
 def test_only_new_secrets_refuse(hooked: Vault) -> None:
     note = hooked.write("Notes/login.md", SECRET)
     hooked.git("add", "-A")
@@ -79,6 +80,7 @@ def test_a_commit_of_one_file_is_checked_alone_also_in_a_linked_worktree(hooked:
     assert commit(linked, "two.md") == (0, "")
 
 
+@pytest.mark.slow
 def test_a_merge_is_refused_for_what_neither_side_had(hooked: Vault) -> None:
     hooked.write("a.md", "Begin.\n")
     hooked.git("add", "-A")
@@ -125,6 +127,7 @@ def test_a_quaid_that_is_gone_or_broken_lets_the_commit_pass_and_is_told(hooked:
         assert next(check_git_hook(memory)).level == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 def test_a_hook_of_the_owner_is_left_alone_and_can_call_quaid(vault: Vault, is_elsewhere: bool) -> None:
     with vault.memory():

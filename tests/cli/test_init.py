@@ -189,6 +189,7 @@ def on_terminal(answers: dict[str, str], *arguments: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked_for_the_name_and_for_each_memory(home: Path) -> None:
     memory = home / ".claude" / "projects" / "-work" / "memory" / "MEMORY.md"
     memory.parent.mkdir(parents=True)
@@ -200,6 +201,7 @@ def test_a_terminal_is_asked_for_the_name_and_for_each_memory(home: Path) -> Non
     assert quaid("recall", "Biscuit", "-q")[1].count("beagle") == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked_nothing_with_yes(home: Path) -> None:
     (home / ".claude").mkdir()
     told = on_terminal({}, "init", "--yes")
@@ -255,6 +257,7 @@ def large(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_words_are_there_at_once_and_vectors_come_in_the_background(large: Path) -> None:
     code, _, err = quaid("init")
     assert code == 0
@@ -265,6 +268,7 @@ def test_words_are_there_at_once_and_vectors_come_in_the_background(large: Path)
     assert pending(large) == 0
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_started_again_by_the_next_command(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Path] = []
     monkeypatch.setattr("quaid.cli.init.start_embedding", lambda root: started.append(root) or True)
@@ -284,6 +288,7 @@ def test_a_killed_process_is_started_again_by_the_next_command(large: Path, monk
     assert not (state_folder(large) / MARKER).exists()
 
 
+@pytest.mark.slow
 def test_status_says_how_far_it_is(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quaid.cli.init.start_embedding", lambda _: True)
     quaid("init")
@@ -294,6 +299,7 @@ def test_status_says_how_far_it_is(large: Path, monkeypatch: pytest.MonkeyPatch)
     assert "quaid sync" in quaid("status")[1]
 
 
+@pytest.mark.slow
 def test_weights_that_come_later_are_used_at_once(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quaid.cli.init.start_embedding", lambda _: True)
     shutil.rmtree(large.parent / "cache")

@@ -85,6 +85,7 @@ def channels(memory: Memory, question: str) -> tuple[set[str], tuple[str, ...]]:
     return {channel for hit in answer.hits for channel in hit.channels}, answer.degraded
 
 
+@pytest.mark.slow
 def test_the_old_vectors_answer_until_the_new_ones_are_whole(
     large: Path, models: dict[str, str], left: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +107,7 @@ def test_the_old_vectors_answer_until_the_new_ones_are_whole(
         assert "other" in str(vectors.active_embedder(memory.index()).settings["model"])
 
 
+@pytest.mark.slow
 def test_a_change_that_is_taken_back_leaves_the_old_vectors_whole(
     large: Path, models: dict[str, str], left: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_change_that_is_taken_back_leaves_the_old_vectors_whole(
         assert sets(memory) == before
 
 
+@pytest.mark.slow
 def test_a_large_vault_answers_with_quick_vectors_first(
     large: Path, left: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +148,7 @@ def test_a_large_vault_answers_with_quick_vectors_first(
         assert sets(memory) == [(32, True, total)]
 
 
+@pytest.mark.slow
 def test_a_small_vault_has_no_use_for_quick_vectors(large: Path, left: list[Path]) -> None:
     with Memory.open(large) as memory:
         memory.sync()
@@ -152,6 +156,7 @@ def test_a_small_vault_has_no_use_for_quick_vectors(large: Path, left: list[Path
     assert left == []
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_half_way_leaves_the_old_set_and_goes_on(
     large: Path, models: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +187,7 @@ def test_a_process_that_is_killed_half_way_leaves_the_old_set_and_goes_on(
         assert "other" in str(vectors.active_embedder(memory.index()).settings["model"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "is_proposed"), [(0.05, False), (0.2, True)])
 def test_another_model_is_proposed_from_a_tenth_of_other_languages_on(
     tmp_path: Path, models: dict[str, str], share: float, is_proposed: bool, monkeypatch: pytest.MonkeyPatch
@@ -199,6 +205,7 @@ def test_another_model_is_proposed_from_a_tenth_of_other_languages_on(
     assert step not in quaid("--vault", str(root), "status")[1]
 
 
+@pytest.mark.slow
 def test_a_question_that_is_being_answered_when_the_sets_change_places_is_answered(
     large: Path, models: dict[str, str], left: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ def typed(vault: Vault, *arguments: str) -> tuple[int, str, str]:
     return quaid("--vault", str(vault.root), *arguments)
 
 
+@pytest.mark.slow
 def test_a_purge_shows_asks_and_proves(vault: Vault) -> None:
     with vault.memory() as memory:
         memory.remember("Maya rides the green bicycle to work")

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MARK = "@@@"
 VARIES = [
@@ -70,6 +72,7 @@ def normal(line: str) -> str:
     return line.rstrip()
 
 
+@pytest.mark.slow
 def test_the_session_goes_as_the_readme_shows(tmp_path: Path) -> None:
     typed = list(sessions())
     assert len(typed) > 5

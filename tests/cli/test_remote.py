@@ -23,6 +23,7 @@ def run(vault: Vault, *arguments: str) -> str:
     return out
 
 
+@pytest.mark.slow
 def test_two_machines_exchange_what_they_know(tmp_path):
     one, other = make_machines(tmp_path)
     run(one, "remember", KAYAK)
@@ -75,6 +76,7 @@ def test_a_clone_can_push_at_once(tmp_path):
     assert "Pulled 1 commit" in run(one, "pull")
 
 
+@pytest.mark.slow
 def test_status_says_how_far_apart_they_are_and_asks_nobody(tmp_path, monkeypatch):
     one, other = make_machines(tmp_path)
     run(one, "remember", KAYAK)

@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from recall_page import CHANGE, COMMIT, DOC, question, say
 
 from quaid.docs.changes import SourceChange
@@ -38,7 +39,7 @@ def test_many_changes_are_asked_about_in_several_questions(service):
     assert ask_significance(service.models("anthropic"), "d.md", DOC, []) == []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries({"n": st.integers(1, 4), "significant": st.booleans(), "reason": st.text(max_size=20)}),

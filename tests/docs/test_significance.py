@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from labelled_diffs import labelled
+from matrices import examples
 
 from quaid.docs.significance import compare
 
@@ -401,7 +402,7 @@ contents = st.binary(max_size=300) | st.text(alphabet="a1 \n\t\"'`/*#-{}[]()<>$\
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(ENDINGS), contents | st.none(), contents | st.none())
 @example("rb", b"%w(", b"%w")
 @example("py", b"\xff\xfe\x00", b"\xff\xfex")
@@ -434,7 +435,7 @@ def written(lines, indent):
     return "".join(f"{indent * depth}{line}\n" for depth, line in lines)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(modules(), st.sampled_from(["  ", "\t", "        "]), st.lists(st.integers(0, 12), max_size=4))
 def test_indenting_and_commenting_python_is_trivial(lines, indent, places):
     remarked = list(lines)
@@ -445,7 +446,7 @@ def test_indenting_and_commenting_python_is_trivial(lines, indent, places):
     assert is_trivial("a.py", before, after)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(modules(), st.integers(0, 12))
 def test_another_number_is_significant(lines, place):
     place = 1 + place % len(lines)

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from recall_page import BODY, CHANGE, DOC, FILES, LIMIT, answer, ask, question, say
 
 from quaid.docs import judgements, updates
@@ -154,7 +155,7 @@ edits = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(edits, st.booleans(), st.text(max_size=10))
 def test_no_answer_that_fits_its_schema_breaks_anything(lasting, some, still_true, summary):
     value = {"still_true": still_true, "summary": summary, "edits": some}

@@ -117,6 +117,7 @@ def test_killed_before_the_commit_only_a_private_folder_is_left(vault):
     vault.assert_sound()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("has_hook", [False, True])
 @pytest.mark.parametrize("branch", [["-q", "main"], ["-q", "--detach"]])
 def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, branch, has_hook):

@@ -199,6 +199,7 @@ def commit_unless_locked(vault: Vault, edit: Edit) -> Committed | None:
         return None
 
 
+@pytest.mark.slow
 def test_commits_of_the_user_at_the_same_time_are_all_kept(vault):
     patient = Vault(vault.root, wait_s=20)
     rounds = 12

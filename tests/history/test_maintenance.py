@@ -55,6 +55,7 @@ def written(_written, tmp_path):
     return Vault(Path(shutil.copytree(_written, tmp_path / "written")))
 
 
+@pytest.mark.slow
 def test_loose_objects_become_packs_over_two_nights(written):
     before, config = written.git("rev-list", "--objects", "--all"), (written.root / ".git/config").read_bytes()
     assert count(written)["count"] == 4 * COMMITS
@@ -79,6 +80,7 @@ def test_what_nothing_reaches_is_kept(written):
     assert written.show(lost) == b"undone long ago\n"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("step", ["commit-graph", "prune-packed", "pack-objects", "multi-pack-index"])
 def test_killed_at_a_step_nothing_is_lost_and_a_later_night_goes_on(written, tmp_path, monkeypatch, step):
     commits = written.git("rev-list", "--all")
@@ -112,6 +114,7 @@ def test_one_that_takes_too_long_is_ended_and_said(written):
     written.assert_sound()
 
 
+@pytest.mark.slow
 def test_who_writes_meanwhile_loses_nothing(written):
     for task in ("loose-objects", "incremental-repack", "commit-graph"):
         written.run("config", f"maintenance.{task}.auto", "1")

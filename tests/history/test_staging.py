@@ -90,6 +90,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_any_file_name_can_be_made_edited_logged_and_removed(vault):
     paths = sorted(f"facts/{name}" for name in NAMES)
     vault.write("facts/staged.md", b"x")
@@ -252,6 +253,7 @@ def change_line(rng: random.Random, data: bytes, lines: range, word: bytes) -> b
     return b"\n".join(parts)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seed", range(12))
 def test_a_commit_of_ours_leaves_any_state_of_the_user_intact(empty, seed):
     """Line 10 and 20 of each note are Quaid's, lines 0-8 are staged by the user, 12-18 and 22-28 are not."""

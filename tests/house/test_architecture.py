@@ -139,6 +139,7 @@ def test_every_room_is_in_the_table():
     assert {room_of(path) for path in MODULES} == set(ALLOWED)
 
 
+@pytest.mark.slow
 def test_a_room_imports_what_the_table_allows():
     for path in MODULES:
         assert rooms_imported(path) <= ALLOWED[room_of(path)] | OPENS.get(path, set()), path
@@ -150,6 +151,7 @@ def test_rooms_do_not_import_each_other_in_a_circle():
             assert room not in ALLOWED[other], f"{room} and {other}"
 
 
+@pytest.mark.slow
 def test_modules_do_not_import_each_other_in_a_circle():
     assert CODE.find_circle() == []
 
@@ -172,6 +174,7 @@ def test_every_room_says_what_it_holds_what_it_may_touch_and_where_its_story_beg
             assert lines[2].startswith("Begin with "), room
 
 
+@pytest.mark.slow
 def test_a_foreign_library_has_its_own_room():
     for path in MODULES:
         for name in {name.split(".")[0] for name in imported(path)} & OWNERS.keys():
@@ -185,6 +188,7 @@ def test_no_module_imports_what_quaid_does_without():
         assert not {name.split(".")[0] for name in imported(path, with_types=True)} & BANNED, path
 
 
+@pytest.mark.slow
 def test_a_private_name_stays_in_its_module():
     for path in MODULES:
         for node in ast.walk(tree_of(path)):

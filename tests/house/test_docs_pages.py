@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 from command_line import parameters_of
 
 from quaid import errors
@@ -51,6 +52,7 @@ def test_every_exit_code_is_in_the_docs():
         assert re.search(rf"^\| *`?{code}`? *\|", text, re.MULTILINE), f"docs/cli.md does not explain exit code {code}"
 
 
+@pytest.mark.slow
 def test_every_word_of_the_glossary_is_used():
     words = re.findall(r"\*\*([^*]+)\*\*", page("docs/glossary.md"))
     files = [*(ROOT / "quaid").rglob("*.py"), *(ROOT / "quaid").rglob("*.sql"), *PAGES]

@@ -62,6 +62,7 @@ def table() -> Iterator[ModuleType]:
     sys.path[:] = path
 
 
+@pytest.mark.slow
 def test_every_promise_is_kept_in_a_few_rounds_and_the_page_has_the_same_rows(table: ModuleType) -> None:
     found = table.measure(is_short=True)
     assert [(name, row) for name, row in table.list_promises(found) if row["broken"]] == []
@@ -72,6 +73,7 @@ def test_every_promise_is_kept_in_a_few_rounds_and_the_page_has_the_same_rows(ta
     assert [name for name in names if name not in shown and name != "|---|---|---|"] == []
 
 
+@pytest.mark.slow
 def test_a_broken_promise_would_be_counted(table: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same questions asked by the owner of the private notes are answered with them."""
     measures, ask = table.measures, table.measures.answers_at_doors

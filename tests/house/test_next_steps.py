@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 DESTRUCTIVE = {
     name: re.compile(pattern)
@@ -61,6 +63,7 @@ def texts_of(module: Path) -> list[str]:
     return texts
 
 
+@pytest.mark.slow
 def test_no_message_tells_its_reader_to_lose_something():
     modules = [path for path in (ROOT / "quaid").rglob("*.py") if "redaction" not in path.parts]
     found = {(path.name, bad): text for path in modules for text in texts_of(path) for bad in problems(text)}

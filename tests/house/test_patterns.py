@@ -82,6 +82,7 @@ def collect() -> list[tuple[str, re.Pattern, str]]:
     return [(where, pattern, min(how) if how and how <= ANCHORED else "sub") for where, pattern, how in used]
 
 
+@pytest.mark.slow
 def test_no_pattern_takes_longer_than_its_text():
     patterns = collect()
     assert len(patterns) > 250
@@ -96,6 +97,7 @@ def test_no_pattern_takes_longer_than_its_text():
     assert NOT_SO_USED.keys() <= {where for where, _pattern, _how in patterns}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("source", [r"<!--.*?-->", r"(?:\s+#[^\s#]\S*)+\s*$", r"(a|a)*b", r"\s+$"])
 def test_a_slow_pattern_is_found(source):
     pattern = re.compile(source, re.DOTALL)

@@ -57,6 +57,7 @@ def made(tmp_path_factory):
     return generate(tmp_path_factory.mktemp("made") / "repo", files=150, commits=240, docs=8)
 
 
+@pytest.mark.slow
 def test_a_generated_repository_is_sound(made):
     made.repo.git("fsck", "--strict")
     assert made.repo.git("status", "--porcelain") == ""
@@ -68,6 +69,7 @@ def test_a_generated_repository_is_sound(made):
         ast.parse(path.read_text())
 
 
+@pytest.mark.slow
 def test_a_commit_did_what_it_says(made):
     for commit in made.commits[1:]:
         if commit.kind != "merge":

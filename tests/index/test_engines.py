@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from postgres_server import SERVER_ROLE, make_database
 from recall_index import NOTES, ByWords, ask, embed, put
 
@@ -302,7 +303,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits=EDITS)
 def test_an_index_that_is_kept_equals_one_that_is_rebuilt(server, edits):
     kept, rebuilt = begin(server), begin(server)

@@ -10,6 +10,7 @@ import pytest
 from hand_written import parse_note
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from vaults import dump
 
 from quaid.embed.runtime import load_onnxruntime, open_multiply
@@ -110,7 +111,7 @@ def test_replacing_leaves_only_the_new(index):
     assert counts(index)["edges"] == counts(index)["links"] == counts(index)["citations"] == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -190,7 +191,7 @@ def test_passed_over_files_are_replaced_as_a_whole_or_by_path(index):
     assert documents.list_passed_over(index) == {"b": "copy"}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(["facts/a.md", "entities/Maya.md", "episodes/e.md", "own.md"]),
     st.binary(max_size=80) | st.text(max_size=60).map(str.encode),
@@ -207,7 +208,7 @@ def test_any_file_fits_the_index(path, data):
 # --- words
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(st.characters(), max_size=40) | st.text("\"'*^:()-+{}[]~ NEAR AND OR NOT\0 a", max_size=30))
 def test_no_question_is_a_syntax_error(text):
     connection = _shared_index()

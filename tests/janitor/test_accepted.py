@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from janitor_context import Known, context_of
 from janitor_facts import judging, keep, write_fact
 from janitor_nights import decide, remember
@@ -36,6 +37,7 @@ def accept_all(vault):
         memory.janitor.answer("all", "yes")
 
 
+@pytest.mark.slow
 def test_two_accepted_changes_of_one_note_are_both_done(vault, tidy):
     vault.write("MEMORY.md", MEMORY)
     vault.write("snippets/MEMORY.snippets.md", "- paints\n")
@@ -56,6 +58,7 @@ def test_two_accepted_changes_of_one_note_are_both_done(vault, tidy):
     assert not (vault.root / "journal/MEMORY.journal.md").exists()
 
 
+@pytest.mark.slow
 def test_what_its_owner_wrote_since_stays_beside_what_they_accepted(vault, tidy):
     (one,) = remember(vault, "Maya drinks oat milk")
 
@@ -74,6 +77,7 @@ def test_what_its_owner_wrote_since_stays_beside_what_they_accepted(vault, tidy)
     assert "tags: [breakfast]" in note.read_text()
 
 
+@pytest.mark.slow
 def test_what_no_longer_fits_is_said_and_not_dropped(vault, tidy):
     (one,) = remember(vault, "Maya drinks oat milk")
 

@@ -59,6 +59,7 @@ def contradicted(vault):
         return {(hit.id, *hit.contradicts) for hit in hits if hit.contradicts}
 
 
+@pytest.mark.slow
 def test_the_question_says_what_it_is_about_and_is_asked_once(asking):
     report = asking.night()
     assert [decision.kind for decision in report.asked] == ["conflict"]
@@ -74,6 +75,7 @@ def test_the_question_says_what_it_is_about_and_is_asked_once(asking):
     assert len(asking.service.asked) == asked
 
 
+@pytest.mark.slow
 def test_recall_says_that_they_contradict_each_other_until_it_is_answered(asking):
     assert contradicted(asking) == set()
     asking.night()
@@ -83,6 +85,7 @@ def test_recall_says_that_they_contradict_each_other_until_it_is_answered(asking
     assert contradicted(asking) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("box", "kept", "dropped"), [("a:", "allergy", "breakfast"), ("b:", "breakfast", "allergy")])
 def test_the_true_one_replaces_the_other(asking, box, kept, dropped):
     asking.night()
@@ -95,6 +98,7 @@ def test_the_true_one_replaces_the_other(asking, box, kept, dropped):
     assert not asking.night().changed
 
 
+@pytest.mark.slow
 def test_both_are_true_and_it_is_never_asked_again(asking):
     asking.night()
     tick(asking, "Both")
@@ -106,6 +110,7 @@ def test_both_are_true_and_it_is_never_asked_again(asking):
     assert (report.changed, len(asking.service.asked)) == (False, asked)
 
 
+@pytest.mark.slow
 def test_neither_is_true_and_both_go_and_come_back(asking):
     asking.night()
     tick(asking, "Neither")
@@ -118,6 +123,7 @@ def test_neither_is_true_and_both_go_and_come_back(asking):
     assert (report.done, report.asked) == ([], [])
 
 
+@pytest.mark.slow
 def test_an_answer_needs_no_model(asking, monkeypatch):
     asking.night()
     tick(asking, "b:")
@@ -126,6 +132,7 @@ def test_an_answer_needs_no_model(asking, monkeypatch):
     assert head_of(asking, "facts/allergy.md")["superseded_by"] == "[[breakfast]]"
 
 
+@pytest.mark.slow
 def test_an_answer_of_another_clone_counts(asking):
     """What waits lies in local.db, which a clone does not have: the note says it all."""
     asking.night()
@@ -136,6 +143,7 @@ def test_an_answer_of_another_clone_counts(asking):
     assert head_of(asking, "facts/allergy.md")["superseded_by"] == "[[breakfast]]"
 
 
+@pytest.mark.slow
 def test_one_fact_can_be_in_two_questions_and_the_first_answer_closes_the_other(asking):
     for name, place in (("oslo", "Oslo"), ("leeds", "Leeds"), ("york", "York")):
         write_fact(asking, name, f"Tom has a flat in {place}.", f"- [[Tom]] lives_in [[{place}]]")
@@ -167,6 +175,7 @@ def test_two_ticks_are_no_answer(asking):
     assert "superseded_by" not in head_of(asking, "facts/allergy.md")
 
 
+@pytest.mark.slow
 def test_a_fact_that_its_owner_corrects_closes_the_question(asking):
     asking.night()
     path = asking.root / "facts/allergy.md"
@@ -177,6 +186,7 @@ def test_a_fact_that_its_owner_corrects_closes_the_question(asking):
     assert not list((asking.root / "review").glob("*.md"))
 
 
+@pytest.mark.slow
 def test_a_pinned_fact_goes_when_its_owner_says_so(asking):
     path = asking.root / "facts/allergy.md"
     path.write_text(path.read_text().replace("status: active", "status: active\npinned: true"))

@@ -80,6 +80,7 @@ def test_yes_holds_for_a_pinned_fact(disputed):
     assert not disputed.fact.exists()
 
 
+@pytest.mark.slow
 def test_no_keeps_it_and_it_may_be_disputed_again(disputed, monkeypatch):
     answer(disputed, "no")
     report = night(disputed)

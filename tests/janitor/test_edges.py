@@ -62,6 +62,7 @@ def asked_about(vault, prompt="You read facts"):
     return [body for body in vault.service.asked if prompt in json.dumps(body)]
 
 
+@pytest.mark.slow
 def test_what_no_pattern_reads_meets_its_contradiction_after_one_night(telling):
     telling.service.answers |= {
         "edges": stating(
@@ -88,6 +89,7 @@ def test_what_no_pattern_reads_meets_its_contradiction_after_one_night(telling):
     assert len(asked_about(telling)) == 1, "a fact is read once"
 
 
+@pytest.mark.slow
 def test_an_edge_that_its_owner_writes_later_is_compared_too(telling):
     telling.service.answers |= {
         "compare": judging(lambda a, b: {"verdict": "conflict", "reason": "Two homes."}),
@@ -106,6 +108,7 @@ def test_an_edge_that_its_owner_writes_later_is_compared_too(telling):
     assert len(telling.service.asked) == count, "and once"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("text", "edge", "kept"),
     [
@@ -151,6 +154,7 @@ def test_a_first_name_means_the_one_who_is_called_so_and_nobody_where_two_are(te
     assert body_of(telling, "facts/two.md") == "Anna took a job at Acme."
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("text", "edges", "head"),
     [
@@ -176,6 +180,7 @@ def test_who_says_I_is_the_speaker(telling):
     assert body_of(telling, "facts/one.md").endswith("- [[Tom Reed]] lives_in [[Ghent]]")
 
 
+@pytest.mark.slow
 def test_what_is_undone_is_not_written_again(telling):
     write_fact(telling, "one", "Ben settled in Oslo.", **TOLD)
     telling.service.answers["edges"] = stating({"Ben settled in Oslo.": [("Ben", "lives_in", "Oslo")]})

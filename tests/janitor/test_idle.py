@@ -8,6 +8,7 @@ from vaults import Vault
 from quaid.janitor.janitor import RunOptions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_recalled", [False, True])
 def test_an_idle_night_makes_no_commit(vault: Vault, *, is_recalled: bool) -> None:
     vault.write_fact("milk", "Maya takes oat milk in her coffee.")

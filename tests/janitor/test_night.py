@@ -92,6 +92,7 @@ def decided(report, kind):
     return [decision for decision in (*report.done, *report.asked) if decision.kind == kind]
 
 
+@pytest.mark.slow
 def test_every_judgement_of_a_review_is_carried_out_or_asked_about(judged):
     _, report, _ = judged
     judgements = read_judgements("review")
@@ -139,6 +140,7 @@ def test_the_history_reads_as_a_diary(judged):
         assert {"Quaid-Task", "Quaid-Run"} <= set(re.findall(r"(?m)^([\w-]+): ", body)), body
 
 
+@pytest.mark.slow
 def test_the_night_after_asks_what_was_too_much_for_one_and_the_next_has_nothing_to_do(judged, env, tmp_path):
     vault, first, _ = judged
     vault = copy(vault, tmp_path)
@@ -152,6 +154,7 @@ def test_the_night_after_asks_what_was_too_much_for_one_and_the_next_has_nothing
     judge.close()
 
 
+@pytest.mark.slow
 def test_each_commit_is_undone_alone_and_the_rest_and_later_edits_stay(judged, tmp_path):
     vault, _, _ = judged
     vault = copy(vault, tmp_path)
@@ -259,6 +262,7 @@ MODELS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", MODELS)
 def test_no_model_harms_the_memory(few, env, tmp_path, name):
     vault = copy(few, tmp_path)

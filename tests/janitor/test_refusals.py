@@ -81,6 +81,7 @@ def set_aside(vault):
         return [line for item in check_set_aside(memory) for line in item.paths]
 
 
+@pytest.mark.slow
 def test_a_fact_that_is_refused_costs_that_fact_for_forty_nights(night, vault):
     fill(vault)
     report = night()
@@ -99,6 +100,7 @@ def test_a_fact_that_is_refused_costs_that_fact_for_forty_nights(night, vault):
         assert any("cyanide" in line for line in set_aside(vault))
 
 
+@pytest.mark.slow
 def test_another_wording_another_model_and_forgetting_end_it(night, vault, monkeypatch):
     fill(vault)
     night()
@@ -124,6 +126,7 @@ def test_a_fact_that_no_model_reviews_does_not_wait_for_ever(night, vault):
     assert "no model reviews it" in decision.why
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("count", [1, 2, 31])
 def test_however_many_there_are(night, vault, count):
     fill(
@@ -135,6 +138,7 @@ def test_however_many_there_are(night, vault, count):
     assert len(refused_requests(night)) < 30
 
 
+@pytest.mark.slow
 def test_pairs_and_edges_with_it_leave_the_others_judged(night, vault):
     write_fact(vault, "one", "Tom read a crime novel in which the butler uses cyanide.", source="user")
     write_fact(vault, "two", "Tom read a crime novel in which the butler uses cyanide twice.", source="user")
@@ -148,6 +152,7 @@ def test_pairs_and_edges_with_it_leave_the_others_judged(night, vault):
     assert refused_requests(night) == []
 
 
+@pytest.mark.slow
 def test_a_model_that_answers_nothing_usable_sets_nothing_aside(night, vault):
     night.service.word, night.service.how = "{", ("What a lovely day.", None)
     fill(vault, [f"Ida bakes bread number {n} on Sundays." for n in range(40)])
@@ -160,6 +165,7 @@ def test_a_model_that_answers_nothing_usable_sets_nothing_aside(night, vault):
     assert head_of(vault, "facts/fact7.md")["status"] == "active"
 
 
+@pytest.mark.slow
 def test_a_run_of_one_task_keeps_what_other_tasks_have_set_aside(night, vault):
     fill(vault)
     night()
@@ -167,6 +173,7 @@ def test_a_run_of_one_task_keeps_what_other_tasks_have_set_aside(night, vault):
     assert any("cyanide" in line for line in set_aside(vault))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "limits", [{"MAX_TOKENS_PER_CALL": "12000"}, {"MAX_TOKENS_PER_RUN": "12000"}, {"MAX_TOKENS_PER_DAY": "12000"}]
 )

@@ -478,6 +478,7 @@ def learned(judged, tmp_path_factory):
     return vault
 
 
+@pytest.mark.slow
 def test_a_real_models_judgements_become_its_decisions(judged, learned, calm, service):
     by_text = {
         item["fact"]["text"]: ("rewrite", item["rewrite"]) if item["rewrite"] else item["verdict"] for item in judged

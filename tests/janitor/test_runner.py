@@ -127,6 +127,7 @@ def test_a_veto_that_is_undone_does_not_stand(vault, tidy):
     assert tidy(plan).vetoed == 0
 
 
+@pytest.mark.slow
 def test_what_must_be_asked_is_a_question_that_its_owner_answers_in_an_editor(vault, tidy):
     (one,) = remember(vault, "Maya drinks oat milk")
 
@@ -173,6 +174,7 @@ def test_lines_that_a_person_wrote_are_asked_about(vault, tidy):
     assert (len(report.asked), report.done) == (1, [])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", ["rewrite", "merge", "reject"])
 @pytest.mark.parametrize("always_asks", [True, False])
 def test_nobody_is_asked_to_undo_what_they_corrected(vault, tidy, kind, always_asks):
@@ -295,6 +297,7 @@ def test_a_dry_run_shows_what_the_answers_of_its_owner_do(vault, tidy):
     assert [reason for _, reason in tidy(plan, dry_run=True).held_back] == ["you have changed the same note meanwhile"]
 
 
+@pytest.mark.slow
 def test_no_more_is_changed_than_the_budget_allows(vault, tidy):
     paths = remember(vault, *(f"Maya owns boat number {n}" for n in range(30)))
 
@@ -356,6 +359,7 @@ def uncommitted(vault, how, path, other):
         (vault.root / other).write_text((vault.root / other).read_text() + "\nA walrus drinks too.\n")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "how", ["a new note", "an edit", "a deletion", "a rename", "a staged rename", "an edit of what is tidied"]
 )
@@ -392,6 +396,7 @@ def test_a_vault_without_a_commit_is_told_to_make_one(vault, tidy):
         tidy(lambda context: ())
 
 
+@pytest.mark.slow
 def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkeypatch):
     work = Vault(tmp_path / "work")
     work.root.mkdir()
@@ -479,6 +484,7 @@ def test_killed_and_run_again_it_comes_to_the_same(vault, tidy, monkeypatch, mom
         assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_no_more_is_asked_in_a_night_than_anybody_answers(vault, tidy):
     paths = remember(vault, *(f"Maya owns boat number {n}" for n in range(25)))
 
@@ -491,6 +497,7 @@ def test_no_more_is_asked_in_a_night_than_anybody_answers(vault, tidy):
     assert len(tidy(plan).asked) == 5
 
 
+@pytest.mark.slow
 def test_a_fact_that_talks_like_a_revert_vetoes_nothing(vault, tidy):
     one, two = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
     plan = rewriting(one, "Maya drinks oat milk every day")

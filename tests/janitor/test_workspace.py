@@ -71,6 +71,7 @@ def test_the_model_reads_the_numbers_of_the_lines_it_cuts(vault, service):
     assert shown.split("\n") == [f"{n}\t{line}" for n, line in enumerate(LONG[len(HEAD) :].splitlines(), 1)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("change", [
     (0, 3, ""),
     (9, 8, ""),

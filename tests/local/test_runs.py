@@ -9,6 +9,7 @@ import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.errors import AmbiguousReferenceError, StateDamagedError
 from quaid.local.runs import HealthLog, Judgements, Proposal, Proposals, Run, Runs, Snapshot
@@ -127,7 +128,7 @@ class TestProposals:
             proposals.put(PROPOSAL._replace(key=key, day=day))
         assert [one.key for one in proposals.list()] == ["b", "a", "c"]
 
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(
         st.lists(
             st.builds(Edit, st.text(), st.none() | st.binary(), st.none() | st.binary()), max_size=3

@@ -133,6 +133,7 @@ def test_a_broken_note_is_reported_and_stays_searchable(sick: Memory, rel_path: 
     assert (sick.root / rel_path).read_bytes() == data
 
 
+@pytest.mark.slow
 def test_broken_notes_do_not_stop_the_others(sick: Memory) -> None:
     assert "healthy.md" in paths(sick, "quokka")
     assert "nobody" not in " ".join(texts(sick, "Maya likes nobody"))
@@ -163,6 +164,7 @@ def test_two_notes_with_one_id_are_ambiguous_by_id_and_clear_by_path(vault: Vaul
         assert paths(memory, "number") == {"facts/one.md"}
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_of_text_cost_seconds_and_little_memory(vault: Vault) -> None:
     vault.write("huge.md", b"The needle is early. " + b"Lorem ipsum dolor sit amet, consectetur.\n" * 1_250_000)
     vault.write("healthy.md", HEALTHY)
@@ -190,6 +192,7 @@ def test_blank_lines_cost_no_memory(piece: str) -> None:
     assert "below" in str(note)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "piece",
     ["*a ", "`", "``a", "[[", "[", "](", "%%", "<!--", "> ", ">", "- ", "==a ", "_a ", "~~~", "\\", "|a", "a|\n", "^t1\n",
@@ -211,6 +214,7 @@ NAMES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_any_name_can_be_linked_and_found(vault: Vault) -> None:
     with vault.memory() as memory:
         for name in NAMES:

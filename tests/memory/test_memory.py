@@ -113,6 +113,7 @@ def test_a_fact_that_was_forgotten_or_is_over_is_not_confirmed(memory: Memory) -
     assert memory.remember("Maya lives in Oslo now").id != ended.id
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("head", "survives", "outcome"), [
     ("", "Maya prefers oat milk in her coffee", "confirmed"),  # merged
     ("valid_until: 2026-01-01\n", "Maya prefers oat milk in her coffee", "created"),  # true until then
@@ -157,6 +158,7 @@ DIFFERENT = [
 ]
 
 
+@pytest.mark.slow
 def test_likeness_confirms_but_not_across_numbers_dates_names_and_negations(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,6 +292,7 @@ def test_notes_to_self_are_taken_along_once(vault: Vault, memory: Memory) -> Non
 # -- forgetting --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_comes_back_as_it_was(vault: Vault, memory: Memory) -> None:
     fact = memory.remember("Maya prefers oat milk")
     memory.link("Maya", "works_at", "Acme")

@@ -14,6 +14,7 @@ import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from vaults import Vault
 
 from quaid.cli import main as boundary
@@ -42,6 +43,7 @@ def sentence(told: str) -> str:
 # -- outputs and words ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "words", [("status",), ("export",), ("recall", "violin", "--json"), ("--version",), ("--help",)]
 )
@@ -65,11 +67,13 @@ def test_without_an_output_nothing_is_done(vault):
     assert vault.head() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [0, 2])
 def test_other_streams_may_be_closed(vault, closed):
     assert quaid(vault, "remember", "Maya keeps a violin.", prepare=lambda: os.close(closed))[0] == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", ["remember", "recall", "get", "note", "docs"])
 def test_words_that_are_not_utf_8_are_named(vault, command):
     code, told = quaid(vault, command, *(["search"] if command == "docs" else []), b"caf\xe9 is nice today")
@@ -78,6 +82,7 @@ def test_words_that_are_not_utf_8_are_named(vault, command):
         assert "caf" in sentence(told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("handles", [14, 20, 24])
 def test_few_handles_are_named_as_such(vault, handles):
     limit = (handles, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -106,7 +111,7 @@ def test_a_failing_disk_is_no_bug(monkeypatch, capsys, error):
 
 
 @given(st.text(min_size=1, max_size=300).filter(lambda text: "\0" not in text))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_temporary_name_fits_whatever_the_name(name):
     try:
         made = layout.temporary_name(name)
@@ -185,6 +190,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "place", [".gitignore", ".gitattributes", ".git/shallow", ".git/info/exclude", ".git/packed-refs"]
 )

@@ -12,6 +12,7 @@ from command_line import quaid
 from hooks.test_hooks import hook
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from mcp_host import call, talk
 from replay import Replay, facts_of, write_talk
 from vaults import assert_verified, copy_vault
@@ -181,7 +182,7 @@ class TestReaders:
                 assert text in html.unescape(re.sub(r"<[^>]*>", "", note[0] if note else page))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(min_size=5, max_size=60), min_size=4, max_size=4, unique=True))
 def test_any_lines_are_recalled_as_they_were_stated(vault, texts):
     wanted = set()

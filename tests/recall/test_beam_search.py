@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from recall_index import NOTES, NOW, make_index, put
 
 from quaid.index import documents, graph, references
@@ -215,7 +216,7 @@ _names = st.sampled_from("abcdefgh")
 _edges = st.lists(st.tuples(_names, st.sampled_from(["knows", "likes"]), _names).map(" ".join), max_size=14)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_edges, st.lists(_names, max_size=3), st.integers(1, 3), st.integers(0, 3))
 def test_any_graph_is_walked_by_real_edges_only(edges, named, width, depth):
     known = {edge.replace("_", " ") for edge in edges}

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from recall_index import candidate, turn
 
 from quaid.recall import scoring
@@ -87,7 +88,7 @@ def test_facts_are_not_taken_apart():
 _sessions = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), max_size=90)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(_sessions, st.floats(0, 0.3))
 def test_taken_apart_nothing_is_lost_no_score_grows_and_scores_fall(drawn, strength):
     ranked, scores = _of_sessions([session for session, _ in drawn], [score for _, score in drawn])
@@ -120,7 +121,7 @@ def _by_the_definition(scores, likeness, share):
     return chosen
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.data(), st.integers(0, 9), st.sampled_from([0.0, 0.3, 0.7, 1.0]))
 def test_marginal_relevance_is_what_its_definition_says(data, count, share):
     numbers = st.integers(0, 64).map(lambda n: n / 64)  # exact in binary: ties are ties in both

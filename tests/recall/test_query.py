@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from recall_index import NOW
 
 from quaid.recall.query import find_names, find_phrases, parse
@@ -37,7 +38,7 @@ def test_a_question_without_words_finds_nothing(text):
     assert parse(text, NOW).words == ()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(st.characters(), max_size=60))
 def test_any_text_is_a_question(text):
     query = parse(text, NOW)

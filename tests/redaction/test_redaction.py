@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from secret_samples import IN_PLACES, IN_PROSE, KEY_PLACES, KEYS, LOOK_ALIKES, block
 
 from quaid.redaction import Admitted, admit, admit_all
@@ -144,7 +145,7 @@ def test_every_string_of_an_answer_is_admitted():
 # What stays
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(TEXTS)
 @example('password: "[redacted: password] hunter2')
 @example("password is <private>x</private>hunter2")
@@ -161,7 +162,7 @@ def test_whatever_it_is_given_it_is_done_at_once_and_keeps_the_rest(text):
         assert admitted.text == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(string.ascii_letters + " ,.\n", max_size=40), st.text(string.ascii_letters + " ,.\n", max_size=40))
 def test_a_password_is_found_between_any_words(before, after):
     assert "Tr0ub4dor&3" not in admit(f"{before} password: Tr0ub4dor&3 {after}").text

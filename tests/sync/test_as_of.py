@@ -170,6 +170,7 @@ def test_a_note_that_is_kept_through_a_filter_is_named_and_not_read(vault):
 # -- whatever the present index is ------------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("state", ["none", "empty", "no database", "torn", "another version", "behind", "read"])
 def test_the_present_index_may_be_in_any_state(vault, tmp_path, state):
     for number in range(30):
@@ -276,6 +277,7 @@ def dated(vault):
     return vault, made
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("wanted", "expected"), [
     ("2031-03-01", "first"),
     ("2031-03-02", "night"),
@@ -305,6 +307,7 @@ def test_a_past_says_when_it_was(dated):
     assert open_past(vault, "HEAD@{0}").commit == made["merge"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("wanted", "reason"), [
     ("2001-01-01", "the history begins later"),
     ("0001-01-01", "the history begins later"),
@@ -567,6 +570,7 @@ def test_a_folder_that_cannot_be_written_is_named(vault):
         state_folder(vault.root).chmod(0o700)
 
 
+@pytest.mark.slow
 def test_a_past_of_many_notes_is_quicker_than_reading_them(vault):
     for number in range(1500):
         vault.write_fact(f"fact-{number}", f"[[Maya]] keeps {WORDS[number % 10]} number {number} in [[Lisbon]].")

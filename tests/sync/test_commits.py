@@ -78,6 +78,7 @@ def test_only_what_a_commit_changed_is_read(begin, origin):
     assert not report.rebuilt
 
 
+@pytest.mark.slow
 def test_an_index_kept_by_commits_equals_one_made_of_the_last(begin, origin):
     index, shuffled, commits = begin("kept"), random.Random(5), []
     for step in range(6):

@@ -125,6 +125,7 @@ def test_an_open_server_notices_that_its_databases_are_gone(vault: Vault):
         assert local.execute("SELECT sum(accesses) FROM usage").get == 2
 
 
+@pytest.mark.slow
 def test_shared_memory_that_is_cut_under_an_open_server_kills_nobody(vault: Vault):
     vault.write_fact("a", "Maya keeps a quokka.")
     code = (
@@ -178,6 +179,7 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
                 assert not any(each.is_stale for each in memory.documentation.known())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("harness", "rounds"), [("damage", 2), ("disk", 1)])
 def test_the_short_form_of_a_harness_breaks_nothing(calm, harness, rounds):
     command = [sys.executable, str(TORTURE / f"{harness}.py"), "--short"]

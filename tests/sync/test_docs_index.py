@@ -14,6 +14,7 @@ import pytest
 from docs_fixture import Docs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.docs.catalogue import Doc
 from quaid.errors import LockedError, VaultReadOnlyError
@@ -230,6 +231,7 @@ for number in range(40):
 """
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_are_fine(docs, tmp_path):
     command = [sys.executable, "-c", PROCESS, str(Path(__file__).parents[1]), str(tmp_path)]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
@@ -310,7 +312,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(STEPS)
 def test_after_any_events_the_index_equals_a_rebuilt_one(steps):
     with tempfile.TemporaryDirectory() as made:

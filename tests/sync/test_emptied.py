@@ -97,6 +97,7 @@ def bring(one: Vault, other: Vault, how, head: str = "") -> None:
         memory.remotes.push()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", [*EMPTYING, *REMOVING])
 def test_a_pull_that_empties_many_notes_has_to_be_meant(pair, name):
     one, other = pair
@@ -111,6 +112,7 @@ def test_a_pull_that_empties_many_notes_has_to_be_meant(pair, name):
         assert_verified(memory)
 
 
+@pytest.mark.slow
 def test_a_note_of_which_only_the_head_is_left_is_emptied(pair):
     one, other = pair
     bring(one, other, becomes(HEAD), HEAD)
@@ -118,6 +120,7 @@ def test_a_note_of_which_only_the_head_is_left_is_emptied(pair):
         memory.remotes.pull()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("head", ["", HEAD])
 @pytest.mark.parametrize("name", REAL)
 def test_a_pull_that_edits_or_moves_many_notes_goes_on(pair, name, head):
@@ -128,6 +131,7 @@ def test_a_pull_that_edits_or_moves_many_notes_goes_on(pair, name, head):
         assert_verified(memory)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", [*EMPTYING, "txt", "passed over", "folder"])
 def test_many_notes_that_are_emptied_stay_in_the_index(vault, name):
     fill(vault)
@@ -181,6 +185,7 @@ def test_emptied_and_removed_notes_count_together(vault):
         assert str(refused(memory.sync, MassRemovalError)).startswith("12 of ")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", REAL)
 def test_what_is_edited_is_indexed(vault, name):
     fill(vault, head=HEAD)
@@ -198,6 +203,7 @@ def test_an_accident_is_more_than_a_count_and_more_than_a_share(gone, known, is_
     assert looks_like_accident(range(gone), known, 10, 0.2) is is_accident
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("where", ["index", "pull"])
 @pytest.mark.parametrize(("gone", "known"), [(10, 12), (20, 100)])
 def test_few_notes_and_a_small_share_may_go(vault, tmp_path, where, gone, known):

@@ -253,6 +253,7 @@ def check(vault: Vault, listening: Memory | None, words: tuple[str, ...] = ()) -
             memory.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_after_any_events_the_index_equals_one_built_from_nothing(tmp_path: Path, seed: int) -> None:
     vault, clone = copy_vault(tmp_path / "vault"), copy_vault(tmp_path / "clone")
@@ -315,6 +316,7 @@ def test_words_that_are_missing_or_left_over_are_seen(vault: Vault) -> None:
             assert_verified(memory)
 
 
+@pytest.mark.slow
 def test_an_edit_of_equal_size_in_the_same_clock_tick_is_not_missed(vault: Vault) -> None:
     path = vault.write("tick.md", "Here is w00000x.\n")
     with vault.memory() as memory:
@@ -374,6 +376,7 @@ def _found_by(memory: Memory, word: str) -> tuple[set[str], tuple[str, ...]]:
     return {channel for hit in answer.hits if word in hit.text for channel in hit.channels}, answer.degraded
 
 
+@pytest.mark.slow
 def test_a_new_model_is_filled_beside_the_old_one_which_answers_until_then(
     vault: Vault, service: EmbeddingService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,6 +411,7 @@ def test_a_new_model_is_filled_beside_the_old_one_which_answers_until_then(
         assert_verified(memory)
 
 
+@pytest.mark.slow
 def test_an_outage_half_way_leaves_chunks_pending_named_and_filled_when_it_is_over(
     vault: Vault, service: EmbeddingService
 ) -> None:

@@ -73,12 +73,14 @@ def _assert_nothing_is_lost(vault: Vault, recalls: int) -> None:
     assert not list(state.glob("*.damaged*"))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_nobody_has_it_open(used: Vault, program: str) -> None:
     _run(PROGRAMS[program], used)
     _assert_nothing_is_lost(used, 3)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_memory_has_it_open(used: Vault, program: str) -> None:
     cache = EmbeddingCache(state_folder(used.root) / "cache.db")

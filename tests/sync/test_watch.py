@@ -225,6 +225,7 @@ def test_a_checkout_of_another_branch_is_followed(watched: Watched) -> None:
     assert watched.said == []
 
 
+@pytest.mark.slow
 def test_a_burst_of_five_thousand_files_is_followed(watched: Watched) -> None:
     folder = watched.vault.root / "burst"
     folder.mkdir()

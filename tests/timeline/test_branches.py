@@ -112,6 +112,7 @@ def test_a_merge_is_one_commit_of_both_and_is_undone_and_done_again(forked):
     assert forked.status() == ""
 
 
+@pytest.mark.slow
 def test_what_both_branches_have_made_becomes_one_and_what_clashes_is_asked(forked):
     for branch, home in (("main", "Turin"), ("experiment", "Lyon")):
         forked.git("switch", "-q", branch)
@@ -250,6 +251,7 @@ def test_a_vault_in_a_larger_repository_is_left_to_git(calm, tmp_path):
         assert [head.name for head in memory.timeline.branches.list()] == ["main"]
 
 
+@pytest.mark.slow
 def test_the_command_goes_through_all_of_it(vault, capsys):
     def quaid(*arguments):
         code = main(["--vault", str(vault.root), "branch", *arguments, "--json"])

@@ -24,6 +24,7 @@ def told(vault, **which):
         return [(entry.who, entry.what) for entry in memory.timeline.log(30, **which)]
 
 
+@pytest.mark.slow
 def test_each_kind_of_change_is_told_in_words(vault):
     with vault.memory() as memory:
         start = len(memory.timeline.log(30))

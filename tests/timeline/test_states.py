@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from timelines import HOME, MILK
 from vaults import refused
 
@@ -67,7 +68,7 @@ def test_what_files_mean():
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.text("ab \n", max_size=20), st.text("ab \n", max_size=20))
 def test_a_word_diff_has_both_texts(before, after):
     marked = list(diff_words(before, after))

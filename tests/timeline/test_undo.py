@@ -109,6 +109,7 @@ KINDS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_change_is_undone_and_later_edits_stay(vault, tmp_path, monkeypatch, kind):
     start = vault.head()
@@ -161,6 +162,7 @@ def test_the_last_change_is_undone_and_then_the_one_before(vault):
         assert [(change.how, change.text) for change in again.changes] == [("learned", "Ana plays the cello in town")]
 
 
+@pytest.mark.slow
 def test_a_night_is_a_change_like_any_other_to_the_last_one(vault, tmp_path, monkeypatch):
     has_a_night(vault, tmp_path, monkeypatch)
     with vault.memory() as memory:

@@ -44,6 +44,7 @@ def ask(vault, tidy, text="Maya drinks oat milk every day"):
     return path, question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("word", "said"), [("accept", "yes"), ("reject", "no")])
 def test_answers_on_the_command_line(hers, tidy, monkeypatch, word, said):
     _, question = ask(hers, tidy)
@@ -61,6 +62,7 @@ def test_answers_on_the_command_line(hers, tidy, monkeypatch, word, said):
         assert answer.what == f"answered: {said} to 1 question"
 
 
+@pytest.mark.slow
 def test_answers_and_undos_on_the_page(hers, tidy, monkeypatch):
     path, question = ask(hers, tidy)
     monkeypatch.setattr(runner, "TASKS", TASKS)
@@ -81,6 +83,7 @@ def test_answers_and_undos_on_the_page(hers, tidy, monkeypatch):
         assert "every day" not in (hers.root / path).read_text()
 
 
+@pytest.mark.slow
 def test_a_box_that_was_ticked_in_an_editor(hers, tidy):
     _, question = ask(hers, tidy)
     question.write_text(question.read_text().replace("- [ ] ", "- [x] ", 1))
@@ -89,6 +92,7 @@ def test_a_box_that_was_ticked_in_an_editor(hers, tidy):
     assert who(hers, "HEAD^2") == MAYA
 
 
+@pytest.mark.slow
 def test_undo_settings_and_merges(hers, monkeypatch):
     monkeypatch.chdir(hers.root)
     (path,) = remember(hers, "Maya drinks oat milk")
@@ -110,6 +114,7 @@ def test_undo_settings_and_merges(hers, monkeypatch):
     assert who(hers) == MAYA
 
 
+@pytest.mark.slow
 def test_what_an_agent_does_is_the_agents(hers, tidy, monkeypatch):
     _, question = ask(hers, tidy)
     with hers.memory() as memory:
@@ -122,6 +127,7 @@ def test_what_an_agent_does_is_the_agents(hers, tidy, monkeypatch):
     assert who(hers) == QUAID
 
 
+@pytest.mark.slow
 def test_without_a_name_in_git_it_is_quaids(vault, monkeypatch):
     tidy = tidying(vault, monkeypatch)
     _, question = ask(vault, tidy)
@@ -148,6 +154,7 @@ def test_the_person_is_found_as_git_finds_them(vault, monkeypatch, variables):
     assert who(vault) == "Anna <anna@example.org> Anna"
 
 
+@pytest.mark.slow
 def test_another_persons_answer_is_carried_out_in_their_name(hers, tidy):
     _, question = ask(hers, tidy)
     question.write_text(question.read_text().replace("- [ ] ", "- [x] ", 1))
@@ -159,6 +166,7 @@ def test_another_persons_answer_is_carried_out_in_their_name(hers, tidy):
 # -- the protections of what a person decided --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_with_accepted_decisions_is_undone_whole_and_never_proposed_again(hers, tidy):
     path, _ = ask(hers, tidy)
     plan = rewriting(path, "Maya drinks oat milk every day", always_asks=True)
@@ -176,6 +184,7 @@ def test_a_run_with_accepted_decisions_is_undone_whole_and_never_proposed_again(
     assert "every day" in (hers.root / path).read_text()
 
 
+@pytest.mark.slow
 def test_a_single_accepted_decision_is_undone_alone_by_git_as_well(hers, tidy):
     path, question = ask(hers, tidy)
     plan = rewriting(path, "Maya drinks oat milk every day", always_asks=True)
@@ -188,6 +197,7 @@ def test_a_single_accepted_decision_is_undone_alone_by_git_as_well(hers, tidy):
     assert tidy(plan).vetoed == 1
 
 
+@pytest.mark.slow
 def test_what_was_accepted_is_asked_about_before_it_is_changed_and_not_dropped(hers, tidy):
     path, _ = ask(hers, tidy)
     with hers.memory() as memory:
@@ -198,6 +208,7 @@ def test_what_was_accepted_is_asked_about_before_it_is_changed_and_not_dropped(h
     assert "accepted" in report.asked[0].detail
 
 
+@pytest.mark.slow
 def test_words_of_a_title_take_nothing_back(hers, tidy):
     """A question quotes what memories say, and an answer quotes the question."""
     (path,) = remember(hers, "Maya drinks oat milk")
@@ -219,6 +230,7 @@ def test_words_of_a_title_take_nothing_back(hers, tidy):
     assert tidy(plan).vetoed == 1
 
 
+@pytest.mark.slow
 def test_why_names_the_person_behind_an_accepted_merge(hers, tidy):
     one, two = remember(hers, "Maya drinks oat milk", "Maya takes oat milk")
 

@@ -145,6 +145,7 @@ def workshop() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_killed_at_any_step_and_run_again_the_answer_is_the_same(
     pool: ProcessPoolExecutor, workshop: Path, name: str

@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.errors import DiskFullError, NoteChangedError, QuaidError, VaultReadOnlyError
 from quaid.vault import files, layout
@@ -67,7 +68,7 @@ def test_a_note_that_is_not_what_the_plan_saw_is_left_alone(tmp_path, there, bef
     assert tree(tmp_path) == (["a.md"] if there is not None else [])
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(before=st.none() | st.binary(max_size=20), after=st.none() | st.binary(max_size=20))
 def test_whatever_bytes_are_written_are_read(tmp_path_factory, before, after):
     root = tmp_path_factory.mktemp("vault")

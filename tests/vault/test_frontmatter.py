@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.errors import QuaidError
 from quaid.vault import frontmatter
@@ -91,7 +92,7 @@ def read(value, like):
     return float(value) if isinstance(like, float) and not isinstance(like, bool) else value
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(notes(), st.sampled_from((*KEYS, "new key")), values)
 @example("---\n  a: 1\n  id: 2\n---\n", "new key", "x")
 @example("---\nkeywords:\n  - a\n# about status\nstatus: x\n---\n", "keywords", ["b"])
@@ -138,7 +139,7 @@ def assert_other_lines_stay(text, changed, key):
     assert not between or not between[-1].startswith("#")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(notes(), st.sampled_from(KEYS))
 @example("---\nkeywords:\n  - a\n# about status\nstatus: x\n---\n", "keywords")
 @example("---\nid: |\n  x\n\n# about status\nstatus: x\n---\n", "id")
@@ -251,7 +252,7 @@ def test_text_that_cannot_stand_in_a_file_is_refused():
 # --- reading
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(st.characters(), max_size=80))
 def test_parse_never_raises(text):
     for whole in (text, f"---\n{text}", f"---\n{text}\n---\n{text}", f"---\na: {text}\nb: 1\n---\n"):
@@ -261,7 +262,7 @@ def test_parse_never_raises(text):
         assert 0 <= body_start(whole) <= len(whole)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(
         st.sampled_from([*":-[]{}&*!|>%@#?,'\"\\ \t\n\r\ufeff\u2028\0a1", "---\n", "\n---\n", "<<: ", "*a", "&a "]),
@@ -277,7 +278,7 @@ def test_parse_bears_everything_that_is_syntax(inside):
     assert parse(changed).fields["key"] == "v"
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.binary(max_size=60))
 def test_parse_bears_any_bytes(data):
     parse("---\n" + data.decode("utf-8", "replace") + "\n---\n")
@@ -351,7 +352,7 @@ STRAY = (
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.data(), heads(), st.sampled_from(STRAY))
 def test_a_broken_line_at_any_place_leaves_every_other_key(data, head, stray):
     inside, _ = head
@@ -424,7 +425,7 @@ def test_hostile_heads_cost_neither_the_process_nor_its_time(inside):
 # --- writing anew
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(KEYS[:4]), values | st.none(), max_size=4))
 @example({"id": "a\u2028b\x85\x7f\ufeff"})
 @example({"id": "---"})

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.model import Kind
 from quaid.place import find_vault
@@ -116,7 +117,7 @@ HOSTILE_NAMES = (
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.sampled_from(HOSTILE_NAMES)
     | st.text(st.characters(), max_size=40)

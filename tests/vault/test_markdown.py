@@ -8,6 +8,7 @@ import time
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from pumping import MAX_GROWTH, growth_of
 
 from quaid.model import Citation, Edge
@@ -35,7 +36,7 @@ PIECES = (
 markup = st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(markup)
 def test_nothing_in_a_text_makes_reading_fail(text):
     plain(text)
@@ -58,6 +59,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(piece):
     def text(size):
@@ -209,7 +211,7 @@ lines = (st.lists(st.sampled_from((*PIECES, *SPOKEN)), max_size=12).map("".join)
 )
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(lines)
 def test_any_line_reads_back_as_it_was_stated(text):
     assert plain(without_edges(escape(text))) == text
@@ -354,7 +356,7 @@ def test_sections_lose_no_word(blocks):
 # --- chunks
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.sampled_from(["word", "x" * 30, " ", "  ", "\n", "\n\n", ". ", "é😀", " " * 50]), max_size=80).map(
         "".join

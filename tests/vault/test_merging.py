@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matrices import examples
 from merged_notes import LINES, SENTENCES_OF_LINES, SORTS, change, find_lost, list_statements
 
 from quaid.vault import frontmatter, merging
@@ -34,7 +35,7 @@ def head_of(text: str) -> dict[str, object]:
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_both_orders_give_one_note_that_has_all_that_either_side_says(seed: int) -> None:
     rng = Random(seed)
     sort = SORTS[rng.choice(list(SORTS))]
@@ -48,7 +49,7 @@ def test_both_orders_give_one_note_that_has_all_that_either_side_says(seed: int)
 
 
 @given(SEEDS, st.sampled_from([LINES, SENTENCES_OF_LINES, None]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_three_machines_agree_in_whatever_order_they_meet(seed: int, kinds: tuple[str, ...] | None) -> None:
     rng = Random(seed)
     sort = SORTS[rng.choice(list(SORTS))]

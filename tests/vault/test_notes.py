@@ -8,6 +8,7 @@ import pytest
 from hand_written import parse_note
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from matrices import examples
 
 from quaid.model import Citation, Edge, Kind
 from quaid.vault import notes
@@ -79,7 +80,7 @@ def assert_fit_for_the_index(note):
     assert [chunk.ordinal for chunk in note.chunks] == list(range(len(note.chunks)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.sampled_from(PATHS), _heads, st.sampled_from(BODIES) | st.binary(max_size=40))
 @example("facts/a.md", "---\nconfirmations: nan\n---\n", b"")
 @example("facts/a.md", "---\nconfirmations: 1e300\n---\n", b"")
@@ -92,7 +93,7 @@ def test_any_bytes_are_a_note(path, head, body):
     assert parse_note(path, head.encode() + body) == note
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from(PATHS), st.binary(max_size=80))
 def test_any_bytes_without_a_head_are_a_note(path, data):
     assert_fit_for_the_index(parse_note(path, data))
@@ -322,7 +323,7 @@ _names = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     _words,
     st.floats(0, 1),
@@ -346,7 +347,7 @@ def test_a_rendered_fact_reads_back(text, confidence, keywords, confirmations, p
     assert note.keywords == tuple(keywords)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(_names, max_size=3), _names.filter(lambda name: not set("[]|#^") & set(name)))
 def test_a_rendered_entity_reads_back(aliases, target):
     aliases = [alias for alias in aliases if alias]
