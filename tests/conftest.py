@@ -68,10 +68,5 @@ def pytest_configure(config: pytest.Config) -> None:
     (own / "run").mkdir(mode=0o700)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: the tests wait for processes, locks and clocks a good part of the time."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--snapshot-update", action="store_true", help="Rewrite the expected output of transcripts.")

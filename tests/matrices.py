@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from inspect import Signature, signature
+from typing import Any
 from zlib import crc32
 
 import pytest
 
 _WHOLE = "QUAID_TESTS_WHOLE_MATRICES"
 _SEED = 32
+
+Test = Callable[..., Any]
 
 
 def choose_extent(config: pytest.Config) -> None:
@@ -30,6 +35,30 @@ def tenth(cases: Iterable[object], at_least: int = 1) -> list:
 def examples(count: int) -> int:
     """How many examples Hypothesis tries: a tenth of `count`, all where slow tests were asked for."""
     return count if os.environ.get(_WHOLE) else max(5, count // 10)
+
+
+def for_each(names: str | Sequence[str], cases: Iterable[object]) -> Callable[[Test], Test]:
+    """Like `pytest.mark.parametrize` in one test: for hundreds of small cases without fixtures, of which each as a test
+    of its own would cost more than it takes.
+    """
+    split = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    all_cases = [case if len(split) > 1 else (case,) for case in cases]
+
+    def decorate(test: Test) -> Test:
+        @wraps(test)
+        def run(*self: object, **given: object) -> None:
+            for case in all_cases:
+                try:
+                    test(*self, **given, **dict(zip(split, case, strict=True)))
+                except Exception as error:
+                    error.add_note(f"the case: {', '.join(split)} = {case!r}")
+                    raise
+
+        parameters = signature(test).parameters.values()
+        run.__signature__ = Signature([each for each in parameters if each.name not in split])
+        return run
+
+    return decorate
 
 
 def thin_out(items: list[pytest.Item]) -> None:

@@ -480,6 +480,7 @@ class TestCommand:
             "problem": None, "next_step": "",
         }  # fmt: skip
 
+    @pytest.mark.slow
     def test_it_says_what_it_did_and_what_is_left_to_do(self, home):
         (home / ".cursor" / "mcp.json").write_text("{}")
         code, out, err = self.quaid("install", "cursor")

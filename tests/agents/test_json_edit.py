@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from json5_texts import KEYS, OBJECTS, VALUES, json5_texts
+from matrices import for_each
 
 from quaid.agents import json_edit
 
@@ -76,7 +77,7 @@ class TestReading:
     def test_of_a_key_given_twice_the_last_counts(self):
         assert json_edit.read('{"a": 1, "a": 2}') == {"a": 2}
 
-    @pytest.mark.parametrize(("text", "problem"), [
+    @for_each(("text", "problem"), [
         ("{", "line 1, column 2: the end is missing"),
         ('{"a": 1}\n}', "line 2, column 1: something is left after the end"),
         ('{"a": 1\n "b": 2}', "line 2, column 2: a comma is missing"),
@@ -104,7 +105,7 @@ class TestReading:
         except TypeError:
             assert not isinstance(json_edit.read(text), dict)
 
-    @pytest.mark.parametrize(("text", "dialect", "fine"), [
+    @for_each(("text", "dialect", "fine"), [
         ('\ufeff{"a": 1}', "json", True),
         ('{"a": 1,}', "json", False),
         ('{"a": 1} // b', "json", False),
@@ -182,7 +183,7 @@ class TestEditing:
         after = put(text, ["new"], {"deep": {"er": 1}})
         assert after == json.dumps(after_value, indent=unit).replace("\n", newline)
 
-    @pytest.mark.parametrize(("text", "expected"), [
+    @for_each(("text", "expected"), [
         ("", '{\n  "s": {\n    "q": 1\n  }\n}\n'),
         ("\ufeff", '\ufeff{\n  "s": {\n    "q": 1\n  }\n}\n'),
         ("// mine", '// mine\n{\n  "s": {\n    "q": 1\n  }\n}\n'),
@@ -201,7 +202,7 @@ class TestEditing:
     def test_what_is_added_looks_like_what_is_there(self, text, expected):
         assert put(text, ["s", "q"], 1) == expected
 
-    @pytest.mark.parametrize(("text", "expected"), [
+    @for_each(("text", "expected"), [
         ('{"s": {"q": 1}}', '{"s": {}}'),
         ('{"s": {"q": 1, "a": 2}}', '{"s": {"a": 2}}'),
         ('{"s": {"a": 2, "q": 1}}', '{"s": {"a": 2}}'),

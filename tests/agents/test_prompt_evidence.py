@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matrices import for_each
 
 from quaid.agents.prompt_context import question_in
 from quaid.agents.prompt_evidence import AskedWords, without_weaker
@@ -14,7 +15,7 @@ def hit(text, likeness=None, **more):
     return Hit(text, "fact", text, 0.9, "facts/a.md", channels=channels, **more)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prompt", "text", "likeness"),
     [
         ("who's my boss again?", "Hanna's boss is Priya Raman.", None),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from replay import needs
 
 from quaid.claims import (
@@ -60,7 +61,7 @@ def test_different_statements_are_never_one_and_equal_ones_always(name):
     assert {"same", "different"} == {row[0] for row in said}
 
 
-@pytest.mark.parametrize(("text", "form"), [
+@for_each(("text", "form"), [
     ("The tests don't run,  can't run and won't run.", "tests do not run, can not run and will not run"),
     ("She's 21. Tom's twenty-one, it’s 1,200", "she is 21. Tom's 21, it is 1200"),
     ("Five million, two thousand and six two-bedroom flats", "5000000, 2000 and 6 2-bedroom flats"),
@@ -112,7 +113,7 @@ def test_sameness_is_symmetric_holds_of_itself_and_has_one_key(one, other):
 # --- words that would be lost
 
 
-@pytest.mark.parametrize(("kept", "dropped", "lost"), [
+@for_each(("kept", "dropped", "lost"), [
     ("Maya has two cats.", "Maya has 2 cats", []),
     ("Maya likes to study trains.", "She studied the train.", []),
     ("Maya likes tea.", "Maya likes tea. She travels to Lima.", ["travels", "lima"]),
@@ -129,7 +130,7 @@ def test_content_words_that_only_the_dropped_has_are_lost(kept, dropped, lost):
 # --- each says what the other does not
 
 
-@pytest.mark.parametrize(("one", "other", "what"), [
+@for_each(("one", "other", "what"), [
     ("Maya swam on 3 May 2026.", "Maya swam on 10 May 2026.", "dates"),
     ("Maya swam on Friday 11 August 2023.", "Maya swam on Friday 18 August 2023.", "dates"),
     ("Maya swam on 3 May.", "Maya swam on 3 May 2023.", None),

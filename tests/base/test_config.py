@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.config import (
     ignored_settings,
@@ -141,7 +142,7 @@ def test_a_value_typed_in_a_shell_takes_the_settings_type(key, raw, value):
     assert type(parse_value(key, raw)) is type(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "key",
     ["", ".", "recall", "recall.", "recall.colour", "colour", "owner.name", "recall.limit.x", "a.b.c", "__class__"],
 )

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import httpx  # noqa: F401 - loading it takes its time, which is not the service's
 import pytest
+from matrices import for_each
 from model_service import Service as ModelService
 from model_service import colour
 from vaults import PATIENCE_S
@@ -177,8 +178,8 @@ def test_a_key_that_is_none_is_named_and_not_shown(hostile, monkeypatch, key):
     assert key not in str(caught.value)
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai", "ollama"])
-@pytest.mark.parametrize("told", ["1e300", "1e999", "NaN", "-5", "1" + "0" * 400, "Infinity"])
+@for_each("provider", ["anthropic", "openai", "ollama"])
+@for_each("told", ["1e300", "1e999", "NaN", "-5", "1" + "0" * 400, "Infinity"])
 def test_what_no_call_can_have_taken_is_estimated(provider, told):
     service = ModelService()
     body = None

@@ -7,7 +7,7 @@ from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
+from matrices import for_each
 
 from quaid.shapes import drop_empty, json_object, json_value
 
@@ -32,7 +32,7 @@ class Shape:
     notes: Any = None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "expected"),
     [
         (None, None),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from transcript_reading import utc
 
 from quaid.capture.cleaning import clean_text
@@ -15,7 +15,7 @@ from quaid.capture.transcripts.parsing import parse_timestamp
 # Cleaning
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "expected"),
     [
         ("a<quaid-memory n=3>\nsecret\n\nmore</quaid-memory>b", "ab"),
@@ -88,7 +88,7 @@ def test_cleaning_twice_is_cleaning_once(text):
 # Times
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "expected"),
     [
         ("2026-11-20T23:01:56.731Z", utc(2026, 11, 20, 23, 1, 56, 731000)),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.capture.entities import EntityNames, EntityNote, is_name, plan_entity
 from quaid.model import Edge, name_key, note_name
@@ -85,14 +85,14 @@ def test_what_is_no_name_stays_a_phrase():
     assert list(written(names)) == ["entities/Maya.md"]
 
 
-@pytest.mark.parametrize("text", ["Maya", "Maya Chen", "LGBTQ support group", "Bank of America", "Ludwig van Beethoven", "iPhone",
+@for_each("text", ["Maya", "Maya Chen", "LGBTQ support group", "Bank of America", "Ludwig van Beethoven", "iPhone",
                                   "Café Zoë", "GPT-5", "Lord of the Rings", "Äpfel", "N26", "Four Seasons", "Anna An Na", "王小明", "北京大学",
                                   "東京タワー", "김민수", "สมชาย ใจดี", "محمد علي", "राम शर्मा", "Мария Иванова", "Nguyễn Văn A"])  # fmt: skip
 def test_names(text):
     assert is_name(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", " ", "joy", "her mother", "Maya's trip", "the sea", "The Beatles", "a Dog", "my Mom", "User", "2023", "7 May 2023", "-x", "../../etc/passwd",
      "[[Maya]]", "Maya went to the lake with Tom and his dog", "X" * 61, "running in Berlin every day", "小明的妈妈", "我",
@@ -291,6 +291,7 @@ words = st.text("aAbB .'/:[]-éÉ李1", min_size=1, max_size=14) | st.sampled_fr
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.tuples(words, st.sampled_from(["knows", "works_at", "lives_in", "sang"]), words), max_size=8),

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from vaults import calm, copy_vault, refused, vault
 
 from quaid.capture.export import export_notes, write_export
@@ -54,6 +55,7 @@ def take(memory, data):
     return import_from(memory, io.BytesIO(data), options, redact=untouched)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(NAMES.map(lambda name: f"facts/{name}.md"), BYTES, max_size=4))
 def test_what_is_exported_comes_back_byte_for_byte(notes):
     with TemporaryDirectory() as folder:
@@ -147,7 +149,7 @@ def test_what_the_vault_has_otherwise_is_kept_and_reported(full, tmp_path):
     assert (other.root / "entities/Maya Chen.md").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     ["../out.md", "/etc/out.md", "a/../../out.md", ".git/hooks/x.md", ".quaid/x.md", "a\\..\\out.md", "quaid.toml", "a\0.md",
      "C:/out.md", "facts/.hidden.md", "", "a//b.md", "usage/../x.tsv", "usage/a/b.tsv", ".gitattributes", "hooks/x.sh",

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from replay import facts_of, needs
 
 from quaid.capture import extraction
@@ -57,7 +57,7 @@ def only(*facts, **more):
 # Citations
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cited", "meant"),
     [
         (["t3"], (3,)),
@@ -140,7 +140,7 @@ def test_what_only_the_assistant_has_said_is_its_own_word_whatever_a_model_makes
     assert only(fact(claim, ["t2"], source="tool"), piece=piece).source == "tool"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "meant"),
     [
         ("2023-05-07", "2023-05-07"),
@@ -198,7 +198,7 @@ def test_fewer_than_three_words_are_no_fact(text):
 # Orders
 
 
-@pytest.mark.parametrize(
+@for_each(
     "order",
     [
         ORDER,
@@ -266,7 +266,7 @@ def test_what_a_model_writes_is_cleaned_like_what_people_say():
 # Relative dates
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "meant"),
     [
         ("Maya ran yesterday.", "Maya ran yesterday (7 May 2023)."),

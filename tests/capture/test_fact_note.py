@@ -10,7 +10,7 @@ import pytest
 from hand_written import parse_note
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.capture.entities import EntityNote, plan_entity
 from quaid.capture.facts import (
@@ -123,7 +123,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "linked"), [
+@for_each(("statement", "linked"), [
     ("Maya Chen lives in Oslo", "[[Maya Chen]] lives in [[Oslo]]"),
     ("Maya lives in Oslo", "[[Maya Chen|Maya]] lives in [[Oslo]]"),
     ("Maya Chen and Maya and Maya Chen", "[[Maya Chen]] and Maya and Maya Chen"),
@@ -147,6 +147,7 @@ def test_a_known_name_becomes_a_link_once(statement, linked):
     assert render_statement(statement, NAMES) == linked
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(
     st.lists(
@@ -234,7 +235,7 @@ def test_a_broken_fact_is_not_confirmed_by_guesses():
 # --- markup
 
 
-@pytest.mark.parametrize("statement", [
+@for_each("statement", [
     "Maya likes **oat** milk", "[[Maya Chen|Maya]] likes Oslo", "Maya runs `make test` daily", "- Maya likes tea", "# of cats: three",
     "Maya likes a [song](http://x.org)", "Maya Chen lives in Oslo.", "5 * 3 is 15",
 ])  # fmt: skip

@@ -179,6 +179,7 @@ def draw_cuts(data, lines):
     return sorted(data.draw(st.lists(st.integers(1, len(lines)), max_size=3)))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(ACTS)), TEXTS), min_size=1, max_size=8), st.data())
 def test_whatever_happens_in_a_session_of_claude_code_it_grows_into_the_same_episode(script, data):
@@ -186,6 +187,7 @@ def test_whatever_happens_in_a_session_of_claude_code_it_grows_into_the_same_epi
     check_growth(lines, *draw_cuts(data, lines))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("write", [codex, gemini, openclaw, hermes])
 @settings(max_examples=examples(60), deadline=None)
 @given(script=TALKS, data=st.data())

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.capture.importers.formats import FORMATS, select_format
 from quaid.capture.importers.import_content import ImportContent, ImportSource
@@ -138,7 +139,7 @@ MEM0 = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "name"),
     [
         (folder(WORKSPACE), "markdown"),

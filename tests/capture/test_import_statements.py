@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.capture.importers.markdown_memories import MAX_STATEMENT_CHARS, is_empty_label, read_statements
 
@@ -92,7 +93,7 @@ def test_a_task_and_a_date_in_front_are_told_apart_from_the_statement():
     assert (task.day, task.box, done.box) == (None, "open", "done")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "text"),
     [
         ("- Maya *really* likes [[Oat milk|oat milk]] in `coffee`", "Maya really likes oat milk in coffee"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
+from matrices import for_each
 from replay import facts_of, write_talk
 from vaults import Vault
 
@@ -77,7 +77,7 @@ def test_the_day_alone_is_in_the_question_so_that_it_is_asked_once_a_day():
 # Who says it
 
 
-@pytest.mark.parametrize(("turns", "named", "meant"), [
+@for_each(("turns", "named", "meant"), [
     (["t1"], "Caroline", "Caroline"), (["t1"], "caroline", "Caroline"), (["t1"], "Melanie", "Caroline"), (["t1", "t2"], "Melanie", "Melanie"),
     (["t2", "t1"], "Tom", "Melanie"), (["t3"], "Maya Chen", "Maya Chen"), (["t3"], None, "User"), (["t1", "t3"], "Maya Chen", "Maya Chen"),
     (["t1"], None, "Caroline"), (["t1"], "User", "Caroline"),
@@ -90,7 +90,7 @@ def test_the_speaker_is_who_said_one_of_the_turns(turns, named, meant):
 # What ends
 
 
-@pytest.mark.parametrize(("fields", "until"), [
+@for_each(("fields", "until"), [
     ({"category": "event", "durability": "contextual"}, None),
     ({"category": "experience", "durability": "mutable"}, None),
     ({"category": "fact", "durability": "immutable"}, None),
@@ -116,7 +116,7 @@ def test_a_relative_day_of_turns_of_several_days_is_left_as_it_was_said():
     assert only(piece_of(*turns, apart=3), text=text, turns=["t1", "t2"]).text == text
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Maya war letzten Freitag in Köln.", "Maya a couru hier avec Tom.", "Maya corrió ayer por la tarde.", "李明昨天去了上海。",
     "Maya trägt die Last von Freitag.", "Maya usa el ago 2022 como fecha.", "Maya correu ontem à tarde.", "माया कल दौड़ी थी।",
 ])  # fmt: skip

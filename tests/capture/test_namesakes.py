@@ -6,6 +6,7 @@ import itertools
 from datetime import UTC, datetime
 
 import pytest
+from matrices import for_each
 from replay import facts_of, write_talk
 from vaults import Vault, assert_verified
 
@@ -69,7 +70,7 @@ SISTER = ("Anna > sister_of > Maya", "Anna > likes > Pierogi")
 COLLEAGUE = ("Anna Kowalski > colleague_of > Maya", "Anna Kowalski > works_at > Acme")
 
 
-@pytest.mark.parametrize("edges", list(itertools.permutations((*SISTER, *COLLEAGUE))))
+@for_each("edges", list(itertools.permutations((*SISTER, *COLLEAGUE))))
 def test_a_sister_and_a_colleague_of_one_name_in_one_answer_are_two_in_any_order(edges):
     memory = Memory()
     meant = memory.learn(*edges)
@@ -116,7 +117,7 @@ def test_two_who_are_only_ever_called_by_their_first_name_are_two():
     }  # who is another one, nobody can tell
 
 
-@pytest.mark.parametrize(("known", "told"), [
+@for_each(("known", "told"), [
     ("Anna Kowalski > colleague_of > Maya", "Anna > parent_of > Maya"),
     ("Anna Kowalski > neighbour_of > Maya", "Maya > parent_of > Anna"),
     ("Anna Kowalski > works_at > Acme", "Anna > sister_of > Maya"),
@@ -138,7 +139,7 @@ def test_what_speaks_against_one_person(known, told):
         assert {*together.notes} >= {"Anna", "Anna Kowalski"}
 
 
-@pytest.mark.parametrize(("known", "told"), [
+@for_each(("known", "told"), [
     ("Anna Kowalski > works_at > Acme", "Anna > likes > Pierogi"),
     ("Anna Kowalski > works_at > Acme", "Anna > parent_of > Tom"),
     ("Anna Kowalski > colleague_of > Maya", "Anna > friend_of > Maya"),
@@ -249,9 +250,7 @@ def test_names_in_scripts_without_capitals_are_names_where_the_model_lists_them(
     assert memory.aliases("李明") == ["小明"]
 
 
-@pytest.mark.parametrize(
-    "name", ["", "User", "I", "the trip", "joy", "her mother", "x" * 61, "assistant", "running in the rain"]
-)
+@for_each("name", ["", "User", "I", "the trip", "joy", "her mother", "x" * 61, "assistant", "running in the rain"])
 def test_what_a_model_lists_and_is_no_name_gets_no_note(name):
     memory = Memory(Tom=("person",))
     memory.learn("Tom > likes > Tea", names=[(name, "concept")], said=[f"Tom likes {name} and tea."])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matrices import for_each
 from replay import facts_of, write_talk
 from vaults import Vault, assert_verified, copy_vault
 
@@ -22,7 +23,7 @@ def material(*said, earlier=()):
     return Material("s", None, None, None, tuple(turns), tuple(NumberedTurn(0, "Assistant", text) for text in earlier))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "said",
     [
         ["hi"],
@@ -53,7 +54,7 @@ def test_greetings_thanks_and_a_command_state_nothing(said):
     assert states_nothing(material(*said))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "said",
     [
         ["hi, I am Maya"],

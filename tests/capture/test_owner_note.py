@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from matrices import for_each
 from vaults import Vault, refused
 
 from quaid import Memory
@@ -107,7 +108,7 @@ def test_no_name_again_leaves_the_note(tmp_path: Path) -> None:
     assert (vault.root / "entities" / "Maya Chen.md").exists()
 
 
-@pytest.mark.parametrize("word", ["User", "the user", "I", "me", "Human", "Maya", "Maya Chen", "mchen"])
+@for_each("word", ["User", "the user", "I", "me", "Human", "Maya", "Maya Chen", "mchen"])
 def test_edges_of_the_owner_go_to_the_owners_note(word: str) -> None:
     pairs = [("Maya Chen", "Maya Chen"), ("Maya", "Maya Chen"), ("mchen", "Maya Chen")]
     names = EntityNames(pairs, lambda _: None, NOW, owner="Maya Chen")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.capture.relations import INVERSES, SYMMETRIC, SYNONYMS, TYPES, entity_types, is_known, normalise_edge
 from quaid.errors import BadInputError
@@ -62,7 +63,7 @@ def test_the_tables_lead_to_canonical_names_in_one_step():
     assert not set(INVERSES.values()) & SYMMETRIC
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "expected"),
     [
         (("A", "child_of", "B"), ("B", "parent_of", "A")),
@@ -90,7 +91,7 @@ def test_edges_take_their_canonical_form(written, expected):
     assert normalise(*written) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "relation",
     [
         "enjoys",
@@ -109,7 +110,7 @@ def test_what_is_only_nearly_the_same_stays_as_it_is(relation):
     assert normalise("Maya", relation, "Acme") == ("Maya", relation, "Acme")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "written",
     ["Works At", "worksAt", "works-at", " works_at ", "WORKS AT", "[[works at]]", "works for", "is employed by"],
 )
@@ -137,7 +138,7 @@ def test_an_edge_that_is_empty_label_is_refused(edge, word):
         normalise_edge(edge)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("relation", "expected"),
     [
         ("works_at", ("person", "organization")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from matrices import for_each
 
 from quaid.capture.stated_relations import read_relations
 
@@ -15,7 +16,7 @@ def edges(text: str, speaker: str | None = "Maya Chen") -> list[tuple[str, str, 
     return [(edge.subject, edge.relation, edge.object) for edge in read_relations(text, TOLD, "Maya Chen", speaker)[0]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "edge"),
     [
         ("Lives in Porto", ("Maya Chen", "lives_in", "Porto")),
@@ -49,7 +50,7 @@ def test_what_is_said_plainly_is_an_edge(text, edge):
     assert edges(text) == [edge]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "I used to live in Porto",

@@ -170,6 +170,7 @@ def test_a_statement_cannot_leave_its_place():
 claims = st.sampled_from([MILK, "Maya owns a boat.", "Tom sings in a choir.", "Tom lives in Oslo."])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.tuples(claims, st.integers(1, 9), st.sampled_from(["user", "assistant"])), max_size=10), st.sets(claims)

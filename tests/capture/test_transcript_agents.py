@@ -6,6 +6,7 @@ import io
 import json
 
 import pytest
+from matrices import for_each
 from transcript_reading import read_objects as read
 from transcript_reading import said, utc
 
@@ -299,7 +300,7 @@ def test_what_was_said_before_a_compaction_or_a_reset_belongs_to_the_session(kin
     assert [turn.text for turn in session.user("newer").read().turns] == ["old", "new", "newer"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "typed"),
     [
         ("[Telegram Maya Chen id:123 2026-02-01 10:00 UTC] I moved to Oslo", "I moved to Oslo"),
@@ -317,7 +318,7 @@ def test_what_a_gateway_puts_around_a_message_is_not_said(written, typed):
     assert [turn.text for turn in Claw().user(written).read().turns] == ([typed] if typed else [])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "left"),
     [
         ("[[reply_to_current]] Yes, on Monday.", "Yes, on Monday."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from matrices import for_each
 from transcript_reading import ClaudeCodeSession as Session
 from transcript_reading import read, said, utc
 
@@ -198,11 +199,11 @@ def test_what_the_user_typed_while_the_agent_worked_is_kept():
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "is_said"),
     [({}, True), ({"reason": "absorbed_mid_turn"}, True), ({"reason": "cancelled"}, False), ({"operation": "enqueue"}, False)],
 )  # fmt: skip
-@pytest.mark.parametrize("is_attached", [True, False])
+@for_each("is_attached", [True, False])
 def test_a_message_that_the_agent_took_from_the_queue_is_kept_once(fields, is_said, is_attached):
     session = Session().user("go").assistant("Working.", uuid="a")
     session.lines.append({"type": "queue-operation", "operation": "remove", "content": "water it", **fields})

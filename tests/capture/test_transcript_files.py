@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from transcript_reading import read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
@@ -91,7 +91,7 @@ def test_every_file_of_the_collection_is_in_the_table():
     assert {str(path.relative_to(shared(""))) for path in shared("").rglob("*.json*")} == FILES.keys()
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_real_files_become_clean_conversations_or_are_refused(name):
     path = shared(name)
     if FILES[name] is None:
@@ -111,6 +111,7 @@ def test_a_real_session_says_what_was_left_out():
     assert "unknown type" not in conversation.skipped
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.data())
 def test_real_files_may_be_cut_and_spoilt_anywhere(name, data):

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from transcript_reading import read, read_objects, read_transcript, said, utc
 
 from quaid.capture.cleaning import clean_text
@@ -106,7 +106,7 @@ def test_speakers_are_names_on_one_line():
 # Plain text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("Just a thought.\n\nAnd another.", [("User", "Just a thought.\n\nAnd another.")]),
@@ -252,6 +252,7 @@ LINES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(
     st.binary(max_size=300)

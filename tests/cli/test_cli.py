@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import typer
 from command_line import DOCS, parameters_of, quaid, section_of
+from matrices import for_each
 
 from quaid import Memory
 from quaid.cli import main as boundary
@@ -77,7 +78,7 @@ def answer(*arguments: str) -> dict[str, Any]:
 
 
 class TestDocs:
-    @pytest.mark.parametrize("command", COMMANDS)
+    @for_each("command", COMMANDS)
     def test_every_command_has_a_section_with_an_example_and_all_its_options(self, command: str) -> None:
         section = section_of(command)
         assert f"$ quaid {command}" in section or f"| quaid {command}" in section
@@ -94,7 +95,7 @@ class TestDocs:
     def test_nothing_is_documented_that_is_not_there(self) -> None:
         assert set(re.findall(r"^### quaid (\w+)$", DOCS, re.MULTILINE)) == set(COMMANDS)
 
-    @pytest.mark.parametrize("command", COMMANDS)
+    @for_each("command", COMMANDS)
     def test_every_command_helps_with_an_example_and_takes_the_shared_options(self, command: str) -> None:
         code, out, _ = quaid(command, "--help")
         assert "\\b" not in out

@@ -135,6 +135,7 @@ def test_the_answer_is_that_of_a_pipe(places: tuple[Place, Place], name: str) ->
         ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", LINES)
 def test_quiet_is_empty_label_but_what_went_wrong(places: tuple[Place, Place], name: str) -> None:
     code, _, err = places[0].run(name, "-q", is_terminal=True)

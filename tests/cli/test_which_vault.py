@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from command_line import quaid
 from vaults import Vault
 
@@ -14,6 +15,7 @@ WRITES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_write_says_where(vault: Vault, tmp_path, monkeypatch) -> None:
     vault.write_fact("milk", "Maya takes oat milk in her coffee.")
     vault.save()

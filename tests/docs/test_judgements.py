@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import examples
@@ -39,6 +40,7 @@ def test_many_changes_are_asked_about_in_several_questions(service):
     assert ask_significance(service.models("anthropic"), "d.md", DOC, []) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(

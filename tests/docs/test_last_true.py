@@ -296,6 +296,7 @@ class TestTheVaultsOwnDocuments:
             vault.run("commit", "-qm", "guide")
         assert check()[guide].status == "fresh"
 
+    @pytest.mark.slow
     def test_one_about_two_repositories_is_confirmed_for_both(self, repo, vault, check, tmp_path):
         other = SourceRepo(tmp_path / "other")
         other.save("lib/two.py", CODE)

@@ -1,5 +1,6 @@
 """Documents that the registry names, followed through their renames."""
 
+import pytest
 from docs_repo import CODE
 from source_repos import SourceRepo
 from vaults import refused
@@ -9,6 +10,7 @@ from quaid.errors import BadInputError
 
 
 class TestRegisteredDocuments:
+    @pytest.mark.slow
     def test_sources_that_the_registry_names(self, repo, vault, check):
         repo.save("docs/plain.md", "# Plain\n\nNo word of code.\n")
         assert check()["docs/plain.md"].status == "no sources"
@@ -45,6 +47,7 @@ class TestRegisteredDocuments:
         with vault.memory() as memory:
             assert memory.documentation.catalogue().missing == (("code", "docs/reach.md"),)
 
+    @pytest.mark.slow
     def test_a_registered_document_is_followed_through_its_renames(self, repo, vault, check):
         repo.save("docs/plain.md", "# Plain\n\nNo word of code, in lines\nthat are long enough to be known again.\n")
         repo.save("docs/gone.md", "# Gone\n")

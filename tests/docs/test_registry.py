@@ -15,6 +15,7 @@ PATH = st.from_regex(r"[a-z][a-z0-9_.-]{0,12}(/[a-z][a-z0-9 _.-]{0,10}[a-z])?", 
 
 
 class TestRegisteredDocs:
+    @pytest.mark.slow
     @given(
         PATH,
         st.lists(PATH.map(str.strip).filter(bool), max_size=3),

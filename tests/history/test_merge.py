@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.history.merge import merge_lines, revert_change
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"d"]), max_size=8).map(b"".join)
 
 
-@pytest.mark.parametrize(("base", "ours", "theirs", "merged"), [
+@for_each(("base", "ours", "theirs", "merged"), [
     (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n", b"A\nb\nC\n"),
     (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nB\nc\n", b"A\nB\nc\n"),  # side by side
     (b"a\nb\n", b"A\nb\n", b"a\nremark\nb\n", b"A\nremark\nb\n"),  # added below a changed line

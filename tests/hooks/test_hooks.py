@@ -120,6 +120,7 @@ class TestSessionStart:
         call("session-start", source="startup")
         assert started == [home.root]
 
+    @pytest.mark.slow
     def test_a_long_memory_is_cut_to_what_is_taken(self, call, home, monkeypatch):
         monkeypatch.setenv("QUAID_HOOKS_CONTEXT_TOKENS", "100000")
         home.write("USER.md", "# User\n" + 'Maya "says" a lot.\n\n' * 2000)
@@ -311,6 +312,7 @@ class TestQueue:
 
 
 class TestNothingStandsInTheWay:
+    @pytest.mark.matrix
     @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b'"x"', b"\xff", b'{"session_id": {}, "cwd": 7}'])
     @pytest.mark.parametrize("event", [*entry.EVENTS, "no-such-event", ""])
     def test_whatever_comes_in(self, call, event, raw):
@@ -530,6 +532,7 @@ class TestWork:
         assert not queue.is_any(state(home))
         assert not [name for name in home.notes() if name.startswith("episodes/")]
 
+    @pytest.mark.slow
     def test_two_workers_do_not_do_it_twice(self, call, home, tmp_path):
         for name in ("s0", "s1", "s2"):
             turns = [{"type": "user", "message": {"role": "user", "content": f"We adopted a quokka called {name}."}}]
@@ -554,6 +557,7 @@ class TestWork:
         home.assert_sound()
 
 
+@pytest.mark.slow
 def test_the_whole_way_as_programs_call_it(home, tmp_path):
     """The script, a detached worker, and the answer of the next session."""
     environ = {**os.environ, "QUAID_HOME": str(home.root)}

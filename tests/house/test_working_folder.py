@@ -31,6 +31,7 @@ def foreign(tmp_path):
     return folder
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("before", ["", ".", "bin", "./bin"])
 def test_relative_search_paths_find_nothing_in_the_working_folder(foreign, tmp_path, vault, before):
     environ = {
@@ -66,6 +67,7 @@ def list_queue(vault):
     return list(queue.waiting(state_folder(vault.root)))
 
 
+@pytest.mark.slow
 def test_an_empty_search_path_is_the_system_s(foreign, tmp_path, vault):
     environ = {**os.environ, "PATH": "", "QUAID_HOME": str(vault.root)}
     done = subprocess.run(
@@ -75,6 +77,7 @@ def test_an_empty_search_path_is_the_system_s(foreign, tmp_path, vault):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_working_folder_that_is_gone_stops_no_command(tmp_path, vault):
     (tmp_path / "gone").mkdir()
     script = f"cd {tmp_path}/gone && rmdir {tmp_path}/gone && exec {QUAID} --vault {vault.root} status"

@@ -6,6 +6,7 @@ import pytest
 from hand_written import parse_note
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.janitor.fact_edits import rewrite, set_fields, statement_span
 from quaid.vault import frontmatter
@@ -35,10 +36,8 @@ SAID = [
 # --- the status
 
 
-@pytest.mark.parametrize("status", ["approved", "active"])
-@pytest.mark.parametrize(
-    "head", [HEAD, HEAD.replace("\n", "\r\n"), "\ufeff" + HEAD, HEAD.replace("pending", '"pending"')]
-)
+@for_each("status", ["approved", "active"])
+@for_each("head", [HEAD, HEAD.replace("\n", "\r\n"), "\ufeff" + HEAD, HEAD.replace("pending", '"pending"')])
 def test_only_the_status_changes(status, head):
     data = f"{head}{NEW}".encode()
     edit = set_fields(PATH, data, {"status": status})
@@ -76,7 +75,7 @@ def reworded(body, head=HEAD, changes=None):
     return edit.after.decode()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "after"),
     [
         ("She takes it.", NEW),
@@ -97,7 +96,7 @@ def reworded(body, head=HEAD, changes=None):
         ("\n", f"\n{NEW}\n"),
     ],
 )
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@for_each("newline", ["\n", "\r\n"])
 def test_the_statement_changes_and_what_stands_around_it_stays(body, after, newline):
     body, after, head = (text.replace("\n", newline) for text in (body, after, HEAD))
     assert reworded(body, head) == f"{head}{after}"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from janitor_context import NOW, Known, carry_out, context_of
+from matrices import for_each
 from vault.test_snippets import PIECES, is_put_into, keys, soup
 
 from quaid.janitor.questions import question_path, render_question
@@ -243,7 +244,7 @@ def test_the_owners_bytes_stay_in_a_note_with_its_own_newlines(vault, service):
 # -- the grammar -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "section", "after"), [
+@for_each(("text", "section", "after"), [
     (None, "x", "## Learned\n\n- New\n"),
     ("# U", "x", "# U\n\n## Learned\n\n- New"),
     ("# U\n\ntext\n", "U", "# U\n\ntext\n\n- New\n"),

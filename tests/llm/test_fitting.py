@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.llm.answers import find_answer
 from quaid.llm.drafts import fit
@@ -42,7 +43,7 @@ def read(value):
     return [item.value for item in items if item.fits], [item.problems for item in items if not item.fits]
 
 
-@pytest.mark.parametrize(("change", "meant"), [
+@for_each(("change", "meant"), [
     ({"sure": "0.95"}, {"sure": 0.95}), ({"sure": "95%"}, {"sure": 0.95}), ({"sure": "0,95"}, {"sure": 0.95}), ({"sure": ["0.5"]}, {"sure": 0.5}),
     ({"sure": "high"}, {}), ({"sure": 95}, {}), ({"sure": None}, {}), ({"sure": True}, {}),
     ({"status": "active", "pinned": True}, {}), ({"Turns": ["t9"]}, {}), ({"kind": "User"}, {}), ({"kind": "users"}, {}),
@@ -84,7 +85,7 @@ def test_what_has_no_list_where_one_must_be_cannot_be_used(value):
     assert bool(fit(value, SCHEMA).broken) != (value == [])
 
 
-@pytest.mark.parametrize(("value", "kind", "meant"), [
+@for_each(("value", "kind", "meant"), [
     ("3", "integer", 3), (3.0, "integer", 3), ("3.5", "integer", 3.5), ("1,000", "number", "1,000"), ("t3", "integer", "t3"),
     ("true", "boolean", True), ("No", "boolean", False), (1, "boolean", 1), ("maybe", "boolean", "maybe"), (True, "number", True),
     (True, "string", True), (float("inf"), "string", float("inf")), (10**400, "string", 10**400),
@@ -131,7 +132,7 @@ WHOLE = {"v": 1, "notes": [NOTE, {**NOTE, "text": "blue door"}]}
 TEXT = json.dumps(WHOLE)
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     TEXT, f"Here is what I found:\n```json\n{TEXT}\n```\nAnything else?", TEXT.replace("}]", "},]"), TEXT.replace("]}", "],}"),
     TEXT[:-1], TEXT[:-2], f"<think>[{{ no</think>{TEXT}", f"{{a}} {TEXT}",
 ])  # fmt: skip
@@ -149,7 +150,7 @@ def test_a_list_of_items_is_an_answer():
     assert find_answer("See [t1].")[0] is None
 
 
-@pytest.mark.parametrize("cut", range(1, len(TEXT)))
+@for_each("cut", range(1, len(TEXT)))
 def test_of_what_was_cut_off_the_whole_items_are_read(cut):
     value, is_cut = find_answer(TEXT[:cut])
     items = (value or {}).get("notes", [])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from matrices import for_each
 from model_service import RED, colour
 from vaults import PATIENCE_S, wait_for
 
@@ -225,7 +226,7 @@ def test_a_damaged_file_is_set_aside(service, records):
     assert records.path.with_name("local.db.damaged").exists()
 
 
-@pytest.mark.parametrize(("model", "expected"), [
+@for_each(("model", "expected"), [
     ("claude-haiku-5-5", 0.1), ("claude-haiku-4-5-20251001", 1.0), ("anthropic/claude-opus-5-5", 4.0), ("opus", 4.0),
     ("gpt-5.4-mini", 0.75), ("gpt-5.4", 2.5), ("gpt-5.4-2026-03-01", 2.5), ("gpt-5.4-huge", None), ("mine", None), ("", None),
 ])  # fmt: skip

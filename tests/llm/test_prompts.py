@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from model_service import PROMPT, colour
 
 from quaid.errors import PromptError
@@ -25,7 +26,7 @@ def parse(text):
     return parse_prompt("colour", text.encode(), Path("colour.md"))
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@for_each("name", SHIPPED)
 def test_every_shipped_prompt_can_be_read(name):
     prompt = load_prompt(name)
     assert prompt.slots
@@ -60,7 +61,7 @@ def test_the_owners_version_goes_first(tmp_path):
         load_prompt("nothing", own)
 
 
-@pytest.mark.parametrize(("old", "new", "complaint"), [
+@for_each(("old", "new", "complaint"), [
     ("tier: fast", "tier: clever", "tier is 'clever'"),
     ("tier: fast\n", "", "head must name"),
     ("tier: fast", "tier: fast\nmodel: gpt", "head must name"),
@@ -145,7 +146,7 @@ def test_any_text_is_borne(text):
     assert found is None or isinstance(found, dict)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "{", "{" * 100_000, '{"a":' * 100_000, '{"a": NaN}', '{"a": -Infinity}', "[1]", '{"a": ' + "9" * 5000 + "}"],
 )
@@ -163,7 +164,7 @@ SCHEMA = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "complaint"), [
+@for_each(("change", "complaint"), [
     ({}, None), ({"note": None}, None), ({"items": [1.5, 2]}, None),
     ({"kind": "c"}, "one of a, b"), ({"kind": 1}, "kind must be string"),
     ({"items": []}, "1 or more"), ({"items": [1, 2, 3]}, "2 or fewer"), ({"items": [-1]}, "items[0] is -1"),

@@ -28,6 +28,7 @@ created: 2026-11-20T14:02:00Z
 
 
 class TestReplacing:
+    @pytest.mark.matrix
     @pytest.mark.parametrize("by", ["id", "end of the id", "words", "words as they are spoken"])
     def test_the_old_fact_holds_no_longer_from_the_same_commit_on(self, vault: Vault, by: str) -> None:
         async def body(client):

@@ -163,6 +163,7 @@ class TestReadAndList:
 
         talk(vault.root, body)
 
+    @pytest.mark.slow
     def test_a_long_one_is_read_in_parts_and_whole(self, vault: Vault, studio: SourceRepo) -> None:
         lines = [f"Line {number} is about pots." for number in range(1, 2_001)]
         lines[1500] = "x" * 30_000
@@ -300,6 +301,7 @@ class TestWriting:
         assert vault.status() == ""
         assert other.git("status", "--porcelain") == ""
 
+    @pytest.mark.slow
     def test_nothing_leads_out_and_nothing_is_a_bug(self, vault: Vault, studio: SourceRepo) -> None:
         (studio.path.parent / "outside.md").write_text("outside")
         refs = ["../outside.md", "studio:../outside.md", "/etc/passwd", "\0", "~nobody/x", "é" * 300, "a" * 490, ":1-1",
@@ -337,6 +339,7 @@ def test_projects_can_be_attached(vault: Vault, studio: SourceRepo) -> None:
     talk(vault.root, body)
 
 
+@pytest.mark.slow
 def test_over_stdio(vault: Vault, studio: SourceRepo) -> None:
     async def run():
         async with hosted(vault.root) as client:

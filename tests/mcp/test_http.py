@@ -66,6 +66,7 @@ def announce(url: str, size: int, headers: dict[str, str]) -> int:
         return connection.getresponse().status
 
 
+@pytest.mark.slow
 def test_both_eras_and_every_refusal(served) -> None:
     vault, url, process = served
     path = state_folder(vault.root) / "mcp-token"
@@ -111,6 +112,7 @@ transports.serve_http(Path(sys.argv[1]), "default", 0)
 """
 
 
+@pytest.mark.slow
 def test_who_does_not_finish_a_request_is_cut_off_and_who_waits_for_an_answer_is_not(vault: Vault) -> None:
     process = subprocess.Popen([sys.executable, "-c", HURRIED, str(vault.root)], stderr=subprocess.PIPE)
     try:

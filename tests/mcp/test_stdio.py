@@ -73,6 +73,7 @@ def serving(*command, **options):
                 pipe.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
 def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> None:
     monkeypatch.setenv("QUAID_HOOKS_RECALL", "on")
@@ -109,6 +110,7 @@ def test_both_eras_of_the_protocol(vault: Vault, monkeypatch, mode, version) -> 
     vault.assert_sound()
 
 
+@pytest.mark.slow
 def test_half_a_character_is_answered_wherever_it_stands(vault: Vault) -> None:
     with serving("quaid", "mcp", "--vault", str(vault.root)) as served:
         served.send(HELLO)
@@ -160,6 +162,7 @@ transports.serve_stdio(Path(sys.argv[1]), "default")
 """
 
 
+@pytest.mark.slow
 def test_stdout_carries_protocol_only_whatever_prints_and_nonsense_on_stdin_ends_nothing(vault: Vault) -> None:
     with serving(sys.executable, "-c", NOISY, str(vault.root)) as served:
         served.send(HELLO, READY, b"no json\n", b"[1, 2\n", b"\xff\xfe\n", b'{"jsonrpc": "2.0"}\n')

@@ -38,6 +38,7 @@ DAMAGES = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("damage", "moment"),
     [(name, "closed") for name in DAMAGES if name != "emptied"]
@@ -75,6 +76,7 @@ def test_verify_sees_an_index_that_lost_rows_and_reindex_repairs_it(filled: Vaul
         assert_verified(memory)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["local.db", "pending.json", "watch.json", "lock", "cache.db"])
 def test_rubbish_in_the_state_folder_stops_nobody(filled: Vault, name: str) -> None:
     filled.write_state(name, b"rubbish {" * 999)

@@ -30,6 +30,7 @@ def service(monkeypatch, tmp_path):
     running.stop()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_vector_costs_its_note_alone(vault: Vault, service: EmbeddingService, kind: str) -> None:
     service.bad["porch"] = BAD[kind]

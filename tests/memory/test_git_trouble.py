@@ -83,6 +83,7 @@ def refuse(vault: Vault, words: str = "no secrets please") -> Path:
     return hook
 
 
+@pytest.mark.slow
 def test_what_a_hook_refuses_stays_and_is_committed_by_the_next_write(filled: Vault) -> None:
     hook = refuse(filled)
     head = filled.head()
@@ -161,6 +162,7 @@ def test_status_and_doctor_say_in_red_what_git_refuses_and_since_when(filled: Va
         assert not [each for each in status_of(memory).attention if each.level == "error"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("trouble", "named"),
     [

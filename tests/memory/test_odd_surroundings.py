@@ -203,6 +203,7 @@ def test_a_pipe_that_git_would_wait_for_is_named(vault, place):
     assert quaid(vault, "status")[0] in (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [["pipe"], ["folder", "device", "loop"]])
 def test_odd_files_neither_hang_nor_crash_anything(vault, kinds):
     vault.write("projects/odd/GUIDE.md", "# Guide\n")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from matrices import for_each
 from vaults import Vault, assert_verified, paths, refused, texts, trust_vault
 
 from quaid import Memory
@@ -61,6 +62,7 @@ def assert_untouched(vault: Vault, own: dict[str, str] = OWN) -> None:
     assert {path: data.decode() for path, data in vault.notes().items() if path in own} == own
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("question", "path"), [
     ("boiler attic", "review/boiler.md"), ("pangolin diary", "journal/2026-11-20.md"), ("pipes", "entities/Tom.md"),
     ("boils sooner", "facts/water.md"), ("tea soft water", "facts/tea.md"), ("kiln oven", "sources/kiln.md"),
@@ -164,7 +166,7 @@ def test_a_fact_stays_one_when_its_owner_edits_or_moves_it(unmanaged, tmp_path):
 MADE = "id: 01kagx3m7r9q2d5w8t0v7k3qdz\ncreated: 2026-11-20T14:30:00Z\n"
 
 
-@pytest.mark.parametrize(("path", "head", "kind"), [
+@for_each(("path", "head", "kind"), [
     ("facts/a.md", f"{MADE}type: fact\nstatus: active\n", Kind.FACT),
     ("facts/a.md", f"{MADE}type: allergy\n", Kind.FACT),
     ("b/a.md", f"{MADE}type: event\nconfidence: 1\n", Kind.FACT),
@@ -323,7 +325,7 @@ def test_a_hit_by_a_property_shows_the_note_and_names_the_property(unmanaged, tm
         assert_verified(memory)
 
 
-@pytest.mark.parametrize("head", [
+@for_each("head", [
     "a: &a [x,x,x]\nb: &b [*a,*a,*a]\nc: &c [*b,*b,*b]\nd: [*c,*c,*c]\n",
     "\n".join(f"k{n}: {'[[N]] ' * 500}" for n in range(500)) + "\n",
     "k: " + "[" * 80 + "]" * 80 + "\n", "? [a]\n: b\n", "'': '[[x]]'\n'***': '[[y]]'\nx: '[[]]'\ny: ']] [['\n",

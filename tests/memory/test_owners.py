@@ -94,6 +94,7 @@ def test_a_private_note_of_another_is_refused_as_one_that_is_not_there(vault: Va
     assert vault.notes() == before
 
 
+@pytest.mark.slow
 def test_its_owner_goes_through_every_door(vault: Vault) -> None:
     with vault.memory(owner="jon") as memory:
         for reference in REFERENCES:
@@ -126,6 +127,7 @@ def test_no_list_names_it(vault: Vault, shown: str) -> None:
         assert memory.get("01m4").document.path == "facts/m4.md"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_prints_it(
     vault: Vault, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -151,6 +153,7 @@ def test_an_ambiguous_reference_names_only_what_may_be_seen(vault: Vault) -> Non
         assert memory.get("01same").document.id == "01same2"
 
 
+@pytest.mark.slow
 def test_servers_and_their_resources_hide_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUAID_OWNER", "maya")
 

@@ -57,6 +57,7 @@ def test_the_removal_guard_still_stands_for_what_the_profile_holds(large: Vault)
             memory.sync()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cone", ["--no-sparse-index", "--sparse-index"])
 def test_commits_and_nights_keep_what_a_profile_leaves_out(large: Vault, cone: str) -> None:
     only_work(large)

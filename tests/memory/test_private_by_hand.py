@@ -56,6 +56,7 @@ def assert_tells_nothing(told: object) -> None:
         assert word not in text, (word, text)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("owner", ["carol", "maya"])
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_prints_it(

@@ -13,6 +13,7 @@ FACTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_facts_of_any_script_are_kept_and_found_by_a_word(vault):
     with vault.memory() as memory:
         for text in FACTS:

@@ -58,6 +58,7 @@ def cited(request: pytest.FixtureRequest, vault: Vault, monkeypatch: pytest.Monk
     return vault
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kinds", [(), ("--kind", "fact"), ("--kind", "turn")])
 def test_the_command_line(cited: Vault, kinds: tuple[str, ...]) -> None:
     for options in ((), ("--json",), ("--budget", "300"), ("--budget", "40"), ("--budget", "300", "--json"),
@@ -70,6 +71,7 @@ def test_the_command_line(cited: Vault, kinds: tuple[str, ...]) -> None:
         assert (code, "Traceback" in err) == (0, False), (command, err)
 
 
+@pytest.mark.slow
 def test_mcp_and_several_vaults(cited: Vault, tmp_path: Path) -> None:
     other = copy_vault(tmp_path / "other")
     other.write("episodes/2026/e0.md", EPISODE.format(name="e0", number=0, text=SAID[0]))
@@ -99,6 +101,7 @@ def test_hooks(cited: Vault, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert STATED in hook(monkeypatch, capsys, "session-start", source="startup", session_id="s2", cwd="/")
 
 
+@pytest.mark.slow
 def test_the_page(cited: Vault) -> None:
     with TestClient(make_app(cited.root, KEYS, PORT, asyncio.Event()), base_url=f"http://127.0.0.1:{PORT}") as client:
         client.cookies.set(f"quaid-view-{PORT}", KEYS.cookie)

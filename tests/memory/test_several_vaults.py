@@ -221,6 +221,7 @@ def test_merging_one_vault_is_the_identity(answer: Recall) -> None:
     assert {hit.vault for hit in merged.hits} == {"a"}
 
 
+@pytest.mark.slow
 @given(answers("a"), answers("b"), answers("c"))
 def test_the_order_of_vaults_does_not_matter(a: Recall, b: Recall, c: Recall) -> None:
     named = {"a": a, "b": b, "c": c}
@@ -228,6 +229,7 @@ def test_the_order_of_vaults_does_not_matter(a: Recall, b: Recall, c: Recall) ->
     assert merge(named, SETTINGS, OPTIONS).hits == merge(backwards, SETTINGS, OPTIONS).hits
 
 
+@pytest.mark.slow
 @given(answers("a"), answers("b"))
 def test_a_vault_without_relevant_notes_changes_nothing(a: Recall, b: Recall) -> None:
     nothing = replace(b, hits=())

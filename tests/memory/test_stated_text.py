@@ -96,12 +96,14 @@ def stored(vault):
 
 
 class TestDoors:
+    @pytest.mark.slow
     def test_command_line(self, home):
         for text in STATED:
             code, out, err = quaid("remember", "--", text)
             assert (code, out.splitlines()[0]) == (0, f"Remembered: {text}"), err
         assert stored(home) == sorted(STATED)
 
+    @pytest.mark.slow
     def test_mcp(self, vault):
         async def body(client):
             for text in STATED:
@@ -128,6 +130,7 @@ class TestDoors:
             import_from(memory, io.BytesIO(data), ImportOptions())
         assert stored(vault) == sorted(STATED)
 
+    @pytest.mark.slow
     def test_export_and_import(self, vault, tmp_path):
         remember_all(vault)
         with vault.memory() as memory:
@@ -139,6 +142,7 @@ class TestDoors:
 
 
 class TestReaders:
+    @pytest.mark.slow
     def test_command_line(self, home):
         for text, fact in remember_apart(home):
             for command in ("recall", "search"):
@@ -151,6 +155,7 @@ class TestReaders:
         listed = json.loads(quaid("list", "--json", "--limit", "100")[1])
         assert {note["text"] for note in listed["notes"]} >= set(STATED)
 
+    @pytest.mark.slow
     def test_mcp(self, vault):
         facts = remember_apart(vault)
 
@@ -163,6 +168,7 @@ class TestReaders:
 
         talk(vault.root, body)
 
+    @pytest.mark.slow
     def test_hooks(self, home, monkeypatch, capsys):
         remember_all(home)
         given = ""
@@ -173,6 +179,7 @@ class TestReaders:
         shown = "\n".join(json.loads(line)["hookSpecificOutput"]["additionalContext"] for line in given.splitlines())
         assert [text for text in APART if text not in shown] == []
 
+    @pytest.mark.slow
     def test_page(self, vault):
         facts = remember_all(vault)
         with let_in(vault) as client:
@@ -182,6 +189,7 @@ class TestReaders:
                 assert text in html.unescape(re.sub(r"<[^>]*>", "", note[0] if note else page))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(min_size=5, max_size=60), min_size=4, max_size=4, unique=True))
 def test_any_lines_are_recalled_as_they_were_stated(vault, texts):

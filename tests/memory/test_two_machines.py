@@ -75,6 +75,7 @@ def fields(vault: Vault, path: str) -> dict[str, object]:
     return dict(frontmatter.parse(read(vault, path)).fields)
 
 
+@pytest.mark.slow
 def test_what_two_clones_do_in_a_day_is_no_conflict(machines: Machines) -> None:
     here, there = machines.here, machines.there
     for number in range(FACTS):
@@ -173,6 +174,7 @@ def test_what_cannot_be_solved_is_listed_and_settled(machines: Machines) -> None
     assert quaid("conflicts", *asked)[:2] == (0, "No note is in conflict.\n")
 
 
+@pytest.mark.slow
 def test_marks_that_a_pull_committed_are_settled_by_a_commit(machines: Machines) -> None:
     vault, other = machines.here, machines.there
     shown = "\n```\n<<<<<<< mine\na\n=======\nb\n>>>>>>> yours\n```\n"

@@ -36,6 +36,7 @@ def test_two_halves_become_their_character() -> None:
     assert whole_json(r'{"\ud83d": "\ud83d\ude00 \\u0000 \u0000"}') == r'{"\ufffd": "\ud83d\ude00 \\u0000 \ufffd"}'
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("half", HALF)
 def test_every_text_is_taken_and_found(vault: Vault, half: str) -> None:
     said = f"Maya keeps {half} larkspur in the shed"
@@ -60,6 +61,7 @@ def test_every_text_is_taken_and_found(vault: Vault, half: str) -> None:
     vault.assert_sound()
 
 
+@pytest.mark.slow
 def test_bytes_of_a_command_line_that_are_not_utf8_are_answered(vault: Vault) -> None:
     def quaid(*arguments: bytes) -> str:
         command = [sys.executable, "-m", "quaid", *arguments, "--vault", str(vault.root)]

@@ -107,6 +107,7 @@ def purge(vault: Vault) -> purging.Proof:
         return purging.purge(memory, asked)[1]
 
 
+@pytest.mark.slow
 def test_what_git_editors_and_killed_processes_left_below_git_is_gone(vault_of_maya: Vault) -> None:
     git = vault_of_maya.root / ".git"
     vault_of_maya.git("config", "core.untrackedCache", "true")
@@ -271,6 +272,7 @@ NAMED: tuple[Planter, ...] = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("plant", NAMED, ids=[each.__name__.removeprefix("_") for each in NAMED])
 def test_what_is_not_quaids_to_change_is_named_and_stays(vault_of_maya: Vault, plant: Planter) -> None:
     path = plant(vault_of_maya)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.errors import UsageError
 from quaid.purge.wording import PURGED, Wording
@@ -36,7 +37,7 @@ ENCODINGS = {
 }
 
 
-@pytest.mark.parametrize("name", ENCODINGS)
+@for_each("name", ENCODINGS)
 def test_a_text_is_found_and_replaced_in_each_encoding(name: str) -> None:
     wording = Wording([SECRET, "Zürich-hunter2"])
     data = b"before " + ENCODINGS[name] + b" after"

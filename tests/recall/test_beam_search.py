@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from recall_index import NOTES, NOW, make_index, put
 
 from quaid.index import documents, graph, references
@@ -174,7 +174,7 @@ def test_the_owner_is_named_by_my():
 # -- edge words ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("relation", "question", "is_meant"), [
+@for_each(("relation", "question", "is_meant"), [
     ("works_at", "what is her job", True), ("works_at", "who works there", True), ("works_at", "where does she live", False),
     ("spouse_of", "who is his wife", True), ("parent_of", "her children", True), ("has_pet", "a dog", True),
     ("repairs_bikes", "who repaired it", True), ("repairs_bikes", "two bikes", True), ("is_at", "is at", False),

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from recall_index import ask, make_index
 
 from quaid.capture.cleaning import clean_text
@@ -116,7 +117,7 @@ def test_ids_and_scores_are_shown_where_asked():
     assert pack(hits, PLENTY, with_ids=True).text.endswith("the fair (score 0.90, id a#t1)")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "shown"),
     [
         ("we met last Saturday", "we met last Saturday (= 2023-05-20)"),
@@ -165,8 +166,8 @@ def test_a_fact_stands_beside_its_turn_and_is_not_said_twice():
     assert [hit.id for hit in found.hits] == ["01kagx", "01kagy", "a#t9"]
 
 
-@pytest.mark.parametrize("matched", [(), ("b",), ("a", "b"), ("c",), ("a", "b", "c")])
-@pytest.mark.parametrize("sessions", ["ab", "abc"])
+@for_each("matched", [(), ("b",), ("a", "b"), ("c",), ("a", "b", "c")])
+@for_each("sessions", ["ab", "abc"])
 def test_a_fact_that_rests_on_several_conversations_is_shown_with_all_of_them(sessions, matched):
     said = {"a": "the ferry leaves at noon", "b": "the boat goes at twelve", "c": "departure is at midday"}
     cited = tuple(beside(1, said[session], session=session, cited=True) for session in sessions)
@@ -231,7 +232,7 @@ def test_questions_for_lists(question):
     assert asks_for_list(question)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "question",
     ["Where does Maya live?", "When did Tom move?", "What does Maya drink?", "what is this thing", "What happened to the boat?",
      "Who is Tom's boss?", "What was his job?", "how long did it take"],

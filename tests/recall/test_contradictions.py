@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from recall_index import make_index
 
 from quaid.index.scope import Scope
@@ -165,7 +166,7 @@ def test_of_what_has_no_time_nobody_knows_which_is_later(one, other):
     assert compare_times(one, other) == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other", "is_one"),
     [
         ("1966-04-14", "14 April", True), ("1966-04-14", "14. April", True), ("1966-04-14", "April 14, 1966", True),

@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from vaults import refused
 
 from quaid.cli.main import main
@@ -61,7 +62,7 @@ def test_json_lines_say_the_same():
     assert parsed(text, "q.jsonl") == [("What milk?", ("7k3qd", "a#^t3"), "Coffee"), ("What else?", (), "")]
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [
+@for_each(("name", "text", "said"), [
     ("q.md", PAGE, "q.md, line 21: there is no question before the arrow"),
     ("q.md", "- one\n- two ->\n", "q.md, line 2: nothing is expected after the arrow"),
     ("q.md", "- two → , \n", "q.md, line 1: nothing is expected"),

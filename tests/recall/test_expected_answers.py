@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from matrices import for_each
 from vaults import refused
 
 from quaid.errors import CouldNotAskError, LockedError, NoteNotFoundError, UsageError
@@ -23,7 +24,7 @@ HITS = (
 )
 
 
-@pytest.mark.parametrize(("reference", "rank"), [
+@for_each(("reference", "rank"), [
     ("01kagx3m7r9q2d5w8t0v7k3qd", 1),
     ("7k3qd", 1),
     ("7K3QD", 1),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.model import ENTITY_TYPES, FACT_TYPES
 from quaid.recall.intent import INTENTS, Intent, classify
@@ -108,7 +109,7 @@ QUESTIONS = {
 CASES = [(intent, line.strip()) for intent, lines in QUESTIONS.items() for line in lines.strip().splitlines()]
 
 
-@pytest.mark.parametrize(("intent", "question"), CASES)
+@for_each(("intent", "question"), CASES)
 def test_a_question_has_the_intent_of_its_words_in_any_case(intent, question):
     assert {classify(question), classify(question.upper()), classify(question.replace("'", "’"))} == {intent}
 
@@ -121,9 +122,7 @@ def test_any_text_has_an_intent(text):
     assert classify(text) in Intent
 
 
-@pytest.mark.parametrize(
-    "piece", ["what does Maya like ", "a", "does ", "' ", "how did and know ", "who is sister of ", "?", "\n"]
-)
+@for_each("piece", ["what does Maya like ", "a", "does ", "' ", "how did and know ", "who is sister of ", "?", "\n"])
 def test_a_hundred_thousand_characters_take_no_time(piece):
     text = piece * (100_000 // len(piece))
     started = time.thread_time()
@@ -168,7 +167,7 @@ def test_most_questions_about_code_are_seen_as_such():
     assert of_life.count(Intent.PROJECT) < 0.2 * len(of_life)
 
 
-@pytest.mark.parametrize(("intent", "question"), [
+@for_each(("intent", "question"), [
     (Intent.WHO, "Wer mag keine Nüsse?"), (Intent.WHO, "Mit wem war ich da?"), (Intent.WHERE, "Où habite notre tante ?"),
     (Intent.WHEN, "¿Hasta cuándo está de viaje?"), (Intent.WHERE, "Onde estão os papéis?"), (Intent.WHY, "Warum war sie da?"),
     (Intent.WHEN, "周报什么时候交？"), (Intent.WHO, "谁不能吃花生？"), (Intent.WHERE, "鍵はどこですか"), (Intent.WHY, "なぜ走るのをやめたの"),

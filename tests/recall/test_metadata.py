@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.recall.query import strip_metadata
 
@@ -28,7 +29,7 @@ Sender (untrusted metadata):
 """
 
 
-@pytest.mark.parametrize(
+@for_each(
     "message",
     [
         f"[Telegram Maya (@maya) id:123456 2026-02-12 14:30 UTC] {ASKED}",
@@ -68,7 +69,7 @@ def test_only_the_question_is_left(message):
     assert strip_metadata(message) == ASKED
 
 
-@pytest.mark.parametrize(
+@for_each(
     "message",
     [
         "what is [[Maya Chen]]'s job [the new one]?",
@@ -148,7 +149,7 @@ def test_a_question_on_a_paragraph_of_its_own_survives_any_prefix_that_is_closed
     assert question in strip_metadata(f"{closed}\n\n{question}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "piece",
     [
         *PIECES,

@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from recall_index import NOW
 
 from quaid.recall.query import find_names, find_phrases, parse
@@ -47,7 +47,7 @@ def test_any_text_is_a_question(text):
     assert len(set(query.name_keys)) == len(query.name_keys)
 
 
-@pytest.mark.parametrize(("text", "says_my"), [
+@for_each(("text", "says_my"), [
     ("What is my sister called?", True), ("where do I live", True), ("I'm allergic to what?", True), ("OUR house", True),
     ("I’ve been where?", True), ("where does Maya live", False), ("the mine in Wales", True), ("Miles", False),
 ])  # fmt: skip
@@ -59,7 +59,7 @@ def test_the_owner_is_named_by_my(text, says_my):
 # -- quoted phrases and wikilinks -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "phrases"),
     [
         ('When did she read "nothing is impossible"?', ("nothing is impossible",)),
@@ -114,7 +114,7 @@ def test_any_text_has_phrases_and_names_of_its_own_words(text):
         assert found in squeezed
 
 
-@pytest.mark.parametrize("piece", ["'", "'a ", '"', "“", "‘", "‘a ", "'a'b", "[[", "[[a|", "„“", "a’b", "«"])
+@for_each("piece", ["'", "'a ", '"', "“", "‘", "‘a ", "'a'b", "[[", "[[a|", "„“", "a’b", "«"])
 def test_a_hundred_thousand_marks_take_no_time(piece):
     text = piece * (100_000 // len(piece))
     started = time.thread_time()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 from recall_index import candidate
 
 from quaid.model import Use
@@ -34,7 +35,7 @@ def test_the_shares_add_up_to_one():
     assert shares == (0.6, 0.2, 0.15, 0.05)
 
 
-@pytest.mark.parametrize(("relevance", "days", "accesses", "confidence", "expected"), [
+@for_each(("relevance", "days", "accesses", "confidence", "expected"), [
     (1.0, 0, 10, 1.0, 1.0),
     (1.0, 0, 0, 1.0, 0.6 + 0.2 + 0.05),
     (1.0, 0, 5, 1.0, 0.6 + 0.2 + 0.075 + 0.05),
@@ -59,7 +60,7 @@ def test_a_turn_is_as_new_as_when_it_was_said_and_a_note_without_a_date_is_not_n
 # -- Ebbinghaus ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("days", "use", "expected"), [
+@for_each(("days", "use", "expected"), [
     (0, NEVER, 0.8),
     (30, NEVER, 0.8),  # has not begun to fade
     (90, NEVER, 0.4),  # one half-life of 60 days after that
@@ -136,7 +137,7 @@ def test_an_intent_raises_its_types_and_lowers_none():
 # -- when it held ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("fact", "day", "ended", "expected"), [
+@for_each(("fact", "day", "ended", "expected"), [
     ({}, "2020-01-01", None, True),
     ({"valid_from": "2020-06-01"}, "2020-05-31", None, False),
     ({"valid_from": "2020-06-01T10:00:00Z"}, "2020-06-01", None, True),

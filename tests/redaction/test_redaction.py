@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from secret_samples import IN_PLACES, IN_PROSE, KEY_PLACES, KEYS, LOOK_ALIKES, block
 
 from quaid.redaction import Admitted, admit, admit_all
+from quaid.redaction.detector import redact
+from quaid.redaction.secret_values import is_opaque
 from quaid.vault import frontmatter, markdown
 
 DATA = Path(os.environ.get("QUAID_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -53,30 +55,30 @@ def needs(name: str) -> Path:
 # What is found
 
 
-@pytest.mark.parametrize("name", KEYS)
+@for_each("name", KEYS)
 def test_a_key_is_found_wherever_it_stands(name):
     assert [place for place in KEY_PLACES if not is_gone(place, KEYS[name])] == []
     assert [place for place in KEY_PLACES if what_stays(place, KEYS[name])] == []
 
 
-@pytest.mark.parametrize(("place", "value"), IN_PLACES)
+@for_each(("place", "value"), IN_PLACES)
 def test_a_secret_is_found_in_what_machines_read(place, value):
     assert is_gone(place, value)
     assert what_stays(place, value) == []
 
 
-@pytest.mark.parametrize(("place", "value"), IN_PROSE)
+@for_each(("place", "value"), IN_PROSE)
 def test_a_password_is_found_in_what_people_say(place, value):
     assert is_gone(place, value)
     assert what_stays(place, value) == []
 
 
-@pytest.mark.parametrize("text", LOOK_ALIKES)
+@for_each("text", LOOK_ALIKES)
 def test_what_only_looks_like_a_secret_stays(text):
     assert admit(text) == Admitted(text, ())
 
 
-@pytest.mark.parametrize(("text", "kinds"), [
+@for_each(("text", "kinds"), [
     (f"id {KEYS['aws-access-key']}, my password is hunter2, PIN: 4821", ("aws-access-key", "password", "pin")),
     (f"first {KEYS['jwt']} then {KEYS['github-pat']}", ("jwt", "github-pat")),
     (f"twice {KEYS['github-pat']} and {KEYS['github-pat']}", ("github-pat", "github-pat")),
@@ -91,7 +93,7 @@ def test_each_secret_is_named_in_its_order(text, kinds):
     assert tuple(kind[11:-1] for kind in PLACEHOLDER.findall(admitted.text)) == kinds
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "my password is **hunter2**", "my **password** is *hunter2*", "__Password:__ hunter2", "> password: `hunter2`", "- **pw**: hunter2",
     "the password is hunt**er2**", 'the "password" is hunter2', "password\\: hunter2", "pass\u200bword: hunter2", '{\\"password\\":\\"hunter2\\"}',
 ])  # fmt: skip
@@ -168,7 +170,7 @@ def test_a_password_is_found_between_any_words(before, after):
     assert "Tr0ub4dor&3" not in admit(f"{before} password: Tr0ub4dor&3 {after}").text
 
 
-@pytest.mark.parametrize("part", [
+@for_each("part", [
     "password ", "password is ", 'password: "', "-----BEGIN PRIVATE KEY-----\n", "<private>", "a1", "http://a:", "*", "\\", "`", "eyJ.",
     "bearer ", "-u a:", "mysql ", "user: ", "[redacted: password] is ", "a1 is my password ", "password" + " " * 500, "seed phrase: word ",
     "| password |\n", "password?\n", "what password?\nab1!cd ", "codes: a1b2c ", "abandon ", "1,", "ghp_a1\n", "ghp_a1'\n'", "password,x\n", "cookie: a=b;",
@@ -233,3 +235,17 @@ def test_ordinary_words_load_nothing():
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
     assert done.stdout.split() == ["False", "True", "False"]
+
+
+def test_a_value_of_twelve_characters_with_a_sign_is_no_word():
+    assert is_opaque("abc!12345678")
+    assert not is_opaque("abc!1234567")
+
+
+def test_a_key_that_begins_in_the_text_before_is_replaced_to_its_end():
+    begun = "-----BEGIN RSA PRIVATE KEY-----"
+    rest = "MIIEowIBAAKCAQEA" + "x7Kd9" * 8 + "\n-----END RSA PRIVATE KEY-----\nSo much for the key."
+    text, kinds = redact(rest, after=begun)
+    assert kinds
+    assert "MIIE" not in text
+    assert text.endswith("So much for the key.")

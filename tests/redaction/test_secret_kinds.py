@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import uuid
 
-import pytest
 import secret_numbers
+from matrices import for_each
 from secret_kinds import CARDS, HARMLESS, SECRETS
 from secret_kinds_held_out import CARDS_HELD_OUT, HARMLESS_HELD_OUT, HELD_OUT
 
@@ -37,7 +37,7 @@ def test_other_wordings_are_found_as_well():
     assert len(found(HELD_OUT)) <= (1 - MIN_SHARE) * len(HELD_OUT)
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@for_each("text", HARMLESS)
 def test_what_is_harmless_stays(text):
     assert admit(text).text == text
 
@@ -55,7 +55,7 @@ def test_numbers_and_keys_that_were_cut_are_found():
     assert len(found(secret_numbers.HELD_OUT)) <= (1 - MIN_SHARE) * len(secret_numbers.HELD_OUT)
 
 
-@pytest.mark.parametrize("text", secret_numbers.HARMLESS)
+@for_each("text", secret_numbers.HARMLESS)
 def test_a_number_that_is_no_secret_stays(text):
     assert admit(text).text == text
 
@@ -79,7 +79,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize("name", ORDINARY)
+@for_each("name", ORDINARY)
 def test_ordinary_numbers_are_no_cards_or_accounts(name):
     draw = random.Random(name)
     texts = [f"It is {ORDINARY[name](draw)}, as said." for _ in range(500)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from loopback import LoopbackServer
+from matrices import for_each
 from secret_samples import BASE64, KEYS, some
 from vaults import Vault, assert_verified, dump, rebuilt_dump
 
@@ -179,7 +180,7 @@ def test_a_key_in_a_header_and_the_name_of_a_model_arrive_as_they_are(listener: 
     assert json.dumps(named).encode() in listener.sent[0]
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in prompts_folder().glob("*.md")))
+@for_each("name", sorted(path.stem for path in prompts_folder().glob("*.md")))
 def test_a_prompt_of_quaid_arrives_as_it_is(name: str) -> None:
     prompt = load_prompt(name)
     inputs = prompt.fill(dict.fromkeys(prompt.slots, "Maya likes tea."))

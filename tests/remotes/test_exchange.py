@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from machines import KAYAK, make_machines, run_git, trust_remotes
+from matrices import for_each
 from vaults import assert_verified, trust_vault
 
 from quaid.cli.background import run_exchange
@@ -553,14 +554,14 @@ def test_a_remote_that_is_elsewhere_than_it_was_is_asked_for_again(pair, key):
         assert memory.remotes.list_states()[0].trust == "changed"
 
 
-@pytest.mark.parametrize("address", ["ext::sh -c 'touch pwned'", "-oProxyCommand=touch pwned", "git://host/x", "fd::17",
+@for_each("address", ["ext::sh -c 'touch pwned'", "-oProxyCommand=touch pwned", "git://host/x", "fd::17",
                                      "transport::x", "ftp://host/x", "--upload-pack=touch", "host", "", "a\nb:c"])  # fmt: skip
 def test_only_plain_protocols_are_spoken(address):
     with pytest.raises(BadInputError, match="is not an address"):
         protocol_of(complete(address))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("address", "protocol"),
     [("https://host/x.git", "https"), ("ssh://maya@host:22/x", "ssh"), ("maya@host:x.git", "ssh"), ("host:x", "ssh"),
      ("/srv/x.git", "file"), ("./x.git", "file"), ("~/x", "file"), ("http://host/x", "http"),

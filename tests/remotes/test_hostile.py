@@ -7,6 +7,7 @@ import os
 import pytest
 from command_line import quaid
 from machines import make_machines, push_tree, run_git, trust_remotes
+from matrices import for_each
 from vaults import Vault
 
 from quaid.errors import GitError
@@ -67,7 +68,7 @@ def test_no_path_leads_out_of_the_vault_or_into_gits_own_files(machine, tmp_path
     assert not (machine.root / ".git" / "hooks" / "post-commit").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     ["./here.md", "../x.md", ".git/x", ".git./config", "git~1/config", "x/.g\u200cit/config", "a//b.md", "/etc/passwd",
      "caf\udce9.md", "bell\x07.md", "new\nline.md", "x" * 300 + ".md", "facts/" + "x" * 300, ".GIT::$INDEX_ALLOCATION/x", ".git /x", "a\0b.md"],
@@ -108,7 +109,7 @@ STEERING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", STEERING)
+@for_each("path", STEERING)
 def test_what_says_what_programs_do_is_asked_for_whoever_brings_it(path):
     for vouched in ((), (path,), None):
         assert "quaid pull origin --accept " in refusal(path, hooks="tools/hooks", vouched=vouched)
@@ -125,12 +126,12 @@ OBEYED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", OBEYED)
+@for_each("path", OBEYED)
 def test_what_agents_obey_and_what_can_be_run_is_asked_for(path):
     assert "quaid pull origin --accept " in refusal(path)
 
 
-@pytest.mark.parametrize("path", [each for each in OBEYED if each != ".md"])
+@for_each("path", [each for each in OBEYED if each != ".md"])
 def test_it_comes_from_known_owners_unasked(path):
     assert refusal(path, vouched=(path,)) == refusal(path, vouched=None) == ""
 
@@ -141,7 +142,7 @@ def test_a_file_that_may_be_executed_is_asked_for(path):
     assert not refusal(path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     ["tools/hooks.md", "prompts/extract.md", "facts/a.md", "entities/Maya Chen.md", "entities/User.md", "notes/memory.md",
      "notes/tools.md", "projects/boat/PROJECT.md", "review/conflict-1.md", "usage/desk.tsv", "Facts.base", "Garden.canvas",

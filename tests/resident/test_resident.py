@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from matrices import for_each
 from residents import listening, no_process_left, printed
 from vaults import Vault, trust_vault, wait_for
 
@@ -74,6 +75,7 @@ def without_times(told: tuple[str, str, int]) -> tuple[str, str, int]:
     return re.sub(times, "TIME", told[0]), told[1], told[2]
 
 
+@pytest.mark.slow
 def test_it_answers_as_a_process_of_its_own_would(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(2) as pool:
         expected = list(pool.map(alone, LINES))
@@ -87,6 +89,7 @@ def test_it_answers_as_a_process_of_its_own_would(home: Vault, monkeypatch: pyte
     assert {code for _, _, code in expected} == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_a_call_of_the_shell_is_answered_in_its_terms(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the script: encoding, exit code, and a reader that goes away."""
     with listening(home.root, monkeypatch):
@@ -261,7 +264,7 @@ def test_who_does_not_answer_in_time_is_not_waited_for(home: Vault, monkeypatch:
         assert printed(home.root, ["recall", MILK])[2] == 0
 
 
-@pytest.mark.parametrize(("line", "expected"), [
+@for_each(("line", "expected"), [
     ("--vault V recall q", "recall --vault V q"), ("-q --vault=V --json search q -- -x", "search -q --vault=V --json q -- -x"),
     ("--vault V hook stop --text", "hook stop --vault V --text"), ("recall q --vault V", "recall q --vault V"),
     ("--vault recall", "--vault recall"), ("--json", "--json"), ("", ""), ("--version recall", "--version recall"),

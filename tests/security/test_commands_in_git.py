@@ -133,6 +133,7 @@ def machine(tmp_path) -> Vault:
     return made
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", PLANTS)
 def test_what_is_planted_after_trust_runs_at_no_door(machine, tmp_path, name, capsys):
     canary = tmp_path / "canary"
@@ -147,6 +148,7 @@ def test_what_is_planted_after_trust_runs_at_no_door(machine, tmp_path, name, ca
     assert machine.run("-c", "core.fsmonitor=", "rev-parse", "HEAD", check=False).stdout.decode().strip() in {head, ""}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["all keys", *FILES])
 def test_what_is_planted_before_trust_runs_at_no_door_and_is_shown(machine, tmp_path, name, capsys):
     canary = tmp_path / "canary"
@@ -205,6 +207,7 @@ HARMLESS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_an_owner_does_every_day_asks_nothing(machine):
     for command in HARMLESS:
         machine.run(*command, check=False)
@@ -216,6 +219,7 @@ def test_what_an_owner_does_every_day_asks_nothing(machine):
         memory.remotes.push()
 
 
+@pytest.mark.slow
 def test_what_quaid_itself_writes_asks_nothing(machine):
     for command in (("doctor",), ("install", "git-hook"), ("remember", "Jon likes tea"), ("janitor", "run"),
                     ("purge", "--text", "Jon likes tea", "--yes"), ("uninstall", "git-hook"),
@@ -225,6 +229,7 @@ def test_what_quaid_itself_writes_asks_nothing(machine):
     assert machine.git("config", "merge.quaid.driver")
 
 
+@pytest.mark.slow
 def test_the_list_acts_on_no_terminal_and_shows_no_password(machine):
     for key, value in {
         "http.extraHeader": "Authorization: Bearer sesame-token",
@@ -263,6 +268,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_key_that_git_reads_is_overlooked(tmp_path, machine):
     chance = random.Random(7)
     repository = find_repository(machine.root)

@@ -28,6 +28,7 @@ def test_there_are_payloads_of_every_kind_in_both_halves_and_no_text_twice(poiso
     assert both == kinds[True] & kinds[False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("road", ["tool output", "assistant"])
 def test_nothing_that_the_owner_did_not_say_becomes_their_word(poison: ModuleType, road: str) -> None:
     assert poison.find_learned(poison.read_payloads()[::3], road) == set()
@@ -41,10 +42,12 @@ def test_what_the_owner_pastes_is_kept_as_theirs_by_a_model_that_obeys_unless_it
     assert poison.find_learned([*orders, payloads[0]], "pasted") == {0}
 
 
+@pytest.mark.slow
 def test_what_a_teammate_pushes_is_not_the_owners_word(poison: ModuleType) -> None:
     assert poison.find_pulled(poison.read_payloads()[::5]) == set()
 
 
+@pytest.mark.slow
 def test_what_an_agent_is_shown_is_framed_and_nothing_in_it_acts(poison: ModuleType) -> None:
     assert poison.find_acting(poison.read_payloads()[::3]) == set()
 
@@ -56,6 +59,7 @@ def test_what_acts_is_noticed(poison: ModuleType) -> None:
     assert poison.list_marks("Maya likes tea: it is green. 👩‍👩‍👧") == []
 
 
+@pytest.mark.slow
 def test_harmless_texts_are_kept_and_shown_as_they_were_written(poison: ModuleType) -> None:
     found = poison.measure_harmless(poison.read_harmless())
     assert found == {"texts": 200, "refused": 1, "changed when stored": 0, "changed when shown": 3}

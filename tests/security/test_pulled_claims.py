@@ -229,6 +229,7 @@ def test_what_a_known_owner_has_signed_is_theirs(pair, tmp_path):
     assert "Be brief." in (other.root / "AGENTS.md").read_text()
 
 
+@pytest.mark.slow
 @needs_keys
 @pytest.mark.parametrize("key", ["mallory", None])
 def test_what_somebody_else_has_signed_and_what_nobody_has_is_not(pair, tmp_path, key):
@@ -240,6 +241,7 @@ def test_what_somebody_else_has_signed_and_what_nobody_has_is_not(pair, tmp_path
     assert "AGENTS.md" in quaid("--vault", str(other.root), "pull")[2]
 
 
+@pytest.mark.slow
 @needs_keys
 def test_a_signed_commit_vouches_for_nothing_that_others_have_touched_too(pair, tmp_path):
     one, other = pair

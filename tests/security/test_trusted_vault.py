@@ -145,6 +145,7 @@ def test_a_moved_vault_keeps_its_state_and_a_clone_at_its_place_is_trusted(own, 
 INSIDE = [".", "quaid.toml", ".git", ".git/config", ".git/objects", ".git/refs", ".git/hooks"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", [*INSIDE, "above"])
 @pytest.mark.parametrize("mode", [0o777, 0o772])
 def test_what_others_can_write_to_is_refused_until_they_are_shut_out(own, name, mode):

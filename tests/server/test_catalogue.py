@@ -43,6 +43,7 @@ def add(catalogue: Catalogue, count: int) -> None:
         catalogue.add(f"v{number}", f"https://git.example.org/v{number}.git")
 
 
+@pytest.mark.slow
 def test_each_job_is_taken_once_however_many_take(catalogue: Catalogue) -> None:
     add(catalogue, 20)
     with ThreadPoolExecutor(6) as pool:

@@ -148,6 +148,7 @@ def test_a_vault_that_is_not_granted_is_answered_as_one_that_is_not_there(house:
     assert len({answer.body for answer in answers}) == 1
 
 
+@pytest.mark.slow
 def test_all_vaults_that_a_token_may_read_are_asked_as_one(house: House) -> None:
     house.add("one", fact("one", "The spare key hangs behind the garden door"))
     house.add("two", fact("two", "The spare key of the car hangs in the kitchen"))
@@ -212,6 +213,7 @@ def test_a_push_that_nobody_tells_of_is_found_by_asking(house: House) -> None:
     wait_for(lambda: "grand piano" in house.ask("memory_recall", at=1, query="grand piano").text)
 
 
+@pytest.mark.slow
 def test_writers_at_two_servers_lose_nothing(house: House) -> None:
     house.add("race", fact("r", "The race begins here"))
     said = [f"Runner number {number} wears shirt {number}" for number in range(8)]
@@ -231,6 +233,7 @@ def test_writers_at_two_servers_lose_nothing(house: House) -> None:
     assert {path.relative_to(folder).parts[0] for path in folder.rglob("mirror.git")} == {"mirrors"}
 
 
+@pytest.mark.slow
 def test_a_call_that_is_repeated_under_its_key_is_stored_once(house: House) -> None:
     told = {"text": "Maya Chen plays the cello on Tuesdays"}
     first = house.ask("memory_store", key="call-1", **told)
@@ -245,6 +248,7 @@ def test_a_call_that_is_repeated_under_its_key_is_stored_once(house: House) -> N
     assert house.ask("memory_store", key="call-2", **told).shape["outcome"] == "confirmed"
 
 
+@pytest.mark.slow
 def test_who_reviews_answers_the_questions_of_the_janitor(house: House) -> None:
     question = (
         "---\ntype: review\ntask: compare\nkind: merge\nkey: 3f0c9a1b2c3d4e5f\nprivacy: shared\n---\n"
@@ -263,6 +267,7 @@ def test_who_reviews_answers_the_questions_of_the_janitor(house: House) -> None:
     assert "- [x] No, and do not ask again" in house.git.read("asked")
 
 
+@pytest.mark.slow
 def test_a_remote_that_rejects_a_push_has_nothing_stored(house: House) -> None:
     house.add("strict", fact("s", "The rules are strict here"))
     house.git.reject_pushes("strict", "no pushes on Fridays")
@@ -275,6 +280,7 @@ def test_a_remote_that_rejects_a_push_has_nothing_stored(house: House) -> None:
     assert "walnut" not in house.git.read("strict")
 
 
+@pytest.mark.slow
 def test_a_poisoned_repository_stops_only_itself(house: House) -> None:
     bomb = house.git.folder / "bomb.git"
     run_git(house.git.folder, "init", "-q", "--bare", "--template=", "-b", "main", str(bomb))
@@ -300,6 +306,7 @@ def test_a_poisoned_repository_stops_only_itself(house: House) -> None:
         house.catalogue.remove(name)
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_missed_by_nobody(house: House) -> None:
     house.add("gone", fact("g", "Somebody is gone"))
     threads = [
@@ -328,6 +335,7 @@ def test_a_killed_server_is_missed_by_nobody(house: House) -> None:
     assert "hundred" in text
 
 
+@pytest.mark.slow
 def test_a_server_that_is_stopped_ends_what_it_does(house: House) -> None:
     answers: list[Answer] = []
     thread = threading.Thread(
@@ -366,6 +374,7 @@ def test_figures_and_log_tell_what_happened_and_nothing_of_what_was_said(house: 
     assert get(f"{server.url}/healthz")[0] == 200
 
 
+@pytest.mark.slow
 def test_what_the_command_line_adds_is_served(house: House) -> None:
     config = house.servers[0].config
 

@@ -134,6 +134,7 @@ def test_forged_tokens_and_an_issuer_that_hangs_stop_nobody(place: Place) -> Non
     asyncio.run(attack())
 
 
+@pytest.mark.slow
 def test_an_address_that_tries_many_tokens_is_told_to_wait_and_others_are_not(strict: Place) -> None:
     async def attack() -> None:
         mine, oauth = strict.tokens["writer"], strict.sign()
@@ -274,6 +275,7 @@ def check(place: Place, statuses: dict[str, int]) -> None:
     assert get(f"{place.server.url}/readyz")[0] == 200
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("who", ["nobody", "writer", "figures", "oauth", "webhook"])
 def test_no_body_is_answered_by_a_fault(place: Place, route: str, who: str) -> None:
@@ -351,6 +353,7 @@ USUAL_ARGUMENTS = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("tool", sorted({*READING, *SCOPES}))
 def test_no_argument_of_a_tool_is_a_bug(place: Place, tool: str) -> None:
     admin = Tokens(place.database).add(f"admin-{tool}", parse_typed_grants(["team:admin"]), "maya")
@@ -423,6 +426,7 @@ def test_no_stream_is_opened_that_would_outlive_its_token(place: Place) -> None:
         assert get(f"{place.server.url}{path}", headers)[0] == 405
 
 
+@pytest.mark.slow
 def test_a_token_that_expires_is_refused_by_the_server_that_has_accepted_it(place: Place) -> None:
     token = place.sign(exp=int(time.time()) - LEEWAY_S + 3)
     assert place.ask_with(token).status == 200

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.index.documents import KnownFile
 from quaid.sync import diff
@@ -51,7 +52,7 @@ def test_each_file_is_new_gone_suspect_or_as_it_was() -> None:
 S = 1_000_000_000
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("modified", "changed", "is_suspect"),
     [
         (-10 * S + 1, -10 * S + 1, False),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from machines import make_machines
+from matrices import for_each
 from vaults import FACT, Vault, assert_verified, paths, refused
 
 from quaid.errors import MassRemovalError
@@ -195,7 +196,7 @@ def test_what_is_edited_is_indexed(vault, name):
         assert_verified(memory)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gone", "known", "is_accident"),
     [(11, 50, True), (10, 10, False), (10, 50, False), (11, 55, False), (11, 54, True), (11, 1000, False), (200, 1000, False), (201, 1000, True), (0, 0, False)],
 )  # fmt: skip
@@ -228,7 +229,7 @@ def test_few_notes_and_a_small_share_may_go(vault, tmp_path, where, gone, known)
         assert memory.remotes.pull().removed == gone
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("was", "now", "is_it"),
     [("abcd", "", True), ("abcd", "a", False), ("abcde", "a", True), ("", "", False), ("\n", "", False), ("abcdefgh", "a_ b!", False),
      ("abcdefghi", "a_ b!", True), ("水" * 9, "水水", True), ("水" * 8, "水水", False)],

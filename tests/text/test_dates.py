@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.errors import UsageError
 from quaid.text.dates import find_dates, find_day_in_name, parse_day, read_date
@@ -24,7 +25,7 @@ def windows(text, now=FRIDAY):
     return [(mention.start.isoformat(), mention.end.isoformat()) for mention in find_dates(text, now)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "start", "end"),
     [
         ("on 2023-05-08T10:00", "2023-05-08", "2023-05-08"),
@@ -102,7 +103,7 @@ def test_a_date_is_as_wide_as_it_was_meant(text, start, end):
     assert windows(text) == [(start, end)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "what may I do",
@@ -171,7 +172,7 @@ def test_any_text_at_any_time_has_windows_in_order(text, now):
         assert mention.text == text[slice(*mention.span)]
 
 
-@pytest.mark.parametrize("piece", [*PIECES, "8 May 2023 ", "before the ", "a couple of ", "last week before "])
+@for_each("piece", [*PIECES, "8 May 2023 ", "before the ", "a couple of ", "last week before "])
 def test_many_dates_take_no_time(piece):
     text = piece * (20_000 // len(piece))
     started = time.thread_time()
@@ -179,7 +180,7 @@ def test_many_dates_take_no_time(piece):
     assert time.thread_time() - started < 10.0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "first", "last"),
     [
         ("2026", date(2026, 1, 1), date(2026, 12, 31)),
@@ -199,7 +200,7 @@ def test_an_option_is_a_day_at_either_end(text, first, last):
     assert parse_day(text, FRIDAY, end=True) == last
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["", "soon", "2026-13", "2026-02-30", "maybe March 2023", "2026-03-01 or so", "before May", "x" * 10_000]
 )
 def test_what_is_no_date_is_refused_with_a_way_to_write_it(text):
@@ -219,7 +220,7 @@ def test_a_question_without_a_date_loads_no_date_library():
     assert done.stdout.strip() == "[] 1 True"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "day"),
     [
         ("2026-03-14", "2026-03-14"),
@@ -254,7 +255,7 @@ def test_the_name_of_a_file_may_give_a_day(name, day):
 # --- dates that somebody has written into a property
 
 
-@pytest.mark.parametrize("written", [
+@for_each("written", [
     "2026-03-14", "2026-3-14", "2026/03/14", "2026.03.14", "20260314", "202603141015", "14.03.2026", "14.3.2026", "14/03/2026",
     "March 14, 2026", "Mar 14th, 2026", "14 Mar 2026", "14. März 2026", "Samstag, 14. März 2026 um 10:15 Uhr", "14 mars 2026",
     "Saturday 14th of March 2026, 10:15", "Saturday, March 14th 2026, 10:15:00 am", "Sat, 14 Mar 2026 10:00:00 +0100",
@@ -265,7 +266,7 @@ def test_a_written_day_is_read_in_the_forms_of_many_programs(written):
     assert read_date(written) == "2026-03-14"
 
 
-@pytest.mark.parametrize(("written", "moment"), [
+@for_each(("written", "moment"), [
     ("2026-03-14 10:00:00 +0100", "2026-03-14T10:00:00+0100"),
     ("2026/03/14 20:46:25", "2026-03-14T20:46:25"),
     ("2026-03-14T10:00 +01", "2026-03-14T10:00+01"),
@@ -279,7 +280,7 @@ def test_a_written_moment_keeps_its_time_and_zone(written, moment):
     assert read_date(written) == moment
 
 
-@pytest.mark.parametrize("written", [
+@for_each("written", [
     "03/04/2026", "12", "2026", "2026-03", "March 2026", "2026-W11", "1900-02-29", "2026-02-30", "Feb 30, 2026", "2026-13-45",
     "2026-03-14T24:00:00", "2026-03-14T10:00:60Z", "yesterday", "{{date}}", "sometime March 14, 2026 or so",
     "2026-03-14 to 2026-03-16", "before March 14, 2026", "99999999999", "²", "", "[]", "[[", "0000-01-01",
@@ -292,3 +293,21 @@ def test_what_states_no_one_day_is_not_read_as_one(written):
 def test_any_text_may_stand_where_a_date_should(written):
     day = read_date(written)
     assert day is None or datetime.fromisoformat(day)
+
+
+def test_on_its_last_day_a_season_is_this_one_and_on_its_first_not_the_next():
+    last_day, first_day = datetime(2026, 8, 31, 12), datetime(2026, 6, 1, 12)  # noqa: DTZ001
+    assert windows("last summer", last_day) == [("2025-06-01", "2025-08-31")]
+    assert windows("this summer", last_day) == [("2026-06-01", "2026-08-31")]
+    assert windows("next summer", first_day) == [("2027-06-01", "2027-08-31")]
+
+
+def test_a_date_that_is_another_day_elsewhere_is_none():
+    assert [windows(text) for text in ("12/5/2022", "5/12/2022", "1/2/2022")] == [[], [], []]
+    assert windows("12/12/2022") == [("2022-12-12", "2022-12-12")]
+    assert windows("13/12/2022") == [("2022-12-13", "2022-12-13")]
+
+
+def test_next_november_is_never_the_one_that_is_now():
+    assert windows("next November") == [("2027-11-01", "2027-11-30")]
+    assert windows("next December") == [("2026-12-01", "2026-12-31")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from matrices import for_each
 
 from quaid.text.endings import find_last_day, is_over, tell_days
 
@@ -14,7 +15,7 @@ def fact(text: str, **fields: str) -> SimpleNamespace:
     return SimpleNamespace(**{"text": text, "valid_until": None, **known, **fields})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "happened",
     [
         fact("The book club met at Anna's.", type="event", valid_until="2026-05-12"),
@@ -35,7 +36,7 @@ def test_what_happened_or_was_to_happen_on_a_day_never_ends(happened):
     assert not is_over(happened, "2026-12-24")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "state",
     [
         fact("Maya is on leave.", valid_until="2026-05-03"),
@@ -60,7 +61,7 @@ def test_odd_ends_do_no_harm(until):
     assert not is_over(fact("Maya will visit Porto on 3 May.", valid_until=until), "2026-04-21")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "days"),
     [
         (fact("The book club met.", type="event", valid_until="2026-05-12"), ["on 2026-05-12"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matrices import for_each
 
 from quaid.text.language import language
 
@@ -19,7 +20,7 @@ def test_english_with_foreign_names_is_english(text: str) -> None:
     assert language(text) == "en"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Im Sommer sind wir von Hamburg nach Leipzig gezogen, das ist nicht weit.",
@@ -37,7 +38,7 @@ def test_other_languages_and_scripts_are_not(text: str) -> None:
     assert language(text) not in {None, "en"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "José Muñoz, Zoë Łukasz, Köln",

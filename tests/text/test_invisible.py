@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matrices import for_each
 from mcp_host import talk
 from vaults import Vault, copy_vault
 
@@ -43,7 +44,7 @@ TEXT = EVIL.translate({0: None, 0xD800: None, 0xDC9B: None})
 """What a note may say."""
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@for_each("text", HOSTILE.values())
 def test_what_acts_on_a_terminal_is_shown_and_left_out_for_agents(text: str) -> None:
     assert not FORBIDDEN.search(escaped(text))
     assert not FORBIDDEN.search(without_unseen(text))
@@ -53,7 +54,7 @@ def test_what_acts_on_a_terminal_is_shown_and_left_out_for_agents(text: str) -> 
     assert json.loads(line) == {"a": text}
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@for_each("text", ORDINARY)
 def test_ordinary_scripts_stay_as_they_are(text: str) -> None:
     assert escaped(text) == text
     assert json.loads(escaped_json(json.dumps({"a": text}, ensure_ascii=False))) == {"a": text}
@@ -174,7 +175,7 @@ def test_bytes_for_a_program_are_exact(vault: Vault) -> None:
 # -- commits, logs, MCP ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@for_each("text", HOSTILE.values())
 def test_a_commit_says_it_in_escapes(text: str) -> None:
     message = render(Message(f"remember: {text}", f"a {text}\nb", (("Quaid-Fact", f"01{text}"),)))
     assert not FORBIDDEN.search(message)
@@ -223,7 +224,7 @@ def test_agents_are_not_given_it(vault: Vault, monkeypatch: pytest.MonkeyPatch) 
     talk(vault.root, body)
 
 
-@pytest.mark.parametrize("part", [*HOSTILE.values(), "\u200e", "\u200d", "\x1b]", "\x1b[", "\U0001f3f4", "a\ufe0f"])
+@for_each("part", [*HOSTILE.values(), "\u200e", "\u200d", "\x1b]", "\x1b[", "\U0001f3f4", "a\ufe0f"])
 def test_a_long_text_takes_no_long_time(part: str) -> None:
     import time
 

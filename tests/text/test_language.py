@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.text.language import language
 from quaid.text.stop_words import known_languages, stop_words
@@ -31,13 +31,13 @@ UNDECIDED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in TEXTS.items() for text in texts])
+@for_each(("code", "text"), [(code, text) for code, texts in TEXTS.items() for text in texts])
 def test_a_sentence_has_its_language(code, text):
     assert language(text) == code
     assert language(unicodedata.normalize("NFD", text)) in {code, None}
 
 
-@pytest.mark.parametrize("text", UNDECIDED)
+@for_each("text", UNDECIDED)
 def test_names_code_and_addresses_have_none(text):
     assert language(text) is None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.text.dates import find_dates
 from quaid.text.other_dates import leads_of, rules_of
@@ -18,7 +18,7 @@ def windows(text):
     return [(each.start.isoformat(), each.end.isoformat()) for each in find_dates(text, FRIDAY)]
 
 
-@pytest.mark.parametrize(("text", "start", "end"), [
+@for_each(("text", "start", "end"), [
     ("Was war am 3. Mai 2023?", "2023-05-03", "2023-05-03"), ("Wo waren wir im August?", "2026-08-01", "2026-08-31"),
     ("Was habe ich gestern gesagt?", "2026-11-19", "2026-11-19"), ("Wer kommt morgen?", "2026-11-21", "2026-11-21"),
     ("Was haben wir letzte Woche gemacht?", "2026-11-09", "2026-11-15"), ("Was war vor zwei Monaten?", "2026-09-01", "2026-09-30"),
@@ -39,7 +39,7 @@ def test_a_date_is_as_wide_as_it_was_meant(text, start, end):
     assert windows(text) == [(start, end)]
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Was trinke ich am Morgen?", "Hier ist der Schlüssel.", "Wer ist August?", "La planète Mars est rouge et froide.",
     "¿Qué tomo por la mañana?", "the hier file of an app", "他每天早上打太极拳", "日本語を話しますか", "明子は来ますか", "先生はだれですか", "一个月多少钱",
     "How old is he today in an? hier".replace("today ", ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from matrices import for_each
 
 from quaid.text.replies import asks_nothing
 
@@ -18,11 +18,11 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", REPLIES)
+@for_each("text", REPLIES)
 def test_a_reply_asks_nothing(text):
     assert asks_nothing(text)
 
 
-@pytest.mark.parametrize("text", QUESTIONS)
+@for_each("text", QUESTIONS)
 def test_a_question_is_one(text):
     assert not asks_nothing(text)

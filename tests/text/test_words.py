@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.text.words import (
     count_spaced,
@@ -17,6 +18,7 @@ from quaid.text.words import (
     is_long_enough,
     is_whole_word,
     list_joined_parts,
+    list_spans,
     segmented,
 )
 
@@ -30,13 +32,13 @@ TOO_SHORT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", STATEMENTS)
+@for_each("text", STATEMENTS)
 def test_a_statement_of_any_script_is_long_enough(text):
     assert is_long_enough(text)
     assert is_long_enough(unicodedata.normalize("NFD", text))
 
 
-@pytest.mark.parametrize("text", TOO_SHORT)
+@for_each("text", TOO_SHORT)
 def test_a_word_or_a_name_is_not(text):
     assert not is_long_enough(text)
 
@@ -59,7 +61,7 @@ def test_a_text_is_folded_once(text):
     assert find_words(fold(text)) == find_words(text)
 
 
-@pytest.mark.parametrize(("one", "other"), [
+@for_each(("one", "other"), [
     ("ﾐｿは猫", "ミソは猫"), ("ﾊﾟｿｺﾝ", "パソコン"), ("Ｐｙｔｈｏｎ３", "python3"), ("ﬁne", "fine"), ("가", "가"), ("⽉", "月"),
     ("Quaid™ runs", "quaid runs"), ("猫・犬", "猫 犬"), ("sushi🍣", "sushi 🍣"),
     ("كِتَابٌ", "كتاب"), ("ﻛﺘـــﺎب", "كتاب"), ("שָׁלוֹם", "שלום"), ("יִלד", "ילד"), ("אֶל־עַל", "אל־על"),
@@ -81,7 +83,7 @@ def test_all_words_of_a_text_are_in_what_is_indexed_of_it(text):
         assert any(term.startswith(word) if is_joined_letter(word) else term == word for term in indexed)
 
 
-@pytest.mark.parametrize(("text", "name", "is_alone"), [
+@for_each(("text", "name", "is_alone"), [
     ("王小明喜欢茶", "王小明", True), ("我和Maya喝茶", "Maya", True), ("민수는 차를", "민수", True), ("김민수는", "민수", False),
     ("アンナは", "アン", False), ("राम का", "राम", True), ("रामा का", "राम", False), ("Mayan", "Maya", False), ("x_Maya", "Maya", False),
     ("Иванов", "Иван", False),
@@ -102,3 +104,9 @@ def test_a_text_is_as_long_in_a_script_without_spaces_as_in_english():
     assert count_spaced("我们的猫叫豆豆。") == 7
     assert count_spaced("うちの猫の名前はミソです。") >= 6
     assert count_spaced("Нашу кошку зовут Мисо.") == 6
+
+
+def test_spans_have_at_most_so_many_characters():
+    assert "milk" in list_spans("oat milk", 4)
+    assert "oat milk" in list_spans("oat milk", 8)
+    assert "oat milk" not in list_spans("oat milk", 7)

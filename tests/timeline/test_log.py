@@ -6,6 +6,7 @@ import json
 
 import pytest
 from janitor_nights import approve, decide, remember, rewriting, tidying
+from matrices import for_each
 from timelines import HOME, MILK
 from vaults import assert_verified, refused
 
@@ -103,7 +104,7 @@ def test_a_log_goes_on_asking_until_it_has_as_many_lines_as_are_wanted():
     assert len(log.list_entries(list_commits, 3, fold=False)) == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("email", "owner", "trailers", "subject", "who"),
     [
         ("m@x", "m@x", {}, "tea", "owner"),

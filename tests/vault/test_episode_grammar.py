@@ -48,6 +48,7 @@ def iso(at):
     return at.strftime("%Y-%m-%dT%H:%M:%SZ") if at else None
 
 
+@pytest.mark.slow
 @given(st.lists(turns, max_size=5), st.integers(1, 5000), moments)
 def test_what_is_rendered_reads_back(conversation, first, started):
     body = render_turns(conversation, first, started)

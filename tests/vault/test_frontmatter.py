@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.errors import QuaidError
 from quaid.vault import frontmatter
@@ -92,6 +92,7 @@ def read(value, like):
     return float(value) if isinstance(like, float) and not isinstance(like, bool) else value
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(notes(), st.sampled_from((*KEYS, "new key")), values)
 @example("---\n  a: 1\n  id: 2\n---\n", "new key", "x")
@@ -139,6 +140,7 @@ def assert_other_lines_stay(text, changed, key):
     assert not between or not between[-1].startswith("#")
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(notes(), st.sampled_from(KEYS))
 @example("---\nkeywords:\n  - a\n# about status\nstatus: x\n---\n", "keywords")
@@ -165,6 +167,7 @@ simple = st.sampled_from(("plain", "two words", "2026-11-20", "a/b", "x-y_z")) |
 )
 
 
+@pytest.mark.slow
 @given(notes(), st.sampled_from(KEYS), simple, simple)
 def test_set_and_set_back_restores_the_text(text, key, first, second):
     try:
@@ -175,6 +178,7 @@ def test_set_and_set_back_restores_the_text(text, key, first, second):
     assert set_fields(there, {key: first}) == text
 
 
+@pytest.mark.slow
 @given(notes(), st.sampled_from(KEYS), st.lists(simple, min_size=1, max_size=3), simple)
 def test_a_list_keeps_its_style_when_an_item_comes(text, key, items, more):
     try:
@@ -223,7 +227,7 @@ def test_a_note_without_a_head_or_keys_gets_them(text, changed):
     assert parse(changed).fields == {"id": "x"}
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "---\nid: 1\n",  # never closed
     "---\nid: [1\n---\n",
     "---\n- a\n- b\n---\n",
@@ -252,6 +256,7 @@ def test_text_that_cannot_stand_in_a_file_is_refused():
 # --- reading
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(st.text(st.characters(), max_size=80))
 def test_parse_never_raises(text):
@@ -336,8 +341,8 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize(("inside", "line", "fields", "rest"), BROKEN, ids=range(len(BROKEN)))
+@for_each("newline", ["\n", "\r\n"])
+@for_each(("inside", "line", "fields", "rest"), BROKEN)
 def test_a_broken_line_costs_no_other_and_is_named(inside, line, fields, rest, newline):
     head = parse(f"---\n{inside}\n---\nbody\n".replace("\n", newline))
     assert head.fields == fields
@@ -352,6 +357,7 @@ STRAY = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(400))
 @given(st.data(), heads(), st.sampled_from(STRAY))
 def test_a_broken_line_at_any_place_leaves_every_other_key(data, head, stray):
@@ -412,7 +418,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("inside", HOSTILE, ids=range(len(HOSTILE)))
+@for_each("inside", HOSTILE)
 def test_hostile_heads_cost_neither_the_process_nor_its_time(inside):
     text = f"---\n{inside}\n---\nbody"
     started = time.thread_time()
@@ -425,6 +431,7 @@ def test_hostile_heads_cost_neither_the_process_nor_its_time(inside):
 # --- writing anew
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(KEYS[:4]), values | st.none(), max_size=4))
 @example({"id": "a\u2028b\x85\x7f\ufeff"})
@@ -442,7 +449,7 @@ def test_what_is_rendered_reads_back(fields):
     assert not head.problems
 
 
-@pytest.mark.parametrize(("value", "written"), [
+@for_each(("value", "written"), [
     ("oat milk", "oat milk"), ("007", '"007"'), ("1.10", '"1.10"'), ("yes", '"yes"'), ("null", '"null"'), ("", '""'),
     ("2026-11-20", "2026-11-20"), ("2026-11-20T14:30:00Z", "2026-11-20T14:30:00Z"), ("[[Maya]]", '"[[Maya]]"'),
     ("a: b", '"a: b"'), ("a #b", '"a #b"'), (" x", '" x"'), ("é", '"é"'), (0.9, "0.9"), (1.0, "1"), (3, "3"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from matrices import for_each
 from vault.test_snippets import FOUR, HALF_PAST_TWO, NEXT_DAY, is_put_into, keys, moments, soup, triggers
 
 from quaid.vault import headings
@@ -61,8 +61,8 @@ def test_a_file_without_entries_gets_its_first_at_the_end():
     assert add_entry("# Journal\n\n", "Reset", FOUR, "New.") == "# Journal\n\n## 2026-02-12 - Reset\n\nNew.\n"
 
 
-@pytest.mark.parametrize("paragraph", ["", " \n\n\t", "\0"])
-@pytest.mark.parametrize("text", [None, "", NEW_FILE, "mine"])
+@for_each("paragraph", ["", " \n\n\t", "\0"])
+@for_each("text", [None, "", NEW_FILE, "mine"])
 def test_nothing_new_changes_nothing(text, paragraph):
     assert add_entry(text, "Compaction", NEXT_DAY, paragraph) == (text or "")
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.model import Kind
 from quaid.place import find_vault
@@ -19,7 +19,7 @@ FIRST, LAST = datetime(1970, 1, 2), datetime(9999, 1, 1)  # noqa: DTZ001
 NOW = datetime(2026, 11, 20, 14, 2, 30, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("path", "note_type", "keys", "kind"), [
+@for_each(("path", "note_type", "keys", "kind"), [
     ("facts/2026/11/a.md", None, (), Kind.FACT),
     ("facts/a.md", "person", (), Kind.FACT),
     ("entities/Maya.md", "fact", ("confidence",), Kind.ENTITY),
@@ -74,7 +74,7 @@ def test_a_slug_is_short_and_of_letters_in_lower_case(text, limit):
     assert "--" not in made
 
 
-@pytest.mark.parametrize(("text", "made"), [
+@for_each(("text", "made"), [
     ("Maya prefers oat milk.", "maya-prefers-oat-milk"), ("Maya's café", "mayas-cafe"), ("日本", "日本"), ("", "note"),
     ("我对花生过敏。", "我对花生过敏"), ("犬が好き! Tokyoに住む", "犬が好き-tokyoに住む"), ("मैं शाकाहारी हूँ", "मैं-शाकाहारी-हूँ"),
     ("Живёт в Осло", "живёт-в-осло"), ("أنا نباتي", "أنا-نباتي"), ("Große Straße", "grosse-strasse"), ("🥜🚫", "note"),
@@ -144,7 +144,7 @@ def test_long_names_take_no_time():
     entity_path("é" * 1_000_000)
 
 
-@pytest.mark.parametrize("name", [
+@for_each("name", [
     "Maya (Conflicted copy DEVICE 202411281430).md", "a.sync-conflict-20261120-101010-ABCDEFG.md",
     "Notes (Maya's conflicted copy 2026-11-20).md", "Notes (Maya’s MacBook's conflicted copy 2026-11-20).md",
     "Notes (James' conflicted copy 2026-11-20).md", "Notes (conflicted copy 2026-11-20 093612).md", "Notes.Conflict.md",
@@ -163,7 +163,7 @@ def test_copies_of_sync_tools_are_known(name):
     assert is_conflict_copy(name)
 
 
-@pytest.mark.parametrize("name", [
+@for_each("name", [
     "Maya Chen.md", "name 2.md", "name (1).md", "How to merge a conflicted copy.md", "sync-conflict notes.md", "Conflict.md",
     "conflict of interest.md", "v1.conflict-free types.md", "a (copy).md", "sync-conflict-20261120-x/a.md", "x (conflicted copy)/a.md",
     "(the conflicted).md", "Meeting (2026-03-01).md", "Meeting (Berlin 2026-03-01).md", "Chapter 2.md", "note-LAPTOP.md",
@@ -174,7 +174,7 @@ def test_names_people_give_are_no_copies(name):
     assert not is_conflict_copy(name)
 
 
-@pytest.mark.parametrize(("name", "is_note"), [
+@for_each(("name", "is_note"), [
     ("a.md", True), ("ä b.md", True), (".a.md", False), ("~a.md", True), ("#a.md", True), ("~$a.md", False), ("a.MD", True), ("a.Markdown", True), ("a.markdow", False), ("a.md~", False), ("a.txt", False),
     (".a.md.swp", False), ("4913", False), (".syncthing.a.md.tmp", False), ("~syncthing~a.md.tmp", False), (".a.md.icloud", False), ("md", False),
 ])  # fmt: skip

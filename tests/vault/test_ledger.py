@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.model import Use
 from quaid.vault.ledger import (
@@ -75,7 +76,7 @@ class TestFile:
         found = parse_ledger(data)
         assert parse_ledger(render_ledger(found.rows)) == Ledger(found.rows)
 
-    @pytest.mark.parametrize("line", [
+    @for_each("line", [
         b"a\t1\t2026-11-20T14:30:00Z", b"a\tone\t\t0.1", b"a\t1\tyesterday\t0.1", b"a\t1\t\tnan", b"a\t-1\t\t0.1", b"\t1\t\t0.1",
         b"<<<<<<< HEAD", b"=======", b"\xff\t1\t\t0.1", b"a\\x\t1\t\t0.1", b"a\t1\t\t1e400", b"a\t99999999999999999999\t\t0",
     ])  # fmt: skip
@@ -109,6 +110,7 @@ class TestFile:
 
 
 class TestMerge:
+    @pytest.mark.slow
     @given(ROWS, ROWS, ROWS)
     def test_versions_merge_in_any_order_and_more_than_once(self, one, two, three):
         merged = merge_versions(merge_versions(one, two), three)

@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from pumping import MAX_GROWTH, growth_of
 
 from quaid.model import Citation, Edge
@@ -36,6 +36,7 @@ PIECES = (
 markup = st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(400))
 @given(markup)
 def test_nothing_in_a_text_makes_reading_fail(text):
@@ -83,7 +84,7 @@ def test_hostile_text_takes_linear_time(piece):
 # --- code and comments
 
 
-@pytest.mark.parametrize(("text", "code"), [
+@for_each(("text", "code"), [
     ("use `a` and ``b ` c``", ["`a`", "``b ` c``"]),
     ("\\`not\\` code, `a\\` is", ["`a\\`"]),
     ("`two\nlines`, `not\n\ntwo paragraphs`", ["`two\nlines`"]),
@@ -124,7 +125,7 @@ def test_comments_are_none_in_code(text, hidden):
 # --- plain
 
 
-@pytest.mark.parametrize(("text", "shown"), [
+@for_each(("text", "shown"), [
     ("[[Maya Chen]] takes [[Oat milk|oats]]", "Maya Chen takes oats"),
     ("[[Maya Chen#Work]] and ![[image.png]]", "Maya Chen and image.png"),
     ("[[#Heading]] here", "Heading here"),
@@ -192,13 +193,13 @@ SPOKEN = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", SPOKEN)
+@for_each("text", SPOKEN)
 def test_what_looks_like_markup_reads_back_as_it_was_stated(text):
     assert plain(escape(text)) == text
     assert (links(escape(text)), edges(escape(text)), list(comments(escape(text)))) == ([], [], [])
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Maya takes oat milk.", "2 * 3 * 4 = 24", "snake_case_name and other_name", "costs $5, not $6", "a < b", "5* hotel", "R&D, 100%",
     "mail a@b.org #tag", "if a == b and c == d", "it's (maybe) [sic] so", "http://x.org/a_b?c=d&e=f", "one ` only", "f(x)^2", "3.5 GB",
 ])  # fmt: skip
@@ -211,6 +212,7 @@ lines = (st.lists(st.sampled_from((*PIECES, *SPOKEN)), max_size=12).map("".join)
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(600))
 @given(lines)
 def test_any_line_reads_back_as_it_was_stated(text):
@@ -218,10 +220,8 @@ def test_any_line_reads_back_as_it_was_stated(text):
     assert sections(escape(text)) == ([] if not text else [markdown.Section((), text)])
 
 
-@pytest.mark.parametrize(
-    "line", ["24. Dezember: Essen", "1582. Das Jahr", "[14:30]: standup", "[^1]: word", "[^2]: two words"]
-)
-@pytest.mark.parametrize("before", ["", "A paragraph.\n\n", "A line\n", "> ", "- ", "30. November: x\n"])
+@for_each("line", ["24. Dezember: Essen", "1582. Das Jahr", "[14:30]: standup", "[^1]: word", "[^2]: two words"])
+@for_each("before", ["", "A paragraph.\n\n", "A line\n", "> ", "- ", "30. November: x\n"])
 def test_a_section_has_the_numbers_and_the_notes_in_its_lines(line, before):
     (section,) = sections(before + line)
     assert line in section.text.splitlines()
@@ -253,7 +253,7 @@ def test_a_link_leads_to_its_note(link, target):
     assert link_target(link) == target
 
 
-@pytest.mark.parametrize(("line", "found"), [
+@for_each(("line", "found"), [
     ("- [[Maya Chen]] prefers [[Oat milk]]", [Edge("Maya Chen", "prefers", "Oat milk")]),
     ("* [[A|a]] works at [[B#x|b]] ^t3", [Edge("A", "works_at", "B")]),
     ("  + [[A]] Works-At [[B]]\r", [Edge("A", "works_at", "B")]),
@@ -311,7 +311,7 @@ def test_a_heading_with_nothing_below_it_is_text():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "expected"), [
+@for_each(("body", "expected"), [
     ("# A\n\n```\n# no heading\n```\n", [(("A",), "# no heading")]),
     ("# A\n\n~~~sh\n# no heading\n\n\n## nor this\n~~~\n", [(("A",), "# no heading\n\n\n## nor this")]),
     ("# A\n\n    # indented code\n", [(("A",), "# indented code")]),
@@ -408,7 +408,7 @@ def test_no_side_of_a_conflict_is_a_heading():
     assert {"before", "ours", "theirs", "after"} <= set(section.text.split())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         *("Title\n=======\ntext", "<<<<<<< is how a conflict begins", "a <<<<<<< b\n=======\nc >>>>>>> d", ""),
@@ -429,7 +429,7 @@ def test_the_limit_of_a_chunk_fits_a_small_model():
 # --- links as other programs write them
 
 
-@pytest.mark.parametrize(("text", "targets"), [
+@for_each(("text", "targets"), [
     ("| [[Pond\\|the pond]] | x |", ["Pond"]),
     ("[[Pond.md]] ![[Pond#Depth|300]] [[Pond.md#Depth]]", ["Pond"]),
     ("[the pond](Pond.md)", ["/Work/Pond"]),

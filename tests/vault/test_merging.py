@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 from merged_notes import LINES, SENTENCES_OF_LINES, SORTS, change, find_lost, list_statements
 
 from quaid.vault import frontmatter, merging
@@ -48,6 +48,7 @@ def test_both_orders_give_one_note_that_has_all_that_either_side_says(seed: int)
     assert merged(ours.encode(), ours.encode(), text.encode(), sort.path) == text  # merged again
 
 
+@pytest.mark.slow
 @given(SEEDS, st.sampled_from([LINES, SENTENCES_OF_LINES, None]))
 @settings(max_examples=examples(150), deadline=None)
 def test_three_machines_agree_in_whatever_order_they_meet(seed: int, kinds: tuple[str, ...] | None) -> None:
@@ -227,7 +228,7 @@ def test_windows_line_ends_and_a_byte_order_mark_stay() -> None:
     assert merged(*(text.encode() for text in (base, ours, theirs))) == theirs.replace("One.", "One more.")
 
 
-@pytest.mark.parametrize("hostile", [
+@for_each("hostile", [
     b"\0\x01binary", b"\xff\xfe\x00", note("type: twice\n"), b"---\nid: [broken\n---\ntext\n", b"---\nid: never closed\n",
     note("a: &x [1]\nb: *x\nc: {d: {e: f}}\n").replace(b"status", b"? [complex]\n: status"),
     b"x" * (MAX_BYTES + 1), b"<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n", b"a\tb\n", b"- " * 5000 + b"\n",

@@ -8,7 +8,7 @@ import pytest
 from hand_written import parse_note
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.model import Citation, Edge, Kind
 from quaid.vault import notes
@@ -80,6 +80,7 @@ def assert_fit_for_the_index(note):
     assert [chunk.ordinal for chunk in note.chunks] == list(range(len(note.chunks)))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(400))
 @given(st.sampled_from(PATHS), _heads, st.sampled_from(BODIES) | st.binary(max_size=40))
 @example("facts/a.md", "---\nconfirmations: nan\n---\n", b"")
@@ -195,7 +196,7 @@ def test_the_folder_says_what_a_note_is(path, kind):
 # --- problems
 
 
-@pytest.mark.parametrize(("head", "words"), [
+@for_each(("head", "words"), [
     ("confidence: high", "confidence should be a number"),
     ("confidence: nan", "confidence should be a number"),
     ("confirmations: 1e300", "confirmations should be a number"),
@@ -294,7 +295,7 @@ def test_marks_of_a_conflict_are_text_and_named():
     assert episode.problems == ()
 
 
-@pytest.mark.parametrize(("head", "field", "value"), [
+@for_each(("head", "field", "value"), [
     ('superseded_by: "[[Other fact|x]]"', "superseded_by", "Other fact"),
     ("superseded_by: [[Other fact]]", "superseded_by", "Other fact"),
     ("superseded_by: 01abc", "superseded_by", "01abc"),
@@ -323,6 +324,7 @@ _names = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(
     _words,
@@ -432,7 +434,7 @@ def test_heads_of_other_programs_name_an_own_note(text, problem):
     assert [problem in said for said in note.problems] == ([True] if problem else [])
 
 
-@pytest.mark.parametrize("head", [
+@for_each("head", [
     "date: 2026-03-14", "Date: 14.03.2026", "Created: March 14, 2026", "created: '[[2026-03-14]]'", "created: [[2026-03-14]]",
     "created_at: 2026/3/14", "date created: Saturday, March 14th 2026", "created: 2026-03-14 # planted",
 ])  # fmt: skip

@@ -9,7 +9,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import examples
+from matrices import examples, for_each
 
 from quaid.index.scope import is_visible
 from quaid.recall.visibility import may_see
@@ -84,8 +84,8 @@ OPEN = {
 }
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-@pytest.mark.parametrize("spelling", PRIVATE)
+@for_each("encoding", ["utf-8", "utf-16"])
+@for_each("spelling", PRIVATE)
 def test_what_a_person_reads_as_private_is_hidden(spelling: str, encoding: str) -> None:
     data = PRIVATE[spelling].encode(encoding)
     note = parse_note("a/plan.md", data)
@@ -152,12 +152,14 @@ def private_heads(draw: st.DrawFn) -> str:
     return ending.join([opening, *lines, closing, "The wombat sleeps.", ""])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(400), deadline=None)
 @given(private_heads(), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_no_spelling_of_private_is_seen_by_another(text: str, encoding: str) -> None:
     assert not may_see("a/plan.md", text.encode(encoding), HERS, DEFAULT), text
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(st.dictionaries(st.text(max_size=8), st.one_of(st.text(max_size=8), st.integers(), st.none()), max_size=4))
 def test_other_words_hide_no_note_from_its_owner(fields: dict[str, object]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.vault import replacements
 from quaid.vault.headings import text_start
@@ -94,7 +95,7 @@ def test_changes_that_overlap_are_refused_and_neighbours_are_not():
     assert problems == ['it overlaps with another change: "two three"']
 
 
-@pytest.mark.parametrize(("text", "find", "replace", "after"), [
+@for_each(("text", "find", "replace", "after"), [
     ("a\r\nb\r\nc", "a\nb", "a\nx\nb", "a\r\nx\r\nb\r\nc"),
     ("a\nb\r\nc\r\n", "a\n", "a\nx\n", "a\nx\nb\r\nc\r\n"),
     ("a\r\nb\nc\n", "c", "c\r\nd", "a\r\nb\nc\nd\n"),
@@ -167,7 +168,7 @@ def test_sections_are_all_of_the_body(text):
         assert section.start <= section.body <= section.next <= section.end
 
 
-@pytest.mark.parametrize(("text", "change", "after"), [
+@for_each(("text", "change", "after"), [
     ("a\nb\nc\n", (2, 2, ""), "a\nc\n"),
     ("a\nb\nc\n", (1, 2, "x"), "x\nc\n"),
     ("a\nb\nc\n", (2, 3, "x\ny"), "a\nx\ny\n"),

@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from matrices import for_each
 
 from quaid.errors import BadInputError
 from quaid.model import CORE_FILES
@@ -79,8 +80,8 @@ def test_another_trigger_or_day_is_a_section_of_its_own_at_the_end(trigger, when
     assert text == f"{NEW_FILE}\n## {trigger} - {when:%Y-%m-%d %H:%M}\n\n- Prefers to work in focused 2-hour blocks\n"
 
 
-@pytest.mark.parametrize("text", [None, "", NEW_FILE, "my own\r\nwords", "\ufeff"])
-@pytest.mark.parametrize("bullets", [[], [""], [" \n\0"]])
+@for_each("text", [None, "", NEW_FILE, "my own\r\nwords", "\ufeff"])
+@for_each("bullets", [[], [""], [" \n\0"]])
 def test_nothing_new_changes_nothing(text, bullets):
     assert add_observations(text, "Compaction", FOUR, bullets) == (text or "")
 
@@ -131,7 +132,7 @@ def test_two_devices_sections_of_one_day_count_as_one():
     assert add_observations(text, "Compaction", FOUR, ["New"]) == text + "- New\n"
 
 
-@pytest.mark.parametrize(("bullet", "written"), [
+@for_each(("bullet", "written"), [
     ("## Reset - 2026-02-12 14:30", r"\## Reset - 2026-02-12 14:30"),
     ("- nested", r"\- nested"),
     ("3. third", r"3\. third"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from memory_history import MemoryHistory
 
 from quaid.errors import DiskFullError, GitError, LockedError, NoteChangedError
 from quaid.history.vault_history import History
@@ -56,6 +57,21 @@ class Vault:
         assert self.git("status", "--porcelain") == ""
 
 
+class LightVault(Vault):
+    """One whose history is in memory."""
+
+    def __init__(self, root):
+        self.root = root
+        self.history = MemoryHistory(root)
+
+    def git(self, *args):
+        assert args == ("status", "--porcelain")
+        return "" if self.data() == self.head() else "changed"
+
+    def commits(self):
+        return len(self.history.trees)
+
+
 BEFORE = {"a.md": OLD, "facts/b.md": None, "c.md": OLD}
 AFTER = {"a.md": NEW, "facts/b.md": NEW, "c.md": None}
 
@@ -72,6 +88,17 @@ def vault(calm, tmp_path):
     return made
 
 
+@pytest.fixture
+def light(calm, tmp_path):
+    made = LightVault(tmp_path)
+    state_folder(tmp_path).mkdir(parents=True)
+    (tmp_path / ".git/config").touch()
+    for path in ("a.md", "c.md"):
+        (tmp_path / path).write_bytes(OLD)
+    made.history.commit([Edit("a.md", None, OLD), Edit("c.md", None, OLD)], Message("begin"))
+    return made
+
+
 def test_all_edits_are_one_commit(vault):
     committed = apply(vault.root, vault.change(), vault.history)
     assert vault.data() == vault.head() == AFTER
@@ -82,19 +109,19 @@ def test_all_edits_are_one_commit(vault):
 
 
 @pytest.mark.parametrize("path", ["a.md", "facts/b.md", "c.md"])
-def test_one_note_that_changed_stops_them_all(vault, path):
-    (vault.root / "facts").mkdir()
-    (vault.root / path).write_bytes(b"theirs")
-    there = vault.data()
+def test_one_note_that_changed_stops_them_all(light, path):
+    (light.root / "facts").mkdir()
+    (light.root / path).write_bytes(b"theirs")
+    there = light.data()
     with pytest.raises(NoteChangedError):
-        apply(vault.root, vault.change(), vault.history)
-    assert vault.data() == there
-    assert vault.commits() == 1
-    assert not needs_recovery(vault.root)
+        apply(light.root, light.change(), light.history)
+    assert light.data() == there
+    assert light.commits() == 1
+    assert not needs_recovery(light.root)
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_a_write_that_fails_takes_the_earlier_ones_back(vault, monkeypatch, failing):
+def test_a_write_that_fails_takes_the_earlier_ones_back(light, monkeypatch, failing):
     real, calls = files.write_note, []
 
     def write(root, rel_path, before, after):
@@ -105,9 +132,9 @@ def test_a_write_that_fails_takes_the_earlier_ones_back(vault, monkeypatch, fail
 
     monkeypatch.setattr(transaction.files, "write_note", write)
     with pytest.raises(DiskFullError):
-        apply(vault.root, vault.change(), vault.history)
-    assert vault.data() == vault.head() == BEFORE
-    vault.assert_tidy()
+        apply(light.root, light.change(), light.history)
+    assert light.data() == light.head() == BEFORE
+    light.assert_tidy()
 
 
 @pytest.mark.parametrize(
@@ -137,15 +164,15 @@ def test_a_hook_that_refuses_leaves_everything_as_it_was(vault):
     vault.assert_tidy()
 
 
-def test_what_somebody_saved_meanwhile_is_not_rolled_back(vault, monkeypatch):
+def test_what_somebody_saved_meanwhile_is_not_rolled_back(light, monkeypatch):
     def commit(*_args, **_options):
-        (vault.root / "a.md").write_bytes(b"theirs")
+        (light.root / "a.md").write_bytes(b"theirs")
         raise GitError("commit", "no")
 
-    monkeypatch.setattr(vault.history, "commit", commit)
+    monkeypatch.setattr(light.history, "commit", commit)
     with pytest.raises(GitError):
-        apply(vault.root, vault.change(), vault.history)
-    assert vault.data() == {**BEFORE, "a.md": b"theirs"}
+        apply(light.root, light.change(), light.history)
+    assert light.data() == {**BEFORE, "a.md": b"theirs"}
 
 
 def test_the_owners_uncommitted_work_stays_out(vault):
@@ -194,49 +221,49 @@ def kill_after(vault, monkeypatch, writes, *, committed=False):
 
 
 @pytest.mark.parametrize("writes", [0, 1, 2, 3])
-def test_recovery_finishes_what_was_begun(vault, monkeypatch, writes):
-    kill_after(vault, monkeypatch, writes)
-    assert needs_recovery(vault.root)
-    done = recover(vault.root, vault.history)
+def test_recovery_finishes_what_was_begun(light, monkeypatch, writes):
+    kill_after(light, monkeypatch, writes)
+    assert needs_recovery(light.root)
+    done = recover(light.root, light.history)
     assert (done.key, done.answer) == ("call", "told")
-    assert vault.data() == vault.head() == AFTER
-    assert vault.commits() == 2
-    vault.assert_tidy()
-    assert recover(vault.root, vault.history) is None
+    assert light.data() == light.head() == AFTER
+    assert light.commits() == 2
+    light.assert_tidy()
+    assert recover(light.root, light.history) is None
 
 
-def test_recovery_after_the_commit_makes_no_other(vault, monkeypatch):
-    kill_after(vault, monkeypatch, 3, committed=True)
-    assert recover(vault.root, vault.history).key == "call"
-    assert vault.data() == vault.head() == AFTER
-    assert vault.commits() == 2
-    vault.assert_tidy()
+def test_recovery_after_the_commit_makes_no_other(light, monkeypatch):
+    kill_after(light, monkeypatch, 3, committed=True)
+    assert recover(light.root, light.history).key == "call"
+    assert light.data() == light.head() == AFTER
+    assert light.commits() == 2
+    light.assert_tidy()
 
 
-def test_recovery_leaves_what_was_rewritten_since(vault, monkeypatch):
-    kill_after(vault, monkeypatch, 1)
-    (vault.root / "a.md").write_bytes(b"theirs")
-    recover(vault.root, vault.history)
-    assert vault.data() == {**AFTER, "a.md": b"theirs"}
-    assert vault.head() == {**AFTER, "a.md": OLD}
-    assert not needs_recovery(vault.root)
+def test_recovery_leaves_what_was_rewritten_since(light, monkeypatch):
+    kill_after(light, monkeypatch, 1)
+    (light.root / "a.md").write_bytes(b"theirs")
+    recover(light.root, light.history)
+    assert light.data() == {**AFTER, "a.md": b"theirs"}
+    assert light.head() == {**AFTER, "a.md": OLD}
+    assert not needs_recovery(light.root)
 
 
-def test_recovery_tidies_half_written_files(vault, monkeypatch):
-    kill_after(vault, monkeypatch, 2)
-    (vault.root / layout.temporary_name("a.md")).write_bytes(b"hal")
-    (vault.root / ".mine.tmp").write_bytes(b"mine")
-    recover(vault.root, vault.history)
-    assert [path.name for path in vault.root.glob(".*.tmp")] == [".mine.tmp"]
+def test_recovery_tidies_half_written_files(light, monkeypatch):
+    kill_after(light, monkeypatch, 2)
+    (light.root / layout.temporary_name("a.md")).write_bytes(b"hal")
+    (light.root / ".mine.tmp").write_bytes(b"mine")
+    recover(light.root, light.history)
+    assert [path.name for path in light.root.glob(".*.tmp")] == [".mine.tmp"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"key": "x"}', "null"])
-def test_an_unreadable_intention_is_set_aside(vault, content):
-    (state_folder(vault.root) / transaction.PENDING_FILE).write_text(content)
-    assert recover(vault.root, vault.history) is None
-    assert not needs_recovery(vault.root)
-    apply(vault.root, vault.change(), vault.history)
-    assert vault.data() == AFTER
+def test_an_unreadable_intention_is_set_aside(light, content):
+    (state_folder(light.root) / transaction.PENDING_FILE).write_text(content)
+    assert recover(light.root, light.history) is None
+    assert not needs_recovery(light.root)
+    apply(light.root, light.change(), light.history)
+    assert light.data() == AFTER
 
 
 def pending(vault):
@@ -313,51 +340,51 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("path", HOSTILE)
-def test_a_hostile_intention_writes_nothing_and_is_kept(vault, tmp_path_factory, path):
+def test_a_hostile_intention_writes_nothing_and_is_kept(light, tmp_path_factory, path):
     outside = tmp_path_factory.mktemp("outside")
-    (vault.root / "linked").symlink_to(outside)
-    config = (vault.root / ".git/config").read_bytes()
+    (light.root / "linked").symlink_to(outside)
+    config = (light.root / ".git/config").read_bytes()
     before = base64.b64encode(config).decode() if path == ".git/config" else None
     data = {"key": "k", "subject": "s", "body": "", "trailers": [], "author": None, "answer": "", "merged": None}
-    pending(vault).write_text(json.dumps({**data, "edits": [[path, before, base64.b64encode(b"hostile").decode()]]}))
-    assert recover(vault.root, vault.history) is None
-    assert (vault.root / ".git/config").read_bytes() == config
+    pending(light).write_text(json.dumps({**data, "edits": [[path, before, base64.b64encode(b"hostile").decode()]]}))
+    assert recover(light.root, light.history) is None
+    assert (light.root / ".git/config").read_bytes() == config
     assert list(outside.iterdir()) == []
-    assert vault.commits() == 1
-    assert not needs_recovery(vault.root)
-    assert (only_unfinished(vault).folder / transaction.PENDING_FILE).exists()
-    kept = [file for file in only_unfinished(vault).folder.rglob("*") if file.is_file()]
-    assert all(file.resolve().is_relative_to(state_folder(vault.root)) for file in kept)
+    assert light.commits() == 1
+    assert not needs_recovery(light.root)
+    assert (only_unfinished(light).folder / transaction.PENDING_FILE).exists()
+    kept = [file for file in only_unfinished(light).folder.rglob("*") if file.is_file()]
+    assert all(file.resolve().is_relative_to(state_folder(light.root)) for file in kept)
 
 
 @pytest.mark.parametrize(("key", "value"), [
     ("merged", "x\ny"), ("author", ["a\0", "b"]), ("subject", None), ("trailers", [["one"]]), ("edits", [["a.md", "!", "!"]]),
 ])  # fmt: skip
-def test_an_intention_with_anything_else_odd_is_kept_and_not_followed(vault, key, value):
+def test_an_intention_with_anything_else_odd_is_kept_and_not_followed(light, key, value):
     data = {"key": "k", "subject": "s", "body": "", "trailers": [], "author": None, "answer": "", "merged": None}
-    pending(vault).write_text(json.dumps({**data, "edits": [], key: value}))
-    assert recover(vault.root, vault.history) is None
-    assert only_unfinished(vault).reason
-    assert vault.commits() == 1
+    pending(light).write_text(json.dumps({**data, "edits": [], key: value}))
+    assert recover(light.root, light.history) is None
+    assert only_unfinished(light).reason
+    assert light.commits() == 1
 
 
-def test_an_intention_that_is_a_link_is_not_read(vault, tmp_path_factory):
+def test_an_intention_that_is_a_link_is_not_read(light, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "pending.json"
     elsewhere.write_text("{}")
-    pending(vault).symlink_to(elsewhere)
-    assert recover(vault.root, vault.history) is None
+    pending(light).symlink_to(elsewhere)
+    assert recover(light.root, light.history) is None
     assert elsewhere.read_text() == "{}"
-    assert not needs_recovery(vault.root)
+    assert not needs_recovery(light.root)
 
 
-def test_a_text_in_a_leftover_that_nobody_else_has_is_kept(vault, monkeypatch):
-    kill_after(vault, monkeypatch, 2)
-    (vault.root / layout.temporary_name("a.md")).write_bytes(b"what an editor wrote into the old file")
-    (vault.root / layout.temporary_name("a.md")).write_bytes(OLD)
-    assert recover(vault.root, vault.history).key == "call"
-    kept = [file.read_bytes() for file in only_unfinished(vault).folder.glob("a.md.*.tmp")]
+def test_a_text_in_a_leftover_that_nobody_else_has_is_kept(light, monkeypatch):
+    kill_after(light, monkeypatch, 2)
+    (light.root / layout.temporary_name("a.md")).write_bytes(b"what an editor wrote into the old file")
+    (light.root / layout.temporary_name("a.md")).write_bytes(OLD)
+    assert recover(light.root, light.history).key == "call"
+    kept = [file.read_bytes() for file in only_unfinished(light).folder.glob("a.md.*.tmp")]
     assert kept == [b"what an editor wrote into the old file"]
-    vault.assert_tidy()
+    light.assert_tidy()
 
 
 def test_recovery_works_in_a_repository_without_a_commit(calm, tmp_path, monkeypatch):
@@ -376,21 +403,21 @@ def test_recovery_works_in_a_repository_without_a_commit(calm, tmp_path, monkeyp
 # --- the lock
 
 
-def test_only_one_writer_at_a_time(vault):
+def test_only_one_writer_at_a_time(light):
     with (
-        begin(vault.root, vault.history, 0.1),
+        begin(light.root, light.history, 0.1),
         pytest.raises(LockedError, match="Another Quaid is writing"),
-        begin(vault.root, vault.history, 0.1),
+        begin(light.root, light.history, 0.1),
     ):
         pass
-    with begin(vault.root, vault.history, 0.1):
+    with begin(light.root, light.history, 0.1):
         pass
 
 
-def test_the_lock_is_free_again_after_a_failure(vault):
-    with pytest.raises(GitError), begin(vault.root, vault.history, 0.1):
+def test_the_lock_is_free_again_after_a_failure(light):
+    with pytest.raises(GitError), begin(light.root, light.history, 0.1):
         raise GitError("commit", "no")
-    with begin(vault.root, vault.history, 0.1):
+    with begin(light.root, light.history, 0.1):
         pass
 
 

@@ -142,6 +142,7 @@ def test_an_answer_that_nobody_waits_for_stops(past_vault):
     assert asyncio.run(leave_early()) < 2
 
 
+@pytest.mark.slow
 def test_in_the_browser_it_answers_as_one_types_and_goes_back_in_time(past_vault):
     with start_browser() as browser, visit(browser, past_vault) as site:
         tab = site.open()

@@ -195,6 +195,7 @@ def ask_raw(address: str, request: str, *, wait_s: float = 5) -> bytes:
         return found
 
 
+@pytest.mark.slow
 def test_on_the_wire_nobody_gets_in_and_nothing_is_told_in_the_terminal(vault):
     vault.write_fact("milk", "Maya takes oat milk in her coffee")
     (vault.root / "quaid.toml").open("a").write(
@@ -226,6 +227,7 @@ def test_on_the_wire_nobody_gets_in_and_nothing_is_told_in_the_terminal(vault):
     # `serve` has checked that nothing was printed, and that it listens on this machine only.
 
 
+@pytest.mark.slow
 def test_a_stream_of_events_ends_with_the_server_and_a_closed_one_at_once(vault):
     command = ["quaid", "view", "--no-browser", "--port", "0", "--vault", str(vault.root)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -344,6 +346,7 @@ def hostile_vault(vault):
     return vault
 
 
+@pytest.mark.slow
 def test_a_hostile_note_runs_nothing_and_fetches_nothing_in_the_browser(hostile_vault):
     with start_browser() as browser, visit(browser, hostile_vault) as site:
         dialogs = []
@@ -408,6 +411,7 @@ def test_what_is_rendered_has_no_attribute_that_acts(open_client, hostile_vault)
     assert "49" not in re.findall(r"<h1[^>]*>([^<]*)", text)[0]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("piece", [
     "[", "[[", "*a", "> ", "`", "![a](", "==a", "^a ", "<", "| a ", "<!--", "[a]: b\n", "- a\n  ", "**a _b ", "[[a|", "[a](<b", "~~a",
     "&#x", "\\", "1. a\n", "<a@b", "[a][b]", "# a\n", "%%", "- [ ] ", "\t", "> - ",
@@ -429,6 +433,7 @@ PATHS = ("/", "/?q=milk", "/?q=Bob+hides", "/?q=milk&owner=bob", "/?q=milk&proje
          "/memory/facts%2Fsecret.md", "/memory/Bob%20hides%20milk", "/?q=01hidden", "/?as_of=HEAD&q=milk+Bob")  # fmt: skip
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", PATHS)
 def test_what_another_keeps_private_is_on_no_page(open_client, hostile_vault, path):
     asked = path.replace("%20", " ").replace("+", " ")
@@ -437,6 +442,7 @@ def test_what_another_keeps_private_is_on_no_page(open_client, hostile_vault, pa
         assert word not in text or word in asked.replace("%2F", "/"), word
 
 
+@pytest.mark.slow
 def test_asking_for_a_private_note_takes_as_long_as_asking_for_none(open_client, hostile_vault):
     client = open_client(hostile_vault)
     client.get("/memory/01absent")

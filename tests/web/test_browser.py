@@ -6,6 +6,7 @@ import pytest
 from web.browsing import NARROW, Site, find_violations, serve, visit
 
 
+@pytest.mark.slow
 def test_what_an_editor_saves_appears_by_itself(browser, vault):
     vault.write_fact("milk", "Maya takes oat milk in her coffee")
     vault.save()
@@ -17,6 +18,7 @@ def test_what_an_editor_saves_appears_by_itself(browser, vault):
         tab.get_by_text("Maya takes almond milk").wait_for()
 
 
+@pytest.mark.slow
 def test_many_pages_of_one_browser_are_told_and_know_when_it_has_ended(browser, vault):
     vault.write_fact("milk", "Maya takes oat milk in her coffee")
     vault.save()
@@ -35,6 +37,7 @@ def test_many_pages_of_one_browser_are_told_and_know_when_it_has_ended(browser, 
     site.context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("viewport", "scheme"), [(None, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"])
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_page(browser, seen_vault, scheme, viewport):
     options = {"viewport": viewport} if viewport else {}

@@ -77,6 +77,7 @@ def test_an_entity_is_one_node_whatever_name_it_goes_by(graph_client):
     assert graph_client.get(edge["page"]).status_code == 200
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("query", "kept", "gone"),
     [
@@ -106,6 +107,7 @@ def test_the_focused_entity_is_told_with_its_facts(graph_client):
     assert 'href="/graph?focus=Tidewater"' in text
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("query", "sentence"),
     [
@@ -181,6 +183,7 @@ def colour(tab, name):
     return ",".join(str(int(given[at : at + 2], 16)) for at in (1, 3, 5))
 
 
+@pytest.mark.slow
 def test_the_graph_is_drawn_focused_by_keyboard_and_saved(browser, graph_vault, tmp_path):
     with visit(browser, graph_vault, accept_downloads=True) as site:
         tab = site.open("/graph")
@@ -247,6 +250,7 @@ def check_canvas(canvas, vault):
     assert len({edge["id"] for edge in canvas["edges"]} | set(ids)) == len(canvas["edges"]) + len(ids)
 
 
+@pytest.mark.slow
 def test_a_change_appears_in_the_picture_and_the_pointer_shows_facts(browser, tmp_path, calm):
     vault = copy_vault(tmp_path / "vault")
     with vault.memory() as memory:
@@ -266,6 +270,7 @@ def test_a_change_appears_in_the_picture_and_the_pointer_shows_facts(browser, tm
         assert site.troubles == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("viewport", "scheme"), [(None, "light"), (NARROW, "dark")], ids=["wide-light", "narrow-dark"])
 def test_axe_finds_nothing_serious_in_graph_and_timeline(browser, graph_vault, scheme, viewport):
     options = {"viewport": viewport} if viewport else {}
@@ -279,6 +284,7 @@ def test_axe_finds_nothing_serious_in_graph_and_timeline(browser, graph_vault, s
             tab.close()
 
 
+@pytest.mark.slow
 def test_without_scripts_the_graph_is_a_table(browser, graph_vault):
     with visit(browser, graph_vault, java_script_enabled=False) as site:
         tab = site.open("/graph?focus=Maya&hops=1")

@@ -259,6 +259,7 @@ def test_an_empty_memory_says_what_to_do(vault):
         assert "There are no facts that could fade." in client.get("/health/fading").text
 
 
+@pytest.mark.slow
 def test_charts_are_drawn_and_a_gap_is_answered_with_the_keyboard(lived):
     with start_browser() as browser, visit(browser, lived) as site:
         tab = site.open("/health")

@@ -50,6 +50,7 @@ def find(vault, subject):
     return vault.git("log", "-1", "--format=%H", "--fixed-strings", f"--grep={subject}", "HEAD^2")
 
 
+@pytest.mark.slow
 def test_the_diary_tells_what_each_night_decided(reader, tidied):
     page = reader.get("/nights")
     assert f'href="/nights/{tidied.run_name}"' in page
@@ -173,6 +174,7 @@ def test_an_undo_says_beforehand_what_stays(own):
         assert 'action="/undo"' in page
 
 
+@pytest.mark.slow
 def test_one_decision_is_taken_back_and_marked(own):
     commit = find(own, "rewrite")
     with reading(own) as reader:
@@ -201,6 +203,7 @@ def test_undoing_the_undo_of_a_night_brings_back_its_questions_too(own):
         assert not any(path.startswith("review/") for path in own.notes())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "back", ["//evil.example/", "/\\evil.example", "http://evil.example/", "evil", "/a\nb", "javascript:x"]
 )
@@ -239,6 +242,7 @@ def test_without_a_night_it_says_so(calm, tmp_path):
         reader.get("/review")
 
 
+@pytest.mark.slow
 def test_a_night_is_undone_from_its_page(own):
     before = own.git("rev-parse", "HEAD^1")
     with start_browser() as browser, visit(browser, own, viewport=NARROW) as site:

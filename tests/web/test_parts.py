@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+from matrices import for_each
 
 from quaid.web.app import HERE
 from quaid.web.rendering import render_markdown, render_note, render_reason
@@ -52,7 +53,7 @@ def test_a_note_is_rendered_as_it_is_linked():
     assert 'href="/memory/notes%2Frest.md"' in html
 
 
-@pytest.mark.parametrize("link", [
+@for_each("link", [
     "javascript:alert(1)", "JaVaScRiPt:alert(1)", "java\tscript:alert(1)", "data:text/html,x", "vbscript:x", "//evil.example/x",
     "file:///etc/passwd", "&#106;avascript:alert(1)", "\\\\evil.example\\x", "http://[",
 ])  # fmt: skip
@@ -64,6 +65,7 @@ def test_a_link_leads_to_the_memory_or_plainly_to_the_web(link):
     assert "<img" not in html
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", ["[", "[[", "*a", "> ", "`", "![a](", "==a", "^a ", "<", "| ", "<!--", "[a]: b\n"])
 def test_a_note_made_to_take_long_does_not(text):
     started = time.thread_time()

@@ -113,6 +113,7 @@ def test_files_whose_names_are_not_text_break_no_page(client, stale, repo):
     assert client.get("/projects").status_code == 200
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "path",
     [
@@ -129,6 +130,7 @@ def test_what_is_not_there_is_one_sentence(client, path):
     assert re.search(r'role="alert">There is no [^<\n]+<', answer.text)
 
 
+@pytest.mark.slow
 def test_still_true_is_a_commit(client, stale, repo):
     stale.run("config", "user.name", "Maya")
     stale.run("config", "user.email", "maya@example.org")
@@ -142,6 +144,7 @@ def test_still_true_is_a_commit(client, stale, repo):
     assert "stale</b>" not in client.get("/projects/code/check").text
 
 
+@pytest.mark.slow
 def test_what_a_project_of_another_owner_holds_is_on_no_page(client, stale):
     secret = "---\nowner: bob\nprivacy: private\nsources: [src/reach.py]\n---\n# Bobs hull\n"
     stale.write("projects/code/hull.md", secret)
@@ -161,6 +164,7 @@ def test_what_a_project_of_another_owner_holds_is_on_no_page(client, stale):
     assert len(Tags(client.get("/projects/code/check").text).named("a")) == total + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_a_proposal_is_shown_before_it_becomes_a_branch(client, stale, repo, service, monkeypatch, is_kept):
     if not is_kept:
@@ -209,6 +213,7 @@ def test_a_model_that_fails_is_one_sentence(client, service):
     assert re.search(r'role="alert">[^<\n]{10,}<', done.text)
 
 
+@pytest.mark.slow
 def test_a_check_runs_in_the_page_and_a_document_is_confirmed_with_the_keyboard(stale):
     with start_browser() as browser, visit(browser, stale, color_scheme="dark") as site:
         tab = site.open("/projects/code")

@@ -40,6 +40,7 @@ def answer(reader, text, given, **more):
     return reader.post("/review/answer", key=key, answer=given, **more)
 
 
+@pytest.mark.slow
 def test_both_sides_stand_beside_each_other_with_what_speaks_for_them(owner):
     card = card_of(owner[0].get("/review"), ALLERGY)
     first, second = re.findall(r'<section class="side".*?</section>', card, re.DOTALL)
@@ -107,6 +108,7 @@ def test_an_answer_is_a_commit_at_once_and_one_click_takes_it_back(owner):
     assert vault.git("diff", head, "HEAD") == ""
 
 
+@pytest.mark.slow
 def test_what_was_answered_is_carried_out_now_and_nothing_else(owner):
     reader, vault = owner
     vault.write_fact("learned9", "Maya has a sailing licence")
@@ -238,6 +240,7 @@ def test_more_questions_than_fit_come_up_as_others_are_answered(owner, monkeypat
     assert "1 more" in page
 
 
+@pytest.mark.slow
 def test_by_the_keyboard_alone(calm, asked, tmp_path):
     vault = copy_of(asked.root, tmp_path / "vault")
     with start_browser() as browser, visit(browser, vault) as site:

@@ -9,10 +9,13 @@ import subprocess
 import urllib.request
 from http.cookiejar import CookieJar
 
+import pytest
+
 from quaid.cli.main import main
 from quaid.web import server
 
 
+@pytest.mark.slow
 def test_it_serves_until_it_is_stopped(vault):
     vault.write_fact("milk", "Maya takes oat milk in her coffee")
     command = ["quaid", "view", "milk", "--no-browser", "--port", "0", "--vault", str(vault.root)]

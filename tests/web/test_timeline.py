@@ -129,6 +129,7 @@ def test_changes_lead_to_their_commits(pages, story):
 LANES = ("", "&show=true", "&show=conversations", "&show=changes")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "path", [*(f"/timeline?at={at}{lane}" for at in ("", "2026-03", "2026-02") for lane in LANES), f"/session/{TALK}"]
 )
@@ -151,6 +152,7 @@ def test_a_private_conversation_and_what_is_none_are_not_shown(pages):
     assert "is not a conversation" in answer.text
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("at", ["soon", "2026-13", "2026-02-30", "0000", "2026-1", "20260301", "²026"])
 def test_what_is_no_period_is_a_sentence(pages, at):
     with pytest.raises(UsageError, match="is not a year, month or day"):
@@ -204,6 +206,7 @@ def test_periods_are_told_in_words():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_column_leads_to_its_time_and_a_conversation_opens(story):
     with start_browser() as browser, visit(browser, story) as site:
         tab = site.open("/timeline")

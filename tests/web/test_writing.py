@@ -8,6 +8,7 @@ from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from matrices import for_each
 from starlette.testclient import TestClient
 from web.browsing import NARROW, find_violations, visit
 from web.conftest import KEYS, PORT
@@ -71,6 +72,7 @@ def reader(vault):
         yield Reader(client, vault)
 
 
+@pytest.mark.slow
 def test_a_saved_edit_is_a_commit_in_the_owners_name_that_one_click_undoes(reader):
     vault = reader.vault
     path, said, commit = reader.save("01milk", lambda text: text.replace("soy", "oat"))
@@ -85,7 +87,7 @@ def test_a_saved_edit_is_a_commit_in_the_owners_name_that_one_click_undoes(reade
     assert (vault.root / "facts/milk.md").read_bytes() == MILK.encode()
 
 
-@pytest.mark.parametrize("data", [
+@for_each("data", [
     MILK, "\ufeffone\r\ntwo\n\nthree", "\nfirst\n", "\n\n\n", "a\rb\rc\r", "no end", "end\n", "two ends\n\n", "a\0b\nc\n",
     " \n\t\n x \r\n", "x\n" * 300 + "y\r\n" * 300, "<b>&amp;</textarea>\n", "a\x0cb\x0bc\u2028d\x85e\n",
 ])  # fmt: skip
@@ -195,6 +197,7 @@ def test_own_notes_are_edited_and_nothing_else(reader):
         assert reader.post(f"/{action}/own.md", mark="pinned", value="on").status_code == 400
 
 
+@pytest.mark.slow
 def test_a_forgotten_memory_has_a_page_that_brings_it_back(reader):
     before = reader.vault.notes()
     path, said, commit = reader.act("/forget/01tea")
@@ -263,6 +266,7 @@ def test_marks_are_commits_that_change_one_line(reader, mark, verb):
     assert commit
 
 
+@pytest.mark.slow
 def test_this_is_wrong_is_a_question_at_once_and_the_next_night_follows_the_answer(reader):
     path, said, commit = reader.act("/dispute/01tea", why="It is\ncoffee")
     assert (path, said, commit) == ("/memory/01tea", "disputed", reader.vault.head())
@@ -309,6 +313,7 @@ def test_what_is_known_since_today_has_a_bar_that_can_be_seen(reader):
     assert all(float(start) + float(width) <= 100 and float(width) >= 1 for start, width in bars)
 
 
+@pytest.mark.slow
 def test_an_undo_leads_to_its_change_or_back_and_says_what_it_cannot_do(reader):
     _, _, commit = reader.act("/mark/01milk", mark="pinned", value="on")
     path, said, _ = reader.act("/undo", commit=commit)
@@ -321,7 +326,7 @@ def test_an_undo_leads_to_its_change_or_back_and_says_what_it_cannot_do(reader):
     assert "has made the vault itself" in answer.text
 
 
-@pytest.mark.parametrize("there", [
+@for_each("there", [
     "//evil.example", "/\\evil.example", "https://evil.example/", "javascript:alert(1)", "/\t/evil.example", "evil", "",
     "/ok\r\nSet-Cookie: a=b", "\\/evil.example", " /x", "/\u202e",
 ])  # fmt: skip
@@ -334,6 +339,7 @@ def test_the_way_back_says_only_what_was_done_last():
     assert go_to("/memory/a%23t1?q=b&said=edited&commit=1", "undone") == "/memory/a%23t1?q=b&said=undone"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("path", [action.path.replace("{reference:path}", "01milk") for action in ACTIONS])
 @pytest.mark.parametrize(("headers", "token"), [
     ({"Origin": "https://evil.example"}, KEYS.form), ({"Origin": HERE, "Sec-Fetch-Site": "cross-site"}, KEYS.form),
@@ -346,6 +352,7 @@ def test_what_another_site_posts_changes_nothing(client, seen_vault, path, heade
     assert (seen_vault.head(), seen_vault.notes()) == before
 
 
+@pytest.mark.slow
 def test_asking_opening_editing_and_undoing_by_keyboard_alone(browser, vault):
     """Only keys are pressed: each control can be reached, and says what it is."""
     vault.write_fact("milk", "Maya takes soy milk in her coffee")
@@ -400,6 +407,7 @@ def test_asking_opening_editing_and_undoing_by_keyboard_alone(browser, vault):
         assert find_violations(tab) == []
 
 
+@pytest.mark.slow
 def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
     vault.write_fact("milk", "Maya takes soy milk in her coffee")
     vault.save()
@@ -431,6 +439,7 @@ def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
         site.troubles = [each for each in site.troubles if "409" not in each]
 
 
+@pytest.mark.slow
 def test_a_note_is_edited_and_forgotten_without_javascript_and_keeps_its_bytes(browser, vault):
     data = "\ufeff---\r\nid: 01milk\r\ntype: fact\r\n---\r\n\nMaya takes soy milk\r\nin her coffee".encode()
     vault.write("facts/milk.md", data)
@@ -451,6 +460,7 @@ def test_a_note_is_edited_and_forgotten_without_javascript_and_keeps_its_bytes(b
         tab.get_by_text("This memory is forgotten").wait_for()
 
 
+@pytest.mark.slow
 def test_what_would_no_longer_be_a_fact_is_asked_about_before_it_is_saved(reader):
     form = reader.open_form("/edit/01milk")
     before = reader.vault.notes()
