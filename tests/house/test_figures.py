@@ -11,14 +11,14 @@ from house_figures import Package, measure
 
 ROOT = Path(__file__).parents[2]
 CEILINGS = {
-    "lines": 87_000,
-    "record classes": 530,
-    "record fields": 2_900,
-    "lambdas without arguments": 150,
-    "functions that take a Callable": 130,
-    "private functions used once per 1,000 lines": 12.5,
-    "own imports inside functions per 1,000 lines": 4.5,
-    "dialect words per 1,000 lines": 32,
+    "lines": 83_500,
+    "record classes": 410,
+    "record fields": 2_330,
+    "lambdas without arguments": 30,
+    "functions that take a Callable": 72,
+    "private functions used once per 1,000 lines": 11.8,
+    "own imports inside functions per 1,000 lines": 2.9,
+    "dialect words per 1,000 lines": 17,
 }
 """Lower one whenever the code allows it: `python tests/house_figures.py` prints the figures."""
 

@@ -379,6 +379,7 @@ def test_splitting_prefers_paragraphs_then_lines_then_sentences_then_words():
     assert list(split_text("aaa bbb ccc. ddd eee fff ggg", 20)) == ["aaa bbb ccc.", "ddd eee fff ggg"]
     assert list(split_text("aaa bbb ccc ddd eee fff ggg", 20)) == ["aaa bbb ccc ddd eee", "fff ggg"]
     assert list(split_text("a" * 30, 20)) == ["a" * 20, "a" * 10]
+    assert next(split_text("ab\n" + "word " * 30, 60)).startswith("ab\nword word"), "no piece is so short"
 
 
 def test_two_megabytes_are_split_in_no_time():

@@ -269,6 +269,7 @@ def test_the_date_of_an_own_note_is_in_its_name_unless_it_says_another(path, hea
     ("Zoë mag Käse".encode("utf-16"), "UTF-16", "Zoë mag Käse"),
     (b"Maya\0 likes long walks in the mountains of Norway", "NUL", "Maya  likes long walks in the mountains of Norway"),
     (b"\x89PNG\0\0\0\0\0\0\0IHDR", "not text", "a"),
+    (b"A small program\0\0\0 of thirty bytes", "not text", "a"),
     (b"x" * 1_000_001, "only its first 1 MB are searchable", None),
 ])  # fmt: skip
 def test_what_is_not_utf8_text_is_read_as_well_as_can_be(data, words, text):
