@@ -344,6 +344,7 @@ numbers = st.floats(-0.5, 1.2)
 names = st.sampled_from(["own", "beside", "session_best", "session_words", "length", "asks", "pieces", "phrase"])
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(0, 2.5), st.dictionaries(names, numbers)), max_size=4),
     st.lists(st.sampled_from(STAGES)),

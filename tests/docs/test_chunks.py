@@ -282,6 +282,7 @@ COMMENT = st.sampled_from(["<!-- hidden -->", "<!-- hidden\n\n# hidden\n-->"])
 DOC = st.lists(st.one_of(PARAGRAPH, HEADING, SETEXT, CODE, TABLE, COMMENT), max_size=14).map("\n\n".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(DOC, st.sampled_from([SMALL, USUAL]))
 @example(f"{'alpha ' * 25}\n-\n\n{'beta ' * 24}".strip(), SMALL)

@@ -149,6 +149,7 @@ def guide(vault, repo):
 
 
 class TestADocumentInASourceRepository:
+    @pytest.mark.slow
     def test_is_asked_about_and_becomes_a_branch(self, vault, repo, model, night):
         report = night(*STALENESS)
         (asked,) = report.asked
@@ -184,6 +185,7 @@ class TestADocumentInASourceRepository:
         repo.save("src/reach.py", CODE.replace("10", "20") + "\n\nMORE = 2\n", LATER + timedelta(hours=1))
         assert len(night(*STALENESS).asked) == 1  # but its sources are others now
 
+    @pytest.mark.slow
     def test_is_true_once_the_branch_is_merged(self, vault, repo, night):
         allow(vault, update="auto")
         report = night()
@@ -195,6 +197,7 @@ class TestADocumentInASourceRepository:
         report = night()
         assert (report.stale, branches(repo)) == ([], [branch])
 
+    @pytest.mark.slow
     def test_a_no_stands(self, vault, repo, model, night):
         night(*STALENESS)
         answer(vault, "no")
@@ -214,6 +217,7 @@ class TestADocumentInASourceRepository:
             f"git could not read HEAD of {repo.path}: it names no commit"
         ]
 
+    @pytest.mark.slow
     def test_with_work_in_the_way_waits_until_that_is_committed(self, vault, repo, model, night):
         repo.write("docs/reach.md", DOC + "\nNot yet.\n")
         report = night(*STALENESS)
@@ -232,6 +236,7 @@ class TestADocumentInASourceRepository:
         night(*STALENESS)
         assert (len(branches(repo)), questions(vault)) == (1, [])
 
+    @pytest.mark.slow
     def test_that_was_rewritten_meanwhile_is_not_what_was_agreed_to(self, vault, repo, night):
         night(*STALENESS)
         answer(vault, "yes")
@@ -248,6 +253,7 @@ class TestADocumentInASourceRepository:
         assert branches(repo) == [made.branch]
         assert not night(*STALENESS).changed
 
+    @pytest.mark.slow
     def test_that_vanished_stops_nothing(self, vault, repo, model, night):
         night(*STALENESS)
         answer(vault, "yes")
@@ -273,6 +279,7 @@ class TestADocumentInASourceRepository:
 
 
 class TestADocumentInTheVault:
+    @pytest.mark.slow
     def test_becomes_a_commit_that_can_be_undone(self, vault, repo, model, night):
         note = guide(vault, repo)
         before = note.read_bytes()
@@ -333,6 +340,7 @@ class TestTheModel:
         report = night(*STALENESS)
         assert (report.asked, report.stale, asked_of(model, "deep")) == ([], [], [])
 
+    @pytest.mark.matrix
     @pytest.mark.parametrize("edit", [
         {"find": DOC, "replace": "# Reach\n\nNothing.\n", "section": ""},
         {"replace": "reaches hits as `reach_far(query)` says"},
@@ -350,6 +358,7 @@ class TestTheModel:
         night(*STALENESS)
         assert len(model.asked) == calls
 
+    @pytest.mark.slow
     def test_is_not_asked_about_more_than_was_allowed(self, vault, repo, model, night, monkeypatch):
         monkeypatch.setattr("quaid.janitor.tasks.docs_staleness.MAX_UPDATES", 1)
         repo.save("docs/more.md", DOC.replace("# Reach", "# More"), LATER + timedelta(hours=1))
@@ -367,6 +376,7 @@ class TestTheModel:
         assert model.asked == []
 
 
+@pytest.mark.slow
 def test_stopped_before_the_merge_the_next_night_finds_the_branch(vault, repo, night, monkeypatch):
     night(*STALENESS)
     answer(vault, "yes")
@@ -383,6 +393,7 @@ def test_stopped_before_the_merge_the_next_night_finds_the_branch(vault, repo, n
     assert (branches(repo), questions(vault)) == ([branch], [])
 
 
+@pytest.mark.slow
 def test_what_is_no_text_or_a_secret_is_not_quoted(vault, repo, model, night):
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
     odd = f"- A question reaches 10 hits with {token} \xff.\n".encode("latin-1")
@@ -451,6 +462,7 @@ class TestADocumentThatHasGrown:
         repo.save("docs/reach.md", DOC.replace("10", "20"), LATER + timedelta(hours=1))
         return text
 
+    @pytest.mark.slow
     def test_is_asked_about_and_shortened_on_a_branch(self, vault, repo, model, night, grown):
         cut = {"section": "Week 3", "find": SAID, "replace": "", "reason": "Week 0 says so."}
         model.answers["docs_cleanup"] = {"edits": [cut]}
@@ -465,6 +477,7 @@ class TestADocumentThatHasGrown:
         assert repo.git("show", f"{branch}:docs/long.md") == (head + "## Week 3\n\n" + tail.removeprefix(SAID)).strip()
         assert "docs: shorten docs/long.md" in repo.git("log", "-1", "--format=%B", branch)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("edits", [
         [], [{"section": "", "find": "# Long", "replace": "# Short and `invented`", "reason": "So."}],
     ])  # fmt: skip

@@ -133,6 +133,7 @@ def assert_vetoed(vault, plans, paths, monkeypatch):
     assert len(tidying(vault, monkeypatch)(again).asked) == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("back", "then"),
     [
@@ -150,6 +151,7 @@ def test_what_is_taken_back_is_not_done_again_whatever_becomes_of_the_history(va
     assert_vetoed(then(vault), plans, paths, monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_shallow_clone_knows_what_was_taken_back_within_it_and_says_that_it_is_cut_off(vault, tidy, monkeypatch):
     plans, paths = two_rewrites(vault)
     undo(vault, tidy(*plans).run)
@@ -183,6 +185,7 @@ def test_other_work_on_the_same_note_takes_nothing_back(vault, tidy):
     assert tidy(*plans).vetoed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["undo", "revert", "by hand"])
 def test_a_veto_that_is_taken_back_does_not_stand_after_a_rebase_either(vault, tidy, how):
     (one,) = remember(vault, "Maya drinks oat milk")
@@ -210,6 +213,7 @@ def asking(vault, *questions):
             assert memory.recall(question).hits
 
 
+@pytest.mark.slow
 def test_a_night_is_undone_after_the_next_one_and_counters_stay(vault, tidy):
     plans, (one, two) = two_rewrites(vault)
     before = {path: (vault.root / path).read_bytes() for path in (one, two)}
@@ -222,6 +226,7 @@ def test_a_night_is_undone_after_the_next_one_and_counters_stay(vault, tidy):
     assert tidy(*plans).vetoed == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0)])
 def test_nights_that_changed_the_same_note_are_undone_in_any_order(vault, tidy, order):
     (one,) = remember(vault, "Maya drinks oat milk")
@@ -242,6 +247,7 @@ def test_nights_that_changed_the_same_note_are_undone_in_any_order(vault, tidy, 
     assert note.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_night_whose_lines_a_later_one_has_changed_says_which_to_undo_first(vault, tidy):
     (one,) = remember(vault, "Maya drinks oat milk")
     before = (vault.root / one).read_bytes()
@@ -288,6 +294,7 @@ def test_undoing_a_night_takes_its_questions_along(vault, tidy):
     assert "at night" not in (vault.root / other).read_text()
 
 
+@pytest.mark.slow
 def test_one_decision_of_an_older_night_is_undone_alone(vault, tidy):
     plans, (one, two) = two_rewrites(vault)
     night = tidy(*plans)
@@ -303,6 +310,7 @@ def test_one_decision_of_an_older_night_is_undone_alone(vault, tidy):
     assert tidy(*plans).vetoed == 1
 
 
+@pytest.mark.slow
 def test_a_night_is_undone_after_a_rebase_has_flattened_it(vault, tidy):
     plans, paths = two_rewrites(vault)
     before = {path: (vault.root / path).read_bytes() for path in paths}
@@ -319,6 +327,7 @@ def test_a_night_is_undone_after_a_rebase_has_flattened_it(vault, tidy):
     assert tidy(*plans).vetoed == 2
 
 
+@pytest.mark.slow
 def test_small_decisions_of_one_commit_are_taken_back_together(vault, tidy):
     paths = remember(vault, "Maya drinks oat milk", "Tom repairs old clocks")
     for path in paths:

@@ -54,6 +54,7 @@ def gone(vault):
     return taken, moved
 
 
+@pytest.mark.slow
 def test_the_commit_that_lost_or_gained_an_answer_is_found(vault, gone, capsys):
     lost, gained = gone[0], gone[1].commit
     with vault.memory() as memory:
