@@ -18,7 +18,8 @@ from quaid.errors import (
     VaultNotFoundError,
     VaultReadOnlyError,
 )
-from quaid.index.fulltext import KeptAnswers, Postings
+from quaid.index.cache import AnswerCache
+from quaid.index.fulltext import Postings
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
@@ -59,7 +60,7 @@ class OpenVault:
         self.indexer = Indexer(root, settings, self.embedding)
         self.matrix = VectorMatrix(open_multiply)
         self.postings = Postings()
-        self.cache = KeptAnswers()
+        self.cache = AnswerCache()
         self.whole_reader = IndexReader(self.indexer.path)
         self.second_reader = IndexReader(self.indexer.path)
         self.freshness = IndexFreshness(self.indexer, self.whole_reader, EMBED_BUDGET_S)

@@ -18,7 +18,8 @@ from quaid.docs.chunks import parse_doc
 from quaid.embed.runtime import open_multiply
 from quaid.errors import QuaidError
 from quaid.index import contents, documents
-from quaid.index.fulltext import KeptAnswers, Postings
+from quaid.index.cache import AnswerCache
+from quaid.index.fulltext import Postings
 from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
 from quaid.model import ChannelRank, ParsedDoc
@@ -137,7 +138,7 @@ class DocSearch:
         self._readers = IndexReader(self._path), IndexReader(self._path)
         self._matrix = VectorMatrix(open_multiply)
         self._postings = Postings()
-        self._cache = KeptAnswers()
+        self._cache = AnswerCache()
 
     def index(self, docs: Collection[Doc]) -> DocsIndex:
         """Return the index of `docs`, which must be all documents."""

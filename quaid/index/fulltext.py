@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from quaid.index.cache import Moment
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Chunk
@@ -143,7 +144,7 @@ def list_words(
     return {word for row in texts for word in find_words(str(row[0]))}
 
 
-MAX_KEPT, KEPT_SHARE = 3_000_000, 8
+MAX_CACHED_CHUNKS, CACHED_SHARE = 3_000_000, 8
 """Chunks of all words that are kept, at 16 bytes each, or so many times the chunks of a very large index; the words
 that were asked for longest ago go first."""
 
@@ -156,12 +157,12 @@ class Postings:
         self._last: Sequence[str] = ()
         self._moment = Moment()
         self._total = 0
-        self._kept: OrderedDict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = OrderedDict()
         self._size = 0
 
     def has(self, connection: IndexConnection, words: Sequence[str]) -> bool:
         """Return whether `search` can answer without asking SQLite."""
-        return self._asked > 0 and self._moment.is_of(connection) and all(word in self._kept for word in words)
+        return self._asked > 0 and self._moment.is_of(connection) and all(word in self._cached for word in words)
 
     def is_quick(self, connection: IndexConnection, words: Sequence[str]) -> bool:
         """Return whether `search` takes no longer than a thread to start: it asks SQLite nothing, or little."""
@@ -205,21 +206,21 @@ class Postings:
         """Forget what was of another index or of another state of it."""
         self._moment.move_to(connection)
         self._total = connection.words.count()
-        self._kept.clear()
+        self._cached.clear()
         self._size = 0
 
     def _of(self, connection: IndexConnection, word: str) -> tuple[Any, Any]:
         import numpy as np
 
-        if word in self._kept:
-            self._kept.move_to_end(word)
-            return self._kept[word]
+        if word in self._cached:
+            self._cached.move_to_end(word)
+            return self._cached[word]
         ids, scores = connection.words.list_matches(match_any([word]))
-        kept = self._kept[word] = np.array(ids, np.int64), np.array(scores, np.float64)
+        found = self._cached[word] = np.array(ids, np.int64), np.array(scores, np.float64)
         self._size += len(ids)
-        while self._size > max(MAX_KEPT, KEPT_SHARE * self._total) and len(self._kept) > 1:
-            self._size -= len(self._kept.popitem(last=False)[1][0])
-        return kept
+        while self._size > max(MAX_CACHED_CHUNKS, CACHED_SHARE * self._total) and len(self._cached) > 1:
+            self._size -= len(self._cached.popitem(last=False)[1][0])
+        return found
 
 
 def _best(ids: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int) -> list[tuple[int, float]]:
@@ -233,46 +234,3 @@ def _best(ids: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: in
         ids, scores = ids[fits], scores[fits]
     order = np.lexsort((ids, -scores))[:limit]
     return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
-
-
-Answer = TypeVar("Answer")
-MAX_CACHED = 64
-
-
-class Moment:
-    """One state of one index, as one connection sees it."""
-
-    def __init__(self) -> None:
-        self._connection: IndexConnection | None = None
-        self._version = (-1, -1)
-
-    def is_of(self, connection: IndexConnection) -> bool:
-        """Return whether the index behind `connection` is as it was when `move_to` was called."""
-        return connection is self._connection and connection.version() == self._version
-
-    def move_to(self, connection: IndexConnection) -> None:
-        self._connection, self._version = connection, connection.version()
-
-
-class KeptAnswers:
-    """Answers of one connection, kept as long as its index stays as it is."""
-
-    def __init__(self) -> None:
-        self._moment = Moment()
-        self._kept: dict[Hashable, Any] = {}
-
-    def of(self, connection: IndexConnection, key: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """Return what `ask` returns, or what it has returned for `key` before."""
-        if len(self._kept) > MAX_CACHED or not self._moment.is_of(connection):
-            self._moment.move_to(connection)
-            self._kept.clear()
-        if key not in self._kept:
-            self._kept[key] = ask()
-        answer: Answer = self._kept[key]
-        return answer
-
-    def chunks_in(self, connection: IndexConnection, scope: Scope) -> frozenset[int] | None:
-        """Return the chunk_ids in `scope`; None for all. To ask SQLite for each chunk that was found whether it is in
-        scope takes several times as long as finding it.
-        """
-        return None if scope.is_open else self.of(connection, scope.key, lambda: scope.list_chunks(connection))

@@ -89,7 +89,7 @@ class Answers:
         second = (
             connection if connection is self._vault.index_in_memory else self._vault.second_reader.open() or connection
         )
-        embedder_of, kept = self._vault.embedding.embedder_of, self._vault.cache.of
+        embedder_of, cached = self._vault.embedding.embedder_of, self._vault.cache.of
         with contents.shared_snapshot(connection, second) as second:
             sources = Sources(
                 connection, second, embedder_of, self._vault.matrix, self._vault.postings, self._vault.cache
@@ -105,11 +105,11 @@ class Answers:
             if isinstance(self._vault.problem, SettingError):
                 reason = "what cannot be used has its default until it is repaired."
             degraded.insert(0, f"config: {reason} {self._vault.problem}")
-        degraded += kept(
+        degraded += cached(
             connection, ("conflicts", options.owners), lambda: self._list_conflicts(connection, options.owners)
         )
         if not options.keyword_only and self._vault.settings.embedding.provider != "none":
-            waiting = kept(connection, "pending", lambda: vectors.count_missing(connection))
+            waiting = cached(connection, "pending", lambda: vectors.count_missing(connection))
             if waiting and self._vault.embedding.embedder() is not None:
                 degraded.append(f"pending: {waiting:,} chunks have no vector yet; finish with: quaid sync")
         return with_degraded(answer, degraded)
@@ -269,7 +269,7 @@ def fit_core_notes(core_notes: Iterable[tuple[str, str]], budget: int) -> tuple[
     fitted = []
     for path, text in core_notes:
         frame = cutoff.tokens(f"{path}\n\n\n")
-        if kept := cutoff.trim(text, max(0, room - frame)):
-            fitted.append((path, kept))
-            room -= frame + cutoff.tokens(kept)
+        if trimmed := cutoff.trim(text, max(0, room - frame)):
+            fitted.append((path, trimmed))
+            room -= frame + cutoff.tokens(trimmed)
     return tuple(fitted), budget - (budget // 2 - room)

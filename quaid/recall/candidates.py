@@ -128,7 +128,7 @@ def _best(fused: Mapping[int, float], request: SearchRequest) -> list[int]:
     ranked = sorted(fused, key=lambda chunk_id: (-fused[chunk_id], chunk_id))
     if not kinds:
         return ranked[:limit]
-    narrow = request.sources.kept.chunks_in(request.connection, of_kinds(request.scope, kinds)) or frozenset()
+    narrow = request.sources.cache.chunks_in(request.connection, of_kinds(request.scope, kinds)) or frozenset()
     kept = [chunk_id for chunk_id in ranked if chunk_id in narrow][:limit]
     return [*dict.fromkeys([*ranked[:limit], *kept])]
 

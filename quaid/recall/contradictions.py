@@ -73,7 +73,7 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
     with request.trace.stage("contradictions") as noted:
         connection, scope = request.connection, request.scope
         facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        disputed = request.sources.kept.of(connection, "disputed", lambda: graph.list_disputed(connection))
+        disputed = request.sources.cache.of(connection, "disputed", lambda: graph.list_disputed(connection))
         asked = {pair for pair in disputed if not facts.isdisjoint(pair)}
         opposed = _by_document(list_opposed(connection, facts, scope) | asked)
         noted["pairs"] = sum(map(len, opposed.values())) // 2

@@ -43,7 +43,7 @@ def render(
     by_document = {candidate.doc_id: candidate for candidate, _, _ in chosen}
     candidates = [candidate for candidate, _, _ in chosen]
     ranks = _channel_ranks(candidates, retrieved)
-    owner_keys = request.sources.kept.of(
+    owner_keys = request.sources.cache.of(
         connection,
         ("aliases", request.owner_names, repr(request.scope)),
         lambda: graph.with_aliases(connection, request.owner_names, request.scope),

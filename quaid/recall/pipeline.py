@@ -277,10 +277,10 @@ class _Pipeline:
 
     def count_seen(self) -> int:
         """Return how many chunks the one who asks may see."""
-        seen, connection, kept = self.request.visible, self.request.connection, self.request.sources.kept
+        seen, connection, cache = self.request.visible, self.request.connection, self.request.sources.cache
         if seen is not None:
             return len(seen)
-        return int(kept.of(connection, "chunks", lambda: documents.count_chunks(connection)))
+        return int(cache.of(connection, "chunks", lambda: documents.count_chunks(connection)))
 
     def scale(self, chosen: Sequence[Chosen]) -> Scale:
         """Return what compares the scores with those of another vault."""

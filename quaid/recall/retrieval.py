@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, vectors
+from quaid.index.cache import AnswerCache
 from quaid.index.documents import list_speakers
-from quaid.index.fulltext import KeptAnswers, Postings
+from quaid.index.fulltext import Postings
 from quaid.index.graph import Neighbour
 from quaid.index.port import EmbedderRow
 from quaid.index.references import has_reference, target_of
@@ -253,7 +254,7 @@ class Sources:
     embedder_of: EmbedderOf
     vectors: VectorMatrix
     words: Postings = field(default_factory=Postings)
-    kept: KeptAnswers = field(default_factory=KeptAnswers)
+    cache: AnswerCache = field(default_factory=AnswerCache)
 
     def sample(self, row: EmbedderRow) -> npt.NDArray[np.float32]:
         """Return the vectors of some chunks, which stand for all. Ask after `vectors.search`."""
@@ -262,7 +263,7 @@ class Sources:
         def read() -> npt.NDArray[np.float32]:
             return self.vectors.vectors(connection, row, vectors.list_sample(connection, row, SAMPLE))[1]
 
-        return self.kept.of(connection, ("sample", row.table, self.vectors.is_loaded), read)
+        return self.cache.of(connection, ("sample", row.table, self.vectors.is_loaded), read)
 
 
 @dataclass(slots=True)
@@ -287,7 +288,7 @@ class SearchRequest:
     @property
     def visible(self) -> frozenset[int] | None:
         """The chunks in scope, None for all."""
-        return self.sources.kept.chunks_in(self.connection, self.scope)
+        return self.sources.cache.chunks_in(self.connection, self.scope)
 
 
 @dataclass(slots=True)
@@ -343,7 +344,7 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     views = [request.visible]
     if request.options.kinds:  # searched on their own too, as the others might fill the ranking
         kinds = of_kinds(request.scope, request.options.kinds)
-        views.append(request.sources.kept.chunks_in(request.connection, kinds))
+        views.append(request.sources.cache.chunks_in(request.connection, kinds))
     beside: AbstractContextManager[None] = nullcontext()
     sources = request.sources
     if keyword_only or sources.words.is_quick(sources.second, query.words):
@@ -461,7 +462,7 @@ def _search_words(
 
 def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retrieved: Retrieved) -> None:
     connection = request.connection
-    row = request.sources.kept.of(connection, "embedder", lambda: vectors.active_embedder(connection))
+    row = request.sources.cache.of(connection, "embedder", lambda: vectors.active_embedder(connection))
     embedder = request.sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
         retrieved.degraded.append("vectors")
@@ -488,7 +489,7 @@ def _unnamed(request: SearchRequest) -> str:
     if not request.profile.weights.speaker:
         return text
     connection, scope = request.connection, request.scope
-    names = request.sources.kept.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
+    names = request.sources.cache.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
     named = names.intersection(request.query.words)
     if not named or request.query.language not in ENGLISH:
         return text

@@ -21,7 +21,8 @@ from quaid.embed.runtime import open_multiply
 from quaid.errors import BadInputError, LockedError, NoteNotFoundError, QuaidError
 from quaid.history.mirrors import Mirror, MirrorLimits, WorkingCopy
 from quaid.index import contents, vectors
-from quaid.index.fulltext import KeptAnswers, Postings
+from quaid.index.cache import AnswerCache
+from quaid.index.fulltext import Postings
 from quaid.index.port import IndexConnection
 from quaid.index.postgres.server import IndexServer
 from quaid.index.references import NoteView, view_note
@@ -164,7 +165,7 @@ class ServedMemory:
         self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
         self._matrix = VectorMatrix(open_multiply)
         self._postings = Postings()
-        self._cache = KeptAnswers()
+        self._cache = AnswerCache()
 
     def recall(self, query: str, limit: int | None = None, *, as_of: str | None = None, **options: Any) -> Recall:
         """Return the memories that answer `query`, best first. `options` are the fields of `RecallOptions`; options

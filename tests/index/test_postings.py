@@ -92,14 +92,14 @@ def test_a_small_index_is_asked_without_a_thread(index: apsw.Connection, monkeyp
 def test_words_asked_for_longest_ago_make_room_that_grows_with_the_index(
     index: apsw.Connection, monkeypatch: pytest.MonkeyPatch, share: int
 ) -> None:
-    monkeypatch.setattr("quaid.index.fulltext.MAX_KEPT", 60)
-    monkeypatch.setattr("quaid.index.fulltext.KEPT_SHARE", share)
+    monkeypatch.setattr("quaid.index.fulltext.MAX_CACHED_CHUNKS", 60)
+    monkeypatch.setattr("quaid.index.fulltext.CACHED_SHARE", share)
     postings = warmed()
     for word in ("oat", "milk", "tea"):
         postings.search(index, (word,), 5)
     assert postings.has(index, ("oat",)) is bool(share), postings._size
     assert postings.has(index, ("tea",))
-    assert postings._size == sum(len(ids) for ids, _ in postings._kept.values())
+    assert postings._size == sum(len(ids) for ids, _ in postings._cached.values())
 
 
 def test_common_words_of_a_large_index_count_only_alone(

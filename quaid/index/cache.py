@@ -1,0 +1,51 @@
+"""Answers of the index, cached until it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from quaid.index.port import IndexConnection
+from quaid.index.scope import Scope
+
+Answer = TypeVar("Answer")
+MAX_CACHED = 64
+
+
+class Moment:
+    """One state of one index, as one connection sees it."""
+
+    def __init__(self) -> None:
+        self._connection: IndexConnection | None = None
+        self._version = (-1, -1)
+
+    def is_of(self, connection: IndexConnection) -> bool:
+        """Return whether the index behind `connection` is as it was when `move_to` was called."""
+        return connection is self._connection and connection.version() == self._version
+
+    def move_to(self, connection: IndexConnection) -> None:
+        self._connection, self._version = connection, connection.version()
+
+
+class AnswerCache:
+    """Answers of one index, cached per connection until the index changes."""
+
+    def __init__(self) -> None:
+        self._moment = Moment()
+        self._answers: dict[Hashable, Any] = {}
+
+    def of(self, connection: IndexConnection, key: Hashable, compute: Callable[[], Answer]) -> Answer:
+        """Return the cached answer for `key`, or compute and cache it."""
+        if len(self._answers) > MAX_CACHED or not self._moment.is_of(connection):
+            self._moment.move_to(connection)
+            self._answers.clear()
+        if key not in self._answers:
+            self._answers[key] = compute()
+        answer: Answer = self._answers[key]
+        return answer
+
+    def chunks_in(self, connection: IndexConnection, scope: Scope) -> frozenset[int] | None:
+        """Return the chunk_ids in `scope`, or None for all. A query for each chunk found, whether it is in scope, takes
+        several times as long as the search.
+        """
+        return None if scope.is_open else self.of(connection, scope.key, lambda: scope.list_chunks(connection))
