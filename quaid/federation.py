@@ -158,7 +158,7 @@ def _answer(memory: Memory, query: str, as_of: str | None, given: Mapping[str, A
         options["depth"] = depth
     most = MAX_IN_BUDGET if budget is not None else MAX_HITS
     options["limit"] = options.get("limit") or settings.limit or most
-    options |= {"comparable": True, "beside": options.get("beside", False) or budget is not None}
+    options |= {"comparable": True, "with_neighbours": options.get("with_neighbours", False) or budget is not None}
     if not options.get("keyword_only"):
         memory.warm()
     answer = memory.recall(query, as_of=as_of, keep=False, **options)

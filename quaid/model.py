@@ -260,7 +260,7 @@ class ChannelRank:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What stands beside a hit: another piece of its note or conversation, or the turn that a fact rests on (`cited`).
+    """The context of a hit: another piece of its note or conversation, or the turn that a fact cites (`cited`).
     `ordinal` is its place in the note at `path`.
     """
 
@@ -274,7 +274,7 @@ class Neighbour:
     cited: bool = False
 
     @property
-    def told(self) -> str | None:
+    def stated_at(self) -> str | None:
         """The moment to which its words are relative."""
         return None if self.turn is None else self.created
 
@@ -290,10 +290,10 @@ class Hit:
     and where, `evidence` what speaks for it and how much.
 
     `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts`
-    are the ids of hits that cannot be true together with this one; those of them that began or were told before it
+    are the ids of hits that cannot be true together with this one; those of them that began or were stated before it
     are also in `later_than`, those after it in `earlier_than`, with those that replaced a fact which was learned
     from a turn. `ordinal` is the place of `text` in its note, `heading` the title and the headings over it, and
-    `beside` what stands around it: only where a budget has room for that. `vault` is the name of the vault that it is
+    `beside` its neighbours: only within a budget. `vault` is the name of the vault that it is
     from, where several were asked, and `also_in` are the others that say the same.
     """
 
@@ -329,8 +329,8 @@ class Hit:
     also_in: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str | None:
-        """The moment to which its words are relative: of a turn when it was said, of anything else it is not known."""
+    def stated_at(self) -> str | None:
+        """The moment to which relative days in its text refer: the time of a turn, None for anything else."""
         return None if self.turn is None else self.created
 
 
@@ -357,7 +357,7 @@ class Recall:
     """The answer to one question. `degraded` names every channel or guarantee that was missing; `doubt` says why the
     best answer may not be one; `context` are core notes that were asked for with it, as (path, text). `more` says
     that other memories matched as well. `text` is the answer as a reader is shown it within the budget that was given,
-    None without one. `scale` is what the scores are relative to, for whoever compares them with another vault's.
+    None without one. `scale` is what the scores are relative to, to compare them with another vault's.
     """
 
     query: str

@@ -101,7 +101,7 @@ def build_prompt_context(
         depth="fast",
         exclude_session=session or None,
         compacted_at=given.compacted_at,
-        beside=True,
+        with_neighbours=True,
     )
     known = given if is_retained else sessions.Given()
     asked = AskedWords(question)

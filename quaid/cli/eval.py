@@ -20,7 +20,7 @@ from quaid.recall.evaluation import (
     OutcomeChange,
     compare,
     find_expected,
-    list_meant,
+    list_targets,
     parse_questions,
     replay,
     score,
@@ -161,7 +161,7 @@ class _Replay:
 
     def _rank(self, answer: Recall, reference: str) -> int | None:
         if reference not in self._ids:
-            self._ids[reference] = list_meant(self._memory.index(), reference)
+            self._ids[reference] = list_targets(self._memory.index(), reference)
         return find_expected(answer.hits, reference, self._ids[reference])
 
 

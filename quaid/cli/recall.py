@@ -216,13 +216,13 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
         with invocation.open(owner=query.owner) as memory:
             found = _recall(invocation, memory, query, options)
     else:
-        from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_meant
+        from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_targets
 
         invocation.is_deciding = True
         with deciding(), invocation.open(owner=query.owner) as memory:
             found = _recall(invocation, memory, query, options)
             check_decidable(found)
-            rank = find_expected(found.hits, query.expect, list_meant(memory.index(), query.expect))
+            rank = find_expected(found.hits, query.expect, list_targets(memory.index(), query.expect))
     _notify(invocation, query, found)
     invocation.respond(render_answer(found, explain=query.explain), **_answer_shape(query, found, rank))
     if not found.hits and not invocation.as_json:

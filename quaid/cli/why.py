@@ -39,7 +39,7 @@ def run_why(
         "text": found.note.text,
         "source": found.source,
         "turns": [
-            {**json_object(turn.said), **json_object(turn, "path", "session", "before", "after")}
+            {**json_object(turn.cited), **json_object(turn, "path", "session", "before", "after")}
             for turn in found.turns
         ],
         "sessions": found.sessions,
@@ -133,11 +133,11 @@ def _session(session: SessionView, turns: Sequence[CitedTurn], *, has_words: boo
     known = [session.started and session.started[:10], session.source, count(session.turns, "turn")]
     head = f"session {session.session or session.title} ({', '.join(part for part in known if part)}), {session.path}"
     below = []
-    for cited in turns:
-        context = [("before", cited.before), ("after", cited.after)]
-        words = "" if has_words else f": {clipped(cited.said.text, MAX_TEXT)}"
+    for each in turns:
+        context = [("before", each.before), ("after", each.after)]
+        words = "" if has_words else f": {clipped(each.cited.text, MAX_TEXT)}"
         around = [_Branch(f"{where}: {_describe_turn(turn)}: {one_line(turn.text)}") for where, turn in context if turn]
-        below.append(_Branch(_describe_turn(cited.said) + words, around))
+        below.append(_Branch(_describe_turn(each.cited) + words, around))
     if session.facts:
         below.append(_Branch(f"also drawn from it: {count(len(session.facts), 'fact')}", list(_related(session.facts))))
     return _Branch(head, below)

@@ -154,8 +154,8 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
     doc_id = connection.insert("documents", ", ".join(row), list(row.values()))
     for chunk in note.chunks:
         key = vectors.text_key(chunk.embedded_text)
-        searched, said = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
-        values = (doc_id, chunk.ordinal, *searched, *said, chunk.passage, key)
+        searched, spoken = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
+        values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, key)
         fulltext.insert(connection, connection.insert("chunks", _CHUNK_COLUMNS, values), chunk)
     if any(chunk.turn is not None for chunk in note.chunks):
         fulltext.insert_episodes(connection, doc_id)
@@ -343,11 +343,11 @@ def list_texts(connection: IndexConnection, chunk_ids: Collection[int], column: 
     return {int(row[0]): str(row[1]) for row in rows}
 
 
-def list_beside(
+def list_adjacent(
     connection: IndexConnection, chunk_ids: Collection[int], turns: int, sections: int
 ) -> list[tuple[int, int]]:
-    """Return (chunk, chunk beside it) for those of the same note that are at most `turns` places from a piece of a
-    turn, `sections` from any other.
+    """Return (chunk, adjacent chunk) pairs within a note, at most `turns` places apart for a piece of a turn and
+    `sections` for any other.
     """
     rows = connection.execute(
         "SELECT c.chunk_id, b.chunk_id FROM chunks c JOIN chunks b ON b.doc_id = c.doc_id "
@@ -401,7 +401,7 @@ def count_chunks(connection: IndexConnection) -> int:
 
 
 def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
-    """Return (path, sentence) for every note that could not be read as meant, copies and ids used twice included."""
+    """Return (path, sentence) for each problem of a note, including copies and ids that are used twice."""
     found = [
         (str(path), str(problem))
         for path, problems in connection.execute("SELECT path, problems FROM documents WHERE problems <> '[]'")
@@ -419,7 +419,7 @@ _SPARE = 3
 def list_living(connection: IndexConnection) -> list[Document]:
     """Return the facts that nothing has replaced, each with its first chunk, by path.
 
-    Notes that share an id are left out, as it is unknown which of them is meant.
+    Notes that share an id are left out, because the id is ambiguous.
     """
     rows = connection.execute(
         f"SELECT {_CANDIDATE}, "
@@ -460,7 +460,7 @@ _IS_PREFERENCE = f"{_HAS_A_DAY} AND type = 'preference'"
 
 def list_latest_facts(connection: IndexConnection, scope: Scope, limit: int, today: str) -> list[tuple[str, str]]:
     """Return (created, text) of the `limit` newest facts in `scope` that hold on `today` (YYYY-MM-DD), newest first. A
-    text has behind it since when it is true: what was told last need not be what began last.
+    text ends with the day from which it is true, because the latest statement need not have the latest beginning.
     """
     return _list_holding(connection, scope, limit, today, _HAS_A_DAY, _NEWEST)
 

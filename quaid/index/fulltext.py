@@ -59,7 +59,7 @@ def _join_turns(doc_id: int, turns: Iterable[tuple[int, str, str]]) -> tuple[int
 
 def terms(text: str, language: str | None = None) -> list[str]:
     """Return the words of `text` worth searching, lower case, each once; all of them when every one is a stop word of
-    its `language`, which is English where it is not told.
+    its `language`, by default English.
     """
     words = list(dict.fromkeys(find_words(text)))
     dropped = stop_words(language or "en")
@@ -131,8 +131,8 @@ def list_stems(connection: IndexConnection, word: str, limit: int = 4000) -> lis
 def list_words(
     connection: IndexConnection, stem: str, allowed: Collection[int] | None = None, limit: int = 20
 ) -> set[str]:
-    """Words, in lower case, of the chunks in `allowed` (None for all) in which `stem` stands, among them those that it
-    is the stem of.
+    """Return the words, in lower case, of the chunks in `allowed` (None for all) that contain `stem`. The words
+    with that stem are among them.
     """
     found = connection.words.list_chunks(stem)
     chunk_ids = islice((each for each in found if allowed is None or each in allowed), limit)
@@ -145,8 +145,8 @@ def list_words(
 
 
 MAX_CACHED_CHUNKS, CACHED_SHARE = 3_000_000, 8
-"""Chunks of all words that are kept, at 16 bytes each, or so many times the chunks of a very large index; the words
-that were asked for longest ago go first."""
+"""The maximum of cached chunks of all words, at 16 bytes each; in a very large index this many times its chunks. The
+least recently used words are evicted first."""
 
 
 class Postings:

@@ -1,4 +1,4 @@
-"""Entities and the edges between them, kept as written and joined by name when asked."""
+"""Entities and the edges between them, stored as written and joined by name in queries."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _IS_SPOKEN_OF = (
     "OR EXISTS (SELECT 1 FROM links JOIN documents f ON f.doc_id = links.doc_id AND f.kind = 'fact' "
     "WHERE target_key = called.name_key)))"
 )
-"""The owner's own note of what stands at an end of an edge, or what a fact links to."""
+"""The owner's own note of a thing at an end of an edge, or of the target of a link in a fact."""
 _IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
 
 
@@ -96,8 +96,8 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
     """Return those of `keys` that name an entity, each with all keys of the same one: key -> {canonical and alias
     keys}.
 
-    An entity has an entity note, or stands at an end of an edge, as far as `scope` sees. The owner's own note of what
-    stands there, or of what a fact links to, tells its other names. `anna` names `Anna (sister of Maya)` too: the words
+    An entity has an entity note, or is at an end of an edge, within `scope`. The owner's own note of such a thing, or
+    of the target of a link in a fact, supplies its other names. `anna` names `Anna (sister of Maya)` too: the words
     in brackets only tell her apart.
     """
     values = {"wanted": json.dumps(list(keys)), **scope.values}
@@ -279,8 +279,8 @@ def list_disputed(connection: IndexConnection) -> set[tuple[int, int]]:
 
 def entity_names(connection: IndexConnection, within: str | None = None) -> list[tuple[str, str]]:
     """Return (written name or alias, file name of its note) of all entity notes, then of the owner's own notes that are
-    called by several words or spoken of; of these no name in lower case. Of these names only those that stand in the
-    text `within`, where one is given.
+    called by several words or spoken of; of these no name in lower case. If `within` is given, return only the names
+    that this text contains.
     """
     if within is None:
         # From the few entities to their names: most names are those of facts.
@@ -400,7 +400,7 @@ def counts(connection: IndexConnection) -> dict[str, int]:
 
 
 class Entity(NamedTuple):
-    """A thing that has a note or stands at an end of an edge. `path` is that of its note, `facts` how many mention it,
+    """A thing that has a note or is at an end of an edge. `path` is that of its note, `facts` how many mention it,
     `degree` how many edges it has.
     """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Sort = Literal["date", "title", "path", "kind"]
 SORTS: tuple[str, ...] = get_args(Sort)
 SUPERSEDED = "superseded"
-"""Stands among the statuses for what was replaced."""
+"""The status of a replaced note."""
 _ALL = 1_000_000
 DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
 _TEXT = "CASE WHEN d.kind = 'fact' THEN (SELECT text FROM chunks c WHERE c.doc_id = d.doc_id AND c.ordinal = 0) END"
@@ -71,7 +71,7 @@ def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "da
 
 
 def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list[int]:
-    """Return the turns and the opening chunks of notes in `scope` that were said or made last, newest first."""
+    """Return the latest turns and opening chunks of notes in `scope`, newest first."""
     rows = connection.execute(
         "SELECT chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE (c.turn IS NOT NULL OR c.ordinal = 0) "
         f"{scope.and_chunks} ORDER BY coalesce(c.said_at, d.created) DESC NULLS LAST, d.id DESC, c.ordinal DESC "
@@ -124,9 +124,10 @@ def _list_about(connection: IndexConnection, name: str) -> set[int]:
     """Return the documents that are called so, link to it, have an edge with it, or have one of its names in a text. A
     path with a folder means that note alone.
     """
-    if "/" in name and (meant := references.resolve(connection, name)):
-        linking = (one.path for each in meant for one in references.links_to(connection, each.document))
-        return {each.document.doc_id for each in meant} | {one for one, _ in references.list_paths(connection, linking)}
+    if "/" in name and (targets := references.resolve(connection, name)):
+        linking = (one.path for each in targets for one in references.links_to(connection, each.document))
+        linking_ids = {one for one, _ in references.list_paths(connection, linking)}
+        return linking_ids | {each.document.doc_id for each in targets}
     key = name_key(name)
     keys = graph.find_entities(connection, [key]).get(key, set()) | {key}
     found = set(graph.documents_about(connection, keys, limit=_ALL))
@@ -177,7 +178,7 @@ class Talk(NamedTuple):
     facts: int
 
 
-class SaidTurn(NamedTuple):
+class ListedTurn(NamedTuple):
     """A turn of a conversation; `said_at` is ISO 8601 in UTC."""
 
     number: int
@@ -186,7 +187,7 @@ class SaidTurn(NamedTuple):
     text: str
 
 
-class DrawnFact(NamedTuple):
+class ExtractedFact(NamedTuple):
     """A fact that rests on the turn with that number, None for one that names only the conversation."""
 
     turn: int | None
@@ -259,11 +260,11 @@ def list_talks(connection: IndexConnection, first: str, last: str, limit: int, o
         (first, last, limit, offset),
     ).fetchall()
     keys = [name_key(note_name(path)) for path, *_ in rows]
-    drawn = _list_drawn_ids(connection, [(key, session) for key, (*_, session) in zip(keys, rows, strict=True)])
+    drawn = _list_extracted_ids(connection, [(key, session) for key, (*_, session) in zip(keys, rows, strict=True)])
     return [Talk._make((*row[:6], len(drawn[key]))) for key, row in zip(keys, rows, strict=True)]
 
 
-def _list_drawn_ids(connection: IndexConnection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:
+def _list_extracted_ids(connection: IndexConnection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:
     """Return the facts that cite each of `talks`, given as (key of its note's name, session), or name its session."""
     drawn: dict[str, set[int]] = {key: set() for key, _ in talks}
     for key, doc_id in connection.execute(
@@ -281,7 +282,7 @@ def _list_drawn_ids(connection: IndexConnection, talks: Collection[tuple[str, st
     return drawn
 
 
-def list_said(connection: IndexConnection, doc_id: int, limit: int, offset: int = 0) -> list[SaidTurn]:
+def read_turns(connection: IndexConnection, doc_id: int, limit: int, offset: int = 0) -> list[ListedTurn]:
     """Return turns of the episode `doc_id`, in their order."""
     rows = connection.execute(
         "SELECT turn, speaker, said_at, text FROM chunks WHERE doc_id = ?1 AND turn IN ("
@@ -289,17 +290,17 @@ def list_said(connection: IndexConnection, doc_id: int, limit: int, offset: int 
         "ORDER BY turn, ordinal",
         (doc_id, limit, offset),
     )
-    turns: dict[int, SaidTurn] = {}
+    turns: dict[int, ListedTurn] = {}
     for number, speaker, said_at, text in rows:
         known = turns.get(number)
-        turns[number] = SaidTurn(number, speaker, said_at, f"{known.text}\n\n{text}" if known else text)
+        turns[number] = ListedTurn(number, speaker, said_at, f"{known.text}\n\n{text}" if known else text)
     return list(turns.values())
 
 
-def list_drawn(connection: IndexConnection, path: str, session: str | None) -> list[DrawnFact]:
+def list_extracted(connection: IndexConnection, path: str, session: str | None) -> list[ExtractedFact]:
     """Return the facts that rest on the episode at `path`, once for each turn of it that they cite."""
     key = name_key(note_name(path))
-    (doc_ids,) = _list_drawn_ids(connection, [(key, session)]).values()
+    (doc_ids,) = _list_extracted_ids(connection, [(key, session)]).values()
     rows = connection.execute(
         "SELECT ci.turn, f.id, c.text, f.type, f.superseded_by IS NOT NULL FROM documents f "
         "JOIN chunks c ON c.doc_id = f.doc_id AND c.ordinal = 0 "
@@ -308,4 +309,4 @@ def list_drawn(connection: IndexConnection, path: str, session: str | None) -> l
         "WHERE f.doc_id IN (SELECT value FROM json_each(:wanted)) ORDER BY ci.turn, f.path",
         {"key": key, "wanted": json.dumps(sorted(doc_ids))},
     )
-    return list(map(DrawnFact._make, rows))
+    return list(map(ExtractedFact._make, rows))

@@ -1,7 +1,7 @@
-"""What recall, sync and report ask of an index, whatever engine keeps it: the connection is the port.
+"""The interface of the index to recall, sync and report, for any engine: the connection is the port.
 
 The rows of notes are asked for in SQL that SQLite and PostgreSQL both understand, so it is written once, in the modules
-beside this one. What the engines do each in their own way, they do behind `words`, `vectors` and the few methods here.
+of this package. What the engines do each in their own way, they do behind `words`, `vectors` and the few methods here.
 `json_each`, `json_group_array`, `group_concat`, `instr`, `strftime` and `->>` mean what they mean in SQLite; a number
 that comes out of JSON is cast; an order by what may be null says where nulls go; `CROSS JOIN … ON` is a hint.
 """
@@ -53,7 +53,7 @@ class Rows(Protocol):
 class Words(Protocol):
     """The words of chunks and of whole episodes, stemmed.
 
-    A `match` is `"a phrase" OR "another"`; with ` *` behind it a phrase also stands for all that begin so.
+    A `match` is `"a phrase" OR "another"`; with ` *` after it a phrase is a prefix.
     """
 
     def insert(self, rows: Iterable[tuple[int, str, str, str]]) -> None:
@@ -90,7 +90,7 @@ class Words(Protocol):
         """Return the stems from `first` up to `after` that have from the one to the other of `lengths` characters."""
 
     def list_chunks(self, stem: str) -> Iterator[int]:
-        """Yield the chunk of each place at which `stem` stands, ascending."""
+        """Yield the chunk of each occurrence of `stem`, ascending."""
 
 
 class Vectors(Protocol):

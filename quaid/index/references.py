@@ -31,8 +31,8 @@ _MAX_SHOWN = 80
 """Characters of a note's text in a list to choose from."""
 
 
-class Meant(NamedTuple):
-    """A note that a reference means: all of it, one turn, or what stands under `heading` (`^id` names a block)."""
+class Target(NamedTuple):
+    """The target of a reference: a whole note, one turn, or the section under `heading` (`^id` names a block)."""
 
     document: Document
     turn: int | None = None
@@ -54,8 +54,8 @@ def has_reference(connection: IndexConnection, references: Sequence[str]) -> boo
     return next(rows, None) is not None
 
 
-def resolve(connection: IndexConnection, reference: str) -> list[Meant]:
-    """Return what a person may mean by `reference`, by path; several when it is ambiguous, none when nothing fits.
+def resolve(connection: IndexConnection, reference: str) -> list[Target]:
+    """Return the possible targets of `reference`, by path: several if it is ambiguous, none if nothing fits.
 
     It is an id or a part of one, a path with or without `.md`, a name, title or alias in any case, the exact text of a
     fact, each also as a link (`[[Note#Heading|shown]]`) and with a turn (`#t3`) or a heading behind it.
@@ -64,12 +64,12 @@ def resolve(connection: IndexConnection, reference: str) -> list[Meant]:
     for note, part in _splits(text):
         if found := _find(connection, note):
             turn = _TURN.fullmatch(part)
-            return [Meant(each, int(turn[1])) if turn else Meant(each, heading=part) for each in found]
+            return [Target(each, int(turn[1])) if turn else Target(each, heading=part) for each in found]
     return []
 
 
-def resolve_one(connection: IndexConnection, reference: str) -> Meant:
-    """Return the one thing that `reference` means.
+def resolve_one(connection: IndexConnection, reference: str) -> Target:
+    """Return the only target of `reference`.
 
     Raises:
         NoteNotFoundError, AmbiguousReferenceError
@@ -78,7 +78,7 @@ def resolve_one(connection: IndexConnection, reference: str) -> Meant:
     if not found:
         raise NoteNotFoundError(reference)
     if len(found) > 1:
-        raise AmbiguousReferenceError(reference, [_describe(connection, meant) for meant in found])
+        raise AmbiguousReferenceError(reference, [_describe(connection, target) for target in found])
     return found[0]
 
 
@@ -96,7 +96,7 @@ def target_of(reference: str) -> str:
 
 
 def _splits(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the ways to read `text` as (note, part of it), the longest note first: `#` may stand in a name."""
+    """Yield the ways to read `text` as (note, part of it), the longest note first: a name may contain `#`."""
     yield text, ""
     end = len(text)
     while (end := text.rfind("#", 0, end)) > 0:
@@ -120,10 +120,10 @@ def _by_path(connection: IndexConnection, text: str) -> list[Document]:
     keys = {name_key(form) for form in forms}
     called = documents.list_called(connection, [form.rpartition("/")[2] for form in forms])
     paths = {each: name_key(without_ending(each)) for each in called}
-    meant = [each for each in called if paths[each] in keys]
-    meant = [each for each in meant if without_ending(each) in forms] or meant
-    meant = meant or [each for each in called for key in keys if "/" in key and paths[each].endswith(f"/{key}")]
-    return documents.find_documents(connection, "path IN (SELECT value FROM json_each(?))", (json.dumps(meant),))
+    matching = [each for each in called if paths[each] in keys]
+    matching = [each for each in matching if without_ending(each) in forms] or matching
+    matching = matching or [each for each in called for key in keys if "/" in key and paths[each].endswith(f"/{key}")]
+    return documents.find_documents(connection, "path IN (SELECT value FROM json_each(?))", (json.dumps(matching),))
 
 
 def _by_name(connection: IndexConnection, text: str) -> list[Document]:
@@ -162,8 +162,8 @@ def find_survivor(connection: IndexConnection, document: Document, *merged: int)
 def _by_statement(connection: IndexConnection, text: str) -> list[Document]:
     """Return the facts that say exactly this; case, white space and a final full stop make no difference."""
     wanted = _statement_key(_SHOWN_LINK.sub(r"\1", text))
-    said = documents.list_openings(connection, "= 'fact'")
-    doc_ids = [doc_id for doc_id, _, _, statement in said if _statement_key(statement) == wanted]
+    openings = documents.list_openings(connection, "= 'fact'")
+    doc_ids = [doc_id for doc_id, _, _, statement in openings if _statement_key(statement) == wanted]
     found = documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))
     return [each for each in found if each.superseded_by is None] or found
 
@@ -183,11 +183,11 @@ def _statement_key(text: str) -> str:
     return name_key(text).rstrip(".")
 
 
-def _describe(connection: IndexConnection, meant: Meant) -> tuple[str, str]:
+def _describe(connection: IndexConnection, target: Target) -> tuple[str, str]:
     """Return (reference, text) of one choice: the reference names this note alone."""
-    document, part = meant.document, meant.heading
-    if meant.turn is not None:
-        part = f"t{meant.turn}"
+    document, part = target.document, target.heading
+    if target.turn is not None:
+        part = f"t{target.turn}"
     text = documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
     shown = " ".join(text.split())
     shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN].rstrip()} …"
@@ -198,7 +198,7 @@ def _describe(connection: IndexConnection, meant: Meant) -> tuple[str, str]:
 
 
 ASSISTANT = "Assistant"
-"""The speaker of what an agent said, where it has no name of its own."""
+"""The speaker of the turns of an agent that has no name."""
 MAX_STEPS = 20
 """The length to which a chain of replaced facts is followed."""
 
@@ -231,7 +231,7 @@ def all_citations(connection: IndexConnection) -> dict[int, set[tuple[str, int]]
 
 
 def turns_of_people(connection: IndexConnection) -> set[tuple[str, int]]:
-    """Return (episode's note name, turn) of every turn that somebody else than the assistant has said."""
+    """Return (episode's note name, turn) of every turn whose speaker is not the assistant."""
     rows = connection.execute(
         "SELECT DISTINCT path, turn FROM chunks JOIN documents USING (doc_id) "
         "WHERE kind = 'episode' AND turn IS NOT NULL AND coalesce(chunks.speaker, '') <> ?",
@@ -262,14 +262,14 @@ def count_turns(connection: IndexConnection, doc_id: int) -> int:
 
 
 def turn_at(connection: IndexConnection, doc_id: int, turn: int) -> tuple[str | None, str | None, str] | None:
-    """Return (speaker, when it was said, text) of one turn; None for one that is forgotten or never was."""
+    """Return (speaker, time, text) of one turn; None for one that is forgotten or never was."""
     rows: list[Any] = connection.execute(
         "SELECT speaker, said_at, text FROM chunks WHERE doc_id = ? AND turn = ? ORDER BY ordinal", (doc_id, turn)
     ).fetchall()
     return (rows[0][0], rows[0][1], "\n\n".join(str(row[2]) for row in rows)) if rows else None
 
 
-def turns_beside(connection: IndexConnection, doc_id: int, turn: int) -> tuple[int | None, int | None]:
+def adjacent_turns(connection: IndexConnection, doc_id: int, turn: int) -> tuple[int | None, int | None]:
     """Return the numbers of the turns before and after, whatever is missing between."""
     row = connection.execute(
         "SELECT (SELECT max(turn) FROM chunks WHERE doc_id = ?1 AND turn < ?2), "
@@ -388,7 +388,7 @@ def _related(connection: IndexConnection, where: str, values: Iterable[Any]) -> 
 
 @dataclass(frozen=True, slots=True)
 class NoteView:
-    """One note, or the part of it that was asked for: a turn of an episode, or what stands under `heading`.
+    """One note, or the part of it that was asked for: a turn of an episode, or the section under `heading`.
 
     `text` is without markup. `source` are the bytes of the file, or of that part.
     """

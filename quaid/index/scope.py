@@ -15,9 +15,9 @@ from quaid.index.port import IndexConnection
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Conditions over `documents d` and, where a chunk can be told from its note, over `chunks c`.
+    """Conditions over `documents d` and, where a chunk may differ from its note, over `chunks c`.
 
-    `values` are the named parameters of both. Empty conditions stand for everything.
+    `values` are the named parameters of both. Empty conditions match everything.
     """
 
     documents: str = ""
@@ -72,7 +72,7 @@ OF_A_NOTE = ("chunks", "passages", "names", "edges", "links", "citations")
 
 
 def is_visible(owner: str, privacy: str, owners: Collection[str]) -> bool:
-    """Return whether one of `owners` may see a note of `owner`. The same rule stands in SQL below."""
+    """Return whether one of `owners` may see a note of `owner`. The SQL below has the same rule."""
     return privacy != PRIVATE or owner in owners
 
 

@@ -286,7 +286,7 @@ def multiply_with_numpy(numbers: npt.NDArray[np.uint8], matrix: npt.NDArray[np.i
 
 
 class VectorMatrix:
-    """The vectors of one index, kept up to date with it. `open_multiply` is called with the second question; it may
+    """The vectors of one index, updated with it. `open_multiply` is called with the second question; it may
     know a quicker way than numpy's.
     """
 

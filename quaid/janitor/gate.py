@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.model import Hit
 from quaid.open_vault import OpenVault
 from quaid.recall.answers import Answers
-from quaid.recall.evaluation import EvalQuestion, find_expected, list_meant, parse_questions
+from quaid.recall.evaluation import EvalQuestion, find_expected, list_targets, parse_questions
 from quaid.recall.options import RecallOptions
 from quaid.recall.records import RecallRecords
 from quaid.vault import files
@@ -72,7 +72,7 @@ class Gate:
                 found = (
                     reference
                     for reference in question.expected
-                    if find_expected(hits, reference, list_meant(vault.index(), reference)) is not None
+                    if find_expected(hits, reference, list_targets(vault.index(), reference)) is not None
                 )
                 answers.append(_Answered(question, hits, frozenset(found)))
         return answers

@@ -147,7 +147,7 @@ def add_prompts(server: MCPServer, workers: Workers) -> None:
         """What the memory holds on a topic, put before the model."""
         if not topic.strip():
             raise BadInputError("The topic is empty. Name a person, a thing or a question.")
-        found = await workers.reading.run(lambda memory: memory.recall(topic[:4_000], door="mcp", beside=True))
+        found = await workers.reading.run(lambda memory: memory.recall(topic[:4_000], door="mcp", with_neighbours=True))
         parts = (recall_block(found)[0], warning_of(found))
         return "\n".join(part for part in parts if part) + f"\n\nTell me what you know about: {topic}"
 

@@ -202,7 +202,7 @@ def _memory_values(hit: Hit) -> dict[str, Any]:
     return json_object(
         hit, "id", "kind", "heading", "speaker", "turn", "project", "superseded", "contradicts", "later_than",
         "earlier_than",
-        text=(f"{SUPERSEDED} " if hit.superseded else "") + shorten(show(hit.text, hit.told), MAX_TEXT),
+        text=(f"{SUPERSEDED} " if hit.superseded else "") + shorten(show(hit.text, hit.stated_at), MAX_TEXT),
         beside=[show_neighbour(each, MAX_NEIGHBOUR) for each in hit.beside],
         score=round(hit.score, 2),
         date=day(hit.created),

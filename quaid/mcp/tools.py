@@ -246,7 +246,8 @@ class MemoryTools:
         """
         options = _read_filters(kinds, project, date_from, date_to)
         options |= {"at": parse_date(at, end=True), "superseded": superseded, "recent": recent or not query.strip()}
-        options |= {"limit": limit, "as_of": as_of, "beside": True, "budget": budget, "with_ids": ids, "door": "mcp"}
+        options |= {"limit": limit, "as_of": as_of, "budget": budget, "with_ids": ids}
+        options |= {"with_neighbours": True, "door": "mcp"}
         report = reporter(context)
         missing = [] if await self._workers.wait_for_extractions(report) else [_STILL_LEARNING]
         if (federation := self._workers.federation) is not None:
@@ -283,7 +284,7 @@ class MemoryTools:
         QUERY TIPS: the rarest words; quotes for a phrase.
         """
         options = _read_filters(kinds, project, date_from, date_to)
-        options |= {"limit": limit, "superseded": superseded, "beside": True, "door": "mcp"}
+        options |= {"limit": limit, "superseded": superseded, "with_neighbours": True, "door": "mcp"}
         if (federation := self._workers.federation) is not None:
             recall = partial(federation.recall, query, among=vaults or (), keyword_only=True, **options)
             return results.recall_result(await asyncio.to_thread(recall))

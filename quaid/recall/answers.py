@@ -144,7 +144,7 @@ class Answers:
         return with_degraded(answer, [problem for problem in problems if problem])
 
     def helpers(self) -> Helpers:
-        """Return what a question may ask beside the index."""
+        """Return the helpers of a question: the judge, the usage and the owner's names."""
         from quaid.recall.pipeline import Helpers
 
         names = list_owner_names(self._vault.root, self._vault.settings, self._vault.owners)
@@ -198,7 +198,7 @@ class Answers:
             raise VaultNotFoundError(past.path)
         try:
             sources = Sources(connection, connection, self._vault.embedding.embedder_of, VectorMatrix())
-            # What has become private since is not told as it was before.
+            # Notes that have become private since then are hidden.
             options = replace(options, but_not=list_hidden(self._vault.refresh()[0], options.owners))
             answer = pipeline.answer(sources, query, self._vault.settings.recall, options, self.helpers())
         finally:
@@ -231,7 +231,7 @@ class Answers:
             models = self._vault.models
             if models.describe().provider is None:
                 return None
-            # A kept answer has the question in it, in other words.
+            # A cached answer would store the question, in other words.
             self._judge = ModelJudge(models if self._vault.settings.recall.log == "text" else models.without_answers())
         return self._judge
 
@@ -256,7 +256,7 @@ def with_source(view: NoteView, data: bytes) -> NoteView:
 
 
 def list_owner_names(root: Path, settings: Settings, owners: Collection[str]) -> tuple[str, ...]:
-    """Return what the one who asks is called in notes: "User" is the vault's own owner, whoever asks."""
+    """Return the names of the caller in notes. "User" is always the vault's own owner."""
     labels = sorted(OWNER_LABELS) if "default" in owners else []
     return (person_of(root, settings), *labels)
 

@@ -6,11 +6,11 @@
     …
     * Maya: Kit won a prize for her lantern
 
-A line is a turn and who said it, under its day; `*` marks what matched the question, `-` what stands beside a match,
-and `…` what was left out between. A fact stands beside the turn that it rests on, and nothing is said twice. The room
-goes to what is likeliest to hold the answer for its length.
+A line is a turn and its speaker, under its day. `*` marks a match, `-` its context, and `…` an omission between two
+lines. A fact follows the turn that it cites, and nothing is repeated. The budget goes to the lines that are most likely
+to hold the answer for their length.
 
-All that is shown is data, disarmed: no text begins a line of its own.
+All text is escaped: no memory can begin a line itself.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from quaid.text.quoting import as_name, describe_standing, neutralise, on_one_li
 from quaid.text.relative_dates import with_dates
 from quaid.text.stop_words import STOP_WORDS
 
-MATCH, BESIDE, GAP = "* ", "- ", "…"
+MATCH, CONTEXT, GAP = "* ", "- ", "…"
 LEGEND = "(* matches the question; - stands beside a match; … something was left out)"
 MAX_TEXT = 1_200
 """Characters of one memory; the note has the rest. The pieces of notes and conversations are shorter."""
 _BEHIND = 3
 """The n-th hit, from 0, counts `1 / (n + _BEHIND)`. Its odds fall faster, but questions want all of their evidence."""
 _FRAME = 60
-"""Characters that a line is taken to have beside its text: what is very short says little."""
-_EXPLAINED, _BESIDE_SHARE = 3, 0.15
+"""Characters added to the length of each line in its worth: a very short text says little."""
+_EXPLAINED, _NEIGHBOUR_SHARE = 3, 0.15
 """A turn near one of the best hits counts so much of what the hit does, unless it is a better hit itself. Near others
 one turn in a thousand holds evidence.
 """
 _SHORT = 60
 """A hit among the best that is shorter comes with what it answers, or what answers it, whatever that says."""
 _MIN_REPEATED = 0.5
-"""A fact is said by its turn when the turn has so much of its words."""
+"""A turn repeats a fact if it has at least this share of the fact's words."""
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MAX_HEADING = 120
 _APART = "\0"
-"""Stands between a vault and what is named in it."""
+"""Separates the name of a vault from the name of a note in it."""
 _MAX_QUOTED = 80
 _SPEAKERS = ("User: ", "Assistant: ")
 """Roles that turns have; any other, such as a heading or a speaker called System, must not look like one."""
@@ -60,7 +60,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 class Excerpt(NamedTuple):
-    """`text` as it is shown, and the `hits` that are in it, each with those beside it that are shown as well."""
+    """The rendered `text` and the `hits` in it, each with the neighbours that are also shown."""
 
     text: str
     hits: tuple[Hit, ...]
@@ -98,11 +98,10 @@ def pack(
     fill_to: int | None = None,
     with_ids: bool = False,
 ) -> Excerpt:
-    """Return what of `hits`, best first, a reader is shown in at most `budget` tokens, of which what stands beside hits
-    fills no more than `fill_to`.
+    """Render `hits`, best first, in at most `budget` tokens. Neighbours fill it up to `fill_to` tokens.
 
-    A `question` for a list is told whether they are all; `more` says that other memories matched as well. `with_ids`
-    adds the id and the score to each line that matched.
+    The answer to a `question` for a list states whether it is complete. `more` means that other memories matched too.
+    `with_ids` adds the id and the score to each line that matched.
     """
     apart = [_apart(hit) for hit in hits]
     original = {each.id: hit for each, hit in zip(apart, hits, strict=True)}
@@ -119,10 +118,10 @@ def pack(
     trimmed = next((hit for hit in hits if hit.id not in shown and page.put_trimmed(hit)), None)
     ranked = [hit for hit in hits if hit.id in shown or hit is trimmed]
     for neighbour in _in_order_of_need(ranked):
-        page.put(_entry_beside(neighbour))
-    remarks = [LEGEND] if page.has_beside else []
+        page.put(_neighbour_entry(neighbour))
+    remarks = [LEGEND] if page.has_context else []
     remarks += [_completeness(len(ranked), len(hits), more=more)] if asks_list and ranked else []
-    shown_hits = tuple(replace(original[hit.id], beside=page.shown_beside(hit)) for hit in ranked)
+    shown_hits = tuple(replace(original[hit.id], beside=page.shown_neighbours(hit)) for hit in ranked)
     return Excerpt("\n".join([*remarks, page.render()]).strip(), shown_hits)
 
 
@@ -133,8 +132,8 @@ def _apart(hit: Hit) -> Hit:
     before = f"{hit.vault}{_APART}"
     names = ("contradicts", "later_than", "earlier_than")
     rivals: dict[str, Any] = {name: tuple(before + other for other in getattr(hit, name)) for name in names}
-    beside = tuple(replace(each, path=before + each.path) for each in hit.beside)
-    return replace(hit, id=before + hit.id, path=before + hit.path, beside=beside, **rivals)
+    neighbours = tuple(replace(each, path=before + each.path) for each in hit.beside)
+    return replace(hit, id=before + hit.id, path=before + hit.path, beside=neighbours, **rivals)
 
 
 def _own(name: str) -> str:
@@ -159,11 +158,11 @@ def _most_worth_first(hits: Sequence[Hit]) -> list[tuple[Hit, _Entry]]:
             elif each.cited or is_missed:
                 worth = _worth(rank, len(each.text))
             elif rank < _EXPLAINED:
-                worth = _worth(rank, len(each.text)) * _BESIDE_SHARE
+                worth = _worth(rank, len(each.text)) * _NEIGHBOUR_SHARE
             else:
                 continue
             other = at_place.get((each.path, each.ordinal))
-            offers.append((min(own, worth), other or hit, _entry_of(other) if other else _entry_beside(each)))
+            offers.append((min(own, worth), other or hit, _entry_of(other) if other else _neighbour_entry(each)))
     offers.sort(key=lambda offer: -offer[0])
     return [(hit, entry) for _, hit, entry in offers]
 
@@ -179,8 +178,8 @@ def _completeness(shown: int, count: int, *, more: bool) -> str:
 
 
 def _in_order_of_need(hits: Sequence[Hit]) -> Iterator[Neighbour]:
-    """Yield what stands beside `hits`: first the rest of their own turns, then what they rest on or answer, then the
-    others, the nearest first; best hit first.
+    """Yield the neighbours of `hits`: first the rest of their own turns, then the turns that they cite or answer, then
+    the others, nearest first. Within each group the best hit comes first.
     """
     for need in (_is_same_turn, _is_explaining, lambda hit, each: each.cited or abs(hit.ordinal - each.ordinal) == 1):
         for hit in hits:
@@ -216,7 +215,7 @@ def _entry_of(hit: Hit) -> _Entry:
     return replace(entry, path=home, ordinal=max(places), heading=cited[0].heading, is_fact=True, cited=places)
 
 
-def _entry_beside(other: Neighbour) -> _Entry:
+def _neighbour_entry(other: Neighbour) -> _Entry:
     return _Entry(other.path, other.ordinal, other.text, other.heading, other.turn, other.speaker, other.created)
 
 
@@ -230,7 +229,7 @@ class _Page:
         self._for_hits = (budget - fill_to) * cutoff.CHARACTERS_PER_TOKEN
         self._with_ids = with_ids
         self._blocks: dict[str, _Block] = {}
-        self.has_beside = False
+        self.has_context = False
         """Whether something is shown that did not match, which needs a word on the marks."""
 
     def reserve(self, line: str) -> None:
@@ -249,13 +248,13 @@ class _Page:
         entries = {**block.entries, key: entry}
         text = "\n".join(self._render_block(entries))
         used = cutoff.weight(text) - cutoff.weight(block.text) + (0 if block.entries else 2)
-        needs_legend = entry.hit is None and not self.has_beside
+        needs_legend = entry.hit is None and not self.has_context
         used += cutoff.weight(LEGEND) + 1 if needs_legend else 0
         if used > self._room - (0 if entry.hit else self._for_hits):
             return False
         self._room -= used
         self._blocks[entry.path] = _Block(entries, text)
-        self.has_beside |= entry.hit is None
+        self.has_context |= entry.hit is None
         return True
 
     def put_trimmed(self, hit: Hit) -> bool:
@@ -265,7 +264,7 @@ class _Page:
         trimmed = cutoff.trim(entry.text, (self._room - frame) // cutoff.CHARACTERS_PER_TOKEN)
         return bool(trimmed) and self.put(replace(entry, text=trimmed))
 
-    def shown_beside(self, hit: Hit) -> tuple[Neighbour, ...]:
+    def shown_neighbours(self, hit: Hit) -> tuple[Neighbour, ...]:
         """Return those of the neighbours of `hit` that are shown, as its own vault names them."""
         shown = {
             (path, ordinal)
@@ -273,8 +272,8 @@ class _Page:
             for (ordinal, _), entry in block.entries.items()
             if entry.hit is None
         }
-        beside = (each for each in hit.beside if (each.path, each.ordinal) in shown)
-        return tuple(replace(each, path=_own(each.path)) for each in beside)
+        neighbours = (each for each in hit.beside if (each.path, each.ordinal) in shown)
+        return tuple(replace(each, path=_own(each.path)) for each in neighbours)
 
     def render(self) -> str:
         """Return the blocks, apart from each other by an empty line where one has several lines."""
@@ -304,7 +303,7 @@ class _Page:
             about = f" ({', '.join(filter(None, (hit.kind, _day(hit.created).strip())))})" if hit else ""
             heading = f"{on_one_line(title)[:_MAX_HEADING]}{about}" if title else ""
             yield f"## {heading}{f' ({day})' if heading and day else day}"
-        said = {entry.ordinal: entry for entry in ordered if not entry.is_fact}
+        turns = {entry.ordinal: entry for entry in ordered if not entry.is_fact}
         last: int | None = None
         section = ""
         for (_, is_fact), group in groupby(
@@ -315,7 +314,7 @@ class _Page:
                 yield GAP
             last = pieces[-1].ordinal
             if is_fact:
-                yield from (line for each in pieces if (line := self._render_fact(each, said, day)))
+                yield from (line for each in pieces if (line := self._render_fact(each, turns, day)))
                 continue
             _, _, heading = pieces[0].heading.partition(" > ")
             yield self._render_pieces(pieces, heading if heading != section else "", day)
@@ -324,13 +323,13 @@ class _Page:
     def _render_pieces(self, pieces: Sequence[_Entry], heading: str, day: str) -> str:
         """Return the line of a turn, or the paragraphs of a section, from the pieces of it that are shown."""
         first = pieces[0]
-        told = first.created if first.turn is not None else None
+        stated_at = first.created if first.turn is not None else None
         hit = next((piece.hit for piece in pieces if piece.hit), None)
         gaps = [after.ordinal > before.ordinal + 1 for before, after in pairwise(pieces)]
-        text = show(pieces[0].text, told)
+        text = show(pieces[0].text, stated_at)
         for piece, is_apart in zip(pieces[1:], gaps, strict=True):
-            text += (f" {GAP} " if is_apart else "\n") + show(piece.text, told)
-        mark = MATCH if hit else BESIDE
+            text += (f" {GAP} " if is_apart else "\n") + show(piece.text, stated_at)
+        mark = MATCH if hit else CONTEXT
         if first.turn is None:
             lead = neutralise(f"{on_one_line(heading)[:_MAX_HEADING]}: ") if heading else ""
             body = "\n  ".join(line for line in text.splitlines() if line.strip())
@@ -341,19 +340,18 @@ class _Page:
             body = " ".join(text.split())
         return f"{mark}{lead}{body}{self._about(hit)}"
 
-    def _render_fact(self, fact: _Entry, said: dict[int, _Entry], day: str) -> str:
+    def _render_fact(self, fact: _Entry, turns: dict[int, _Entry], day: str) -> str:
         """Return the line of a fact; empty if the turns that it rests on say the same."""
         if fact.hit is None:
             return ""
-        turns = [said[ordinal] for ordinal in sorted(fact.cited) if ordinal in said]
-        if turns and not fact.hit.contradicts and _is_repeated(fact.text, turns):
+        cited = [turns[ordinal] for ordinal in sorted(fact.cited) if ordinal in turns]
+        if cited and not fact.hit.contradicts and _is_repeated(fact.text, cited):
             return ""
         speaker = as_name(fact.speaker or "")
-        is_beside = any(turn.ordinal == fact.ordinal for turn in turns)
-        told = _day(fact.created)
-        lead = (
-            "fact" if is_beside else f"{'' if told.strip() == day else told}fact{f' by {speaker}' if speaker else ''}"
-        )
+        is_adjacent = any(turn.ordinal == fact.ordinal for turn in cited)
+        stated = _day(fact.created)
+        day_stated = "" if stated.strip() == day else stated
+        lead = "fact" if is_adjacent else f"{day_stated}fact{f' by {speaker}' if speaker else ''}"
         body = " ".join(show(fact.text).split())
         return f"{MATCH}{lead}: {body}{self._about(fact.hit)}"
 
@@ -369,8 +367,8 @@ class _Page:
         other = self._hits.get(other_id)
         if other is None:
             return f"{word} {short_id(_own(other_id))}"
-        said = on_one_line(other.text)
-        quoted = said if len(said) <= _MAX_QUOTED else f"{said[:_MAX_QUOTED].rstrip()} {GAP}"
+        text = on_one_line(other.text)
+        quoted = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED].rstrip()} {GAP}"
         return f"{word} {_day(other.created)}“{quoted}”"
 
 
@@ -384,11 +382,11 @@ def _shared_day(entries: Iterable[_Entry]) -> str:
 
 
 def _is_repeated(fact: str, turns: Sequence[_Entry]) -> bool:
-    told = " ".join(f"{turn.speaker or ''}: {turn.text}" for turn in turns)
-    words, said = _content(fact), _content(told)
-    if len(words & said) < _MIN_REPEATED * len(words):
+    transcript = " ".join(f"{turn.speaker or ''}: {turn.text}" for turn in turns)
+    words, stated_words = _content(fact), _content(transcript)
+    if len(words & stated_words) < _MIN_REPEATED * len(words):
         return False
-    return find_lost_detail(told, fact) is None
+    return find_lost_detail(transcript, fact) is None
 
 
 def _content(text: str) -> set[str]:
@@ -397,20 +395,20 @@ def _content(text: str) -> set[str]:
 
 
 @lru_cache(maxsize=1_024)
-def show(text: str, told: str | None = None) -> str:
-    """Return a text disarmed, with the days that are meant beside those relative to the moment it was `told`, and `a
-    photo of a photo of` once.
+def show(text: str, stated_at: str | None = None) -> str:
+    """Escape a text, add the dates of its relative days, counted from `stated_at`, and reduce `a photo of a photo of`
+    to one.
     """
     shown = re.sub(_NESTED_CAPTION, r"\1", neutralise(text))
-    moment = _moment(told)
+    moment = _moment(stated_at)
     return with_dates(shown, moment, digits=True)
 
 
 def show_neighbour(other: Neighbour, longest: int) -> str:
-    """Return what stands beside a hit on a line, cut at `longest` characters."""
+    """Render a neighbour of a hit on one line of at most `longest` characters."""
     speaker = as_name(other.speaker or "")
     lead = f"{_day(other.created)}{speaker}".strip() if other.turn is not None else ""
-    body = " ".join(show(other.text, other.told).split())
+    body = " ".join(show(other.text, other.stated_at).split())
     body = body if len(body) <= longest else f"{body[:longest].rstrip()} {GAP}"
     return f"{lead}: {body}" if lead else body
 

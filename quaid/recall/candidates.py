@@ -30,7 +30,7 @@ BARE_NAME = 0.3
 """The part of its score that a note keeps which says nothing but its name, as that does not answer."""
 
 Chosen = tuple[Document, float, int]
-"""A candidate, its score and how many it stands for."""
+"""A candidate, its score and how many it represents."""
 
 
 @dataclass(slots=True)
@@ -129,8 +129,8 @@ def _best(fused: Mapping[int, float], request: SearchRequest) -> list[int]:
     if not kinds:
         return ranked[:limit]
     narrow = request.sources.cache.chunks_in(request.connection, of_kinds(request.scope, kinds)) or frozenset()
-    kept = [chunk_id for chunk_id in ranked if chunk_id in narrow][:limit]
-    return [*dict.fromkeys([*ranked[:limit], *kept])]
+    of_kind = [chunk_id for chunk_id in ranked if chunk_id in narrow][:limit]
+    return [*dict.fromkeys([*ranked[:limit], *of_kind])]
 
 
 def _add_documents(request: SearchRequest, retrieved: Retrieved, candidates: dict[int, Document]) -> None:
@@ -153,14 +153,14 @@ def _add_neighbours(
     request: SearchRequest, best: Sequence[int], fused: Mapping[int, float], candidates: dict[int, Document],
     talks: Mapping[int, Talk],
 ) -> None:  # fmt: skip
-    """Add the turns beside the best: of a long one the chunk that was found, else its first."""
+    """Add the turns next to the best ones: of a long turn the best chunk that was found, else its first."""
     turns = [candidates[i] for i in best if i in candidates and candidates[i].turn is not None][:MAX_NEIGHBOURED]
     wanted = {
-        max(beside.chunks, key=lambda chunk_id: fused.get(chunk_id, 0.0))
+        max(neighbour.chunks, key=lambda chunk_id: fused.get(chunk_id, 0.0))
         for turn in turns
         if (talk := talks.get(turn.doc_id))
-        for beside in talk.beside(turn.turn or 0)
-        if beside
+        for neighbour in talk.adjacent_turns(turn.turn or 0)
+        if neighbour
     } - candidates.keys()
     if wanted:
         candidates |= documents.fetch_candidates(request.connection, wanted, request.scope)

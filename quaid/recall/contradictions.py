@@ -34,7 +34,7 @@ _SAME_STATE = {
 """Other relations that say the same of their subject: who moved to a place lives there since."""
 _ASKED = SINGLE_VALUED | _SAME_STATE.keys()
 _HELD_BY_BOTH = frozenset({"engaged_to", "partner_of", "spouse_of"})
-"""Either end has one of the other, whichever stands first."""
+"""Symmetric relations: subject and object are interchangeable."""
 
 _AROUND = frozenset({"located_in", "part_of"})
 """Who lives in Porto lives in Portugal."""
@@ -51,9 +51,9 @@ _ID, _STAMP = 26, 10
 Edge = tuple[str, str, str]
 
 
-class Told(Protocol):
-    """A fact with the days (ISO 8601) since which it is true and on which it was told. An `id` of Quaid's begins with
-    the millisecond in which its note was made.
+class DatedStatement(Protocol):
+    """A fact with the days (ISO 8601) on which it became true and was stated. The first characters of an id that Quaid
+    has made are the millisecond in which the note was made.
     """
 
     @property
@@ -84,8 +84,8 @@ def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[lis
         fetched = documents.fetch_candidates(connection, missing, scope)
         holds = truth(request, fetched.values())
         rivals = {candidate.doc_id: candidate for candidate in fetched.values() if holds(candidate)}
-        told = documents_of_chosen | rivals.keys()
-        visible = {doc_id: others & told for doc_id, others in opposed.items() if doc_id in told}
+        shown = documents_of_chosen | rivals.keys()
+        visible = {doc_id: others & shown for doc_id, others in opposed.items() if doc_id in shown}
     return _later_first(_pair(chosen, rivals, opposed), opposed), visible
 
 
@@ -163,7 +163,7 @@ def find_pairs(
     known by; of two names in `around` one is a part of the other.
     """
     same = same or {}
-    said: dict[tuple[str, str], dict[str, set[int]]] = {}
+    states: dict[tuple[str, str], dict[str, set[int]]] = {}
     for doc_id, listed in edges.items():
         for subject, relation, target in listed:
             state = _state(relation)
@@ -171,8 +171,8 @@ def find_pairs(
                 continue
             ends = [same.get(key, key) for key in (name_key(subject), name_key(target))]
             for one, other in (ends, ends[::-1]) if state in _HELD_BY_BOTH else (ends,):
-                said.setdefault((one, state), {}).setdefault(other, set()).add(doc_id)
-    return {pair for objects in said.values() for pair in _list_pairs(objects, around)}
+                states.setdefault((one, state), {}).setdefault(other, set()).add(doc_id)
+    return {pair for objects in states.values() for pair in _list_pairs(objects, around)}
 
 
 def _list_pairs(objects: Mapping[str, set[int]], around: Collection[frozenset[str]]) -> list[tuple[int, int]]:
@@ -195,38 +195,39 @@ def _is_part(part: str, whole: str) -> bool:
     return whole.startswith(part) and not whole[len(part) :][:1].isalnum()
 
 
-def _may_be_one_day(day: str, said: str) -> bool:
-    """Return whether `said`, a date in words or without a year, may be `day` (YYYY-MM-DD)."""
+def _may_be_one_day(day: str, other: str) -> bool:
+    """Return whether `other`, a date in words or without a year, may be `day` (YYYY-MM-DD)."""
     try:
         wanted = date.fromisoformat(day)
     except ValueError:
         return False
-    numbers = [int(number) for number in re.findall(r"\d+", said)]
+    numbers = [int(number) for number in re.findall(r"\d+", other)]
     if not numbers or not {number for number in numbers if number > _MAX_DAY} <= {wanted.year}:
         return False
     from quaid.text.dates import find_dates
 
-    months = {mention.start.month for mention in find_dates(said.title(), datetime(wanted.year, 12, 31))}  # noqa: DTZ001
+    months = {mention.start.month for mention in find_dates(other.title(), datetime(wanted.year, 12, 31))}  # noqa: DTZ001
     small = {number for number in numbers if number <= _MAX_DAY}
     return months <= {wanted.month} and (not small or wanted.day in small) and small <= {wanted.day, wanted.month}
 
 
-def compare_times(one: Told, other: Told) -> int:
+def compare_times(one: DatedStatement, other: DatedStatement) -> int:
     """Return 1 if `one` is the later of two facts about one state, -1 if `other` is, 0 if nobody can tell.
 
-    The later is the one that began later. Where only one says when it began, the other was true when it was told: it is
-    the earlier if that was before, and of two statements made after the beginning the last word counts.
+    The fact that began later is the later one. If only one has a beginning, the other was true when it was stated: it
+    is the earlier one if it was stated before that beginning. If both were stated after it, the last statement is the
+    later one.
     """
     begun = [(fact.valid_from or "")[:10] for fact in (one, other)]
-    told = [fact.created or "" for fact in (one, other)]
+    stated = [fact.created or "" for fact in (one, other)]
     if all(begun) and begun[0] != begun[1]:
         return 1 if begun[0] > begun[1] else -1
     moments = [
-        (at, fact.id[:_STAMP] if len(fact.id) == _ID else "") for at, fact in zip(told, (one, other), strict=True)
+        (at, fact.id[:_STAMP] if len(fact.id) == _ID else "") for at, fact in zip(stated, (one, other), strict=True)
     ]
-    if moments[0] != moments[1] and all(told):
+    if moments[0] != moments[1] and all(stated):
         return 1 if moments[0] > moments[1] else -1
-    days = [since or at[:10] for since, at in zip(begun, told, strict=True)]
+    days = [since or at[:10] for since, at in zip(begun, stated, strict=True)]
     return (days[0] > days[1]) - (days[0] < days[1]) if all(days) else 0
 
 

@@ -39,7 +39,7 @@ def trim(text: str, most: int) -> str:
         return text
     if most < _MIN_TRIMMED:
         return ""
-    kept = text[: most * CHARACTERS_PER_TOKEN - 2]
-    while tokens(f"{kept} …") > most:
-        kept = kept[: len(kept) * 3 // 4]
-    return f"{kept[: kept.rfind(' ')] if ' ' in kept else kept} …"
+    trimmed = text[: most * CHARACTERS_PER_TOKEN - 2]
+    while tokens(f"{trimmed} …") > most:
+        trimmed = trimmed[: len(trimmed) * 3 // 4]
+    return f"{trimmed[: trimmed.rfind(' ')] if ' ' in trimmed else trimmed} …"

@@ -41,7 +41,7 @@ class EvalQuestion:
     expected: tuple[str, ...] = ()
     group: str = ""
     place: str = ""
-    """File and line, for whoever must find it again."""
+    """File and line of the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def parse_questions(text: str, name: str) -> list[EvalQuestion]:
     JSON lines: `{"question": "What milk does Maya take?", "expect": ["7k3qd"], "group": "Coffee"}`.
 
     Raises:
-        BadInputError: a line that cannot be read as meant, by its number, or no question at all.
+        BadInputError: a line is invalid, with its number, or there is no question.
     """
     text = text.removeprefix("\ufeff")
     if name.endswith(".jsonl"):
@@ -136,8 +136,8 @@ def replay(
     find: Callable[[Recall, str], int | None],
     progress: Callable[[int], None] | None = None,
 ) -> list[Outcome]:
-    """Ask each question. `find` says at which rank of an answer an expected one is; `progress` hears how many are
-    done.
+    """Ask each question. `find` returns the rank of an expected memory in an answer; `progress` receives the number of
+    questions that are done.
     """
     outcomes = []
     for done, question in enumerate(questions, 1):
@@ -180,29 +180,29 @@ def compare(before: Sequence[Outcome], after: Sequence[Outcome]) -> list[Outcome
 # -- what is expected ------------------------------------------------------------------------------------------------
 
 
-def find_expected(hits: Sequence[Hit], reference: str, meant: Collection[str] = ()) -> int | None:
+def find_expected(hits: Sequence[Hit], reference: str, targets: Collection[str] = ()) -> int | None:
     """Return the rank, from 1, of the first hit that `reference` names, None when there is none.
 
     A reference is what `quaid get` takes: an id or four characters or more from either end of it, a path, a name, the
     session of a conversation, or one turn of it (`20-1402-2f1c9a#t3`), each also as a link. Aliases and the ids of
-    episodes are not part of a hit: what the index makes of the reference comes as `meant`, the paths of `list_meant`.
+    episodes are not part of a hit: `targets` are the paths that the index resolves, from `list_targets`.
     """
     note, turn = parse_reference(reference)
     for rank, hit in enumerate(hits, 1):
-        if turn in {None, hit.turn} and (hit.path in meant or _is_named(hit, note)):
+        if turn in {None, hit.turn} and (hit.path in targets or _is_named(hit, note)):
             return rank
     return None
 
 
-def list_meant(connection: IndexConnection, reference: str) -> frozenset[str]:
-    """Return the paths of the notes that `reference` may mean in this index; none when it has no such note."""
+def list_targets(connection: IndexConnection, reference: str) -> frozenset[str]:
+    """Return the paths of the notes that `reference` resolves to in this index; empty if it has no such note."""
     from quaid.index import references
 
-    return frozenset(meant.document.path for meant in references.resolve(connection, reference))
+    return frozenset(target.document.path for target in references.resolve(connection, reference))
 
 
 def parse_reference(reference: str) -> tuple[str, int | None]:
-    """Return (note, turn) of `7k3qd`, `20-1402-2f1c9a#t3`, `[[20-1402-2f1c9a#^t3|what she said]]`."""
+    """Return (note, turn) of `7k3qd`, `20-1402-2f1c9a#t3`, `[[20-1402-2f1c9a#^t3|her answer]]`."""
     from quaid.index.references import target_of
 
     text = target_of(reference)
@@ -214,8 +214,8 @@ def parse_reference(reference: str) -> tuple[str, int | None]:
 def deciding() -> Iterator[None]:
     """Raise `CouldNotAskError` for every other error of the body but a `UsageError`.
 
-    The exit code is the answer there. Whatever keeps the question from being asked must not look like one: `git bisect`
-    would take it for a lost memory, and 125 is how it is told to pass over a commit.
+    The exit code is the answer there. An error that prevents the question must not look like an answer: `git bisect`
+    would take it for a lost memory. Exit code 125 makes it skip the commit.
     """
     try:
         yield

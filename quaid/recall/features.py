@@ -1,8 +1,8 @@
 """The features of candidates, and the relevance that they come to.
 
-Turns, the facts that cite them and the sessions they were said in support each other: a fact lends its score to the
-turns it rests on and a turn to its facts, a turn gains from what was said beside it and from the session as a whole.
-A candidate without such support, as a note of its own, counts alone. What only tells something in a talk among people
+Turns, the facts that cite them and their sessions support each other: a fact lends its score to the turns that it
+cites and a turn to its facts, a turn gains from the adjacent turns and from the session as a whole. A candidate without
+such support, such as a separate note, counts alone. What only tells something in a talk among people
 counts as far as it is one. Each feature is a number in [0, 1]; the mean of those that apply, weighted, is the
 relevance. How the weights were found is in docs/recall.md.
 """
@@ -116,7 +116,7 @@ class Talk:
         places = {turn.number: place for place, turn in enumerate(turns)}
         return cls(turns, places, shortness if is_among_people else 0.0)
 
-    def beside(self, number: int) -> tuple[TurnChunks | None, TurnChunks | None]:
+    def adjacent_turns(self, number: int) -> tuple[TurnChunks | None, TurnChunks | None]:
         """Return the turns before and after one, None where the talk begins or ends."""
         place = self.places[number]
         before = self.turns[place - 1] if place else None
@@ -159,8 +159,8 @@ Features = dict[str, float]
 class Pool:
     """The candidates and all that the channels know of them. Mappings are by chunk_id unless they say otherwise.
 
-    `fused` are scores by the fusion that chose the candidates, also of chunks that are not candidates but stand beside
-    one; chunks that no channel found have none. `session_words` and `talks` are by doc_id of the episode, `graph` by
+    `fused` are the scores of the fusion that selected the candidates, also for chunks next to a candidate; chunks that
+    no channel found have none. `session_words` and `talks` are by doc_id of the episode, `graph` by
     doc_id. `cites` are the turns' chunks that a fact's chunk rests on.
     """
 
@@ -218,11 +218,11 @@ class _Scorer:
         self._query = query
         self._named = _named_speakers(pool, query)
         self._is_for_summary = asks_for_summary(query.text)
-        self._said_by_named = 1.0
-        if not self._named.isdisjoint(query.owner_keys):  # a summary is made of what both said
-            # What the assistant said may answer as well where the question says `you`.
+        self._speaker_weight = 1.0
+        if not self._named.isdisjoint(query.owner_keys):  # a summary draws on both speakers
+            # The assistant's turns may answer as well if the question says `you`.
             says_you = not _ASSISTANT.isdisjoint(map(str.casefold, _TOKEN.findall(query.text)))
-            self._said_by_named = 0.0 if self._is_for_summary else _ASKS_BOTH if says_you else 1.0
+            self._speaker_weight = 0.0 if self._is_for_summary else _ASKS_BOTH if says_you else 1.0
         self._best_turn: dict[int | None, float] = {}
         """The best turn of each episode, by its doc_id; a long turn is several chunks and counts as its best."""
         self._best_fact: dict[int | None, float] = {}
@@ -252,8 +252,8 @@ class _Scorer:
             self._score_note(features, candidate)
         else:
             self._score_turn(features, candidate)
-        if self._said_by_named and self._is_by_or_about(candidate):
-            features["speaker"] = self._said_by_named
+        if self._speaker_weight and self._is_by_or_about(candidate):
+            features["speaker"] = self._speaker_weight
         return features
 
     def _is_by_or_about(self, candidate: Document) -> bool:
@@ -279,8 +279,8 @@ class _Scorer:
             features["graph"] = graph_score
         if query.dates and _is_from(candidate, query):
             features["dated"] = 1.0
-        said = fold(text).casefold() if query.phrases else ""
-        if any(fold(phrase).casefold() in said for phrase in query.phrases):
+        folded = fold(text).casefold() if query.phrases else ""
+        if any(fold(phrase).casefold() in folded for phrase in query.phrases):
             features["phrase"] = 1.0
         return features
 
@@ -298,7 +298,7 @@ class _Scorer:
         features["session_fact"] = self._best_fact.get(episode, own)
 
     def _score_turn(self, features: Features, candidate: Document) -> None:
-        """Score a turn by those beside it, its session and the facts that rest on it."""
+        """Score a turn by the adjacent turns, its session and the facts that cite it."""
         pool, text = self._pool, candidate.text
         features["length"] = min(1.0, math.log1p(count_spaced(text)) / _FULL_LENGTH)
         features["session_best"] = self._best_turn[candidate.doc_id]
@@ -315,8 +315,8 @@ class _Scorer:
             self._score_place(features, candidate, talk, number)
 
     def _score_place(self, features: Features, candidate: Document, talk: Talk, number: int) -> None:
-        """Score a turn by where it stands in its talk: two of the same speaker say nothing of each other."""
-        before, after = talk.beside(number)
+        """Score a turn by its place in its talk. An adjacent turn of the same speaker does not count."""
+        before, after = talk.adjacent_turns(number)
         others = [turn for turn in (before, after) if turn and turn.speaker != candidate.turn_speaker]
         nearest = max(map(self._own_of, others), default=0.0)
         features["beside"] = nearest * (1 + talk.among_people) / 2
@@ -362,7 +362,7 @@ def tells_of_owner(candidate: Document, query: Query) -> bool:
 
 
 def _is_from(candidate: Document, query: Query) -> bool:
-    """Return whether a candidate is from one of the times that the question names: said then, or true then."""
+    """Return whether a candidate was stated, or true, at one of the times that the question names."""
     first = (candidate.valid_from or candidate.said_at or candidate.created or "")[:10]
     if not first:
         return False

@@ -1,4 +1,4 @@
-"""Chosen candidates -> hits, with all that says why they are there, and what stands beside them."""
+"""Render the selected candidates as hits, with the reasons for their rank and with their neighbours."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def render(
     )
     replaced = _list_replaced(request, candidates)
     headings = list_headings(request, candidates)
-    beside: Mapping[int, tuple[Neighbour, ...]] = {}
-    if request.options.beside or request.options.budget is not None:
-        beside = list_neighbours(request, candidates, _text)
+    neighbours: Mapping[int, tuple[Neighbour, ...]] = {}
+    if request.options.with_neighbours or request.options.budget is not None:
+        neighbours = list_neighbours(request, candidates, _text)
     return tuple(
         Hit(
             id=hit_id(candidate),
@@ -74,7 +74,7 @@ def render(
             superseded=scoring.is_over(candidate, day),
             edges=tuple(Edge(*edge) for edge in edges.get(candidate.doc_id, ())),
             channels=ranks[candidate.chunk_id],
-            stands_for=stands_for,
+            stands_for=copies,
             via=retrieved.graph.via.get(candidate.doc_id, ()),
             contradicts=tuple(ids[doc_id] for doc_id in sorted(opposed.get(candidate.doc_id, ())) if doc_id in ids),
             later_than=_rivals(candidate, 1, by_document, opposed, ids),
@@ -85,9 +85,9 @@ def render(
             evidence=contributions(found.features.get(candidate.chunk_id, {}), found.shares),
             ordinal=candidate.ordinal,
             heading=headings[candidate.chunk_id],
-            beside=beside.get(candidate.chunk_id, ()),
+            beside=neighbours.get(candidate.chunk_id, ()),
         )
-        for candidate, score, stands_for in chosen
+        for candidate, score, copies in chosen
     )
 
 
@@ -122,8 +122,8 @@ def provenance(candidate: Document, owner_keys: Collection[str]) -> str:
 
 
 def whose_word(source: str | None, speaker: str | None, owner_keys: Collection[str]) -> str:
-    """Return whose word a note with this source and speaker is. The owner wrote what nobody marked; what a speaker said
-    who goes by none of `owner_keys` is the word of another person.
+    """Return the origin of a note with this source and speaker. A note without a source is the owner's. A speaker with
+    none of the names in `owner_keys` is another person.
     """
     word = SOURCES.get(source or "", "owner")
     is_other = speaker and not is_owner_label(speaker) and name_key(speaker) not in owner_keys
@@ -157,21 +157,21 @@ TURNS = 2
 SECTIONS = 3
 """Pieces of a note that are fetched on either side of a section."""
 MOST = 25
-"""Hits that are shown with what stands around them, the best ones: for more there is no room."""
+"""The number of best hits that get neighbours: the budget has no room for more."""
 _WITHOUT_HEADING = {Kind.FACT, Kind.REVIEW}
 
 
 def list_neighbours(
     request: SearchRequest, candidates: Sequence[Document], shown: Callable[[str], str]
 ) -> dict[int, tuple[Neighbour, ...]]:
-    """Return what stands beside the best of `candidates` and may be seen, by chunk_id, in its order. `shown` makes
-    a text of the record one that is shown.
+    """Return the visible neighbours of the best `candidates`, by chunk_id, in the order of their notes. `shown` formats
+    a stored text for display.
     """
     connection = request.connection
     facts = {each.doc_id: each.chunk_id for each in candidates if each.kind == Kind.FACT}
     others = [each.chunk_id for each in candidates if each.kind != Kind.FACT][:MOST]
     cited = {(facts[doc_id], chunk_id) for doc_id, chunk_id in graph.cited_turns(connection, list(facts))}
-    pairs = [*documents.list_beside(connection, others, TURNS, SECTIONS), *sorted(cited)]
+    pairs = [*documents.list_adjacent(connection, others, TURNS, SECTIONS), *sorted(cited)]
     wanted = {chunk_id for _, chunk_id in pairs}
     pieces = documents.fetch_candidates(connection, wanted, request.scope)
     headings = list_headings(request, pieces.values())
@@ -189,7 +189,7 @@ def list_neighbours(
                 cited=(owner, chunk_id) in cited,
             )
             found.setdefault(owner, []).append(neighbour)
-    return {owner: tuple(sorted(beside, key=lambda each: (each.path, each.ordinal))) for owner, beside in found.items()}
+    return {owner: tuple(sorted(near, key=lambda each: (each.path, each.ordinal))) for owner, near in found.items()}
 
 
 def list_headings(request: SearchRequest, candidates: Collection[Document]) -> Mapping[int, str]:

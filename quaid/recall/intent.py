@@ -192,8 +192,8 @@ def classify(text: str) -> Intent:
     words = _words_of(text)
     if not words:
         return Intent.GENERAL
-    said = f" {' '.join(words)} "
-    if _is_technical(words, said):
+    spaced = f" {' '.join(words)} "
+    if _is_technical(words, spaced):
         return Intent.PROJECT
     at = None  # where the question word is; `Did she like the place where …` asks for a yes or a no and has none
     if words[0] not in _AUXILIARIES or words[1:2] in (["you"], ["i"]):
@@ -203,11 +203,11 @@ def classify(text: str) -> Intent:
         _by_other_question_word(text, words)
         or _by_question_word(head, rest)
         or (Intent.PREFERENCE if _is_about_liking(words) else None)
-        or (Intent.RELATION if _is_about_kin(words, said, head) else None)
+        or (Intent.RELATION if _is_about_kin(words, spaced, head) else None)
         or (Intent.WHO if head in {"who", "whom", "whose"} else None)
         or _by_noun(head, rest)
         or _by_keywords(words, head)
-        or (Intent.WHAT if head in {"what", "which"} or any(run in said for run in _MEASURING) else Intent.GENERAL)
+        or (Intent.WHAT if head in {"what", "which"} or any(run in spaced for run in _MEASURING) else Intent.GENERAL)
     )
 
 
@@ -229,9 +229,9 @@ def _words_of(text: str) -> list[str]:
     return words
 
 
-def _is_technical(words: Sequence[str], said: str) -> bool:
+def _is_technical(words: Sequence[str], spaced: str) -> bool:
     points = sum(2 for word in words if word in _TECHNICAL) + sum(1 for word in words if word in _ALSO_TECHNICAL)
-    points += sum(2 for run in _TECHNICAL_RUNS if run in said) + sum(1 for run in _TECHNICAL_OF_OURS if run in said)
+    points += sum(2 for run in _TECHNICAL_RUNS if run in spaced) + sum(1 for run in _TECHNICAL_OF_OURS if run in spaced)
     if points < _TECHNICAL_ENOUGH or points >= _TECHNICAL_ENOUGH_OF_SOMEBODY:
         return points >= _TECHNICAL_ENOUGH
     # `does Maya`, `did she`, `Maya's` are about somebody; not `does the build`, `how do we`, `does Redis`.
@@ -274,13 +274,13 @@ def _is_about_liking(words: Sequence[str]) -> bool:
     )
 
 
-def _is_about_kin(words: Sequence[str], said: str, head: str) -> bool:
+def _is_about_kin(words: Sequence[str], spaced: str, head: str) -> bool:
     runs = _RELATIONSHIPS if head in {"what", "which"} else _RELATIONSHIPS + _RELATING
-    if any(run in said for run in runs):
+    if any(run in spaced for run in runs):
         return True
-    if head == "how" and any(run in said for run in (" how did ", " how do ", " how does ")):
-        knows = said.rpartition(" know ")[2]
-        return (" meet " in said and " and " in said) or (knows != said and knows.count(" ") == 1)
+    if head == "how" and any(run in spaced for run in (" how did ", " how do ", " how does ")):
+        knows = spaced.rpartition(" know ")[2]
+        return (" meet " in spaced and " and " in spaced) or (knows != spaced and knows.count(" ") == 1)
     if not head:
         return len(words) <= _MAX_KEYWORDS and words[-1] in _KIN and words[0] not in _AUXILIARIES
     if _KIN.isdisjoint(words):
@@ -288,9 +288,9 @@ def _is_about_kin(words: Sequence[str], said: str, head: str) -> bool:
     if head == "who":
         at = words.index("who")
         return words[at + 1 : at + 2] in (["is"], ["are"], ["was"], ["were"]) and (
-            words[-1] in _KIN or any(f" {word} of " in said for word in set(words) & _KIN)
+            words[-1] in _KIN or any(f" {word} of " in spaced for word in set(words) & _KIN)
         )
-    return words[-1] in _KIN and (" name of " in said or " names of " in said)
+    return words[-1] in _KIN and (" name of " in spaced or " names of " in spaced)
 
 
 def _by_noun(head: str, rest: Sequence[str]) -> Intent | None:
@@ -340,6 +340,6 @@ _SUMMING = ("summar", "recap", "overview", "zusammenfass", "resumen", "resumo", 
 
 
 def asks_for_summary(question: str) -> bool:
-    """Return whether a question wants a whole course of things told in short: `summarise`, `a recap of`."""
+    """Return whether a question asks for a summary: `summarise`, `a recap of`."""
     asked = question.casefold()
     return any(part in asked for part in _SUMMING)

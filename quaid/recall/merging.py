@@ -27,7 +27,7 @@ def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: Reca
     """Return the answers of vaults, by the names of these, as one: the hits best first, each with its vault.
 
     `settings` and `options` are as for one vault. Each answer has its `scale`, no budget, and as many hits as `limit`
-    says. Of what two vaults say alike one is shown, which names both. In which order the vaults stand changes nothing.
+    says. Hits with the same text in two vaults become one, which names both. The order of the vaults does not matter.
     """
     profile = options.profile or PROFILES[settings.profile]
     weights = weigh(answers, profile.vector_weight)
@@ -53,7 +53,7 @@ def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: Reca
         more=more or any(answer.more for answer in answers.values()),
     )
     lacking = {vault: list_degraded(answer.degraded, answer.trace) for vault, answer in answers.items()}
-    return with_degraded(merged, [f"vault {vault}: {said}" for vault in answers for said in lacking[vault]])
+    return with_degraded(merged, [f"vault {vault}: {sentence}" for vault in answers for sentence in lacking[vault]])
 
 
 def weigh(answers: Mapping[str, Recall], of_meaning: float) -> dict[str, float]:
@@ -138,12 +138,12 @@ def _cut(hits: Sequence[Hit], answers: Mapping[str, Recall], cut_share: float) -
     if best is None:
         return list(hits), []
     of_turns = OF_A_LIST if asks_for_list(answers[best.vault].query) else 1.0
-    kept, behind = list[Hit](), list[Hit]()
+    near, behind = list[Hit](), list[Hit]()
     for hit in hits:
         least = cut_share * _relevance(best) * (1.0 if hit.turn is None else of_turns)
-        is_kept = hit.vault == best.vault or _is_called(hit, answers) or _relevance(hit) >= least
-        (kept if is_kept else behind).append(hit)
-    return kept, behind
+        is_near = hit.vault == best.vault or _is_called(hit, answers) or _relevance(hit) >= least
+        (near if is_near else behind).append(hit)
+    return near, behind
 
 
 def _relevance(hit: Hit) -> float:
@@ -155,25 +155,25 @@ def _fold(hits: Sequence[Hit], limit: int) -> tuple[tuple[Hit, ...], bool]:
     """Return the first `limit` of `hits`, those of several vaults that say the same as one, and whether there are more.
     What one vault shows twice it has found to differ.
     """
-    kept: list[Hit] = []
+    merged: list[Hit] = []
     forms: list[str] = []
     for hit in hits:
         form = normal_form(hit.text)
         same = (
             place
-            for place, other in enumerate(kept)
+            for place, other in enumerate(merged)
             if form and form == forms[place] and hit.vault not in {other.vault, *other.also_in}
         )
         if (place := next(same, None)) is not None:
-            other = kept[place]
+            other = merged[place]
             count = other.stands_for + hit.stands_for
-            kept[place] = replace(other, also_in=tuple(sorted([*other.also_in, hit.vault])), stands_for=count)
-        elif len(kept) == limit:
-            return tuple(kept), True
+            merged[place] = replace(other, also_in=tuple(sorted([*other.also_in, hit.vault])), stands_for=count)
+        elif len(merged) == limit:
+            return tuple(merged), True
         else:
-            kept.append(hit)
+            merged.append(hit)
             forms.append(form)
-    return tuple(kept), False
+    return tuple(merged), False
 
 
 def _trace(

@@ -33,8 +33,8 @@ class Weights:
     own: float = 1.0
     """What it says for itself: the fused score of its words and its likeness to the question."""
     beside: float = 0.4
-    """The better of the turns beside it that another said, half of it in work with an assistant; of a fact, the best
-    turn it cites."""
+    """The better of the adjacent turns by another speaker, half of it in work with an assistant; of a fact, the best
+    turn that it cites."""
     session_best: float = 0.45
     """The best turn of its session."""
     session_words: float = 0.35
@@ -44,7 +44,7 @@ class Weights:
     session_fact: float = 0.3
     """The best fact from its session."""
     speaker: float = 0.5
-    """It was said by, or is about, the one person whom the question names, or the owner where it says `I` or `my`."""
+    """It is by, or about, the one person whom the question names, or the owner where it says `I` or `my`."""
     length: float = 0.35
     """Logarithm of its length: `Yes, exactly!` answers little; among people."""
     pieces: float = -0.3
@@ -110,15 +110,15 @@ PROFILES = {
 class RecallOptions:
     """The options of one question.
 
-    `limit` None means by the size of the memory. `owners` are the names of the one who asks: private notes of others
-    are never seen, empty sees all. `of_owners` leaves what belongs to one of them, `but_not` all but
-    these ids and paths. `projects` leaves what belongs to one of them or to no project. `exclude_session`
-    is the one that is going on, whose turns the asker still has before it; what was said up to `compacted_at` it has no
-    longer. `first` and `last` are the days between which a memory was made; what has no date is in. `at` asks what was
-    true on that day. `budget` is in tokens of all that is printed; `beside`
-    fetches what stands around each hit without one, for whoever packs the hits. `keyword_only` is `quaid search`. With
-    `recent` the newest come first: of those that answer, or of all where nothing is asked. `comparable` adds to the
-    answer what compares its scores with those of another vault. `profile` replaces that of the settings.
+    `limit` None depends on the size of the memory. `owners` are the names of the caller, who never sees the private
+    notes of others; empty sees all. `of_owners` selects memories of these owners, `but_not` excludes these ids and
+    paths. `projects` selects memories of these projects or of no project. `exclude_session` is the current session,
+    whose turns the caller still has in its context, except those up to `compacted_at`. `first` and `last` are the first
+    and last day on which a memory was made; memories without a date match. `at` selects what was true on that day.
+    `budget` is in tokens of the printed answer; `with_neighbours` fetches the neighbours of each hit without a budget,
+    for a caller that packs the hits itself. `keyword_only` is `quaid search`. `recent` sorts by date, newest first: the
+    hits, or all memories if the question is empty. `comparable` adds the scale that compares the scores with those of
+    another vault. `profile` replaces the profile in the settings.
     """
 
     limit: int | None = None
@@ -139,7 +139,7 @@ class RecallOptions:
     keyword_only: bool = False
     depth: Depth = "auto"
     budget: int | None = None
-    beside: bool = False
+    with_neighbours: bool = False
     with_ids: bool = False
     context: bool = False
     comparable: bool = False
@@ -175,7 +175,7 @@ def scope_of(connection: IndexConnection, options: RecallOptions) -> Scope:
         if options.compacted_at is None:
             scope = scope.narrowed("d.session IS NOT :session", session=options.exclude_session)
         else:
-            # Times are kept to the minute, in UTC.
+            # Times are stored to the minute, in UTC.
             compacted = options.compacted_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M")
             known = "substr(coalesce(c.said_at, d.created, ''), 1, 16) <= :compacted_at"
             condition = f"(d.session IS NOT :session OR {known})"

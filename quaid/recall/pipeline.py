@@ -37,8 +37,8 @@ StrengthsOf = Callable[[Collection[str]], Mapping[str, Use]]
 
 @dataclass(frozen=True, slots=True)
 class Helpers:
-    """The helpers that recall may ask beside the index: `judge` a language model, None without one; `strengths_of` how
-    memories have been used; `owner_names` who `my` means.
+    """What recall uses besides the index: `judge` is a language model, or None; `strengths_of` returns the usage of
+    memories; `owner_names` are the names that `my` refers to.
     """
 
     judge: Callable[[], Judge | None] = lambda: None
@@ -150,10 +150,10 @@ class _Pipeline:
             shown = excerpt.hits if excerpt else shown
             noted["hits"] = len(shown)
         request.trace.facts |= self.facts()
-        told = excerpt.text if excerpt else None
+        packed = excerpt.text if excerpt else None
         trace, more = request.trace, self.behind > 0
         scale = self.scale(chosen) if request.options.comparable else None
-        found = Recall(text, shown, (), trace.took_ms, trace.as_shape(), doubt, more=more, text=told, scale=scale)
+        found = Recall(text, shown, (), trace.took_ms, trace.as_shape(), doubt, more=more, text=packed, scale=scale)
         return with_degraded(found, dict.fromkeys(self.retrieved.degraded))
 
     def pack(self, shown: Sequence[Hit]) -> Excerpt | None:
@@ -208,8 +208,8 @@ class _Pipeline:
         retrieved.expanded = set(self.found.candidates.keys() - before)
 
     def rerank(self) -> None:
-        """Let a model grade the best and imagine an answer (HyDE) in one call, within the time budget; else the order
-        stands and says so.
+        """Let a model grade the best and imagine an answer (HyDE) in one call, within the time budget. Without a result
+        the order does not change, and the answer says so.
         """
         request = self.request
         judge = self.helpers.judge()
@@ -276,7 +276,7 @@ class _Pipeline:
         return cutoff.MAX_IN_BUDGET if self.request.options.budget is not None else cutoff.dynamic_k(self.count_seen())
 
     def count_seen(self) -> int:
-        """Return how many chunks the one who asks may see."""
+        """Return the number of chunks that the caller may see."""
         seen, connection, cache = self.request.visible, self.request.connection, self.request.sources.cache
         if seen is not None:
             return len(seen)

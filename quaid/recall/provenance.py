@@ -38,7 +38,7 @@ HUMAN, QUAID, JANITOR = "human", "Quaid", "Quaid Janitor"
 _BY: dict[Who, str] = {"owner": HUMAN, "other": HUMAN, "agent": QUAID, "import": QUAID, "janitor": JANITOR}
 UNSEEN = "only how it is written"
 """A change that no reader of the note would notice: quotes, comments, empty lines."""
-MAX_BESIDE = 160
+MAX_ADJACENT = 160
 """Characters of the turns before and after a cited one."""
 
 Seen = Callable[[Iterable[Commit]], list[Commit]]
@@ -59,7 +59,7 @@ class TurnText:
 class CitedTurn:
     """A turn that is evidence, with the end of the turn before it and the beginning of the one after."""
 
-    said: TurnText
+    cited: TurnText
     path: str
     session: str | None
     before: TurnText | None = None
@@ -175,7 +175,7 @@ def list_cited(index: IndexConnection, document: Document) -> list[CitedTurn]:
     return _cited_turns(index, NoteView(document, ""), references.list_citations(index, document.doc_id))[0]
 
 
-# -- what was said ---------------------------------------------------------------------------------------------------
+# -- cited turns -----------------------------------------------------------------------------------------------------
 
 
 def _cited_turns(
@@ -187,21 +187,21 @@ def _cited_turns(
     turns, missing = [], []
     for name, number in citations:
         episode = references.find_episode(index, name)
-        said = _find_turn(index, episode, number) if episode else None
-        if episode is None or said is None:
+        cited = _find_turn(index, episode, number) if episode else None
+        if episode is None or cited is None:
             missing.append(f"It cites {name}#t{number}, which the vault does not hold (any more).")
             continue
-        numbers = references.turns_beside(index, episode.doc_id, number)
-        before, after = (None if beside is None else _find_turn(index, episode, beside) for beside in numbers)
+        numbers = references.adjacent_turns(index, episode.doc_id, number)
+        before, after = (None if adjacent is None else _find_turn(index, episode, adjacent) for adjacent in numbers)
         if before:
             text = " ".join(before.text.split())
-            is_short = len(text) <= MAX_BESIDE
-            before = replace(before, text=text if is_short else "… " + text[-MAX_BESIDE:].split(" ", 1)[-1])
+            is_short = len(text) <= MAX_ADJACENT
+            before = replace(before, text=text if is_short else "… " + text[-MAX_ADJACENT:].split(" ", 1)[-1])
         if after:
             text = " ".join(after.text.split())
-            is_short = len(text) <= MAX_BESIDE
-            after = replace(after, text=text if is_short else text[:MAX_BESIDE].rsplit(" ", 1)[0] + " …")
-        turns.append(CitedTurn(said, episode.path, episode.session, before, after))
+            is_short = len(text) <= MAX_ADJACENT
+            after = replace(after, text=text if is_short else text[:MAX_ADJACENT].rsplit(" ", 1)[0] + " …")
+        turns.append(CitedTurn(cited, episode.path, episode.session, before, after))
     return turns, missing
 
 
@@ -219,7 +219,7 @@ def _sessions(index: IndexConnection, view: NoteView, citations: Sequence[tuple[
         found += [references.find_session(index, document.session)] if document.session else []
     for episode in dict.fromkeys(one for one in found if one is not None):
         others = references.facts_from(index, episode) if view.turn is not None or not is_episode else []
-        told = (
+        shown = (
             {one.path for one in references.facts_from(index, episode, view.turn)} if view.turn is not None else set()
         )
         yield SessionView(
@@ -229,7 +229,7 @@ def _sessions(index: IndexConnection, view: NoteView, citations: Sequence[tuple[
             episode.created,
             episode.source,
             references.count_turns(index, episode.doc_id),
-            tuple(one for one in others if one.path != document.path and one.path not in told),
+            tuple(one for one in others if one.path != document.path and one.path not in shown),
         )
 
 
@@ -267,8 +267,8 @@ def _read_life(view: NoteView, history: History, root: Path, settings: GitSettin
 def _changes(
     view: NoteView, revisions: Iterable[Revision], authors: Authors, visible: Mapping[str, Commit]
 ) -> Iterator[NoteChange]:
-    """Yield the committed changes in the `visible` commits, oldest first, without merges that only brought together
-    what is told already.
+    """Yield the committed changes in the `visible` commits, oldest first, without the merges of changes that are
+    listed already.
     """
     kind, turn = Kind(view.document.kind), view.turn
     for revision in revisions:
@@ -308,7 +308,7 @@ def _travelling(root: Path) -> dict[str, bytes | None]:
 def _list_others(
     document: Document, revisions: Sequence[Revision], history: History, authors: Authors
 ) -> tuple[str, ...]:
-    """Return the names of those besides the owner who wrote a line of a fact that stands in it still."""
+    """Return the names of the authors, other than the owner, of the present lines of a fact."""
     written = [(revision.commit.email, revision.commit.subject) for revision in revisions]
     if document.kind != Kind.FACT or not any(authors.name(*each) == "other" for each in written):
         return ()  # git is asked for lines only where it matters
@@ -317,16 +317,16 @@ def _list_others(
 
 
 def _source(document: Document, life: _Life, owner_keys: Collection[str]) -> str | None:
-    """Return who stands behind a statement: what its frontmatter says, else who wrote the note. A field makes nobody's
-    word the owner's: where another person wrote the note, or a part of it, it is theirs.
+    """Return the source of a statement: the one in its frontmatter, else the author of the note. The frontmatter cannot
+    name the owner where another person wrote the note or a part of it: then the source is that person.
     """
     if document.kind == Kind.EPISODE:
         return None
     is_by_hand = life.created.by == HUMAN if life.created else life.is_known and not life.edits
-    said = "owner" if is_by_hand else None
+    source = "owner" if is_by_hand else None
     if document.source is not None:
-        said = whose_word(document.source, document.speaker, owner_keys) if document.source in SOURCES else None
-    return OTHER_PERSON if said == "owner" and life.others else said
+        source = whose_word(document.source, document.speaker, owner_keys) if document.source in SOURCES else None
+    return OTHER_PERSON if source == "owner" and life.others else source
 
 
 MAX_SPREADS = 6.0
@@ -339,7 +339,7 @@ _MAD_TO_SPREAD = 1.4826
 """The median absolute deviation times this is the standard deviation of what is normally distributed (Leys et al.,
 Detecting outliers, Journal of Experimental Social Psychology 49, 2013)."""
 DIRECT = "agent:remember"
-"""What was told to Quaid in so many words, by a command or a tool, outside of a conversation."""
+"""The source of what was stated explicitly, by a command or a tool, outside of a conversation."""
 
 
 class Origin(NamedTuple):

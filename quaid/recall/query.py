@@ -82,12 +82,12 @@ def strip_metadata(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    kept: list[str] = []
+    pieces: list[str] = []
     position = 0
     for start, end in sorted(_tag_spans(text)):
-        kept.append(text[position : max(position, start)])
+        pieces.append(text[position : max(position, start)])
         position = max(position, end)
-    return "".join([*kept, text[position:]])
+    return "".join([*pieces, text[position:]])
 
 
 def _tag_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -120,7 +120,7 @@ MAX_PHRASE = 200
 """Characters of a quoted phrase."""
 
 _JOINT = "['.&-]"
-"""What stands within a name."""
+"""The characters between the parts of a name."""
 _POSSESSIVE = re.compile(r"['’]s?$")  # noqa: RUF001 - people type both apostrophes
 _OWNER = frozenset("i i'd i'll i'm i've me mine my myself our ours ourselves us we we're we've".split())  # noqa: SIM905
 _OWNER_AS_SUBJECT = frozenset("i i'd i'll i'm i've we we're we've".split())  # noqa: SIM905
@@ -207,7 +207,7 @@ def list_shared_words(query: Query) -> tuple[str, ...]:
 def find_phrases(text: str) -> tuple[str, ...]:
     """Return the quoted phrases of `text` in their order, once each, without their marks.
 
-    `"…"`, `“…”`, `„…“`, `«…»`, `「…」`, `『…』`, `《…》` and, only where no apostrophe can be meant, `'…'` and `‘…’`.
+    `"…"`, `“…”`, `„…“`, `«…»`, `「…」`, `『…』`, `《…》` and, only where it cannot be an apostrophe, `'…'` and `‘…’`.
     """  # noqa: RUF002
     if _MARKS.isdisjoint(text):
         return ()
@@ -245,7 +245,7 @@ MIN_RATIO = 0.75
 """Ratio of `difflib` from which a word may be a slip of another: one letter of five."""
 MIN_STEM_RATIO = 0.6
 MAX_STEMS = 20
-MAX_MEANT = 3
+MAX_CORRECTIONS = 3
 MIN_MISSPELT = 4
 
 
@@ -289,4 +289,4 @@ def _nearest(connection: IndexConnection, word: str, allowed: Collection[int] | 
     # By their stems first, as there is no list of the words as they are written.
     stems = get_close_matches(word, fulltext.list_stems(connection, word), n=MAX_STEMS, cutoff=MIN_STEM_RATIO)
     written = {other for stem in stems for other in fulltext.list_words(connection, stem, allowed)}
-    return get_close_matches(word, sorted(written), n=MAX_MEANT, cutoff=MIN_RATIO)
+    return get_close_matches(word, sorted(written), n=MAX_CORRECTIONS, cutoff=MIN_RATIO)

@@ -55,7 +55,7 @@ class RecallRecords:
     def __init__(self, root: Path, settings: Settings) -> None:
         self._root = root
         self._is_own = "default" in own_names(root, settings)
-        """Whether the vault's own owner asks: only their questions are kept in words, and told to them alone."""
+        """Whether the caller is the vault's own owner, whose questions alone may be stored as text, for them alone."""
         self._settings = settings.recall
         if not self._is_own:
             log: Keep = "off" if settings.recall.log == "off" else "hashes"
@@ -143,7 +143,7 @@ class RecallRecords:
             return (tables.gaps.recent(limit), tables.gaps.count()) if self._is_own else ([], 0)
 
     def list_unanswered(self) -> dict[str, str]:
-        """Return the questions of the log that found nothing, by the key of their gap, where their words are kept.
+        """Return the questions of the log that found nothing, by the key of their gap, if their text is stored.
 
         Raises as `numbers`.
         """
@@ -158,7 +158,7 @@ class RecallRecords:
             tables.gaps.close(key)
 
     def questions(self, limit: int) -> list[str]:
-        """Return the questions asked last, newest first, each once, where their words are kept.
+        """Return the latest questions, newest first, without duplicates, if their text is stored.
 
         Raises as `numbers`.
         """

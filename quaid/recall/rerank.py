@@ -35,7 +35,7 @@ class Grading:
 
 
 class Judged(NamedTuple):
-    """What a judge reads of a candidate. `day` is that on which it was said or from which it is true, ISO 8601."""
+    """The part of a candidate that a judge reads. `day`, ISO 8601, is when it was stated or became true."""
 
     text: str
     speaker: str | None = None
@@ -44,16 +44,16 @@ class Judged(NamedTuple):
     @classmethod
     def of(cls, candidate: Document) -> Self:
         """Return what is read of `candidate`."""
-        told = candidate.valid_from or candidate.said_at or candidate.created or ""
-        return cls(candidate.text, candidate.turn_speaker or candidate.speaker, told[:10] or None)
+        stated = candidate.valid_from or candidate.said_at or candidate.created or ""
+        return cls(candidate.text, candidate.turn_speaker or candidate.speaker, stated[:10] or None)
 
     def as_line(self, number: int) -> str:
         """Return it as the `number`th line of JSON: no text can end its own line and begin another candidate."""
         day = self.day
         with suppress(ValueError):  # a month, or what somebody has written by hand
             day = f"{date.fromisoformat(day):%a %Y-%m-%d}" if day else None
-        told = {"n": number, "speaker": self.speaker, "date": day, "text": self.text[:MAX_CHARACTERS]}
-        return json.dumps({name: value for name, value in told.items() if value is not None}, ensure_ascii=False)
+        fields = {"n": number, "speaker": self.speaker, "date": day, "text": self.text[:MAX_CHARACTERS]}
+        return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
 
 
 class Judge(Protocol):
@@ -63,7 +63,7 @@ class Judge(Protocol):
         """Return the judgement of `memories` as answers to `query`, in `budget_s` seconds at most, all in all.
 
         Raises:
-            ModelError: no judgement came in that time; the ranking stands as it is.
+            ModelError: no judgement came in that time; the ranking does not change.
         """
 
 
@@ -74,11 +74,11 @@ class ModelJudge:
         self._models = models
 
     def judge(self, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
-        """Return as `Judge.judge`. The same question about the same memories is asked once while `Models` keeps
+        """Return as `Judge.judge`. The same question about the same memories is asked once while `Models` caches
         answers.
 
-        The grades stand in the order of the memories. When there are more or fewer of them, nobody knows whose each is:
-        they are asked for once more while there is time, and otherwise none counts.
+        The grades come in the order of the memories. If their number is wrong, none can be assigned: the model is asked
+        once more if there is time, and otherwise none counts.
 
         Raises:
             ModelError: one of its children, as for `Models.ask`.

@@ -88,7 +88,7 @@ _TRIGGERS: Mapping[str, str] = {
     "works_at": "work works job employer company office employed",
     "works_on": "work working project",
 }
-"""Words by which a question means a relation; one that is not here is meant by its own words."""
+"""The words in a question that refer to a relation. A relation that is not listed has only its own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +129,13 @@ def means(relation: str, asked: Collection[str]) -> bool:
 def find_named(connection: IndexConnection, query: Query, scope: Scope) -> frozenset[str]:
     """Return the keys of the entities a question names, with all their aliases; the owner where it says `my`."""
     named = graph.find_entities(connection, [*query.name_keys, *query.owner_keys], scope)
-    kept: list[str] = []
+    longest: list[str] = []
     for key in sorted(named.keys() - {*query.owner_keys}, key=lambda key: (-len(key), key)):
         # Where `new york city` is found, the `york` inside it is not another entity.
-        if not any(f" {key} " in f" {longer} " for longer in kept):
-            kept.append(key)
+        if not any(f" {key} " in f" {longer} " for longer in longest):
+            longest.append(key)
     owner = named.keys() & {*query.owner_keys}
-    return frozenset(alias for key in (*kept[:MAX_ENTITIES], *owner) for alias in named[key])
+    return frozenset(alias for key in (*longest[:MAX_ENTITIES], *owner) for alias in named[key])
 
 
 def search(
@@ -225,7 +225,7 @@ class _Walk:
 
 EmbedderOf = Callable[[EmbedderRow], Embedder | None]
 Views = Sequence[frozenset[int] | None]
-"""Chunks that are searched one set after the other; None stands for all."""
+"""Sets of chunks to search, one after the other; None is all chunks."""
 MAX_RANKED = 400
 """The number of candidates from each channel."""
 MAX_EPISODES = 50
@@ -234,9 +234,9 @@ MAX_COMPLETED = 200
 LIKENESS_WITHOUT_WORDS, LIKENESS_BY_WORDS = 0.35, 0.55
 """The line along which the likeness of chunks grows with their words, fitted on LoCoMo (docs/decisions)."""
 SAMPLE = 128
-"""Chunks that stand for all others when the least cosine of a vault is wanted."""
+"""The number of chunks sampled to estimate the least cosine of a vault."""
 ANYONE = "someone"
-"""What stands for a speaker in the question that is embedded."""
+"""Replaces a speaker in the question that is embedded."""
 _MANY_TEXTS = 10
 """Texts whose language is that of all: of more than the first it is asked only where that is not the question's."""
 MAX_STARTS = 5
@@ -257,7 +257,7 @@ class Sources:
     cache: AnswerCache = field(default_factory=AnswerCache)
 
     def sample(self, row: EmbedderRow) -> npt.NDArray[np.float32]:
-        """Return the vectors of some chunks, which stand for all. Ask after `vectors.search`."""
+        """Return the vectors of a sample of chunks. Call it after `vectors.search`."""
         connection = self.connection
 
         def read() -> npt.NDArray[np.float32]:
@@ -345,13 +345,13 @@ def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
     if request.options.kinds:  # searched on their own too, as the others might fill the ranking
         kinds = of_kinds(request.scope, request.options.kinds)
         views.append(request.sources.cache.chunks_in(request.connection, kinds))
-    beside: AbstractContextManager[None] = nullcontext()
+    running: AbstractContextManager[None] = nullcontext()
     sources = request.sources
     if keyword_only or sources.words.is_quick(sources.second, query.words):
         _search_words(request, views, retrieved)  # a thread would take longer
     else:
-        beside = _thread(lambda: _search_words(request, views, retrieved))
-    with beside:
+        running = _thread(lambda: _search_words(request, views, retrieved))
+    with running:
         if not keyword_only:
             with request.trace.stage("vector") as noted:
                 _search_vectors(request, views, embedded, retrieved)
@@ -432,8 +432,8 @@ def search_statement(request: SearchRequest, statement: str, retrieved: Retrieve
 
 
 def _is_in_another_language(request: SearchRequest, retrieved: Retrieved) -> bool:
-    """Return whether all that has most of the question's words is in another language, and has no two of them: then it
-    has a word that is spelled alike, while the answer, which has none, is told by its meaning.
+    """Return whether the best keyword matches are all in another language and share at most one word with the question.
+    Such a word is only spelled alike, and the answer has none of the words: only its meaning finds it.
     """
     query, best = request.query, retrieved.rankings.get("keyword", ())[:_MANY_TEXTS]
     return bool(query.language and best) and all(
@@ -482,8 +482,8 @@ def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retriev
 
 
 def _unnamed(request: SearchRequest) -> str:
-    """Return the question, in English with `someone` for each speaker whom it names: by a name the model finds what is
-    said to its bearer before what its bearer says, and `speaker` tells that better.
+    """Return the question, in English with `someone` for each speaker that it names. With a name, the model prefers the
+    turns addressed to that speaker to the turns by that speaker; the `speaker` feature distinguishes them better.
     """
     text = request.query.text
     if not request.profile.weights.speaker:

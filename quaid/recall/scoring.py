@@ -38,8 +38,8 @@ TECHNICAL = 0.9
 EXACT = 1.0
 """The score of a note that is called as the question."""
 OF_A_LIST = 0.8
-"""The part of `cut_share` that is enough for a turn where several things are asked for: they were told on several days,
-and some have fewer facts and turns around them that speak for them."""
+"""The part of `cut_share` that is enough for a turn if the question asks for a list: its items come from several days,
+and some have fewer facts and adjacent turns that support them."""
 MAX_CUT_SHOWN = 20
 """The maximum of left-out candidates that the trace names."""
 
@@ -101,7 +101,7 @@ def composite(relevance: float, candidate: Document, use: Use, now: datetime) ->
     frequency = min(1.0, use.accesses / ENOUGH_ACCESSES)
     sure = confidence(candidate, use, now)
     rest = RECENCY_SHARE * recency + FREQUENCY_SHARE * frequency + CONFIDENCE_SHARE * sure
-    return RELEVANCE_SHARE * relevance + rest * min(1.0, relevance)  # new and beside the point is beside the point
+    return RELEVANCE_SHARE * relevance + rest * min(1.0, relevance)  # a new memory may still be irrelevant
 
 
 def confidence(candidate: Document, use: Use, now: datetime) -> float:
@@ -198,12 +198,12 @@ def cut(
     with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, retrieved, matched)}
     is_for_list = asks_for_list(request.query.text)
     if is_for_list and request.profile.weights.beside:
-        with_reason |= _beside(ranked, with_reason)
+        with_reason |= _list_adjacent(ranked, with_reason)
     best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason.difference(called)), 0.0)
     least = best * request.profile.cut_share
     least_of_turns = least * (OF_A_LIST if is_for_list else 1)
     without_vector = retrieved.without_vector() if retrieved.embedded else set()  # without any, words compare all
-    kept: list[Document] = []
+    relevant: list[Document] = []
     places: set[tuple[int, int | None]] = set()
     for candidate in ranked:
         score = scores[candidate.chunk_id]
@@ -211,17 +211,17 @@ def cut(
         is_near = score >= (least if candidate.turn is None else least_of_turns)
         is_near |= candidate.chunk_id in without_vector and len(places) < MIN_HITS
         if has_reason and is_near:
-            kept.append(candidate)
+            relevant.append(candidate)
             places.add((candidate.doc_id, candidate.turn))
         elif len(request.trace.cut) < MAX_CUT_SHOWN:
             why = "far behind the best" if has_reason else "neither a word, a name nor the meaning of the question"
             request.trace.leave_out(hit_id(candidate), score, why)
-    return kept
+    return relevant
 
 
-def _beside(ranked: Collection[Document], chunk_ids: Collection[int]) -> set[int]:
-    """Return the chunks of what people said before and after the turns of `chunk_ids`: one of several answers often
-    shares nothing with the question, which stands beside it. A message to an assistant says what it is about.
+def _list_adjacent(ranked: Collection[Document], chunk_ids: Collection[int]) -> set[int]:
+    """Return the chunks of the turns by people before and after the turns of `chunk_ids`. An item of a list often
+    shares no word with the question, which is in an adjacent turn. Messages to an assistant name their topic.
     """
     turns = {(each.doc_id, each.turn) for each in ranked if each.turn is not None and each.chunk_id in chunk_ids}
     return {
@@ -237,7 +237,7 @@ def reason(candidate: Document, retrieved: Retrieved, matched: Collection[int]) 
     """Return why a candidate has to do with the question at all: exact, graph, words, session or meaning; empty for no
     reason.
 
-    Scores are relative to the best there is, which may be beside the point as much as the rest. `matched` are the
+    Scores are relative to the best candidate, which may be irrelevant too. `matched` are the
     chunks that have a word of the question.
     """
     if candidate.doc_id in retrieved.exact:
@@ -281,7 +281,7 @@ def was_true(candidate: Document, day: str, ended: str | None) -> bool:
 MAX_REORDERED = 60
 """The number of best hits that are reordered; those behind them stay behind."""
 LIST_SPREAD_FACTOR = 2
-"""How many times as much a session loses where several things are asked for: they were told on several days."""
+"""A session loses this many times as much if the question asks for a list: its items come from several days."""
 
 
 def reorder(
@@ -370,7 +370,7 @@ def _greedily(
 
 
 def fold(ranked: Iterable[Document], limit: int) -> list[tuple[Document, int]]:
-    """Return the first `limit` distinct candidates in their order, each with how many it stands for."""
+    """Return the first `limit` distinct candidates in their order, each with how many of `ranked` it represents."""
     distinct: dict[object, tuple[Document, int]] = {}
     seen: set[tuple[int, int | None, int | None]] = set()
     for candidate in ranked:

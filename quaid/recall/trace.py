@@ -82,11 +82,11 @@ def list_degraded(degraded: Sequence[str], trace: Mapping[str, Any]) -> list[str
 
 def with_degraded(answer: Recall, more: Iterable[str]) -> Recall:
     """Return the answer with the short names of `more`; the sentences behind them go into the trace."""
-    said = list(more)
-    names = [sentence.split(":", 1)[0] for sentence in said]
+    degraded = list(more)
+    names = [sentence.split(":", 1)[0] for sentence in degraded]
     if not names:
         return answer
-    sentences = [sentence for sentence in said if ": " in sentence]
+    sentences = [sentence for sentence in degraded if ": " in sentence]
     known = answer.trace.get("degraded", [])
     return replace(
         answer,

@@ -94,7 +94,7 @@ class VisibleCommits:
         return seen
 
     def _list_hidden_then(self, commit: Commit, gone: set[str]) -> set[str]:
-        """Return those of the notes `gone` that somebody else kept private when the commit left or removed them."""
+        """Return those of the notes `gone` that were private to somebody else before or after the commit."""
         hidden: set[str] = set()
         revisions = self._history.revisions
         for revision in (commit.id, f"{commit.id}^"):
@@ -154,8 +154,8 @@ def read_core_notes(root: Path, owners: Collection[str], place: Layout) -> Itera
     and nothing under it.
     """
     for name in CORE_FILES:
-        if said := text_of_note(read_visible(root, name, owners, place)):
-            yield name, said
+        if text := text_of_note(read_visible(root, name, owners, place)):
+            yield name, text
 
 
 def read_visible(root: Path, path: str, owners: Collection[str], place: Layout) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quaid.model import name_key
-from quaid.recall.evaluation import find_expected, list_meant
+from quaid.recall.evaluation import find_expected, list_targets
 
 if TYPE_CHECKING:
     from quaid.timeline.changes import MemoryChange
@@ -34,7 +34,7 @@ class Bisection:
     def __init__(self, timeline: Timeline, query: str, expected: str, commits: Sequence[str], limit: int) -> None:
         self._timeline, self._query, self._expected = timeline, query, expected
         self._commits, self._limit = commits, limit
-        self._meant = list_meant(timeline.vault.visible_index(), expected)
+        self._meant = list_targets(timeline.vault.visible_index(), expected)
         self.answers: dict[int, bool] = {}
 
     def find_turn(self) -> int | None:

@@ -141,14 +141,14 @@ class Timeline:
 
     def diff_answers(self, diff: StateDiff, questions: Sequence[EvalQuestion], limit: int) -> list[AnswerChange]:
         """Return what each question gains and loses from one state to the other. No model is asked."""
-        from quaid.recall.evaluation import list_meant
+        from quaid.recall.evaluation import list_targets
 
         index, found = self.vault.index(), []
         for number, question in enumerate(questions):
             self.vault.show_progress("Asking", number, len(questions))
             old = self.ask(question.text, limit, diff.before.id).hits if diff.before else ()
             new = self.ask(question.text, limit, diff.after.id if diff.after else None).hits
-            targets = {name: list_meant(index, name) for name in question.expected}
+            targets = {name: list_targets(index, name) for name in question.expected}
             found.append(states.compare_answers(question, old, new, targets))
         return found
 

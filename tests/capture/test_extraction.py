@@ -197,7 +197,7 @@ def test_recall_finds_facts_and_turns(replayed):
         fact = next(hit for hit in found if hit.kind == "fact")
         assert fact.edges
         why = memory.why(fact.id)
-    assert any("support group" in turn.said.text for turn in why.turns)
+    assert any("support group" in turn.cited.text for turn in why.turns)
 
 
 @pytest.mark.slow

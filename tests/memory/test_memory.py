@@ -332,7 +332,7 @@ def test_forgetting_a_fact_says_where_it_was_said(vault: Vault, memory: Memory) 
     memory.extract(turns(*TALK), session="s1")
     stem = episode(vault).stem
     fact = memory.remember("Biscuit sleeps in the laundry basket", turns=[f"[[{stem}#^t3]]"])
-    assert [turn.said.text for turn in memory.why(fact.id).turns] == [TALK[2][1]]
+    assert [turn.cited.text for turn in memory.why(fact.id).turns] == [TALK[2][1]]
     assert f"{stem}#t3" in str(memory.forget(fact.id).hint)
 
 

@@ -12,7 +12,7 @@ from vaults import refused
 
 from quaid.errors import CouldNotAskError, LockedError, NoteNotFoundError, UsageError
 from quaid.model import Hit, Recall
-from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_meant, parse_reference
+from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_targets, parse_reference
 
 HITS = (
     Hit("01kagx3m7r9q2d5w8t0v7k3qd", "fact", "Oat milk.", 1.2, "facts/2026/11/maya-prefers-oat-milk-7k3qd.md"),
@@ -64,11 +64,11 @@ def test_the_index_knows_aliases_and_does_not_mind_what_it_does_not_know(vault):
     vault.write_fact("milk", "Maya takes oat milk.")
     with vault.memory() as memory:
         index = memory.index()
-        assert list_meant(index, "Mai") == {"entities/Maya Chen.md"}
-        assert list_meant(index, "01milk") == list_meant(index, "[[milk]]") == {"facts/milk.md"}
-        assert list_meant(index, "never-was") == list_meant(index, "") == list_meant(index, "\udcff") == set()
+        assert list_targets(index, "Mai") == {"entities/Maya Chen.md"}
+        assert list_targets(index, "01milk") == list_targets(index, "[[milk]]") == {"facts/milk.md"}
+        assert list_targets(index, "never-was") == list_targets(index, "") == list_targets(index, "\udcff") == set()
         hits = memory.recall("what does Mai like?").hits
-        assert hits[find_expected(hits, "Mai", list_meant(index, "Mai")) - 1].path == "entities/Maya Chen.md"
+        assert hits[find_expected(hits, "Mai", list_targets(index, "Mai")) - 1].path == "entities/Maya Chen.md"
 
 
 def test_a_link_and_a_plain_reference_mean_the_same():
@@ -91,13 +91,13 @@ ASK = """
 import sys
 from quaid import Memory
 from quaid.errors import QuaidError
-from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_meant
+from quaid.recall.evaluation import check_decidable, deciding, find_expected, list_targets
 
 try:
     with deciding(), Memory.open() as memory:
         answer = memory.recall(sys.argv[1])
         check_decidable(answer)
-        found = find_expected(answer.hits, sys.argv[2], list_meant(memory.index(), sys.argv[2]))
+        found = find_expected(answer.hits, sys.argv[2], list_targets(memory.index(), sys.argv[2]))
 except QuaidError as error:
     print(error, file=sys.stderr)
     sys.exit(error.exit_code)

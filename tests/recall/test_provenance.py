@@ -73,9 +73,13 @@ def test_a_fact_of_two_conversations_shows_both_and_what_was_said_around(vault: 
         vault.write("facts/named.md", fact("The dog hides.", "01c", more="session: move\n"))
         vault.save()
         found = memory.why(ID)
-    assert [turn.said.id for turn in found.turns] == ["01-1000-move#t3", f"{evening}#t1"]
+    assert [turn.cited.id for turn in found.turns] == ["01-1000-move#t3", f"{evening}#t1"]
     first, second = found.turns
-    assert (first.said.speaker, first.said.said_at, first.said.text) == ("Maya", "2026-03-01T10:00:00Z", MORNING[2][2])
+    assert (first.cited.speaker, first.cited.said_at, first.cited.text) == (
+        "Maya",
+        "2026-03-01T10:00:00Z",
+        MORNING[2][2],
+    )
     assert first.before is not None
     assert (first.before.speaker, first.before.text, first.after) == ("Assistant", "How is the dog?", None)
     assert (second.before, second.after and second.after.text) == (None, "Still?")

@@ -128,7 +128,7 @@ class Found:
 
 
 class PostgresIndex:
-    """The port of `quaid.index.port`, kept by PostgreSQL.
+    """The port of `quaid.index.port`, in PostgreSQL.
 
     It takes a connection from the pool for a transaction or a snapshot, and for a statement outside of both; the vault
     is a setting of that transaction alone. Each thread has its own; only one may write.
@@ -173,9 +173,9 @@ class PostgresIndex:
 
     @staticmethod
     def _insert_row(work: _Work, head: str, row: Sequence[Any]) -> None:
-        kept = statements.shorten(row) if head.split()[2] in statements.KEYED else row
-        translated = statements.translate(f"({','.join('?' * len(kept))})")
-        work.insert(head, work.cursor.mogrify(translated.sql, statements.bind(translated, kept)))
+        stored = statements.shorten(row) if head.split()[2] in statements.KEYED else row
+        translated = statements.translate(f"({','.join('?' * len(stored))})")
+        work.insert(head, work.cursor.mogrify(translated.sql, statements.bind(translated, stored)))
 
     def insert(self, table: str, columns: str, values: Sequence[Any], /) -> int:
         """Add a row with the next number of the vault."""

@@ -86,13 +86,13 @@ def _make(connection: Raw, place: Place, row: EmbedderRow) -> None:
     connection.execute("ANALYZE vectors")
 
 
-def _drop_others(connection: Raw, place: Place, kept: EmbedderRow | None) -> None:
+def _drop_others(connection: Raw, place: Place, current: EmbedderRow | None) -> None:
     """Drop what there is for other embedders of the vault, or was left half made; nobody asks it from then on."""
     _use(connection, place, [])
     found = connection.execute(
         "SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
         "WHERE i.indrelid = 'vectors'::regclass AND c.relname LIKE %s AND NOT (c.relname = %s AND i.indisvalid)",
-        (f"vectors\\_ann\\_{place.vault}\\_%", _name(place, kept) if kept else ""),
+        (f"vectors\\_ann\\_{place.vault}\\_%", _name(place, current) if current else ""),
     ).fetchall()
     for (name,) in found:
         connection.execute(cast("Any", f"DROP INDEX CONCURRENTLY {name}"))

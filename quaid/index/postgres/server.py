@@ -67,7 +67,7 @@ class IndexServer:
 
     def open(self, name: str, owners: Collection[str] | None = None) -> PostgresIndex:
         """Return the index of the vault called `name`, empty when it is new; with `owners` it shows what these may see,
-        and no more. Keep it: it holds no connection, and what is kept of its answers is kept for it.
+        and no more. Reuse it: it holds no connection, and its answers are cached per instance.
         """
         with self._pool.connection() as connection:
             place = find_place(connection, name, self._extensions)

@@ -161,7 +161,7 @@ class PgWords:
             return [(int(row[0]), float(row[1])) for row in rows]
 
     def _ask(self, table: _Table, match: str) -> dict[str, list[object]]:
-        """Return the single stems of `match`, and the rows in which what else it asks for stands."""
+        """Return the single stems of `match`, and the rows that contain its phrases and prefixes."""
         asked: dict[str, list[object]] = {name: [] for name in ("numbers", "terms", "of", "found", "weights")}
         for number, (stems, is_prefix) in enumerate(_read(match)):
             if len(stems) == 1 and not is_prefix:
@@ -203,12 +203,12 @@ class PgWords:
         version = self._index.version()
         if self._totals[0] != version:
             self._totals = version, {}
-        kept = self._totals[1]
-        if table not in kept:
+        totals = self._totals[1]
+        if table not in totals:
             row = self._index.execute(f"SELECT count(*), coalesce(avg(length), 0) FROM {table.lengths}").fetchone()
             assert row is not None
-            kept[table] = int(row[0]), float(row[1]) or 1.0
-        return kept[table]
+            totals[table] = int(row[0]), float(row[1]) or 1.0
+        return totals[table]
 
     def list_matches(self, match: str) -> tuple[list[int], list[float]]:
         found = self._rank(_CHUNKS, match, "", {}, "ORDER BY row_id")

@@ -20,7 +20,7 @@ from quaid.sqlite import Database, transaction
 
 
 class SqliteIndex(Database):
-    """The port of `quaid.index.port`, kept by SQLite: what runs a statement is its own method."""
+    """The port of `quaid.index.port`, in SQLite: what runs a statement is its own method."""
 
     application_id = 0x51754964
     file_version = contents.SCHEMA_VERSION
@@ -58,7 +58,7 @@ class SqliteIndex(Database):
         try:
             yield
         finally:
-            with suppress(apsw.Error):  # of a damaged database, which is what the body said
+            with suppress(apsw.Error):  # of a damaged database, which the body has reported
                 self.execute("ROLLBACK")
 
     def version(self) -> tuple[int, int]:

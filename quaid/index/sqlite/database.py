@@ -19,7 +19,7 @@ _WRITERS = (
     # In kB. The rows of one note go to pages all over the file: with SQLite's usual 2 MB a first sync of 40,000 notes
     # writes and reads each page several times, a third more work.
     "cache_size = -64000",
-    # A log as large as a first sync made it is not kept for as long as any process has the index open.
+    # Shrink the log after a first sync; otherwise it stays that large while any process has the index open.
     "journal_size_limit = 64000000",
 )  # fmt: skip
 
@@ -136,7 +136,7 @@ def find_inconsistencies(connection: SqliteIndex) -> list[str]:
 
 
 def restrict_to(connection: SqliteIndex, owners: Collection[str]) -> None:
-    """Leave only what `owners` may see: temporary views stand before the tables of notes, so no lookup of a connection
+    """Leave only what `owners` may see: temporary views hide the tables of notes, so no lookup of a connection
     names, counts or joins what another keeps private. Words and vectors have numbers alone, which lead nowhere.
     """
     names = "'" + json.dumps(sorted(owners)).replace("'", "''") + "'"

@@ -112,8 +112,8 @@ def show_session(memory: Memory, request: Request) -> Context:
     total = references.count_turns(index, document.doc_id)
     pages = max(1, -(-total // MAX_TURNS))
     page = min(pages, page_number(request.query_params.get("page", "")))
-    turns = days.list_said(index, document.doc_id, MAX_TURNS, MAX_TURNS * (page - 1))
-    drawn = days.list_drawn(index, document.path, document.session)
+    turns = days.read_turns(index, document.doc_id, MAX_TURNS, MAX_TURNS * (page - 1))
+    drawn = days.list_extracted(index, document.path, document.session)
     facts = {number: list(those) for number, those in groupby(drawn, lambda fact: fact.turn)}
     return {
         "document": document,
