@@ -86,7 +86,7 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
 
 
 def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
-    """Return the settings, and a sentence with its place for each that cannot be used and stands at its default."""
+    """Return the settings, and a sentence with its place for each that cannot be used and has its default."""
     from quaid.settings import Settings
 
     of_vault = {
@@ -166,7 +166,7 @@ def _list_keys(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def set_users_own(key: str, value: object) -> Path:
-    """Set one key of the user's own config; the file it stands in. A provider of models gets the day of the consent.
+    """Set one key of the user's own config, and return the file. A provider of models gets the day of the consent.
 
     Raises:
         ConfigError: the file cannot be read or written.
@@ -183,7 +183,7 @@ def set_users_own(key: str, value: object) -> Path:
 
 def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
     """Return the settings and None, or with an error: defaults for those that it names; where a file cannot be read the
-    defaults of all without any model, as it is not known which one is meant.
+    defaults of all without any model, because the intended one is unknown.
     """
     from quaid.settings import EmbeddingSettings, ModelSettings, Settings, VaultSettings
 
@@ -219,8 +219,8 @@ def own_names(root: Path, settings: Settings) -> frozenset[str]:
 
 
 def person_of(root: Path, settings: Settings) -> str:
-    """Return the name of the person who asks, whom `my` and `User` mean; empty where nobody has said it."""
-    # The name in quaid.toml is that of the vault's own owner, whoever asks.
+    """Return the name of the caller, to whom `my` and `User` refer; empty if it is unknown."""
+    # The name in quaid.toml is always that of the vault's own owner.
     name = settings.owner_name if "default" in own_names(root, settings) else ""
     return name or ("" if settings.owner == "default" else settings.owner)
 
@@ -250,7 +250,7 @@ def read_descriptions() -> dict[str, str]:
 
     def describe(table: Any, prefix: str) -> Iterator[tuple[str, str]]:
         body = tables[table.__name__]
-        said = {
+        documented = {
             ast.unparse(field.target): ast.literal_eval(text.value)
             for field, text in pairwise(body)
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
@@ -259,7 +259,7 @@ def read_descriptions() -> dict[str, str]:
             if is_dataclass(hint):
                 yield from describe(hint, f"{prefix}{name}.")
             else:
-                yield f"{prefix}{name}", said[name]
+                yield f"{prefix}{name}", documented[name]
 
     return dict(describe(settings.Settings, ""))
 
@@ -288,7 +288,7 @@ def parse_value(key: str, raw: str) -> Any:
 
 
 def unknown_setting(key: str) -> ConfigError:
-    """Return the error of a key that is not a setting, with the one that may be meant."""
+    """Return the error of a key that is not a setting, with the most similar setting."""
     return ConfigError(key, f"there is no such setting{_suggest(key)}")
 
 
@@ -354,7 +354,7 @@ def change_user_config(edit: Callable[[Any], None]) -> None:
         except TOMLKitError as error:
             raise ConfigError(str(user_config_path()), str(error)) from error
         try:
-            # Behind a link lies the file of those who keep their settings in a repository: the link stays.
+            # Users with their settings in a repository have a link here: write its target, and the link stays.
             write_private(user_config_path().resolve(), tomlkit.dumps(document), sync=True)
         except OSError as error:
             raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
@@ -373,7 +373,7 @@ def _put(document: Any, key: str, value: object) -> None:
 
 
 def _with_lines(problems: Mapping[str, str], path: Path, name: str) -> list[str]:
-    """Return what cannot be used of the file at `path`, by key, each with the line where it stands."""
+    """Return what cannot be used of the file at `path`, by key, each with its line."""
     text = ""
     with suppress(OSError, UnicodeDecodeError):
         text = path.read_text(encoding="utf-8-sig") if problems else ""
@@ -453,11 +453,11 @@ def _suggest(key: str) -> str:
     if any(name.startswith(f"{key}.") for name in known):
         return ""
     table, _, last = key.rpartition(".")
-    beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == table}
+    siblings = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == table}
     same_end = [name for name in known if name.rpartition(".")[2] == last]
-    meant = [beside[near] for near in get_close_matches(last, beside, n=1, cutoff=0.75)]
-    meant = meant or (same_end if len(same_end) == 1 else get_close_matches(key, known, n=1, cutoff=0.85))
-    return f" (did you mean {meant[0]}?)" if meant else ""
+    similar = [siblings[near] for near in get_close_matches(last, siblings, n=1, cutoff=0.75)]
+    similar = similar or (same_end if len(same_end) == 1 else get_close_matches(key, known, n=1, cutoff=0.85))
+    return f" (did you mean {similar[0]}?)" if similar else ""
 
 
 def _read_user_config() -> str:
