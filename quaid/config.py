@@ -208,7 +208,7 @@ def _salvage_vault_table(root: Path) -> dict[str, Any]:
 
 
 def own_names(root: Path, settings: Settings) -> frozenset[str]:
-    """Return the names of the one who asks: what belongs to nobody in particular belongs to the vault's own owner."""
+    """Return the names of the caller. What has no particular owner belongs to the vault's own owner."""
     mine = settings.owner
     # Without a name of one's own it is the same whatever quaid.toml says, and that is not read twice.
     try:

@@ -286,15 +286,15 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer. `score` is in [0, 1], a little more where rare evidence comes on top; `channels` says who found it
-    and where, `evidence` what speaks for it and how much.
+    """One answer. `score` is in [0, 1], a little more with a rare feature. `channels` are the channels that found it,
+    with its rank in each, and `evidence` is the contribution of each feature to the score.
 
-    `provenance` is whose word it is: owner, other (`speaker`), agent, tool, import or conversation. `contradicts`
-    are the ids of hits that cannot be true together with this one; those of them that began or were stated before it
-    are also in `later_than`, those after it in `earlier_than`, with those that replaced a fact which was learned
-    from a turn. `ordinal` is the place of `text` in its note, `heading` the title and the headings over it, and
-    `beside` its neighbours: only within a budget. `vault` is the name of the vault that it is
-    from, where several were asked, and `also_in` are the others that say the same.
+    `provenance` is its origin: owner, other (`speaker`), agent, tool, import or conversation. `contradicts` are the ids
+    of hits that cannot be true together with this one; those of them that began or were stated before it are also in
+    `later_than`, those after it in `earlier_than`, with those that replaced a fact which was learned from a turn.
+    `ordinal` is the place of `text` in its note, `heading` the title and the headings over it, and `beside` its
+    neighbours: only within a budget. `vault` is the name of its vault, if several were searched, and `also_in` are the
+    others that have the same text.
     """
 
     id: str
@@ -336,12 +336,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The evidence by which the scores of an answer, which are relative to its vault, compare with another vault's.
+    """The features that make the scores of an answer, which are relative to its vault, comparable with another vault's.
 
-    The cosine `unlike` counts 0 and `like`, the highest there, 1, by the embedder with the fingerprint `embedder`; that
-    is empty where nothing was searched by its meaning. `chunks` are all that the asker may see, and `matches` how many
-    of them have each word that was searched. `called` are the ids of hits that are called as the question: they go
-    first, whatever else is found.
+    The cosine `unlike` counts 0 and `like`, the highest in the vault, 1, by the embedder with the fingerprint
+    `embedder`, which is empty without a vector search. `chunks` is the number of chunks that the caller may see, and
+    `matches` how many of them have each word of the question. `called` are the ids of hits with the question as their
+    name: they rank first.
     """
 
     unlike: float = 0.0
@@ -354,10 +354,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The answer to one question. `degraded` names every channel or guarantee that was missing; `doubt` says why the
-    best answer may not be one; `context` are core notes that were asked for with it, as (path, text). `more` says
-    that other memories matched as well. `text` is the answer as a reader is shown it within the budget that was given,
-    None without one. `scale` is what the scores are relative to, to compare them with another vault's.
+    """The answer to one question. `degraded` names every channel or guarantee that was missing. `doubt` is why the
+    answer is low-confidence, or None. `context` are the requested core notes, as (path, text). `more` means that other
+    memories matched too. `text` is the rendered answer within the budget, None without one. `scale` makes the scores
+    comparable with another vault's.
     """
 
     query: str

@@ -260,26 +260,26 @@ def list_talks(connection: IndexConnection, first: str, last: str, limit: int, o
         (first, last, limit, offset),
     ).fetchall()
     keys = [name_key(note_name(path)) for path, *_ in rows]
-    drawn = _list_extracted_ids(connection, [(key, session) for key, (*_, session) in zip(keys, rows, strict=True)])
-    return [Talk._make((*row[:6], len(drawn[key]))) for key, row in zip(keys, rows, strict=True)]
+    extracted = _list_extracted_ids(connection, [(key, session) for key, (*_, session) in zip(keys, rows, strict=True)])
+    return [Talk._make((*row[:6], len(extracted[key]))) for key, row in zip(keys, rows, strict=True)]
 
 
 def _list_extracted_ids(connection: IndexConnection, talks: Collection[tuple[str, str | None]]) -> dict[str, set[int]]:
     """Return the facts that cite each of `talks`, given as (key of its note's name, session), or name its session."""
-    drawn: dict[str, set[int]] = {key: set() for key, _ in talks}
+    extracted: dict[str, set[int]] = {key: set() for key, _ in talks}
     for key, doc_id in connection.execute(
         "SELECT DISTINCT lower(episode), ci.doc_id FROM citations ci JOIN documents d ON d.doc_id = ci.doc_id "
         "WHERE d.kind = 'fact' AND lower(episode) IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(drawn)),),
+        (json.dumps(list(extracted)),),
     ):
-        drawn[key].add(doc_id)
+        extracted[key].add(doc_id)
     keys = {session: key for key, session in talks if session}
     for session, doc_id in connection.execute(
         "SELECT session, doc_id FROM documents WHERE kind = 'fact' AND session IN (SELECT value FROM json_each(?))",
         (json.dumps(list(keys)),),
     ):
-        drawn[keys[session]].add(doc_id)
-    return drawn
+        extracted[keys[session]].add(doc_id)
+    return extracted
 
 
 def read_turns(connection: IndexConnection, doc_id: int, limit: int, offset: int = 0) -> list[ListedTurn]:

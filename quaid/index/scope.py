@@ -103,7 +103,7 @@ def list_unclaimed(connection: IndexConnection, owners: Collection[str]) -> list
 
 
 def visible_to(connection: IndexConnection, owners: Collection[str]) -> Scope:
-    """Return the scope of all but the private notes of others; `owners` are the names of the one who asks."""
+    """Return the scope without the private notes of others; `owners` are the names of the caller."""
     # From one owner to the next through the index: asked for DISTINCT, SQLite reads all of it.
     others = connection.execute(
         "WITH RECURSIVE found (owner) AS (SELECT min(owner) FROM documents UNION ALL "

@@ -151,7 +151,7 @@ class Answers:
         return Helpers(self._open_judge, lambda ids: self.records().strengths(ids), names)
 
     def see(self, commits: Iterable[Commit]) -> list[Commit]:
-        """Return those of `commits` that the one who asks may see."""
+        """Return those of `commits` that the caller may see."""
         from quaid.recall.visibility import VisibleCommits
 
         found = list(commits)
@@ -167,7 +167,7 @@ class Answers:
         return see_parts(commits, self._vault.git, self.see)
 
     def log(self, limit: int, **which: Any) -> list[Commit]:
-        """Return the newest `limit` commits that the one who asks may see; `which` is as for `History.log`."""
+        """Return the newest `limit` commits that the caller may see; `which` is as for `History.log`."""
         asked = limit
         while True:
             found = self._vault.git.log(limit=asked, **which)

@@ -1,6 +1,6 @@
 """Questions with the answers they should find: read from a file, asked, scored, and compared between two revisions.
 
-What `recall --expect` and `quaid eval` decide. Who asks is handed in.
+What `recall --expect` and `quaid eval` decide. The caller supplies the function that asks.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 Turns, the facts that cite them and their sessions support each other: a fact lends its score to the turns that it
 cites and a turn to its facts, a turn gains from the adjacent turns and from the session as a whole. A candidate without
-such support, such as a separate note, counts alone. What only tells something in a talk among people
-counts as far as it is one. Each feature is a number in [0, 1]; the mean of those that apply, weighted, is the
-relevance. How the weights were found is in docs/recall.md.
+such support, such as a separate note, counts alone. Some features count only in a talk among people. Each feature is a
+number in [0, 1]; the weighted mean of those that apply is the relevance. docs/recall.md explains the weights.
 """
 
 from __future__ import annotations
@@ -160,8 +159,8 @@ class Pool:
     """The candidates and all that the channels know of them. Mappings are by chunk_id unless they say otherwise.
 
     `fused` are the scores of the fusion that selected the candidates, also for chunks next to a candidate; chunks that
-    no channel found have none. `session_words` and `talks` are by doc_id of the episode, `graph` by
-    doc_id. `cites` are the turns' chunks that a fact's chunk rests on.
+    no channel found have none. `session_words` and `talks` are by doc_id of the episode, `graph` by doc_id. `cites` are
+    the chunks of the turns that the chunk of a fact cites.
     """
 
     candidates: Mapping[int, Document]

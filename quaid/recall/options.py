@@ -148,12 +148,12 @@ class RecallOptions:
 
     @property
     def moment(self) -> datetime:
-        """The asker's clock."""
+        """The caller's clock."""
         return self.now or datetime.now(UTC)
 
     @property
     def day(self) -> str:
-        """The day for which is asked what is true, YYYY-MM-DD."""
+        """The day on which the answer must be true, YYYY-MM-DD."""
         return (self.at or self.moment.date()).isoformat()
 
 

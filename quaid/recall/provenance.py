@@ -136,7 +136,7 @@ def explain(
     owner_names: Collection[str] = (),
 ) -> Provenance:  # fmt: skip
     """Put together why `view` is believed; `settings` are those of the history, `seen` gives those of some commits that
-    may be shown, `owner_names` are those of the one who asks.
+    may be shown, `owner_names` are those of the caller.
     """
     document = view.document
     life = _read_life(view, history, root, settings, seen)

@@ -166,7 +166,7 @@ class Query:
 
 
 def parse(text: str, now: datetime, owner_names: Collection[str] = ()) -> Query:
-    """Read a question, `now` being the asker's clock. Any text is a question; an empty one finds nothing."""
+    """Read a question, `now` is the caller's clock. Any text is a question; an empty one finds nothing."""
     text = strip_metadata(whole(text))
     spoken = text.replace("’", "'")  # noqa: RUF001
     tokens = list_words(spoken, _JOINT)

@@ -269,7 +269,7 @@ class Sources:
 @dataclass(slots=True)
 class SearchRequest:
     """One question with all that its stages need. `named` are the keys of the entities that it names, `owner_names`
-    what the one who asks is called, without the aliases of their note.
+    the names of the caller, without the aliases of their note.
     """
 
     sources: Sources

@@ -237,8 +237,8 @@ def reason(candidate: Document, retrieved: Retrieved, matched: Collection[int]) 
     """Return why a candidate has to do with the question at all: exact, graph, words, session or meaning; empty for no
     reason.
 
-    Scores are relative to the best candidate, which may be irrelevant too. `matched` are the
-    chunks that have a word of the question.
+    Scores are relative to the best candidate, which may be irrelevant too. `matched` are the chunks that have a word of
+    the question.
     """
     if candidate.doc_id in retrieved.exact:
         return "exact"

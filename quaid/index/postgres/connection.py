@@ -43,7 +43,7 @@ _COUNTERS = "version, last_document, last_chunk, last_embedder"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The rows of one vault: its number, where they are looked for, and `owners`, a JSON list of who asks."""
+    """The rows of one vault: its number, where they are looked for, and `owners`, a JSON list of the caller's names."""
 
     vault: int
     name: str
