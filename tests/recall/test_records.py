@@ -160,7 +160,7 @@ class TestTrouble:
     def test_a_damaged_file_is_begun_anew_and_said_once(self, vault, records):
         (state_folder(vault.root) / "local.db").write_bytes(b"no database at all, whatever its name says" * 200)
         assert note(records, answer(hit("a"))) == (
-            "usage: local.db was damaged and is kept as local.db.damaged; a new one is begun"
+            "usage: local.db was damaged and is preserved as local.db.damaged; a new one is begun"
         )
         assert (state_folder(vault.root) / "local.db.damaged").exists()
         assert note(records, answer(hit("b"))) is None
