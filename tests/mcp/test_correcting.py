@@ -141,7 +141,7 @@ class TestMarks:
         vault.write("facts/old.md", f"---\nid: {OLD}\ntype: fact\nturns: ['[[20-1402-2f1c9a#^t1]]']\n---\nMaya lives "
                     "in Hamburg.\n")  # fmt: skip
         with vault.memory() as memory:
-            asked = {"kinds": {"turn"}, "beside": True}
+            asked = {"kinds": {"turn"}, "with_neighbours": True}
             (before, *_) = memory.recall("Who lives in Hamburg?", **asked).hits
             new = memory.remember("Maya lives in Lisbon by the river", replaces=OLD)
             (after, *_) = memory.recall("Who lives in Hamburg?", **asked).hits
