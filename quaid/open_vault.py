@@ -68,6 +68,11 @@ class OpenVault:
         self._write_error: VaultReadOnlyError | DiskFullError | DiskFailedError | None = None
         self.report_to(None, None)
 
+    def check_settings(self) -> None:
+        """Raise `problem`, if any: a vault whose settings cannot be read is not written."""
+        if self.problem is not None:
+            raise self.problem
+
     def close(self) -> None:
         self.freshness.close()
         self._close_readers()

@@ -97,8 +97,7 @@ class Writer:
     """One vault's writing side."""
 
     def __init__(self, vault: OpenVault) -> None:
-        if vault.problem is not None:
-            raise vault.problem
+        vault.check_settings()
         self._vault = vault
         self._root = vault.root
         self._layout = vault.layout

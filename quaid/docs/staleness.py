@@ -23,8 +23,8 @@ from quaid.docs.source_trees import SourcePlace, SourceTree, SourceTrees
 from quaid.docs.sources import References
 from quaid.errors import GitError, GitMissingError, QuaidError
 from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, Touch, open_repository
-from quaid.local.database import parse_rows
 from quaid.local.doc_cache import DocChecks
+from quaid.local.tables import parse_rows
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.redaction import admit
 from quaid.vault import files, notes

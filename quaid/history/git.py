@@ -163,7 +163,9 @@ class Git:
     def resolve(self, revision: str) -> str | None:
         """Return the id of the commit that `revision` names; None if there is none."""
         args = ("rev-parse", "-q", "--verify", "--end-of-options", revision.replace("\0", "") + "^{commit}")
-        return self.read_text("read a revision", *args, accept=(0, 1, 128)) or None
+        code, output = self.run("read a revision", *args, accept=(0, 1, 128))
+        name = "" if code else output.decode().split()[-1]  # git 2.30 prints --end-of-options back
+        return name if re.fullmatch("[0-9a-f]+", name) else None  # a range such as `HEAD..v1` ends with ^ and a name
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Return whether `newer` contains `older`; False where git does not have one of them."""

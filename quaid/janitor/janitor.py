@@ -54,6 +54,7 @@ class Janitor:
         """
         now = now or datetime.now(UTC)
         if not options.dry_run:
+            self._vault.check_settings()
             Exchange(self._vault, settle_merges).hold_lease(datetime.now(UTC), take_over=options.take_over)
             settle_merges(self._vault)
         last = self._runs.last_success()

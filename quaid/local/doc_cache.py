@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
-from quaid.local.database import Tables
+from quaid.local.tables import Tables
 
 _MAX_EDITED = 10_000
 

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.local.database import Tables
+from quaid.local.tables import Tables
 from quaid.model import ModelUsage, PlannedCall
 
 if TYPE_CHECKING:

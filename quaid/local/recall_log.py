@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from unicodedata import normalize
 
-from quaid.local.database import parse_rows
+from quaid.local.tables import parse_rows
 from quaid.redaction import admit
 
 if TYPE_CHECKING:

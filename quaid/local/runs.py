@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError
-from quaid.local.database import Tables, parse_rows
+from quaid.local.tables import Tables, parse_rows
 from quaid.model import Edit, SourceEdit
 from quaid.redaction import admit
 

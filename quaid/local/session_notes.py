@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from quaid.local.database import Tables
+from quaid.local.tables import Tables
 from quaid.redaction import admit
 
 

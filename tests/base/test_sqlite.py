@@ -150,7 +150,7 @@ class TestDailyCopy:
         said = []
         day = time.strftime("%Y-%m-%d", time.gmtime(copy.stat().st_mtime))
         assert self.read(path, said) == ["first"]
-        assert said == [f"local.db was damaged and is kept as local.db.damaged; its copy of {day} takes its place"]
+        assert said == [f"local.db was damaged and is preserved as local.db.damaged; its copy of {day} takes its place"]
         assert [record.getMessage() for record in caplog.records] == [
             f"quaid: {said[0]}.".replace("damaged", "damaged (file is not a database)", 1)
         ]

@@ -136,7 +136,7 @@ def test_odd_repositories_are_named(home: Path) -> None:
     assert (code, "is a bare git repository" in err) == (1, True)
     git("init", "-q", "around")
     (home / "here" / "around" / "notes").mkdir()
-    assert f"lies in the git repository {home / 'here' / 'around'}" in quaid("init", "around/notes")[2]
+    assert f"is in the git repository {home / 'here' / 'around'}" in quaid("init", "around/notes")[2]
     git("init", "-q", "detached")
     git("-C", "detached", "commit", "-q", "--allow-empty", "-m", "one")
     git("-C", "detached", "checkout", "-q", "--detach")

@@ -262,7 +262,7 @@ class TestPrompt:
 
     def test_the_owner_is_told_as_much_as_he_wants(self, call, home, monkeypatch):
         monkeypatch.setenv("QUAID_NOTIFICATIONS_CHANNELS", "terminal,file,desktop,webhook")
-        monkeypatch.setenv("QUAID_NOTIFICATIONS_RETRIEVAL", "full")
+        monkeypatch.setenv("QUAID_NOTIFICATIONS_LEVEL", "debug")
         told = json.loads(call("user-prompt-submit", prompt="What milk does Maya take in her coffee?"))
         assert "Quaid recalled 1 memory.\n- Maya takes oat milk" in told["systemMessage"]
         assert "recalled" in (state(home) / "log" / "news.log").read_text()

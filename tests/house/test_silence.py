@@ -12,6 +12,8 @@ from network_watch import need_namespaces, need_watch, reached_out, run_alone, r
 from replay import facts_of, write_claude, write_talk
 from vaults import need_weights
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = str(Path(__file__).parents[1] / "main_job.py")
 DETECTED = """
 from secret_samples import BASE64, KEYS, some
@@ -48,7 +50,6 @@ import sys
 import apsw, sqlite_vec
 from secret_samples import KEYS
 
-pytestmark = pytest.mark.slow
 database = apsw.Connection(sys.argv[1] + "/x.db")
 database.enable_load_extension(True)
 database.load_extension(sqlite_vec.loadable_path())

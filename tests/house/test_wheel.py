@@ -18,13 +18,12 @@ from vaults import wait_for
 
 from quaid.place import process_exists
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SESSION = """
 import json, sys
 import quaid
 from quaid import Memory
-
-pytestmark = pytest.mark.slow
 
 memory, created = Memory.create(sys.argv[1])
 with memory:

@@ -214,7 +214,7 @@ def test_the_command_line_takes_the_answers(asking, capsys):
     assert code == 1
     assert "a, b, both, neither" in told
     code, told = quaid("accept", name, "maybe")
-    assert (code, "'maybe' is not an answer" in told) == (2, True)
+    assert (code, "'maybe'" in told) == (2, True)
     assert quaid("accept", name, "b")[0] == 0
     assert "- [x] b: " in question_in(asking).read_text()
     with asking.memory() as memory, pytest.raises(BadInputError, match="both, neither"):

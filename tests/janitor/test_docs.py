@@ -426,9 +426,8 @@ def test_the_gate_stops_a_branch_too(vault, repo, night, monkeypatch):
     allow(vault, update="auto")
     monkeypatch.setattr(Gate, "find_lost", lambda *_: ["'tea' would no longer find it"])
     with vault.memory() as memory:
-        memory.remember("Maya drinks tea at night")
-        memory.recall("What does Maya drink?")  # so that the night has a commit of its own: its counters
-    assert (night(*STALENESS).lost, branches(repo)) == (["'tea' would no longer find it"], [])
+        memory.remember("Maya bought a teapot yesterday")  # so that the run has a commit of its own: a date
+    assert (night(*STALENESS, "temporal").lost, branches(repo)) == (["'tea' would no longer find it"], [])
 
 
 @pytest.mark.parametrize("switch", ["systems.projects", "docs.check"])

@@ -173,13 +173,8 @@ def test_a_run_of_one_task_keeps_what_other_tasks_have_set_aside(night, vault):
     assert any("cyanide" in line for line in set_aside(vault))
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize(
-    "limits", [{"MAX_TOKENS_PER_CALL": "12000"}, {"MAX_TOKENS_PER_RUN": "12000"}, {"MAX_TOKENS_PER_DAY": "12000"}]
-)
-def test_a_limit_stops_what_would_exceed_it_and_nothing_else(night, vault, monkeypatch, limits):
-    for name, value in limits.items():
-        monkeypatch.setenv(f"QUAID_MODELS_{name}", value)
+def test_a_limit_stops_what_would_exceed_it_and_nothing_else(night, vault, monkeypatch):
+    monkeypatch.setenv("QUAID_MODELS_MAX_TOKENS_PER_DAY", "12000")
     long = " ".join(f"and then to the place number {n}" for n in range(2_000))
     fill(vault, [f"Ida walked home {long}.", *OTHERS])
     report = night()

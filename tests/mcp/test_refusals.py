@@ -90,7 +90,7 @@ def test_every_refusal_advises_tools_or_leaves_it_to_the_owner(full: Vault, surf
 
 def test_a_vault_that_cannot_be_written_is_the_owners_matter(full: Vault) -> None:
     async def body(client):
-        full.write("quaid.toml", "[recall]\ngate = 'high'\n")
+        full.write("quaid.toml", "[recall]\nprofile = 'high'\n")
         assert FOR_OWNER in check(await refusal(client, "memory_store", text=FACT))
         full.write("quaid.toml", "not toml at all [")
         check(await refusal(client, "memory_store", text=FACT))

@@ -168,7 +168,7 @@ def test_a_guard_stops_many_removals_that_are_a_large_share(gone, emptied, notes
     ]
     found = [*incoming.list_removed_notes(changes, olds, news), *incoming.list_emptied_notes(olds, news)]
     assert len(found) == gone + emptied
-    assert looks_like_accident(found, notes, 10, 0.2) is is_refused
+    assert looks_like_accident(found, notes) is is_refused
 
 
 @pytest.mark.parametrize(("says", "removed"), [(LONG, []), (b"another text, as long as that", []), (b"", ["a/x.md"])])

@@ -130,6 +130,7 @@ def test_how_much_of_a_note_is_searched_is_what_the_settings_say_now(vault, tmp_
         memory.sync()
     before = open_past(vault, "HEAD").path
     monkeypatch.setattr("quaid.sync.as_of.MAX_NOTE_BYTES", 100_000)
+    monkeypatch.setattr("quaid.sync.indexer.MAX_NOTE_BYTES", 100_000)
     after = open_past(vault, "HEAD").path
     assert after != before
     assert contents(after) == contents_of_checkout(vault, "HEAD", tmp_path / "checkout")

@@ -201,7 +201,7 @@ def test_what_is_edited_is_indexed(vault, name):
     [(11, 50, True), (10, 10, False), (10, 50, False), (11, 55, False), (11, 54, True), (11, 1000, False), (200, 1000, False), (201, 1000, True), (0, 0, False)],
 )  # fmt: skip
 def test_an_accident_is_more_than_a_count_and_more_than_a_share(gone, known, is_accident):
-    assert looks_like_accident(range(gone), known, 10, 0.2) is is_accident
+    assert looks_like_accident(range(gone), known) is is_accident
 
 
 @pytest.mark.matrix

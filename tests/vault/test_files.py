@@ -107,7 +107,7 @@ def test_a_write_that_fails_leaves_the_old_note_and_nothing_else(tmp_path, monke
     def refuse(*_args, **_options):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.file_swap, "swap", lambda *_: False)  # as where the system cannot exchange two files
+    monkeypatch.setattr(files, "exchange", lambda *_: False)  # as where the system cannot exchange two files
     monkeypatch.setattr(files.Path if step != "fsync" else files.os, step, refuse)
     with pytest.raises(DiskFullError):
         write_note(tmp_path, "a.md", NOTE, b"new")
@@ -118,15 +118,15 @@ def test_a_write_that_fails_leaves_the_old_note_and_nothing_else(tmp_path, monke
 
 def test_a_save_between_the_last_check_and_the_rename_is_not_lost(tmp_path, monkeypatch):
     (tmp_path / "a.md").write_bytes(NOTE)
-    swap = files.file_swap.swap
+    swap = files.exchange
 
     def save_first(one, other):
-        monkeypatch.setattr(files.file_swap, "swap", swap)
+        monkeypatch.setattr(files, "exchange", swap)
         (tmp_path / ".a.new").write_bytes(b"saved meanwhile")
         (tmp_path / ".a.new").replace(other)
         return swap(one, other)
 
-    monkeypatch.setattr(files.file_swap, "swap", save_first)
+    monkeypatch.setattr(files, "exchange", save_first)
     (tmp_path / ".other").write_bytes(NOTE)
     if not swap(tmp_path / ".other", tmp_path / "a.md"):
         pytest.skip("this system cannot exchange two files in one step")
