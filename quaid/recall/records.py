@@ -45,7 +45,7 @@ _DROPPED = {
     LockedError: "local.db is in use by another process, so this recall is not counted",
     VaultReadOnlyError: f"{LOCAL_FILE} cannot be written, so this recall is not counted",
     DiskFullError: "the disk is full, so this recall is not counted",
-    StateDamagedError: "local.db was damaged and is kept as local.db.damaged; the next recall counts again",
+    StateDamagedError: "local.db was damaged and is preserved as local.db.damaged; the next recall counts again",
 }
 
 
