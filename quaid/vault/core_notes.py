@@ -42,7 +42,6 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _OBSERVATION = re.compile(r"[-*+][ \t]+(?P<text>\S.*)")
 _OBSERVED = re.compile(r"(?P<trigger>.*\S) - (?P<when>\d{4}-\d\d-\d\d \d\d:\d\d)")
 _ENTERED = re.compile(r"(?P<when>\d{4}-\d\d-\d\d) - (?P<trigger>\S.*)")
-_CLOSING_HASHES = re.compile(r"(?:(?:^| )#+)+$")
 _BETWEEN = re.compile(r"\n(?:[ \t]*\n)+")
 _BULLET_MARKS = re.compile(
     r"(?P<lead>(?:\d{1,9}(?=\\*[.)]))?)(?P<slashes>\\*)"
@@ -237,8 +236,10 @@ def add_entry(text: str | None, trigger: str, when: datetime, paragraph: str) ->
         The whole new text; `text` itself, or the empty text, when nothing is new.
     """
     text, day = text or "", when.date()
-    # Hashes at the end of a heading are not part of its title.
-    trigger = _CLOSING_HASHES.sub("", headings.one_line(trigger)) or headings.NO_TRIGGER
+    words = headings.one_line(trigger).split()
+    while words and not words[-1].strip("#"):  # hashes at the end of a heading are not part of its title
+        words.pop()
+    trigger = " ".join(words) or headings.NO_TRIGGER
     entries = parse_entries(text)
     same = [entry for entry in entries if entry.is_of(trigger, day)]
     known = {headings.text_key(known) for entry in same for known in entry.texts}
