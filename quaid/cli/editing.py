@@ -20,7 +20,6 @@ from quaid.cli.reference import Reference, choosing
 from quaid.cli.terminal import has_terminal
 from quaid.errors import QuaidError
 from quaid.memory import Memory
-from quaid.place import state_folder
 
 _STARTED_S = 2.0
 """A program that has not failed within this time is taken to run."""
@@ -103,7 +102,7 @@ def _find_editor() -> list[str]:
 @contextmanager
 def _copied(memory: Memory, path: str, data: bytes) -> Iterator[Path]:
     """A copy of the note for the editor. What somebody has written into it is lost by no error."""
-    folder = state_folder(memory.root) / "edits"
+    folder = memory.state / "edits"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy = Path(mkdtemp(dir=folder)) / Path(path).name
     copy.write_bytes(data)

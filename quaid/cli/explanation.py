@@ -26,7 +26,6 @@ from quaid.errors import QuaidError
 from quaid.local import recall_trail
 from quaid.memory import Memory
 from quaid.model import Hit, Recall
-from quaid.place import state_folder
 from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
 from quaid.text.quoting import short_id
 
@@ -76,7 +75,7 @@ def render_explanation(found: Recall) -> str:
 def show_last(invocation: Invocation, session: str | None) -> None:
     """Show the last recall, or the last of `session`."""
     with invocation.open() as memory:
-        last = recall_trail.read_last(state_folder(memory.root), session, memory.owners)
+        last = recall_trail.read_last(memory.state, session, memory.owners)
         if last is None:
             is_off = memory.settings.recall.log == "off"
             of_session = f" of session {session}" if session else ""

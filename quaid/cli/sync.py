@@ -16,11 +16,9 @@ from quaid.cli.terminal import columns, count, known, lines, seconds, styled
 from quaid.errors import QuaidError
 from quaid.history import merges
 from quaid.janitor.settling import Settled, settle_merges
-from quaid.place import state_folder
 from quaid.shapes import json_object
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.watcher import read_heartbeat
-from quaid.vault.layout import Layout
 
 
 def run_sync(
@@ -46,7 +44,7 @@ def run_sync(
             if merges.read_operation(memory.root) is None:
                 settled = settle_merges(memory)
             else:
-                for path in merges.keep_forgotten(memory.root, Layout.of(memory.settings.vault)):
+                for path in merges.keep_forgotten(memory.root, memory.layout):
                     invocation.notify(f"{path} stays forgotten, though another machine has changed it.")
         except QuaidError as error:
             invocation.notify(f"What a merge has left could not be settled: {error}")
@@ -140,7 +138,7 @@ def run_watch(invocation: Invocation) -> None:
       quaid watch --json >> syncs.jsonl
     """
     with invocation.open() as memory:
-        other = read_heartbeat(state_folder(memory.root))
+        other = read_heartbeat(memory.state)
         if other is not None and other.is_alive(datetime.now(UTC)):
             invocation.notify(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
         follower = memory.follow(lambda report: _show(invocation, report))

@@ -143,7 +143,7 @@ def _notify(memory: Memory, learned: Sequence[ExtractResult]) -> None:
     lines = [f"Quaid learned {count} from {sessions}."]
     if level == "full":
         lines += [f"- {fact.text}" for fact in facts]
-    if warning := overdue_in(state_folder(memory.root), memory.git, datetime.now(UTC)):
+    if warning := overdue_in(memory.state, memory.git, datetime.now(UTC)):
         lines.append(warning)
     deliver(memory.root, settings, "extraction", "\n".join(lines))
 

@@ -116,7 +116,7 @@ def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
 def find_interrupted(memory: Memory) -> Asked | None:
     """Return the request of a killed purge, without the texts that it was given. None where none was killed."""
     try:
-        stored = json.loads((state_folder(memory.root) / MARK_FILE).read_text())
+        stored = json.loads((memory.state / MARK_FILE).read_text())
         versions = [str(blob) for blob in stored["versions"]]
     except FileNotFoundError:
         return None
@@ -176,7 +176,7 @@ def purge(
         LockedError: another process uses the vault.
         GitError: git refused; run it again.
     """
-    root, state, rules = memory.root, state_folder(memory.root), asked.rules
+    root, state, rules = memory.root, memory.state, asked.rules
     repository = _repository_of(root)
     with hold_alone(repository, root, state), transaction.begin(root, memory.git, memory.settings.git.wait_s):
         memory.close()  # held alone, it starts no exchange with the remotes
@@ -237,7 +237,7 @@ def _make_index_again(memory: Memory) -> None:
 
     with Memory(memory.root, memory.settings) as again:
         again.reindex()
-    cache = state_folder(memory.root) / CACHE_FILE
+    cache = memory.state / CACHE_FILE
     prune_cache(cache.parent, keeps_spare=False)
     if cache.exists():
         compact(cache)

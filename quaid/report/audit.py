@@ -10,7 +10,6 @@ from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
 from quaid.index import references
 from quaid.recall import provenance
-from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
     history, settings, index = memory.git, memory.settings, memory.index()
     authors, hosts = Authors.of(settings.git, history.owner()), provenance.hosts_of(index)
     log = history.branches.log() if history.state().head else []
-    found = provenance.list_origins(log, authors, hosts, Layout.of(memory.settings.vault))
+    found = provenance.list_origins(log, authors, hosts, memory.layout)
     usual = provenance.add_up(log, found, authors, hosts)
     if since is not None:
         log = [logged for logged in log if logged.written >= since]
@@ -83,7 +82,7 @@ def list_over_quota_since(memory: Memory, since: datetime) -> list[tuple[str, st
     except QuaidError:
         return []
     authors, hosts = Authors.of(memory.settings.git, None), provenance.hosts_of(memory.index())
-    found = provenance.list_origins(log, authors, hosts, Layout.of(memory.settings.vault))
+    found = provenance.list_origins(log, authors, hosts, memory.layout)
     return provenance.list_over_quota(provenance.add_up(log, found, authors, hosts).values(), limit)
 
 

@@ -43,7 +43,7 @@ from quaid.llm import Models
 from quaid.local import hook_log, queue
 from quaid.memory import Memory
 from quaid.model import Edit, Finding, Level, Message
-from quaid.place import DOCS_FILE, INDEX_FILE, LOCAL_FILE, state_folder
+from quaid.place import DOCS_FILE, INDEX_FILE, LOCAL_FILE
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.recall.visibility import list_cut, may_see, read_core_notes, visible_paths
 from quaid.remotes.exchange import RemoteState
@@ -190,7 +190,7 @@ def check_settings(memory: Memory) -> Iterator[CheckResult]:
         prefix = some if isinstance(memory.problem, SettingError) else "All settings are defaults."
         yield CheckResult(f"{prefix} {memory.problem}")
     # All other databases that are set aside are made again from files.
-    damaged = state_folder(memory.root) / f"{LOCAL_FILE}.damaged"
+    damaged = memory.state / f"{LOCAL_FILE}.damaged"
     if os.path.lexists(damaged):
         what = f"{LOCAL_FILE} was damaged: counters, queued lines and logs since its last daily copy may be missing"
         yield CheckResult(what, f"see what {damaged} holds, then remove it")
@@ -557,7 +557,7 @@ def check_remotes(remotes: Sequence[RemoteState]) -> Iterator[CheckResult]:
 def check_watcher(memory: Memory) -> Iterator[CheckResult]:
     """Check that a watcher that left a heartbeat is alive."""
     now = datetime.now(UTC)
-    heartbeat = find_watcher(state_folder(memory.root), now)
+    heartbeat = find_watcher(memory.state, now)
     if heartbeat is None:
         yield ok("Not running; every read checks for itself")
     elif not heartbeat.is_alive(now):
@@ -583,7 +583,7 @@ def check_resident(memory: Memory) -> Iterator[CheckResult]:
 
 def check_janitor(memory: Memory) -> Iterator[CheckResult]:
     """Check that the janitor has run as planned."""
-    if late := overdue_in(state_folder(memory.root), memory.git, datetime.now(UTC)):
+    if late := overdue_in(memory.state, memory.git, datetime.now(UTC)):
         sentence, _, step = late.partition(" Run it with: ")
         yield CheckResult(sentence.removesuffix("."), step)
     else:
@@ -601,7 +601,7 @@ def check_hooks(memory: Memory) -> Iterator[CheckResult]:
     if failures := list(check_hook_failures(memory)):
         yield from failures
         return
-    calls = hook_log.read(state_folder(memory.root))
+    calls = hook_log.read(memory.state)
     if not calls:
         yield ok("No program has called yet; connect one with: quaid install")
         return
@@ -610,13 +610,13 @@ def check_hooks(memory: Memory) -> Iterator[CheckResult]:
         yield CheckResult(f"At {last.at}, {last.event}: {last.problem}", "quaid doctor --hooks")
         return
     what = f"Last {last.event} at {last.at}; the slowest of {len(calls)} took {slowest.took_ms} ms"
-    queued = len(queue.waiting(state_folder(memory.root)))
+    queued = len(queue.waiting(memory.state))
     yield ok(f"{what}; {queued} queued" if queued else what)
 
 
 def check_queue(memory: Memory) -> Iterator[CheckResult]:
     """Check that no conversation of an agent was given up."""
-    state = state_folder(memory.root)
+    state = memory.state
     if given_up := queue.failed(state):
         what = f"{_count(len(given_up), 'conversation')} of agents could not be taken in"
         paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
@@ -659,7 +659,7 @@ def check_projects(memory: Memory) -> Iterator[CheckResult]:
 
 def _list_document_problems(memory: Memory) -> list[tuple[str, str]]:
     """Return (path, problem) of the indexed documents, without the notes that others keep private."""
-    state = state_folder(memory.root)
+    state = memory.state
     with (
         closing(IndexReader(state / DOCS_FILE)) as reader,
         closing(IndexReader(state / INDEX_FILE)) as whole,

@@ -17,7 +17,7 @@ from quaid.local.recall_summary import RecallSummary
 from quaid.local.runs import HealthLog, Runs, Snapshot
 from quaid.memory import Memory
 from quaid.model import Kind, ModelUsage, Use
-from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE, state_folder
+from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE
 from quaid.recall.records import RecallRecords
 from quaid.report.status import count_chunks
 from quaid.settings import ModelSettings
@@ -87,7 +87,7 @@ class HealthStats:
 def stats_of(memory: Memory) -> Stats:
     """Return what the memory is made of."""
     connection = memory.index()
-    state = state_folder(memory.root)
+    state = memory.state
     oldest, newest = connection.execute("SELECT min(created), max(created) FROM documents").fetchone() or (None, None)
     return Stats(
         vault=str(memory.root),
@@ -135,14 +135,14 @@ def list_gaps(memory: Memory, limit: int) -> tuple[list[Gap], int]:
 
 def model_stats_of(memory: Memory) -> ModelStats:
     """Return what models took. Raises as `recall_stats_of` does."""
-    records = ModelRecords(state_folder(memory.root) / LOCAL_FILE)
+    records = ModelRecords(memory.state / LOCAL_FILE)
     today = records.spent(datetime.now(UTC).date().isoformat())
     return ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
 
 
 def health_stats_of(memory: Memory) -> HealthStats:
     """Return how the memory was after each run of the janitor. Raises as `recall_stats_of` does."""
-    path = state_folder(memory.root) / LOCAL_FILE
+    path = memory.state / LOCAL_FILE
     now = datetime.now(UTC)
     runs = Runs(path)
     last = runs.last_success()

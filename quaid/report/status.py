@@ -18,7 +18,7 @@ from quaid.local import locks, quarantine
 from quaid.local.runs import EmptyReadings
 from quaid.local.session_notes import SessionNotes
 from quaid.memory import Memory
-from quaid.place import LOCAL_FILE, state_folder
+from quaid.place import LOCAL_FILE
 from quaid.recall.visibility import visible_paths
 from quaid.remotes.exchange import RemoteState
 from quaid.report.checks import (
@@ -127,7 +127,7 @@ class Status:
 def status_of(memory: Memory, now: datetime | None = None) -> Status:
     """Return how the vault is. The index is brought up to date first, as before every read."""
     now = now or datetime.now(UTC)
-    settings, state = memory.settings, state_folder(memory.root)
+    settings, state = memory.settings, memory.state
     counts: dict[str, int] = {}
     waiting: tuple[str, ...] = ()
     uncommitted, proposal = _list_uncommitted(memory), ""
@@ -229,7 +229,7 @@ def _read_index(memory: Memory, reader: IndexReader) -> IndexStatus:
         pending=pending,
         failed=count_chunks(connection, "failed"),
         problem=problem,
-        embedding=bool(pending) and locks.is_held(state_folder(memory.root) / locks.EMBEDDING_LOCK),
+        embedding=bool(pending) and locks.is_held(memory.state / locks.EMBEDDING_LOCK),
         serving=next((str(row.settings.get("model", "")) for row in earlier if row.active), None),
     )
 

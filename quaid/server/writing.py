@@ -106,8 +106,7 @@ def _run_job(copy: WorkingCopy, caller: Caller, key: str, job: Job[WriteResult])
             path = commit.files[0] if commit.files else ""
             fact = commit.trailers.get("Quaid-Fact", (path,))[0]
             return WriteResult(fact, path, "known", commit=commit.id, hint="This very call was carried out before.")
-        if memory.problem is not None:
-            raise memory.problem
+        memory.check_settings()
         memory.trailers = ((CLIENT, caller.client), *(((CALL, digest),) if key else ()))
         return job(memory)
 
