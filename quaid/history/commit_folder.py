@@ -76,7 +76,8 @@ class CommitFolder:
         """Make ours the user's index again."""
         self.index.unlink(missing_ok=True)
         with suppress(FileNotFoundError):
-            shutil.copyfile(self.repository.git_dir / "index", self.index)
+            # With its time, by which git tells which files may have changed since within the same second.
+            shutil.copy2(self.repository.git_dir / "index", self.index)
 
     def claim(self) -> None:
         """Write the content of the lock, to be linked to its place whole."""
@@ -166,7 +167,7 @@ def open_folder(repository: Repository, base: str | None) -> Iterator[CommitFold
                     os.link(repository.git_dir / "index", path / ORIGINAL_INDEX)
                 for name in _COPIED:
                     if (repository.git_dir / name).exists():
-                        shutil.copyfile(repository.git_dir / name, path / name)
+                        shutil.copy2(repository.git_dir / name, path / name)
                 folder.claim()
                 yield folder
             finally:

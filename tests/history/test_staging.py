@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -35,6 +36,18 @@ def test_git_remembers_the_files_it_read_and_need_not_read_them_again(vault):
     vault.status()
     vault.history.commit([vault.edit("facts/b.md", b"new\n"), vault.edit("facts/a.md", ours())], SAY)
     assert vault.git("diff-files") == ""
+
+
+def test_a_change_within_the_second_of_the_last_git_add_is_still_seen(vault):
+    vault.git("config", "core.trustctime", "false")
+    path, second = vault.root / "other.md", (1_700_000_000, 1_700_000_000)
+    os.utime(path, second)
+    vault.git("add", "--renormalize", ".")
+    path.write_bytes(path.read_bytes().swapcase())  # as long as before, and git keeps whole seconds
+    for changed in (path, vault.root / ".git" / "index"):
+        os.utime(changed, second)
+    vault.commit("facts/b.md", b"new\n")
+    assert vault.status() == " M other.md\n"
 
 
 def test_hundreds_of_notes_fit_in_one_commit(vault):
