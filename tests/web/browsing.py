@@ -91,6 +91,12 @@ def visit(browser, vault: Vault, **options) -> Iterator[Site]:
         assert site.troubles == []
 
 
+def is_wide_enough(tab) -> bool:
+    """Return whether the whole page, with its styles, needs no scrolling sideways."""
+    tab.wait_for_load_state()
+    return tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def find_violations(tab) -> list[str]:
     """What axe-core finds of serious and critical breaches of accessibility."""
     import axe_playwright_python

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from vaults import copy_vault
-from web.browsing import NARROW, find_violations, visit
+from web.browsing import NARROW, find_violations, is_wide_enough, visit
 from web.conftest import let_in
 from web.test_pages import Tags
 
@@ -280,7 +280,7 @@ def test_axe_finds_nothing_serious_in_graph_and_timeline(browser, graph_vault, s
             if path.startswith("/graph"):
                 tab.locator("[data-drawn]").wait_for()
             assert find_violations(tab) == [], path
-            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+            assert is_wide_enough(tab), path
             tab.close()
 
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from janitor_pages import CAT, CAT_TOLD, LEARNED, fill, model, night, reading
 from vaults import be_calm, copy_of, copy_vault
-from web.browsing import NARROW, find_violations, start_browser, visit
+from web.browsing import NARROW, find_violations, is_wide_enough, start_browser, visit
 
 from quaid.cli.main import main as quaid
 from quaid.place import LOCAL_FILE, state_folder
@@ -251,6 +251,6 @@ def test_a_night_is_undone_from_its_page(own):
         assert find_violations(tab) == []
         tab.get_by_role("button", name="Undo this night").click()
         tab.get_by_text("All its decisions were taken back.").wait_for()
-        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert is_wide_enough(tab)
     assert own.git("log", "-1", "--format=%s").startswith("undo: ")
     assert own.git("diff", "--name-only", before, "HEAD", "--", "facts") == ""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from vaults import copy_vault
-from web.browsing import start_browser, visit
+from web.browsing import is_wide_enough, start_browser, visit
 from web.conftest import let_in
 from web.test_pages import Tags
 
@@ -223,4 +223,4 @@ def test_a_column_leads_to_its_time_and_a_conversation_opens(story):
         tab.set_viewport_size({"width": 375, "height": 740})
         beside = tab.locator("#t1 .beside").bounding_box()
         assert beside["y"] > tab.locator("#t1 .text").bounding_box()["y"]
-        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert is_wide_enough(tab)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from matrices import for_each
 from starlette.testclient import TestClient
-from web.browsing import NARROW, find_violations, visit
+from web.browsing import NARROW, find_violations, is_wide_enough, visit
 from web.conftest import KEYS, PORT
 
 from quaid.janitor.runner import RunOptions
@@ -426,7 +426,7 @@ def test_two_tabs_that_edit_one_line_end_in_a_page_with_both(browser, vault):
         assert other.locator("section", has_text="As it is now").last.inner_text().count("oat milk")
         assert other.locator("section", has_text="What you wrote").last.inner_text().count("almond milk")
         assert find_violations(other) == []
-        assert other.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert is_wide_enough(other)
         asked = []
         other.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
         other.locator("textarea").press("End")
