@@ -150,21 +150,22 @@ class Memory(OpenVault):
         """Return where a memory comes from, as far as files and history tell. `recall` never asks git, this does."""
         from quaid.recall.provenance import explain
 
-        def explained() -> Provenance:
-            index, seen = self.index(), self.answers.see_parts
-            git, names = self.settings.git, self.answers.helpers().owner_names
-            return explain(view_note(index, reference), index, self.git, self.root, git, seen, names)
-
-        return self.retry_if_damaged(explained)
+        retries = self.index_retries()
+        while True:
+            with retries:
+                index, seen = self.index(), self.answers.see_parts
+                git, names = self.settings.git, self.answers.helpers().owner_names
+                return explain(view_note(index, reference), index, self.git, self.root, git, seen, names)
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
         """Return what an agent should know before it works in the folder `cwd`, in `tokens` and `longest` at most."""
         from quaid.agents.session_context import build_session_context as build
 
         most = self.settings.hooks.context_tokens if tokens is None else tokens
-        return self.retry_if_damaged(
-            lambda: build(self.root, self.index(), self.owners, most, longest, cwd, place=self.layout)
-        )
+        retries = self.index_retries()
+        while True:
+            with retries:
+                return build(self.root, self.index(), self.owners, most, longest, cwd, place=self.layout)
 
     # -- writing -------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from quaid.config import own_names
 from quaid.embed.runtime import open_multiply
@@ -25,7 +25,7 @@ from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.settings import Settings
-from quaid.sqlite import retry_after_damage
+from quaid.sqlite import DamageRetries
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import EMBED_BUDGET_S, Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from quaid.index.sqlite.connection import SqliteIndex
     from quaid.llm import Models
     from quaid.sync.as_of import PastIndexes
-
-T = TypeVar("T")
 
 
 class OpenVault:
@@ -188,18 +186,35 @@ class OpenVault:
             raise VaultNotFoundError(self.root)
         return connection
 
-    def retry_if_damaged(self, query: Callable[[], T]) -> T:
-        """Run `query`, and once more if the index turns out to be damaged: a new one is built then, in memory where the
-        damaged one cannot be set aside.
+    def index_retries(self) -> DamageRetries:
+        """Return the retries of a query: `while True: with retries: return …`. If the index turns out to be damaged, a
+        new one is built, in memory where the damaged one cannot be set aside.
         """
-        try:
-            return retry_after_damage(self.indexer.path, lambda _again: query())
-        except UNWRITABLE as error:
-            self._close_readers()
-            self._write_error = error
-            return query()
+        return _IndexRetries(self)
+
+    def keep_in_memory(self, error: VaultReadOnlyError | DiskFullError | DiskFailedError) -> None:
+        """Use an index in memory from now on: the file is damaged, and no other can be written because of `error`."""
+        self._close_readers()
+        self._write_error = error
 
     @property
     def is_index_unwritable(self) -> bool:
         """Whether the index was damaged and no other could be written: it is in memory from then on."""
         return self._write_error is not None
+
+
+class _IndexRetries(DamageRetries):
+    def __init__(self, vault: OpenVault) -> None:
+        super().__init__(vault.indexer.path)
+        self._vault = vault
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        try:
+            if not isinstance(error, UNWRITABLE):
+                return super().__exit__(kind, error, trace)
+        except UNWRITABLE as refusal:
+            error = refusal
+        if self._vault.is_index_unwritable:
+            return False
+        self._vault.keep_in_memory(error)
+        return True

@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -45,7 +45,6 @@ _REFUSED = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.
 _TROUBLE = (*_REFUSED, apsw.BusyError, apsw.LockedError, apsw.FullError)
 _OF_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
-Result = TypeVar("Result")
 Opened = TypeVar("Opened", bound="Database")
 
 
@@ -122,7 +121,7 @@ def open_database(path: Path, kind: type[Opened], wait_ms: int = BUSY_MS) -> Ope
     mode. A lock is waited for `wait_ms`.
 
     Raises:
-        apsw.Error: as SQLite says; `retry_after_damage` and `translated` translate it.
+        apsw.Error: as SQLite says; `DamageRetries` and `translated` translate it.
     """
     connection = _connect_or_make(path, wait_ms, kind)
     try:
@@ -178,20 +177,30 @@ def connect(path: Path, flags: int, options: str = "", kind: type[Opened] = Data
     return connection
 
 
-def retry_after_damage(path: Path, work: Callable[[str], Result]) -> Result:
-    """Return what `work` returns. If the database at `path` proves to be damaged, it is set aside and `work` is called
-    again with a sentence about it; several times, as another process may be setting it aside at the same moment.
+class DamageRetries:
+    """Repeats a block while the database at `path` proves to be damaged: `while True: with retries: return …`.
+
+    The database is set aside first, and `notice` is a sentence about it from then on. Several times, as another process
+    may be setting it aside at the same moment.
     """
-    notice = ""
-    for _ in range(MAX_DAMAGE_RETRIES):
-        found = inode(path)
-        try:
-            return work(notice)
-        except (apsw.Error, UnicodeDecodeError) as error:
-            if not (reason := _explain_damage(error, path, found)):
-                raise
-            notice = set_aside(path, found, reason)
-    return work(notice)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._left = MAX_DAMAGE_RETRIES
+        self._inode = 0
+        self.notice = ""
+
+    def __enter__(self) -> None:
+        self._inode = inode(self._path)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not self._left or not isinstance(error, apsw.Error | UnicodeDecodeError):
+            return False
+        reason = _explain_damage(error, self._path, self._inode)
+        if reason:
+            self._left -= 1
+            self.notice = set_aside(self._path, self._inode, reason)
+        return bool(reason)
 
 
 def may_be_damage(error: Exception) -> bool:

@@ -35,7 +35,7 @@ from quaid.local import claimed
 from quaid.model import Edge, Edit, Kind, Message, is_owner_label
 from quaid.place import CONFIG_FILE
 from quaid.recall.visibility import find_forgotten, may_see
-from quaid.sqlite import retry_after_damage
+from quaid.sqlite import DamageRetries
 from quaid.vault import episodes, files, frontmatter, notes, transaction
 from quaid.vault.transaction import VaultChange
 
@@ -198,7 +198,10 @@ class Writer:
             if finished is not None and finished.key == key:
                 return WritePlan.from_answer(finished.answer)
             for attempt in range(1, PLAN_ATTEMPTS + 1):
-                planned = retry_after_damage(vault.indexer.path, lambda _again: plan(*args))
+                planned, retries = None, DamageRetries(vault.indexer.path)
+                while planned is None:
+                    with retries:
+                        planned = plan(*args)
                 if not planned.edits:
                     return planned
                 message = replace(planned.message, trailers=(*planned.message.trailers, *vault.trailers))

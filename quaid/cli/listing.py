@@ -73,7 +73,10 @@ def run_list(
         tuple(kind or ()), tuple(of_type or ()), tuple(status or ()), tuple(about or ()), owner, project, first, last
     )
     with invocation.open() as memory:
-        found = memory.retry_if_damaged(lambda: list_notes(memory.index(), wanted, cast("Sort", sort)))
+        retries, found = memory.index_retries(), None
+        while found is None:
+            with retries:
+                found = list_notes(memory.index(), wanted, cast("Sort", sort))
     found = found[::-1] if reverse else found
     is_for_people = has_terminal() and not paths and not invocation.as_json
     shown = found[: limit or (MAX_SHOWN if is_for_people else len(found))]

@@ -29,7 +29,7 @@ from quaid.recall.options import FEATURES, Depth, Profile, RecallOptions, Weight
 from quaid.recall.pipeline import Helpers
 from quaid.recall.retrieval import Sources
 from quaid.settings import MAX_NOTE_BYTES, RecallSettings
-from quaid.sqlite import retry_after_damage
+from quaid.sqlite import DamageRetries
 from quaid.sync.derived_index import DerivedIndex, SyncOptions
 from quaid.sync.embedding import EMBED_BUDGET_S, Embedding
 from quaid.vault import files
@@ -154,28 +154,27 @@ class DocSearch:
         helpers: Helpers,
     ) -> DocSearchResult:
         """Return the passages that the vault's owner may see and that answer `query`. `docs` are all documents."""
-
-        def ask(_notice: str) -> DocSearchResult:
-            degraded = self._update(docs)
-            one, other = (reader.open() for reader in self._readers)
-            if one is None or other is None:
-                return DocSearchResult(query, (), degraded)
-            with contents.shared_snapshot(one, other) as second:
-                embedder_of = self._vault.embedding.embedder_of
-                sources = Sources(one, second, embedder_of, self._matrix, self._postings, self._cache)
-                found = search(
-                    sources,
-                    query,
-                    self._vault.settings.recall,
-                    limit=limit,
-                    projects=projects,
-                    owners=self._vault.owners,
-                    depth=depth,
-                    helpers=helpers,
-                )
-            return replace(found, degraded=(*found.degraded, *degraded))
-
-        return retry_after_damage(self._path, ask)
+        retries = DamageRetries(self._path)
+        while True:
+            with retries:
+                degraded = self._update(docs)
+                one, other = (reader.open() for reader in self._readers)
+                if one is None or other is None:
+                    return DocSearchResult(query, (), degraded)
+                with contents.shared_snapshot(one, other) as second:
+                    embedder_of = self._vault.embedding.embedder_of
+                    sources = Sources(one, second, embedder_of, self._matrix, self._postings, self._cache)
+                    found = search(
+                        sources,
+                        query,
+                        self._vault.settings.recall,
+                        limit=limit,
+                        projects=projects,
+                        owners=self._vault.owners,
+                        depth=depth,
+                        helpers=helpers,
+                    )
+                return replace(found, degraded=(*found.degraded, *degraded))
 
     def _update(self, docs: Collection[Doc]) -> tuple[str, ...]:
         """Bring the index up to date within a second. Return what is missing in it."""

@@ -143,10 +143,12 @@ class EmbeddingCache:
 
     def _use(self, work: Callable[[Database], Result]) -> Result:
         """Return what `work` returns for the file, or for a new one if it is damaged."""
-        from quaid.sqlite import retry_after_damage, translated
+        from quaid.sqlite import DamageRetries, translated
 
-        with self._lock, translated(self._path):
-            return retry_after_damage(self._path, lambda _again: work(self._open()))
+        retries = DamageRetries(self._path)
+        while True:
+            with self._lock, translated(self._path), retries:
+                return work(self._open())
 
     def _open(self) -> Database:
         if self._connection is not None and not self._connection.is_current():

@@ -21,7 +21,7 @@ from quaid.index.sqlite.database import IndexReader
 from quaid.local import claimed
 from quaid.model import Edit, Message
 from quaid.place import INDEX_FILE, state_folder
-from quaid.sqlite import retry_after_damage
+from quaid.sqlite import DamageRetries
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.indexer import Indexer
 from quaid.trust import make_state_folder
@@ -122,12 +122,11 @@ def clear_worktrees(root: Path, history: History) -> None:
 
 def _copy_index(present: Path, target: Path) -> None:
     """Copy the index of the vault, so that only the run's changes are indexed; a damaged one is not copied."""
-
-    def copy(_again: object) -> None:
-        if present.exists():
+    retries = DamageRetries(present)
+    while present.exists():
+        with retries:
             database.copy(present, target)
-
-    retry_after_damage(present, copy)
+            return
 
 
 def _remove(history: History, folder: Path) -> None:

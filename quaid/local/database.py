@@ -45,25 +45,23 @@ def open_local(
     Raises:
         DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
     """
-
-    def opened(notice: str) -> Database:
-        if notice and report is not None:
-            report(notice)
-        connection = sqlite.open_database(path, LocalDatabase, wait_ms)
-        try:
-            if schema:
-                connection.execute(schema)
-            if relaxed:
-                connection.execute("PRAGMA synchronous = NORMAL")
-            _copy_daily(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    with sqlite.translated(path):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return sqlite.retry_after_damage(path, opened)
+    retries = sqlite.DamageRetries(path)
+    while True:
+        with sqlite.translated(path), retries:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if retries.notice and report is not None:
+                report(retries.notice)
+            connection = sqlite.open_database(path, LocalDatabase, wait_ms)
+            try:
+                if schema:
+                    connection.execute(schema)
+                if relaxed:
+                    connection.execute("PRAGMA synchronous = NORMAL")
+                _copy_daily(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
 
 
 def _copy_daily(connection: Database) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from quaid.config import person_of
 from quaid.errors import (
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _MAX_NAMED = 3
 """Notes that a sentence names."""
-T = TypeVar("T")
 Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
 
 
@@ -61,7 +60,10 @@ class Answers:
         door: str = "python", keep: bool = True, progress: Progress | None = None,
     ) -> Recall:  # fmt: skip
         """Return the answer to `query`, and record it unless it is about the past or `keep` is False."""
-        answer = self._vault.retry_if_damaged(lambda: self.answer(query, options, as_of=as_of, progress=progress))
+        retries, answer = self._vault.index_retries(), None
+        while answer is None:
+            with retries:
+                answer = self.answer(query, options, as_of=as_of, progress=progress)
         if not keep or as_of is not None or not query.strip():
             return answer
         return self.keep(answer, options, door=door, session=session)
@@ -120,12 +122,10 @@ class Answers:
         Raises:
             NoteNotFoundError, AmbiguousReferenceError
         """
-
-        def look() -> NoteView:
-            self._vault.refresh()
-            return view_note(self._vault.visible_index(), reference)
-
-        view = self._vault.retry_if_damaged(look)
+        retries, view = self._vault.index_retries(), None
+        while view is None:
+            with retries:
+                view = view_note(self._vault.index(), reference)
         data = files.read_note(self._vault.root, view.document.path)
         if data is None:
             raise NoteNotFoundError(reference)

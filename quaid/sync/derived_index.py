@@ -19,7 +19,7 @@ from quaid.index import contents, documents
 from quaid.index.documents import KnownFile
 from quaid.index.sqlite import database
 from quaid.place import state_folder
-from quaid.sqlite import BUSY_MS, retry_after_damage, translated
+from quaid.sqlite import BUSY_MS, DamageRetries, translated
 from quaid.sync import diff
 from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.trust import make_state_folder
@@ -134,13 +134,12 @@ class DerivedIndex(ABC):
             LockedError: another process has been indexing for longer than `wait_ms`.
             DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be written.
         """
-        started = time.monotonic()
+        started, retries = time.monotonic(), DamageRetries(self.path)
         asked, report_progress = options or SyncOptions(), progress or ignore_progress
-        with translated(self.path, busy="Another Quaid process is updating the index"):
-            report = retry_after_damage(
-                self.path, lambda notice: self._sync(asked, report_progress, was_damaged=bool(notice))
-            )
-        return replace(report, took_s=time.monotonic() - started)
+        while True:
+            with translated(self.path, busy="Another Quaid process is updating the index"), retries:
+                report = self._sync(asked, report_progress, was_damaged=bool(retries.notice))
+                return replace(report, took_s=time.monotonic() - started)
 
     def rebuild_in_memory(self, known: SqliteIndex | None = None) -> SqliteIndex:
         """Return an index without a file and without vectors, made from nothing; or `known`, which was made so, brought

@@ -15,7 +15,7 @@ import pytest
 
 from quaid.errors import StateDamagedError
 from quaid.local.database import open_local, translated
-from quaid.sqlite import retry_after_damage, transaction, use_write_ahead_log
+from quaid.sqlite import DamageRetries, transaction, use_write_ahead_log
 
 ROOT = Path(__file__).parents[2]
 FILES = 40
@@ -96,8 +96,8 @@ def test_a_bug_of_our_own_is_raised_as_it_is_and_sets_no_sound_file_aside(tmp_pa
     connection.execute("INSERT INTO t VALUES ('quokka')")
     with pytest.raises((apsw.Error, UnicodeDecodeError, TypeError)), translated(connection):
         bug(connection)
-    with pytest.raises((apsw.Error, UnicodeDecodeError, TypeError)):
-        retry_after_damage(path, lambda _said: bug(connection))
+    with pytest.raises((apsw.Error, UnicodeDecodeError, TypeError)), DamageRetries(path):
+        bug(connection)
     assert connection.execute("SELECT a FROM t").get == "quokka"
     connection.close()
     assert not list(tmp_path.glob("*.damaged*"))

@@ -25,7 +25,7 @@ from quaid.local.database import open_local
 from quaid.local.session_notes import SessionNotes
 from quaid.place import state_folder
 from quaid.report.status import status_of
-from quaid.sqlite import retry_after_damage
+from quaid.sqlite import DamageRetries
 
 TORTURE = Path(__file__).parents[1] / "torture"
 HARMS = [how for how in damage.HARMS if how not in {"page", "cut", "gone", "newer", "unreadable"}]
@@ -44,7 +44,10 @@ def _make_cache(path):
 
 
 def _make_index(path):
-    connection, _ = retry_after_damage(path, lambda _: database.connect_writer(path))
+    connection, retries = None, DamageRetries(path)
+    while connection is None:
+        with retries:
+            connection, _ = database.connect_writer(path)
     with closing(connection), closing(database.connect_reader(path)) as reader:
         return reader.execute("SELECT count(*) FROM meta").get
 
