@@ -9,10 +9,9 @@ from vaults import Vault
 
 from quaid.capture.facts import NewFact, plan_fact
 from quaid.janitor import runner
-from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite, set_fields
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Message
 from quaid.vault import transaction
 

@@ -25,10 +25,10 @@ from quaid.cli.terminal import (
 )
 from quaid.cli.undo import tell_undone
 from quaid.janitor import schedule
-from quaid.janitor.decision import Decision
 from quaid.janitor.questions import Answer
 from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunOptions
+from quaid.local.runs import Decision
 from quaid.model import Commit
 from quaid.shapes import json_object
 

@@ -59,13 +59,6 @@ def _clean_databases(state: Path) -> Iterator[str]:
         yield f"Secrets were not looked for in {LOCAL_FILE}: {error}"
 
 
-def update_check() -> str:
-    """Return a sentence with this version. Nothing leaves the machine automatically, so no newer one is searched."""
-    from quaid.place import VERSION
-
-    return f"This is Quaid {VERSION}. Whether there is a newer one was not asked: that would need the network."
-
-
 def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
     """Temporary files, unfinished indexes, and the marks of processes that have ended."""
     found = [path for path in state.rglob("*") if WORKTREES not in path.relative_to(state).parts]

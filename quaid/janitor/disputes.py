@@ -13,10 +13,10 @@ from pathlib import Path
 
 from quaid.errors import BadInputError
 from quaid.index.documents import Document
-from quaid.janitor.decision import DISPUTE, Decision, fact_evidence
+from quaid.janitor.decision import DISPUTE, fact_evidence
 from quaid.janitor.model_text import clean_reason, quote
 from quaid.janitor.questions import Question, question_path, render_question
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Message, note_name
 from quaid.redaction import admit
 from quaid.vault import files, headings, notes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from quaid.docs.updater import quote
 from quaid.errors import ModelAnswerError, ModelRefusedError
-from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
+from quaid.local.runs import Decision
 from quaid.model import Edit, SourceEdit
 from quaid.vault import headings
 

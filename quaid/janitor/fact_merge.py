@@ -10,12 +10,12 @@ from quaid.claims import find_lost_words
 from quaid.index import graph
 from quaid.index.documents import Document, find_protected, list_replaced_by
 from quaid.janitor import fact_edits
-from quaid.janitor.decision import Decision, fact_evidence
+from quaid.janitor.decision import fact_evidence
 from quaid.janitor.judging import Judgement
 from quaid.janitor.model_text import show_change
 from quaid.janitor.task_context import TaskContext
 from quaid.local.claimed import OTHER_PERSON
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, note_name
 from quaid.vault import notes
 from quaid.vault.frontmatter import FrontmatterBrokenError

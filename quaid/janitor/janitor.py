@@ -10,7 +10,7 @@ from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.index import references
 from quaid.index.documents import list_living
 from quaid.janitor import disputes, questions
-from quaid.janitor.decision import SET_ASIDE, Decision, WaitingDecisions
+from quaid.janitor.decision import SET_ASIDE
 from quaid.janitor.integrity import find_problems
 from quaid.janitor.news import render_docs_news, render_news
 from quaid.janitor.project_docs import ProjectDocs, first_three
@@ -21,7 +21,7 @@ from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot
 from quaid.janitor.vetoes import REVIEW, TASK
 from quaid.local.notifications import Feature, deliver, level_of
-from quaid.local.runs import HealthLog, Judgements, Proposals, Run, Runs
+from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs
 from quaid.model import Edit, Message, note_name
 from quaid.place import LOCAL_FILE
 from quaid.recall.visibility import find_hidden_names
@@ -96,7 +96,7 @@ class Janitor:
 
     def find_decision(self, key: str) -> Decision | None:
         """Return the decision of the open question `key`; None if another machine has asked it."""
-        return WaitingDecisions(Proposals(self._state / LOCAL_FILE), datetime.now(UTC).date()).get(key)
+        return Decisions(self._state / LOCAL_FILE).get(key)
 
     def answer(self, reference: str, answer: Answer, *, by_owner: bool = False) -> tuple[list[Question], WriteResult]:
         """Tick a box of the question named by its file or key, or of `all` that take this answer, for the next run.

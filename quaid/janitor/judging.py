@@ -15,13 +15,13 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from quaid.errors import BudgetExceededError, ModelAnswerError, ModelError, ModelRefusedError
-from quaid.janitor.decision import SET_ASIDE, Decision
+from quaid.janitor.decision import SET_ASIDE
 from quaid.janitor.model_text import CarelessAnswerError, quote, read_change, without_empty
 from quaid.janitor.vetoes import MAX_EXAMPLES
 from quaid.llm.batches import batches
 from quaid.llm.exchange import Answer, ItemProblem
 from quaid.llm.prices import estimate_tokens
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 
 if TYPE_CHECKING:
     from quaid.janitor.task_context import TaskContext

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from quaid.history.branches import VaultCommit
     from quaid.history.vault_history import History
     from quaid.index.port import IndexConnection
-    from quaid.janitor.decision import Decision
     from quaid.janitor.run_report import RunReport
+    from quaid.local.runs import Decision
     from quaid.settings import Settings
 
 MAX_QUESTIONS = 20

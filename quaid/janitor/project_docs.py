@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from quaid.docs.catalogue import Doc
     from quaid.docs.documentation import Documentation
     from quaid.docs.freshness import Freshness
-    from quaid.janitor.decision import Decision
-    from quaid.local.runs import Judgements
+    from quaid.local.runs import Decision, Judgements
     from quaid.open_vault import OpenVault
 
 RECENT = timedelta(days=90)

@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import Literal
 
 from quaid.index.scope import PRIVATE
-from quaid.janitor.decision import CONFLICT, Decision
+from quaid.janitor.decision import CONFLICT
+from quaid.local.runs import Decision
 from quaid.model import note_name
 from quaid.vault import files, frontmatter, markdown, notes
 from quaid.vault.layout import DEFAULT, Layout, is_note_path, is_question

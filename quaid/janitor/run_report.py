@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from quaid.janitor.decision import Decision
+from quaid.local.runs import Decision
 from quaid.model import ModelUsage
 
 

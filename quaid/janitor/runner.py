@@ -7,7 +7,7 @@ what still fits the owner's files.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ from quaid.errors import NoteChangedError, QuaidError, UsageError
 from quaid.history.authorship import JANITOR, Authors, Ranking
 from quaid.history.branches import last_written
 from quaid.index import documents
-from quaid.index.documents import Document, list_living
+from quaid.index.documents import list_living
 from quaid.janitor import cleanup, commits, questions, removal_guard
 from quaid.janitor.commits import RunCommit, trailers_of
-from quaid.janitor.decision import CONFLICT, DISPUTE, Decision, WaitingDecisions
+from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.disputes import decide_answered, find_disputed
 from quaid.janitor.gate import Gate
 from quaid.janitor.pairs import find_asked_pair
@@ -30,9 +30,9 @@ from quaid.janitor.task_context import TaskContext, Veto
 from quaid.janitor.tasks import TASKS, Task
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
-from quaid.local.runs import Judgements, Proposals
+from quaid.local.runs import Decision, Decisions, Judgements
 from quaid.model import Edit, Message
-from quaid.place import LOCAL_FILE
+from quaid.place import LOCAL_FILE, VERSION
 from quaid.recall.provenance import hosts_of, list_doubts
 from quaid.recall.records import RecallRecords
 from quaid.vault import transaction
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from quaid.llm import Models
     from quaid.open_vault import OpenVault
 
-MAX_GAPS = 100
 _CHOSEN = ("a", "b", "neither")
 """Answers to a question between two facts that `resolve` carries out."""
 _RETIRING = frozenset({"merge", "supersede", CONFLICT})  # after these a fact is not what was asked about
@@ -84,6 +83,7 @@ def run_tasks(
     started = time.monotonic()
     root, history, wait_s = vault.root, vault.git, vault.settings.git.wait_s
     tasks = select_tasks(options)
+    names = {task.name for task in tasks}
     with janitor_lock(root):
         clear_worktrees(root, history)
         history.wait_until_ready(vault.notify)
@@ -91,31 +91,26 @@ def run_tasks(
             transaction.finish_killed(root, history, wait_s)
             commits.commit_answers(root, history, wait_s)
         base = removal_guard.check_branch(history)
-        with (
-            RecallRecords(root, vault.settings) as records,
-            open_worktree(vault, report.run, base) as worktree,
-        ):
+        with RecallRecords(root, vault.settings) as records, open_worktree(vault, report.run, base) as worktree:
             report.notes = documents.count(worktree.index())
             if not options.accept_removals:
                 removal_guard.check_size(report.notes + len(history.revisions.list_left_out()), notes_before)
             if options.dry_run and (answered := commits.list_uncommitted_answers(root, history)):
                 worktree.commit(answered, commits.answers_message(answered))
             _Run(vault, worktree, records, project_docs, options, report).run(tasks)
-        if not options.dry_run:
-            report.remarks += _keep_house(vault, project_docs, {task.name for task in tasks}, options)
+        if "rag" in names and not options.dry_run:
+            report.remarks += project_docs.index()
+        if "cleanup" in names and not options.dry_run:
+            report.remarks += cleanup.clean(vault.state, datetime.now(UTC))
+            try:
+                report.remarks += history.maintain()
+            except QuaidError as error:
+                report.remarks.append(str(error))
+        if "update_check" in options.tasks:
+            report.remarks.append(
+                f"This is Quaid {VERSION}. Whether there is a newer one was not asked: that would need the network."
+            )
     report.took_s = time.monotonic() - started
-
-
-def _keep_house(vault: OpenVault, project_docs: ProjectDocs, tasks: Collection[str], options: RunOptions) -> list[str]:
-    """Carry out the tasks that decide nothing, and return sentences about what was done."""
-    done = project_docs.index() if "rag" in tasks else []
-    if "cleanup" in tasks:
-        done += cleanup.clean(vault.state, datetime.now(UTC))
-        try:
-            done += vault.git.maintain()
-        except QuaidError as error:
-            done.append(str(error))
-    return [*done, cleanup.update_check()] if "update_check" in options.tasks else done
 
 
 class _Run:
@@ -139,7 +134,7 @@ class _Run:
         self._options = options
         self._report = report
         self._now = report.started
-        self._waiting = WaitingDecisions(Proposals(vault.state / LOCAL_FILE), self._now.date())
+        self._waiting = Decisions(vault.state / LOCAL_FILE)
         self._commits: list[RunCommit] = []
         self._gate: Gate | None = None
         log = self._history.branches.log()
@@ -157,7 +152,7 @@ class _Run:
         self._policy = Policy(self._settings, self._history, log, worktree.base, report)
 
     def run(self, tasks: Sequence[Task]) -> None:
-        worktree, report, is_dry_run = self._worktree, self._report, self._options.dry_run
+        worktree, report = self._worktree, self._report
         if self._history.boundary:
             report.remarks.append(
                 "The history of this clone is cut off: what you took back before that is not known. "
@@ -165,7 +160,11 @@ class _Run:
             )
         self._carry_out_answers()
         self._run_tasks(tasks)
-        self._report_stuck({task.name for task in tasks})
+        reported = {decision.key for decision, _ in report.held_back}
+        for key in sorted(self._policy.consents & self._policy.questions.keys() - reported):
+            waiting = self._waiting.get(key)
+            if waiting and (self._options.only_answers or any(task.name == waiting.task for task in tasks)):
+                report.held_back.append((waiting, "its notes have changed since you were asked"))
         self._write_questions()
         if not report.changed:
             return
@@ -174,16 +173,18 @@ class _Run:
             report.lost = self._gate.find_lost({path for decision in report.done for path in decision.paths})
         if report.lost:
             return
-        if is_dry_run:  # report what a run would not merge
+        if report.is_dry_run:  # report what a run would not merge
             moved = commits.moved_paths(self._vault.root, commits.net_edits(self._commits))
-            self._drop(commits.without_paths(self._commits, moved)[1])
+            dropped = commits.without_paths(self._commits, moved)[1]
         else:
             self._propose_branches()
             dropped, left = commits.merge_run(
                 self._vault.root, self._history, worktree, self._commits, report, self._settings.git.wait_s
             )
-            self._drop(dropped)
             report.remarks += [f"not committed, your own changes are in it: {path}" for path in left]
+        keys = {decision.key for decision in dropped}
+        report.held_back += [(decision, "you have changed the same note meanwhile") for decision in dropped]
+        report.done = [decision for decision in report.done if decision.key not in keys]
 
     # -- answers -------------------------------------------------------------------------------------------------
 
@@ -198,27 +199,22 @@ class _Run:
             find = _FINDERS.get(question.kind)
             if find is not None and not is_vetoed and find(facts, question) is None:
                 self._close_question(question, "no longer asked: a fact has changed")
-            elif question.answer in _CHOSEN and not is_vetoed:
-                policy.consents.add(question.key)
-            elif question.answer == "yes" and not is_vetoed:
-                self._carry_out_consent(question, facts)
-            elif question.answer in (*_CHOSEN, "yes"):
+            elif question.answer in (*_CHOSEN, "yes") and is_vetoed:
                 self._close_question(question, "was undone")
+            elif question.answer in _CHOSEN:
+                policy.consents.add(question.key)
+            elif question.answer == "yes":
+                policy.consents.add(question.key)
+                decision = self._waiting.get(question.key) or decide_answered(facts, question, worktree.root)
+                fitted = [self._refit(edit) for edit in decision.edits] if decision is not None else [None]
+                edits = tuple(edit for edit in fitted if edit is not None)
+                if decision is not None and len(edits) == len(fitted):
+                    self._carry_out(replace(decision, edits=edits, is_minor=False))
+                    self._report.answered.append(f"yes: {question.title}")
             elif question.answer is not None:
                 self._refuse(question)
         if self._commits:
             worktree.sync()
-
-    def _carry_out_consent(self, question: Question, facts: Sequence[Document]) -> None:
-        self._policy.consents.add(question.key)
-        decision = self._waiting.get(question.key) or decide_answered(facts, question, self._worktree.root)
-        if decision is None:
-            return
-        fitted = [self._refit(edit) for edit in decision.edits]
-        edits = tuple(edit for edit in fitted if edit is not None)
-        if len(edits) == len(fitted):
-            self._carry_out(replace(decision, edits=edits, is_minor=False))
-            self._report.answered.append(f"yes: {question.title}")
 
     def _refit(self, edit: Edit) -> Edit | None:
         """Return an edit that was planned on an earlier day as one of the note as it is now; None on a collision."""
@@ -238,8 +234,7 @@ class _Run:
         if question.answer == "both":
             reason, subject = "The owner has said that both are true.", f"both are true, to {title}"
         body = "\n\n".join(filter(None, [reason, waiting.detail if waiting else ""]))
-        trailers = ((VETO, f"{task} {key}"), *trailers_of(task, self._report.run))
-        self._remove_question(question, Message(f"janitor({task}): {subject}", body, trailers))
+        self._remove_question(question, subject, body, (VETO, f"{task} {key}"))
         self._policy.vetoes.append(Veto(task, key, title, body))
         self._report.answered.append(f"{question.answer}: {title}")
 
@@ -247,13 +242,14 @@ class _Run:
         """Commit that a question is no longer asked: its owner has undone their yes, or it is about something that has
         changed.
         """
-        subject = f"janitor({question.task}): {question.title} {why}"
-        self._remove_question(question, Message(subject, "", trailers_of(question.task, self._report.run)))
+        self._remove_question(question, f"{question.title} {why}")
         self._report.closed += 1
 
-    def _remove_question(self, question: Question, message: Message) -> None:
+    def _remove_question(self, question: Question, subject: str, body: str = "", *more: tuple[str, str]) -> None:
         edit = Edit(question.rel_path, question.data, None)
         removal = Decision(question.task, "answer", question.key, (edit,), question.title, "")
+        trailers = (*more, *trailers_of(question.task, self._report.run))
+        message = Message(f"janitor({question.task}): {subject}", body, trailers)
         self._commit(RunCommit((removal,), message, self._find_decider(question)))
         del self._policy.questions[question.key]
 
@@ -276,32 +272,30 @@ class _Run:
                 continue
             if task.needs_model and models is None:
                 report.waiting.append(task.name)
-            else:
-                try:
-                    self._run_task(task, models)
-                except QuaidError as error:
-                    report.failed[task.name] = str(error)
+                continue
+            done_before = len(self._commits)
+            try:
+                self._run_task(task, self._make_context(task, models))
+            except QuaidError as error:
+                report.failed[task.name] = str(error)
+            if len(self._commits) > done_before:
+                self._worktree.sync()
         vault.show_progress("Tidying", len(tasks), len(tasks))
         if models is not None:
             report.usage = models.spent
 
-    def _run_task(self, task: Task, models: Models | None) -> None:
+    def _run_task(self, task: Task, context: TaskContext) -> None:
         """Carry out what the task decides, at once; at its end the minor decisions, in one commit for each kind."""
-        worktree, done_before = self._worktree, len(self._commits)
         minor: dict[str, list[Decision]] = {}
-        try:
-            for decision in task.plan(self._make_context(task, models)):
-                if not self._policy.admits(decision, worktree.index()):
-                    continue
-                if decision.is_minor:
-                    minor.setdefault(decision.kind, []).append(decision)
-                else:
-                    self._carry_out(decision)
-            for batch in minor.values():
-                self._carry_out_batch(batch)
-        finally:
-            if len(self._commits) > done_before:
-                worktree.sync()
+        for decision in task.plan(context):
+            if not self._policy.admits(decision, context.index):
+                continue
+            if decision.is_minor:
+                minor.setdefault(decision.kind, []).append(decision)
+            else:
+                self._carry_out(decision)
+        for batch in minor.values():
+            self._carry_out(*batch)
 
     def _make_context(self, task: Task, models: Models | None) -> TaskContext:
         vetoes = self._policy.vetoes
@@ -320,7 +314,6 @@ class _Run:
             done=frozenset(decision.key for decision in self._report.done),
             answered=self._policy.answered(),
             only_answers=self._options.only_answers,
-            gaps=self._records.gaps(MAX_GAPS)[0],
             written=self._written,
             doubts=self._doubts,
             ranking=self._ranking,
@@ -330,33 +323,28 @@ class _Run:
 
     # -- carrying out --------------------------------------------------------------------------------------------
 
-    def _carry_out(self, decision: Decision) -> None:
-        question = self._policy.questions.pop(decision.key, None)
-        if question is not None:  # its owner has said yes
-            if question.kind == CONFLICT:
-                self._report.answered.append(f"{question.answer}: {question.title}")
-            decision = replace(decision, edits=(*decision.edits, Edit(question.rel_path, question.data, None)))
-        try:
-            if decision.edits:
-                self._commit(RunCommit((decision,), author=self._find_decider(question)))
-        except NoteChangedError:
-            self._report.held_back.append((decision, _OVERLAPS))
-        else:
-            self._report.done.append(decision)
-
-    def _carry_out_batch(self, batch: Sequence[Decision]) -> None:
+    def _carry_out(self, *decisions: Decision) -> None:
+        """Commit decisions of one kind together, without those whose notes an earlier one has changed."""
         fresh: list[Decision] = []
         taken: set[str] = set()
-        for decision in batch:
+        author = JANITOR
+        for planned in decisions:
+            decision = planned
+            question = self._policy.questions.pop(decision.key, None)
+            if question is not None:  # its owner has said yes
+                if question.kind == CONFLICT:
+                    self._report.answered.append(f"{question.answer}: {question.title}")
+                author = self._find_decider(question)
+                decision = replace(decision, edits=(*decision.edits, Edit(question.rel_path, question.data, None)))
             is_stale = any(self._worktree.read(edit.rel_path) != edit.before for edit in decision.edits)
             if is_stale or not taken.isdisjoint(decision.paths):
                 self._report.held_back.append((decision, _OVERLAPS))
-                continue
-            fresh.append(decision)
-            taken.update(decision.paths)
-        if fresh:
-            self._commit(RunCommit(tuple(fresh)))
-            self._report.done += fresh
+            else:
+                fresh.append(decision)
+                taken.update(decision.paths)
+        if taken:
+            self._commit(RunCommit(tuple(fresh), author=author))
+        self._report.done += fresh
 
     def _commit(self, commit: RunCommit) -> None:
         if self._gate is None and self._settings.janitor.gate:
@@ -365,14 +353,6 @@ class _Run:
         self._commits.append(commit)
 
     # -- after the tasks -----------------------------------------------------------------------------------------
-
-    def _report_stuck(self, names: Collection[str]) -> None:
-        """Report what the owner has said yes to and what no longer fits the notes: the question stays."""
-        reported = {decision.key for decision, _ in self._report.held_back}
-        for key in sorted(self._policy.consents & self._policy.questions.keys() - reported):
-            waiting = self._waiting.get(key)
-            if waiting is not None and (self._options.only_answers or waiting.task in names):
-                self._report.held_back.append((waiting, "its notes have changed since you were asked"))
 
     def _write_questions(self) -> None:
         """Write a note in review/ for each thing to ask, in one commit."""
@@ -391,16 +371,11 @@ class _Run:
                 text = questions.render_question(asked, self._now, contents, place)
                 made.append(replace(asked, edits=(Edit(path, None, text),)))
                 if not report.is_dry_run:
-                    self._waiting.put(asked)
+                    self._waiting.put(asked, self._now.date().isoformat())
         if made:
             subject = f"janitor: {len(made)} question{'s' * (len(made) > 1)} for you"
             body = "\n".join(f"- {decision.subject}" for decision in made)
             self._commit(RunCommit(tuple(made), Message(subject, body, trailers_of("questions", report.run))))
-
-    def _drop(self, dropped: Sequence[Decision]) -> None:
-        keys, report = {decision.key for decision in dropped}, self._report
-        report.held_back += [(decision, "you have changed the same note meanwhile") for decision in dropped]
-        report.done = [decision for decision in report.done if decision.key not in keys]
 
     def _propose_branches(self) -> None:
         """Make the branches that were decided for other repositories. If the run is killed before the merge, the next

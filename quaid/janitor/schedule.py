@@ -1,8 +1,7 @@
 """The janitor on a schedule: a systemd user timer, a launchd agent, else a line in the owner's crontab.
 
-There is one schedule for each vault. Nothing here asks for more rights than the owner has. A scheduler only plans
-steps, so that a dry run shows the very files and commands. What it has made is found again by a name that is a hash of
-the vault's path; nothing else is touched.
+Each vault has its own schedule, found again by a name that is a hash of the vault's path. Nothing here needs more
+rights than the owner has. A scheduler only plans steps, so that a dry run shows the exact files and commands.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +29,27 @@ _NO_CRONTAB = ("no crontab", "no such file")
 """The message of `crontab -l` for a user who has none. If it fails with another, the crontab stays as it is."""
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _ON_CALENDAR = re.compile(rb"^OnCalendar=\*-\*-\* (\d\d:\d\d):00$", re.MULTILINE)
+_SERVICE = """[Unit]
+{what}
+
+[Service]
+Type=oneshot
+ExecStart={command}
+Environment={path}
+EnvironmentFile=-{keys}
+KillMode=process
+Nice=10
+"""  # A popup with the news is a process that must not end with the run: hence KillMode.
+_TIMER = """[Unit]
+{what}
+
+[Timer]
+OnCalendar=*-*-* {at}:00
+Persistent=true
+
+[Install]
+WantedBy=timers.target
+"""
 
 
 class NoSchedulerError(QuaidError):
@@ -54,20 +74,46 @@ class ScheduleError(QuaidError):
 
 
 class _Step(NamedTuple):
-    """One thing to do, with a sentence for when it is done and one for when it would be: run `argv` with `data` as its
-    input, else write `data` to `path`, else delete `path`.
-    """
+    """Run `argv` with `data` as its input, else write `data` to `path`, else delete `path`."""
 
-    done: str
-    planned: str
     argv: tuple[str, ...] = ()
     path: Path | None = None
     data: bytes | None = None
+    note: str = ""
     may_fail: bool = False
     tries: int = 1
 
+    def describe(self, *, is_plan: bool) -> str:
+        if self.argv:
+            return f"{'Would run' if is_plan else 'Ran'}: {shlex.join(self.argv)}{self.note}"
+        if self.data is None:
+            return f"{'Would remove' if is_plan else 'Removed'} {self.path}"
+        return f"Would write {self.path}:\n{self.data.decode().rstrip()}" if is_plan else f"Wrote {self.path}"
 
-# -- schedulers ------------------------------------------------------------------------------------------------------
+    @property
+    def is_done(self) -> bool:
+        """Return whether the file to write is as it should be."""
+        return self.path is not None and self.path.is_file() and self.path.read_bytes() == self.data
+
+    def carry_out(self) -> None:
+        try:
+            if self.path is None:
+                code, _, problem = _run(self.argv, self.data or b"")
+                for _ in range(self.tries - 1):
+                    if code:
+                        time.sleep(RETRY_S)
+                        code, _, problem = _run(self.argv, self.data or b"")
+                if code and not self.may_fail:
+                    raise ScheduleError(self.argv, problem or f"exit code {code}")
+            elif self.data is None:
+                self.path.unlink(missing_ok=True)
+            else:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                temporary = self.path.with_name(f".{self.path.name}.tmp")
+                temporary.write_bytes(self.data)
+                temporary.replace(self.path)
+        except OSError as error:
+            raise VaultReadOnlyError(error.filename, error.strerror or str(error)) from error
 
 
 class _Systemd:
@@ -80,59 +126,44 @@ class _Systemd:
             return False
         return _run(("systemctl", "--user", "show", "--property=Version"))[0] == 0
 
+    def remark(self) -> str:
+        if Path(_LINGER, os.environ.get("USER", "")).is_file():
+            return ""
+        return "It runs while you are logged in; to have it run always: loginctl enable-linger"
+
     def plan_install(self, root: Path, at: str, command: Sequence[str]) -> list[_Step]:
+        def word(text: str) -> str:
+            return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%"))
+
         service, timer = self._units(root)
-        program, *arguments = map(_systemd_word, command)
-        # In arguments, and only there, $ begins a variable.
-        line = " ".join([program, *(word.replace("$", "$$") for word in arguments)])
-        what = f"Description=Quaid's janitor tidies the memory in {root}".replace("%", "%%")
-        # A popup with the news is a process that must not end with the run: hence KillMode.
-        unit = f"""[Unit]
-{what}
-
-[Service]
-Type=oneshot
-ExecStart={line}
-Environment={_systemd_word(f"PATH={_path_variable()}")}
-EnvironmentFile=-{str(environment_file()).replace("%", "%%")}
-KillMode=process
-Nice=10
-"""
-        when = f"""[Unit]
-{what}
-
-[Timer]
-OnCalendar=*-*-* {at}:00
-Persistent=true
-
-[Install]
-WantedBy=timers.target
-"""
+        program, *arguments = map(word, command)
+        unit = {
+            "what": f"Description=Quaid's janitor tidies the memory in {root}".replace("%", "%%"),
+            # In arguments, and only there, $ begins a variable.
+            "command": " ".join([program, *(argument.replace("$", "$$") for argument in arguments)]),
+            "path": word(f"PATH={os.environ.get('PATH', os.defpath)}"),
+            "keys": str(environment_file()).replace("%", "%%"),
+        }
         return [
-            *_write(service, unit.encode()),
-            *_write(timer, when.encode()),
-            _systemctl("daemon-reload"),
-            _systemctl("enable", timer.name),
-            _systemctl("restart", timer.name),  # an active timer would keep its old time
+            _Step(path=service, data=_SERVICE.format(**unit).encode()),
+            _Step(path=timer, data=_TIMER.format(**unit, at=at).encode()),
+            _Step(("systemctl", "--user", "daemon-reload")),
+            _Step(("systemctl", "--user", "enable", timer.name)),
+            _Step(("systemctl", "--user", "restart", timer.name)),  # an active timer would keep its old time
         ]
 
     def plan_uninstall(self, root: Path) -> list[_Step]:
         units = self._units(root)
-        files = [_delete(path) for path in units if path.exists()]
+        files = [_Step(path=path) for path in units if path.exists()]
         if not files or not self.is_available():
             return files
-        stop = _systemctl("disable", "--now", units[1].name, may_fail=True)
-        return [stop, *files, _systemctl("daemon-reload", may_fail=True)]
+        stop = _Step(("systemctl", "--user", "disable", "--now", units[1].name), may_fail=True)
+        return [stop, *files, _Step(("systemctl", "--user", "daemon-reload"), may_fail=True)]
 
-    def find(self, root: Path) -> str | None:
+    def find_time(self, root: Path) -> str | None:
         timer = self._units(root)[1]
         found = _ON_CALENDAR.search(timer.read_bytes()) if timer.is_file() else None
         return found[1].decode() if found else None
-
-    def remarks(self) -> list[str]:
-        if Path(_LINGER, os.environ.get("USER", "")).is_file():
-            return []
-        return ["It runs while you are logged in; to have it run always: loginctl enable-linger"]
 
     def _units(self, root: Path) -> tuple[Path, Path]:
         folder = _config_home() / "systemd" / "user"
@@ -147,6 +178,9 @@ class _Launchd:
     def is_available(self) -> bool:
         return sys.platform == "darwin" and shutil.which("launchctl") is not None
 
+    def remark(self) -> str:
+        return ""
+
     def plan_install(self, root: Path, at: str, command: Sequence[str]) -> list[_Step]:
         path, domain = self._path(root), f"gui/{os.getuid()}"
         agent = {
@@ -157,26 +191,22 @@ class _Launchd:
             "StandardErrorPath": str(Path.home() / "Library" / "Logs" / f"{_name(root)}.log"),
         }
         return [
-            *_write(path, plistlib.dumps(agent)),
-            _call("launchctl", "bootout", f"{domain}/{path.stem}", may_fail=True),
-            _call("launchctl", "bootstrap", domain, str(path), tries=6),  # the old agent takes a moment to go
+            _Step(path=path, data=plistlib.dumps(agent)),
+            _Step(("launchctl", "bootout", f"{domain}/{path.stem}"), may_fail=True),
+            _Step(("launchctl", "bootstrap", domain, str(path)), tries=6),  # the old agent takes a moment to go
         ]
 
     def plan_uninstall(self, root: Path) -> list[_Step]:
         path = self._path(root)
-        if not path.exists():
-            return []
-        return [_call("launchctl", "bootout", f"gui/{os.getuid()}/{path.stem}", may_fail=True), _delete(path)]
+        stop = _Step(("launchctl", "bootout", f"gui/{os.getuid()}/{path.stem}"), may_fail=True)
+        return [stop, _Step(path=path)] if path.exists() else []
 
-    def find(self, root: Path) -> str | None:
+    def find_time(self, root: Path) -> str | None:
         try:
             when = plistlib.loads(self._path(root).read_bytes())["StartCalendarInterval"]
             return f"{when['Hour']:02d}:{when['Minute']:02d}"
         except (OSError, plistlib.InvalidFileException, KeyError, TypeError, ValueError):
             return None
-
-    def remarks(self) -> list[str]:
-        return []
 
     def _path(self, root: Path) -> Path:
         return Path.home() / "Library" / "LaunchAgents" / f"localhost.{_name(root)}.plist"
@@ -190,36 +220,33 @@ class _Cron:
     def is_available(self) -> bool:
         return shutil.which("crontab") is not None
 
+    def remark(self) -> str:
+        return "cron does not make up for a night on which the machine is off."
+
     def plan_install(self, root: Path, at: str, command: Sequence[str]) -> list[_Step]:
         # A bare % would end the command, and the rest of the line would be its input.
         escaped = _shell_command(command).replace("%", r"\%")
         line = f"{int(at[3:])} {int(at[:2])} * * * {escaped} # {_name(root)}"
-        now, others = self._lines(root)
-        wanted = [*others, line.encode()]
-        if now == wanted:
-            return []
-        done, planned = f"Put this line into your crontab: {line}", f"Would put it into your crontab: {line}"
-        return [_write_crontab(wanted, done, planned)]
+        return self._plan(root, [line.encode()], f", which adds this line: {line}")
 
     def plan_uninstall(self, root: Path) -> list[_Step]:
         try:
-            now, others = self._lines(root)
+            return self._plan(root, [], ", which takes its line out")
         except ScheduleError:  # nothing was written to a crontab that cannot even be read
             return []
-        if now == others:
-            return []
-        return [_write_crontab(others, "Took its line out of your crontab", "Would take its line out of your crontab")]
 
-    def find(self, root: Path) -> str | None:
-        try:
+    def find_time(self, root: Path) -> str | None:
+        with suppress(ScheduleError):
             now, others = self._lines(root)
-        except ScheduleError:
-            return None
-        own = next((line.split() for line in now if line not in others), [b"", b""])
-        return f"{int(own[1]):02d}:{int(own[0]):02d}" if own[0].isdigit() and own[1].isdigit() else None
+            own = next((line.split() for line in now if line not in others), [b"", b""])
+            return f"{int(own[1]):02d}:{int(own[0]):02d}" if own[0].isdigit() and own[1].isdigit() else None
+        return None
 
-    def remarks(self) -> list[str]:
-        return ["cron does not make up for a night on which the machine is off."]
+    def _plan(self, root: Path, own: list[bytes], note: str) -> list[_Step]:
+        now, others = self._lines(root)
+        wanted = [*others, *own]
+        text = b"".join(line + b"\n" for line in wanted)
+        return [_Step(("crontab", "-"), data=text, note=note)] if now != wanted else []
 
     def _lines(self, root: Path) -> tuple[list[bytes], list[bytes]]:
         """Return the lines of the crontab, and those of them that are not about `root`."""
@@ -236,8 +263,6 @@ class _Cron:
 _SCHEDULERS = (_Systemd(), _Launchd(), _Cron())
 """The first that is available is used."""
 
-# -- commands --------------------------------------------------------------------------------------------------------
-
 
 def install(root: Path, at: str = "03:30", *, dry_run: bool = False) -> list[str]:
     """Run the janitor every day `at` HH:MM, local time. Return a sentence for each step that was done.
@@ -253,26 +278,36 @@ def install(root: Path, at: str = "03:30", *, dry_run: bool = False) -> list[str
     found = _TIME.fullmatch(at.strip())
     if found is None:
         raise UsageError(f"{at!r} is not a time of the day. Give hours and minutes: --at 03:30")
-    at, command = f"{int(found[1]):02d}:{found[2]}", _find_command(root)
+    at = f"{int(found[1]):02d}:{found[2]}"
+    own = Path(sys.executable).with_name("quaid")  # the program of this installation, else the one on the PATH
+    program = str(own) if os.access(own, os.X_OK) else shutil.which("quaid")
+    if program is None:
+        raise NoSchedulerError("The program quaid is not on the PATH, so nothing could run it")
+    command = (program, "janitor", "run", "-q", "--vault", str(root))
+    for text in (*command, os.environ.get("PATH", os.defpath)):
+        if not text.isprintable():
+            raise BadInputError(f"{text!r} cannot be written in a schedule. Rename the folder to printable characters.")
     chosen = next((scheduler for scheduler in _SCHEDULERS if scheduler.is_available()), None)
     if chosen is None:
         raise NoSchedulerError("This machine has neither systemd for users nor launchd nor cron")
     elsewhere = [step for other in _SCHEDULERS if other is not chosen for step in other.plan_uninstall(root)]
-    steps = [*elsewhere, *chosen.plan_install(root, at, command)]
+    steps = [*elsewhere, *(step for step in chosen.plan_install(root, at, command) if not step.is_done)]
     if not dry_run:
         try:
-            _carry_out(steps)
+            for step in steps:
+                step.carry_out()
         except QuaidError:
             with suppress(QuaidError):
-                _carry_out(chosen.plan_uninstall(root))
+                for step in chosen.plan_uninstall(root):
+                    step.carry_out()
             raise
-    verb = "would tidy" if dry_run else "tidies"
-    return [
-        *(step.planned if dry_run else step.done for step in steps),
-        f"The janitor {verb} {root} every day at {at}, by {chosen.title}.",
-        *chosen.remarks(),
+    sentences = [
+        *(step.describe(is_plan=dry_run) for step in steps),
+        f"The janitor {'would tidy' if dry_run else 'tidies'} {root} every day at {at}, by {chosen.title}.",
+        chosen.remark(),
         f"Keys that only your shell knows are not known there: put them, as NAME=key, into {environment_file()}",
     ]
+    return list(filter(None, sentences))
 
 
 def uninstall(root: Path, *, dry_run: bool = False) -> list[str]:
@@ -282,17 +317,16 @@ def uninstall(root: Path, *, dry_run: bool = False) -> list[str]:
         ScheduleError, VaultReadOnlyError: a scheduler refused.
     """
     steps = [step for scheduler in _SCHEDULERS for step in scheduler.plan_uninstall(root)]
-    if not dry_run:
-        _carry_out(steps)
-    sentences = [step.planned if dry_run else step.done for step in steps]
+    for step in steps if not dry_run else ():
+        step.carry_out()
+    sentences = [step.describe(is_plan=dry_run) for step in steps]
     return sentences or [f"The janitor is not scheduled for {root}."]
 
 
 def describe(root: Path) -> str | None:
     """Return a sentence on when the janitor runs automatically, and by what; None when it does not."""
     for scheduler in _SCHEDULERS:
-        at = scheduler.find(root)
-        if at is not None:
+        if (at := scheduler.find_time(root)) is not None:
             return f"The janitor runs every day at {at}, by {scheduler.title}."
     return None
 
@@ -300,19 +334,6 @@ def describe(root: Path) -> str | None:
 def environment_file() -> Path:
     """Return the file in which the owner can set variables for the job, keys of models above all."""
     return _config_home() / "quaid" / "janitor.env"
-
-
-def _find_command(root: Path) -> tuple[str, ...]:
-    # The program of this installation, else the one on the PATH.
-    own = Path(sys.executable).with_name("quaid")
-    program = str(own) if os.access(own, os.X_OK) else shutil.which("quaid")
-    if program is None:
-        raise NoSchedulerError("The program quaid is not on the PATH, so nothing could run it")
-    command = (program, "janitor", "run", "-q", "--vault", str(root))
-    for text in (*command, _path_variable()):
-        if not text.isprintable():
-            raise BadInputError(f"{text!r} cannot be written in a schedule. Rename the folder to printable characters.")
-    return command
 
 
 def _name(root: Path) -> str:
@@ -323,72 +344,10 @@ def _config_home() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
-def _path_variable() -> str:
-    """Return the PATH of this process: those of schedulers are short."""
-    return os.environ.get("PATH", os.defpath)
-
-
-def _systemd_word(text: str) -> str:
-    return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%"))
-
-
 def _shell_command(command: Sequence[str]) -> str:
-    """Return the command for a shell, with the owner's file of variables in its environment."""
-    keys = shlex.quote(str(environment_file()))
-    path = shlex.quote(_path_variable())
+    """Return the command for a shell, with the owner's variables and this process's PATH."""
+    keys, path = shlex.quote(str(environment_file())), shlex.quote(os.environ.get("PATH", os.defpath))
     return f"set -a; [ -r {keys} ] && . {keys}; PATH={path}; set +a; {shlex.join(command)}"
-
-
-# -- steps -----------------------------------------------------------------------------------------------------------
-
-
-def _write(path: Path, data: bytes) -> Iterator[_Step]:
-    """Yield the step that writes a file; none where it is as it should be."""
-    if not path.is_file() or path.read_bytes() != data:
-        yield _Step(f"Wrote {path}", f"Would write {path}:\n{data.decode().rstrip()}", path=path, data=data)
-
-
-def _delete(path: Path) -> _Step:
-    return _Step(f"Removed {path}", f"Would remove {path}", path=path)
-
-
-def _call(*argv: str, may_fail: bool = False, tries: int = 1) -> _Step:
-    command = shlex.join(argv)
-    return _Step(f"Ran: {command}", f"Would run: {command}", argv, may_fail=may_fail, tries=tries)
-
-
-def _systemctl(*args: str, may_fail: bool = False) -> _Step:
-    return _call("systemctl", "--user", *args, may_fail=may_fail)
-
-
-def _write_crontab(lines: Sequence[bytes], done: str, planned: str) -> _Step:
-    return _Step(done, planned, ("crontab", "-"), data=b"".join(line + b"\n" for line in lines))
-
-
-def _carry_out(steps: Sequence[_Step]) -> None:
-    for step in steps:
-        try:
-            if step.argv:
-                _run_patiently(step)
-            elif step.path is not None and step.data is not None:
-                step.path.parent.mkdir(parents=True, exist_ok=True)
-                temporary = step.path.with_name(f".{step.path.name}.tmp")
-                temporary.write_bytes(step.data)
-                temporary.replace(step.path)
-            elif step.path is not None:
-                step.path.unlink(missing_ok=True)
-        except OSError as error:
-            raise VaultReadOnlyError(error.filename, error.strerror or str(error)) from error
-
-
-def _run_patiently(step: _Step) -> None:
-    code, _, problem = _run(step.argv, step.data or b"")
-    for _ in range(step.tries - 1):
-        if code:
-            time.sleep(RETRY_S)
-            code, _, problem = _run(step.argv, step.data or b"")
-    if code and not step.may_fail:
-        raise ScheduleError(step.argv, problem or f"exit code {code}")
 
 
 def _run(argv: Sequence[str], stdin: bytes = b"") -> tuple[int, bytes, str]:

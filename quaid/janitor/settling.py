@@ -19,11 +19,11 @@ from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import Merge, list_merges
 from quaid.index import references
-from quaid.janitor.decision import CONFLICT, Decision, fact_evidence
+from quaid.janitor.decision import CONFLICT, fact_evidence
 from quaid.janitor.model_text import quote
 from quaid.janitor.questions import question_path, render_question
 from quaid.janitor.tasks.resolve import TASK
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Kind, Message, Note, name_key, note_name
 from quaid.place import write_private
 from quaid.recall.contradictions import list_opposed

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
     from quaid.janitor.project_docs import ProjectDocs
     from quaid.llm import Models
-    from quaid.local.recall_log import Gap
     from quaid.local.runs import Judgements
     from quaid.recall.records import RecallRecords
 
@@ -42,9 +41,9 @@ class TaskContext:
     `root` is the vault as this run left it, and `index` is up to date with it. `models` is None where no model may be
     called. `vetoes` of this task, newest first, show a model what the owner refused; `vetoed` are the keys of all
     tasks, `done` the keys of what this run has carried out. `answered` are the questions between two facts that the
-    owner has answered; with `only_answers` nothing else is decided. `gaps` are the questions without an answer, newest
-    first. `written` is when a commit last changed each file. `documents` are those of projects. `doubts` say of facts,
-    by path, why their owner is asked before they count. `ranking` says which of two facts must not give way.
+    owner has answered; with `only_answers` nothing else is decided. `written` is when a commit last changed each file.
+    `documents` are those of projects. `doubts` give the reason why the owner is asked before a fact, by path, counts.
+    `ranking` tells which of two facts must not give way.
     """
 
     root: Path
@@ -60,7 +59,6 @@ class TaskContext:
     done: frozenset[str] = frozenset()
     answered: Sequence[Question] = ()
     only_answers: bool = False
-    gaps: Sequence[Gap] = ()
     written: Mapping[str, datetime] = field(default_factory=dict)
     report: RunReport = field(default_factory=partial(RunReport, "", datetime.min.replace(tzinfo=UTC)))
     doubts: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The janitor's runs, its judgements, and the proposals that wait for the owner, in local.db.
+"""The janitor's runs, its judgements, and the decisions that wait for the owner, in local.db.
 
 Losing it costs asking some questions again; what was decided is in the history.
 """
@@ -9,7 +9,7 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -54,21 +54,36 @@ class Run(NamedTuple):
     problem: str | None = None
 
 
-class Proposal(NamedTuple):
-    """A decision that waits for the owner, with all that is needed to carry it out. `key` names its evidence."""
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One change of the memory that a task of the janitor proposes; stored while it waits for its owner.
 
-    key: str
+    `kind` is the name of its policy (approve, merge, reject …). `key` identifies the evidence: a decision that the
+    owner has undone is not proposed again while its key is the same. `subject` follows `janitor(task): `, `why` is the
+    body of the commit, `facts` are the ids of the notes it is about. One that `is_minor` shares a commit with others of
+    its task; one that `always_asks` is a question whatever the policy says. `detail` shows its owner the compared or
+    rewritten texts. `branch` is a change outside the vault: it becomes a branch there after the gate. `choices` are the
+    paths and words of the two facts of a `conflict`.
+    """
+
     task: str
     kind: str
+    key: str
+    edits: tuple[Edit, ...]
     subject: str
     why: str
-    edits: tuple[Edit, ...]
-    day: str
-    detail: str = ""
     facts: tuple[str, ...] = ()
     model: str | None = None
     prompt: str | None = None
+    is_minor: bool = False
+    always_asks: bool = False
+    detail: str = ""
     branch: SourceEdit | None = None
+    choices: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(edit.rel_path for edit in self.edits)
 
 
 class Runs(Tables):
@@ -165,8 +180,8 @@ CREATE INDEX IF NOT EXISTS judgements_by_day ON judgements (day);
             connection.execute("DELETE FROM judgements WHERE day < ?", (_days_before(self._day, KEPT_DAYS),))
 
 
-class Proposals(Tables):
-    """The proposals that wait for the owner's answer."""
+class Decisions(Tables):
+    """The decisions that wait for the owner's answer, by key."""
 
     SCHEMA = """
 -- A decision that its owner has not answered yet. `proposal` is JSON, bytes in base64.
@@ -175,24 +190,15 @@ CREATE TABLE IF NOT EXISTS proposals (
 ) STRICT, WITHOUT ROWID;
 """
 
-    def put(self, proposal: Proposal) -> None:
-        """Keep it, in place of an older one on the same evidence."""
+    def put(self, decision: Decision, day: str) -> None:
+        """Store it on `day` (ISO), in place of an older one on the same evidence."""
         with self._transaction() as connection:
-            row = (proposal.key, proposal.day, _to_json(proposal))
+            row = (decision.key, day, _to_json(decision))
             connection.execute("INSERT OR REPLACE INTO proposals (key, day, proposal) VALUES (?,?,?)", row)
 
-    def get(self, key: str) -> Proposal | None:
+    def get(self, key: str) -> Decision | None:
         rows = self._rows("SELECT proposal FROM proposals WHERE key = ?", key)
         return next(parse_rows(_from_json, (row[0] for row in rows)), None)
-
-    def list(self) -> list[Proposal]:
-        """Return all of them, oldest first."""
-        rows = self._rows("SELECT proposal FROM proposals ORDER BY day, key")
-        return list(parse_rows(_from_json, (row[0] for row in rows)))
-
-    def remove(self, key: str) -> bool:
-        """Delete it; return whether there was one."""
-        return bool(self._rows("DELETE FROM proposals WHERE key = ? RETURNING key", key))
 
 
 _COLUMNS = (
@@ -215,25 +221,25 @@ def _run(row: tuple[Any, ...]) -> Run:
     return run._replace(decisions=tuple(decisions), degraded=tuple(map(str, degraded)))
 
 
-def _to_json(proposal: Proposal) -> str:
-    edits = [(edit.rel_path, _encoded(edit.before), _encoded(edit.after)) for edit in proposal.edits]
-    branch = proposal.branch
-    told = branch and (branch.folder, branch.path, _encoded(branch.before), _encoded(branch.after), branch.message)
-    return json.dumps({**proposal._asdict(), "edits": edits, "branch": told})
+def _to_json(decision: Decision) -> str:
+    def encode(data: bytes) -> str:
+        return b64encode(data).decode()
+
+    stored = {field.name: getattr(decision, field.name) for field in fields(Decision)}
+    branch = decision.branch and astuple(decision.branch)
+    stored |= {"edits": [astuple(edit) for edit in decision.edits], "branch": branch}
+    return json.dumps(stored, default=encode)
 
 
-def _from_json(text: str) -> Proposal:
-    fields = json.loads(text)
-    edits = tuple(Edit(path, _decoded(before), _decoded(after)) for path, before, after in fields["edits"])
-    branch = None
-    if told := fields.get("branch"):
-        folder, path, before, after, message = told
-        branch = SourceEdit(folder, path, b64decode(before), b64decode(after), message)
-    return Proposal(**{**fields, "edits": edits, "facts": tuple(fields["facts"]), "branch": branch})
-
-
-def _encoded(data: bytes | None) -> str | None:
-    return None if data is None else b64encode(data).decode()
+def _from_json(text: str) -> Decision:
+    stored = json.loads(text)
+    known = {field.name: stored[field.name] for field in fields(Decision) if field.name in stored}
+    known["edits"] = tuple(Edit(path, _decoded(before), _decoded(after)) for path, before, after in stored["edits"])
+    if branch := stored.get("branch"):
+        folder, path, before, after, message = branch
+        known["branch"] = SourceEdit(folder, path, b64decode(before), b64decode(after), message)
+    choices = tuple((path, words) for path, words in stored.get("choices", ()))
+    return Decision(**{**known, "facts": tuple(stored["facts"]), "choices": choices})
 
 
 def _decoded(text: str | None) -> bytes | None:

@@ -8,11 +8,10 @@ from janitor_facts import judging, keep, write_fact
 from janitor_nights import decide, remember
 
 from quaid.capture.facts import supersede
-from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite
 from quaid.janitor.task_context import Veto
 from quaid.janitor.tasks import compare
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit
 
 MEMORY = "# Memory\n\n## Learned\n\n- Maya lives in Leeds\n"

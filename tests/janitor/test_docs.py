@@ -22,8 +22,9 @@ from quaid.docs.registrar import NewProject
 from quaid.errors import LockedError
 from quaid.janitor.gate import Gate
 from quaid.janitor.news import render_docs_news
+from quaid.janitor.questions import read_question
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import Proposals
+from quaid.local.runs import Decisions
 from quaid.model import SourceEdit
 from quaid.place import state_folder
 from quaid.sqlite import connect
@@ -517,11 +518,11 @@ def test_an_index_that_cannot_be_written_is_a_remark(vault, repo, night, monkeyp
 
 def test_what_waits_keeps_its_branch_and_old_rows_are_read(vault, repo, night):
     night(*STALENESS)
-    proposals = Proposals(state_folder(vault.root) / "local.db")
-    (kept,) = proposals.list()
+    waiting = Decisions(state_folder(vault.root) / "local.db")
+    (asked,) = questions(vault)
+    kept = waiting.get(read_question(asked.name, asked.read_bytes()).key)
     assert isinstance(kept.branch, SourceEdit)
     assert (kept.branch.path, kept.branch.before) == ("docs/reach.md", DOC.encode())
-    assert proposals.get(kept.key) == kept
     import apsw
 
     connection = connect(state_folder(vault.root) / "local.db", apsw.SQLITE_OPEN_READWRITE)
@@ -529,7 +530,7 @@ def test_what_waits_keeps_its_branch_and_old_rows_are_read(vault, repo, night):
     del told["branch"]
     connection.execute("UPDATE proposals SET proposal = ?", (json.dumps(told),))
     connection.close()
-    assert proposals.get(kept.key).branch is None
+    assert waiting.get(kept.key).branch is None
 
 
 @pytest.mark.parametrize(("level", "told"), [

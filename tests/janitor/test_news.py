@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from vaults import mounted
 
-from quaid.janitor.decision import Decision
 from quaid.janitor.news import overdue, overdue_in, render_news
 from quaid.janitor.run_report import RunReport
-from quaid.local.runs import Run, Runs
+from quaid.local.runs import Decision, Run, Runs
 from quaid.model import ModelUsage
 from quaid.place import state_folder
 from quaid.report.checks import examine

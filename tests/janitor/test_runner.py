@@ -14,12 +14,11 @@ from quaid import Memory
 from quaid.capture.facts import supersede
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
-from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite, set_fields
 from quaid.janitor.questions import tick
 from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit
 from quaid.place import state_folder
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from matrices import examples
 
 from quaid.errors import AmbiguousReferenceError, StateDamagedError
-from quaid.local.runs import HealthLog, Judgements, Proposal, Proposals, Run, Runs, Snapshot
-from quaid.model import Edit
+from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs, Snapshot
+from quaid.model import Edit, SourceEdit
 from quaid.place import state_folder
 
 FIRST = Run("01aaa0001", "2026-11-19T03:30:00Z")
@@ -104,29 +104,22 @@ class TestJudgements:
         assert set(now.known(["used", "unused", "new"])) == {"used", "new"}
 
 
-PROPOSAL = Proposal(
-    "3f0c9a1b2c3d4e5f", "resolve", "supersede", "“Lisbon” replaces “Porto”", "She moved.",
+WAITING = Decision(
+    "resolve", "supersede", "3f0c9a1b2c3d4e5f",
     (Edit("facts/a.md", b"\xff\x00old", "nëw\r\n".encode()), Edit("facts/b.md", None, b""), Edit("c.md", b"x", None)),
-    "2026-11-20", "both texts", ("01a", "01b"), "a-model", "resolve@3f9c",
+    "“Lisbon” replaces “Porto”", "She moved.", ("01a", "01b"), "a-model", "resolve@3f9c", detail="both texts",
+    branch=SourceEdit("/src", "a.md", b"\xff", b"", "why"), choices=(("facts/a.md", "Lisbon"), ("facts/b.md", "Porto")),
 )  # fmt: skip
 
 
-class TestProposals:
+class TestDecisions:
     def test_one_comes_back_byte_for_byte(self, path):
-        proposals = Proposals(path)
-        assert (proposals.list(), proposals.get(PROPOSAL.key), proposals.remove(PROPOSAL.key)) == ([], None, False)
-        proposals.put(PROPOSAL)
-        assert proposals.get(PROPOSAL.key) == PROPOSAL
-        proposals.put(PROPOSAL._replace(why="She said so."))
-        assert [one.why for one in proposals.list()] == ["She said so."]
-        assert proposals.remove(PROPOSAL.key)
-        assert proposals.list() == []
-
-    def test_oldest_first(self, path):
-        proposals = Proposals(path)
-        for key, day in (("a", "2026-11-20"), ("b", "2026-11-18"), ("c", "2026-11-20")):
-            proposals.put(PROPOSAL._replace(key=key, day=day))
-        assert [one.key for one in proposals.list()] == ["b", "a", "c"]
+        waiting = Decisions(path)
+        assert waiting.get(WAITING.key) is None
+        waiting.put(WAITING, "2026-11-20")
+        assert waiting.get(WAITING.key) == WAITING
+        waiting.put(replace(WAITING, why="She said so."), "2026-11-21")
+        assert waiting.get(WAITING.key).why == "She said so."
 
     @settings(max_examples=examples(25))
     @given(
@@ -136,10 +129,10 @@ class TestProposals:
         st.text(st.characters(), max_size=20),
     )  # fmt: skip
     def test_any_edit_and_any_text(self, tmp_path_factory, edits, text):
-        proposals = Proposals(tmp_path_factory.getbasetemp() / "any" / "local.db")
-        wanted = PROPOSAL._replace(edits=edits, subject=text, why=text)
-        proposals.put(wanted)
-        assert proposals.get(wanted.key) == wanted
+        waiting = Decisions(tmp_path_factory.getbasetemp() / "any" / "local.db")
+        wanted = replace(WAITING, edits=edits, subject=text, why=text)
+        waiting.put(wanted, "2026-11-20")
+        assert waiting.get(wanted.key) == wanted
 
 
 class TestTrouble:
@@ -167,13 +160,13 @@ class TestTrouble:
             pool.starmap(_judge_and_propose, [(path, name) for name in ("a", "b")])
         keys = [f"{name}{number}" for name in ("a", "b") for number in range(20)]
         assert len(Judgements(path, "2026-11-20").known(keys)) == 40
-        assert sorted(one.key for one in Proposals(path).list()) == sorted(keys)
+        assert all(Decisions(path).get(key) for key in keys)
 
 
 def _judge_and_propose(path, name):
     for number in range(20):
         Judgements(path, "2026-11-20").add("review", {f"{name}{number}": "keep"})
-        Proposals(path).put(PROPOSAL._replace(key=f"{name}{number}"))
+        Decisions(path).put(replace(WAITING, key=f"{name}{number}"), "2026-11-20")
 
 
 class TestHealth:

@@ -15,11 +15,11 @@ from vaults import Vault, assert_verified
 from quaid.history.committing import StagedWorkError
 from quaid.index.documents import list_living, list_preferences
 from quaid.index.scope import EVERYTHING
-from quaid.janitor.decision import Decision
 from quaid.janitor.policy import Policy
 from quaid.janitor.run_report import RunReport
 from quaid.janitor.worktree import open_worktree
 from quaid.local import claimed
+from quaid.local.runs import Decision
 from quaid.model import Edit
 
 pytestmark = pytest.mark.usefixtures("calm")

@@ -154,12 +154,12 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
         state = state_folder(vault.root)
         from quaid.janitor.snapshot import take_snapshot  # noqa: F401 - its tables
         from quaid.local.doc_cache import DocChecks
-        from quaid.local.runs import HealthLog, Proposal, Proposals, Run, Runs, Snapshot
+        from quaid.local.runs import Decision, Decisions, HealthLog, Run, Runs, Snapshot
 
         local = state / "local.db"
         HealthLog(local).add(Snapshot("2026-11-22T01:00:00Z"))
         Runs(local).add(Run("01r", "2026-11-22T01:00:00Z"))
-        Proposals(local).put(Proposal("k", "review", "x", "y", "z", (), "2026-11-22"))
+        Decisions(local).put(Decision("review", "x", "k", (), "y", "z"), "2026-11-22")
         DocChecks(local).store({"boat:a.md": ("key", "{}")})
         with closing(apsw.Connection(str(local))) as connection:
             tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -176,8 +176,7 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
                 assert HealthLog(local).by_day("2026-01-01") == []
                 assert Runs(local).list(5) == []
                 assert Runs(local).last_success() is None
-                assert Proposals(local).list() == []
-                assert Proposals(local).get("k") is None
+                assert Decisions(local).get("k") is None
                 assert memory.recall("quokka").hits
                 assert not any(each.is_stale for each in memory.documentation.known())
 

@@ -36,11 +36,10 @@ from quaid import Memory
 from quaid.errors import BadInputError, QuaidError
 from quaid.history import vault_history
 from quaid.janitor import runner
-from quaid.janitor.decision import Decision
 from quaid.janitor.fact_edits import rewrite, set_fields
 from quaid.janitor.runner import RunOptions
 from quaid.local import queue
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.place import state_folder
 from quaid.vault import files
 

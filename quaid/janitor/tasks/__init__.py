@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from quaid.janitor.decision import Decision
     from quaid.janitor.task_context import TaskContext
+    from quaid.local.runs import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from itertools import groupby
 
 from quaid.claims import difference, find_lost_detail, is_about_others, normal_form
 from quaid.index.documents import Document
-from quaid.janitor.decision import Decision
 from quaid.janitor.fact_merge import MergeGroup, join, join_equal, merge_decision
 from quaid.janitor.judging import Judgement, set_aside_keys
 from quaid.janitor.pairs import Pair, PairFinder, PairQuestion, find_merge_problem, mark_compared
 from quaid.janitor.task_context import TaskContext
+from quaid.local.runs import Decision
 
 TASK = "compare"
 CONFLICTS = frozenset({"conflict", "update"})

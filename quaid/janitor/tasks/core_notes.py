@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from quaid.claims import problem_of
 from quaid.index import documents
 from quaid.index.documents import Document
-from quaid.janitor.decision import Decision
 from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines, set_aside_keys
 from quaid.janitor.model_text import (
     clean_reason,
@@ -30,7 +29,7 @@ from quaid.janitor.model_text import (
 )
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer, ItemProblem
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import CORE_FILES, Edit, Use, name_key, note_name
 from quaid.recall import scoring
 from quaid.recall.visibility import list_cut

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from quaid.index import documents, graph, references
 from quaid.index.documents import Document, find_protected
 from quaid.janitor import fact_edits
-from quaid.janitor.decision import Decision
 from quaid.janitor.judging import Judgement, ModelQuestion, read_judgements
 from quaid.janitor.model_text import clean_reason, quote
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Use, note_name
 from quaid.recall import scoring
 from quaid.vault import headings, notes

@@ -11,9 +11,8 @@ from quaid.docs.documentation import MAX_UPDATES
 from quaid.docs.updater import make_cut
 from quaid.docs.updates import ask_cleanup
 from quaid.janitor import doc_decisions
-from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 
 TASK, KIND = "docs_cleanup", "shorten"
 

@@ -13,9 +13,8 @@ from quaid.docs.judgements import TASK, StaleDoc, judge_doc
 from quaid.docs.updater import describe_since, make_edit
 from quaid.docs.updates import ask_update
 from quaid.janitor import doc_decisions
-from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 
 if TYPE_CHECKING:
     from quaid.llm import Models

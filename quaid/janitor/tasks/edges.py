@@ -17,11 +17,11 @@ from quaid.errors import BadInputError
 from quaid.index import graph
 from quaid.index.documents import Document, list_living
 from quaid.janitor import fact_edits, model_text
-from quaid.janitor.decision import Decision, fact_evidence
+from quaid.janitor.decision import fact_evidence
 from quaid.janitor.judging import Judgement, ModelQuestion, numbered_lines
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edge, Note, is_owner_label, name_key
 from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates

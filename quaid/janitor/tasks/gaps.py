@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from quaid import redaction
-from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit
 from quaid.text.quoting import neutralise
 from quaid.vault import headings, notes
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 TASK = "gaps"
 TITLE = "Asked in vain"
-MAX_SHOWN = 20
+MAX_GAPS, MAX_SHOWN = 100, 20
 
 _HEAD = "---\ntype: digest\n---\n# Knowledge gaps\n\n"
 _MAX_CHARACTERS = 300
@@ -30,17 +29,18 @@ def plan_gaps(context: TaskContext) -> Iterator[Decision]:
     """Yield the edit of the note of knowledge gaps, if its list has changed."""
     path = context.layout.place(KNOWLEDGE_GAPS)
     before = context.read(path)
-    if context.settings.recall.gaps == "off" or (before is None and not context.gaps):
+    gaps = context.records.gaps(MAX_GAPS)[0] if context.settings.recall.gaps != "off" else []
+    if context.settings.recall.gaps == "off" or (before is None and not gaps):
         return
     try:
         text = (before or _HEAD.encode()).decode("utf-8")
     except UnicodeDecodeError:
         return
-    listed = _list_questions(context.gaps)
+    listed = _list_questions(gaps)
     after = _with_list(text, f"## {TITLE}\n\n{listed}\n")
     if after == text:
         return
-    count = len(context.gaps)
+    count = len(gaps)
     asked = f"list {count:,} question{'s' * (count != 1)} asked in vain"
     yield Decision(
         task=TASK,

@@ -15,7 +15,7 @@ from quaid.capture.facts import supersede
 from quaid.claims import find_lost_words
 from quaid.index.documents import Document
 from quaid.janitor import fact_edits
-from quaid.janitor.decision import CONFLICT, Decision
+from quaid.janitor.decision import CONFLICT
 from quaid.janitor.fact_merge import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
 from quaid.janitor.judging import Judgement, read_judgements
 from quaid.janitor.model_text import clean_reason, quote, show_change
@@ -31,6 +31,7 @@ from quaid.janitor.pairs import (
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks import compare
+from quaid.local.runs import Decision
 from quaid.model import Edit
 from quaid.text.dates import find_dates
 from quaid.vault import notes

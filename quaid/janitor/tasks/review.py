@@ -17,12 +17,11 @@ from quaid.claims import difference
 from quaid.index import documents, graph
 from quaid.index.documents import Document
 from quaid.janitor import fact_edits, model_text
-from quaid.janitor.decision import Decision
 from quaid.janitor.judging import Judgement, ModelQuestion, numbered_lines, read_judgements, set_aside_keys
 from quaid.janitor.pending_facts import PendingFact, estimate_sizes, show_turns, without_dated_ages
 from quaid.janitor.task_context import TaskContext
 from quaid.llm.exchange import Answer
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, name_key
 from quaid.recall.scoring import days_since
 from quaid.text.quoting import neutralise

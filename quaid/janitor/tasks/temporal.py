@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from quaid.index import documents, graph
 from quaid.index.documents import Document
 from quaid.janitor import fact_edits, model_text
-from quaid.janitor.decision import Decision
 from quaid.janitor.task_context import TaskContext
-from quaid.local.runs import evidence_key
+from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Note
 from quaid.text.relative_dates import with_dates
 from quaid.vault import markdown, notes

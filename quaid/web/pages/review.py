@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from quaid.index.documents import Document
-    from quaid.janitor.decision import Decision
+    from quaid.local.runs import Decision
     from quaid.memory import Memory
     from quaid.model import Edit
 
