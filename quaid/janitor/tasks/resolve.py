@@ -16,7 +16,6 @@ from quaid.claims import find_lost_words
 from quaid.index.documents import Document
 from quaid.janitor import fact_edits
 from quaid.janitor.decision import CONFLICT
-from quaid.janitor.fact_merge import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
 from quaid.janitor.judging import Judgement, read_judgements
 from quaid.janitor.model_text import clean_reason, quote, show_change
 from quaid.janitor.pairs import (
@@ -31,6 +30,7 @@ from quaid.janitor.pairs import (
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext
 from quaid.janitor.tasks import compare
+from quaid.janitor.tasks.compare import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
 from quaid.local.runs import Decision
 from quaid.model import Edit
 from quaid.text.dates import find_dates
@@ -45,7 +45,6 @@ _SHOWN, _TITLE = 300, 60
 """The characters of a fact next to its box, and in the title."""
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-
 
 Resolution = tuple[Decision, Sequence[tuple[Document, Sequence[Document]]]]
 """A decision, and the facts that stay and say something else afterwards, with those that they were."""
@@ -63,25 +62,11 @@ def plan_resolve(context: TaskContext) -> Iterator[Decision]:
         if pair is not None and decision is not None:
             taken |= {pair.a.id, pair.b.id}
             yield decision
-    if not context.only_answers:
-        yield from _settle(context, found, taken)
-
-
-def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterator[Decision]:
-    """Yield decisions on conflicts between facts that are not `taken`."""
+    if context.only_answers:
+        return
     compared = days_compared(context, compare.TASK, found.facts)
     new = [fact for fact in found.not_compared(TASK) if fact.id in compared]
-    near = found.pairs(new)
-    vetoed = {veto.key for veto in context.vetoes}
-    known = read_judgements(context, (pair.key(compare.TASK) for pair in near))
-    conflicts = [
-        pair
-        for pair in near
-        if (first := known.get(pair.key(compare.TASK))) is not None
-        and first.says in compare.CONFLICTS
-        and pair.is_at_one_time
-        and pair.key(TASK) not in vetoed
-    ]
+    conflicts = _list_conflicts(context, found.pairs(new))
     judgements = _Resolving(context, TASK).judge_pairs(conflicts, MAX_RESOLVED)
     conflicts_of = Counter(fact.id for pair in conflicts for fact in (pair.a, pair.b))
     resolutions = {pair: _resolve(context, pair, judgements[pair]) for pair in conflicts if pair in judgements}
@@ -102,6 +87,20 @@ def _settle(context: TaskContext, found: PairFinder, taken: set[str]) -> Iterato
             if len(days_compared(context, compare.TASK, were)) == len(were):
                 mark_compared(context, compare.TASK, [fact])
     mark_compared(context, TASK, [fact for fact in new if fact.id not in unsettled])
+
+
+def _list_conflicts(context: TaskContext, near: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs that `compare` has judged to contradict each other and that can both be true on one day."""
+    vetoed = {veto.key for veto in context.vetoes}
+    known = read_judgements(context, (pair.key(compare.TASK) for pair in near))
+    return [
+        pair
+        for pair in near
+        if (first := known.get(pair.key(compare.TASK))) is not None
+        and first.says in compare.CONFLICTS
+        and pair.is_at_one_time
+        and pair.key(TASK) not in vetoed
+    ]
 
 
 class _Resolving(PairQuestion):
@@ -143,56 +142,46 @@ def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> Resoluti
     """Return None when nothing changes: both can be true, or one has changed since it was judged."""
     if judgement.says == "compatible":
         return None
+    winner, loser = (fact.path for fact in _winner_first(pair, judgement))
+    ways = {"a": [(loser, winner)], "b": [(loser, winner)], "merge": [(loser, winner), (winner, loser)]}
+    ranking = context.ranking
+    # A fact that its owner has signed does not give way to one that they have not.
+    is_outranked = ranking is not None and any(ranking.outranks(*way) for way in ways.get(judgement.keep, ()))
     try:
-        resolution = _carry_out(context, pair, judgement)
-        if resolution is not None or (judgement.says == "update" and judgement.keep == "both"):
-            return resolution  # steps of a story need no dates
-        return _ask_owner(context, pair, judgement)
+        resolution = None if is_outranked else _carry_out(context, pair, judgement)
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
+    is_story = judgement.says == "update" and judgement.keep == "both"  # its steps need no dates
+    if resolution is not None or is_story or any(unchanged_bytes(context, fact) is None for fact in (pair.a, pair.b)):
+        return resolution
+    subject = f"which is true: {quote(pair.a.text, _TITLE)} or {quote(pair.b.text, _TITLE)}?"
+    decision = _decide(pair, judgement, CONFLICT, (), subject, _SIGNED if is_outranked else "")
+    why = clean_reason(judgement.reason, "They cannot both be true, and nothing says which is.")
+    choices = tuple((fact.path, quote(fact.text, _SHOWN)[1:-1]) for fact in (pair.a, pair.b))
+    return replace(decision, why=why, choices=choices, always_asks=True), ()
 
 
 def _carry_out(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
     """Return None when the judgement does not say what to change, or that must stay as it is."""
-    if _is_outranked(context, pair, judgement):
-        return None
     if judgement.keep == "merge":
-        claim = join(MergeGroup.of(pair.a), MergeGroup.of(pair.b), judgement)
+        claim = join(MergeGroup(pair.a, (pair.a,)), MergeGroup(pair.b, (pair.b,)), judgement)
         decision = merge_decision(context, TASK, claim) if claim is not None else None
         return (decision, [(claim.fact, claim.members)]) if claim is not None and decision else None
     if judgement.keep == "both":
         return _date(context, pair, judgement)
-    if judgement.keep not in {"a", "b"}:
-        return None
     winner, loser = _winner_first(pair, judgement)
-    if loser.is_protected or (edits := _supersede(context, winner, loser)) is None:
+    if judgement.keep not in {"a", "b"} or loser.is_protected:
         return None
-    subject = _replacing(loser, winner)
-    detail = show_change([winner.text, loser.text], [winner.text])
-    decision = _decision(pair, judgement, "supersede", edits, subject, detail)
-    lost = _find_lost_sentence(winner.text, loser.text)
-    why = f"{decision.why} It drops {quote(lost, _SHOWN)}." if lost else decision.why
-    return replace(decision, why=why, always_asks=bool(lost)), ()
-
-
-def _find_lost_sentence(winner: str, loser: str) -> str:
-    """Return a sentence of several that the replaced fact states and that is about something else; empty if none is."""
-    sentences = _BETWEEN_SENTENCES.split(loser)
-    lost = (each for each in sentences if 2 * len(find_lost_words(winner, each)) > len(find_lost_words("", each)))
-    return next(lost, "") if len(sentences) > 1 else ""
-
-
-def _ask_owner(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
-    """Return the question which of the two is true; None where an answer could not be carried out."""
-    both = (pair.a, pair.b)
-    if any(unchanged_bytes(context, fact) is None for fact in both):
+    decision = _supersede(context, pair, judgement, "supersede")
+    if decision is None:
         return None
-    choices = tuple((fact.path, quote(fact.text, _SHOWN)[1:-1]) for fact in both)
-    subject = f"which is true: {quote(pair.a.text, _TITLE)} or {quote(pair.b.text, _TITLE)}?"
-    detail = _SIGNED if _is_outranked(context, pair, judgement) else ""
-    decision = _decision(pair, judgement, CONFLICT, (), subject, detail)
-    why = clean_reason(judgement.reason, "They cannot both be true, and nothing says which is.")
-    return replace(decision, why=why, choices=choices, always_asks=True), ()
+    # Of several sentences of the replaced fact, one may be about something else.
+    sentences = _BETWEEN_SENTENCES.split(loser.text)
+    lost = [each for each in sentences if 2 * len(find_lost_words(winner.text, each)) > len(find_lost_words("", each))]
+    if len(sentences) > 1 and lost:
+        why = f"{decision.why} It drops {quote(lost[0], _SHOWN)}."
+        decision = replace(decision, why=why, always_asks=True)
+    return decision, ()
 
 
 def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | None:
@@ -201,64 +190,53 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
     if None in data.values():
         return None
     judgement = Judgement("contradiction", "Its owner has said so.", keep=question.answer or "")
-    winner, loser = _winner_first(pair, judgement)
-    edits: tuple[Edit, ...] | None = tuple(Edit(path, before, None) for path, before in data.items())
-    subject, after = f'remove "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"', []
     if question.answer != "neither":
         try:
-            edits = _supersede(context, winner, loser)
+            return _supersede(context, pair, judgement, CONFLICT)
         except (FrontmatterBrokenError, UnicodeDecodeError):
             return None
-        subject, after = _replacing(loser, winner), [winner.text]
-    if edits is None:
-        return None
-    return _decision(pair, judgement, CONFLICT, edits, subject, show_change([pair.a.text, pair.b.text], after))
+    edits = tuple(Edit(path, before, None) for path, before in data.items())
+    subject = f'remove "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"'
+    return _decide(pair, judgement, CONFLICT, edits, subject, show_change([pair.a.text, pair.b.text], []))
 
 
-def _supersede(context: TaskContext, winner: Document, loser: Document) -> tuple[Edit, ...] | None:
-    """Return edits that replace one by the other; None when it has changed since it was judged."""
+def _supersede(context: TaskContext, pair: Pair, judgement: Judgement, kind: str) -> Decision | None:
+    """Return the decision to replace one by the other; None when the loser has changed since it was judged."""
+    winner, loser = _winner_first(pair, judgement)
     data = unchanged_bytes(context, loser)
     if data is None:
         return None
     until = (winner.valid_from or winner.created or "")[:10]
     has_begun = bool(until) and (loser.valid_from or "")[:10] <= until
     edit = supersede(loser.path, data, winner.path, until if has_begun else None)
-    return edit, *repointed(context, (loser,), winner.path)
+    edits = (edit, *repointed(context, (loser,), winner.path))
+    subject = f'replace "{shortened(loser.text)}" with "{shortened(winner.text)}"'
+    return _decide(pair, judgement, kind, edits, subject, show_change([winner.text, loser.text], [winner.text]))
 
 
 def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution | None:
     """Both hold, each in its time: only ends that nobody has given yet are filled in."""
     edits: list[Edit] = []
     becomes = []
-    dated_texts = []
+    texts = []
     for fact, since, until in _times(pair, judgement):
-        given: dict[str, str] = {}
-        if since and not fact.valid_from:
-            given["valid_from"] = since
-        if until and not fact.valid_until:
-            given["valid_until"] = until
+        missing = (("valid_from", since, fact.valid_from), ("valid_until", until, fact.valid_until))
+        given = {key: day for key, day, known in missing if day and not known}
         data = unchanged_bytes(context, fact)
         if not given or fact.is_protected or data is None:
             continue
         edits.append(fact_edits.set_fields(fact.path, data, given))
         dated = fact._replace(valid_from=fact.valid_from or since, valid_until=fact.valid_until or until)
         becomes.append((dated, [fact]))
-        dated_texts.append(f"{fact.text} ({', '.join(f'{key}: {day}' for key, day in given.items())})")
+        texts.append(f"{fact.text} ({', '.join(f'{key}: {day}' for key, day in given.items())})")
     if not edits:
         return None
     subject = f'date "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"'
-    decision = _decision(
-        pair,
-        judgement,
-        "keep_both",
-        tuple(edits),
-        subject,
-        show_change([fact.text for _, (fact,) in becomes], dated_texts),
-    )
-    return decision, becomes
+    detail = show_change([fact.text for _, (fact,) in becomes], texts)
+    return _decide(pair, judgement, "keep_both", tuple(edits), subject, detail), becomes
 
 
-def _decision(
+def _decide(
     pair: Pair, judgement: Judgement, kind: str, edits: tuple[Edit, ...], subject: str, detail: str
 ) -> Decision:
     return Decision(
@@ -273,18 +251,6 @@ def _decision(
         prompt=judgement.prompt,
         detail=detail,
     )
-
-
-def _replacing(loser: Document, winner: Document) -> str:
-    return f'replace "{shortened(loser.text)}" with "{shortened(winner.text)}"'
-
-
-def _is_outranked(context: TaskContext, pair: Pair, judgement: Judgement) -> bool:
-    """Return whether a fact that its owner has signed would give way to one that they have not."""
-    winner, loser = (fact.path for fact in _winner_first(pair, judgement))
-    ways = {"a": [(loser, winner)], "b": [(loser, winner)], "merge": [(loser, winner), (winner, loser)]}
-    ranking = context.ranking
-    return ranking is not None and any(ranking.outranks(*way) for way in ways.get(judgement.keep, ()))
 
 
 def _winner_first(pair: Pair, judgement: Judgement) -> tuple[Document, Document]:
