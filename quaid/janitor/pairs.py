@@ -33,7 +33,9 @@ from quaid.settings import EmbeddingSettings
 from quaid.text.language import language
 
 if TYPE_CHECKING:
-    from quaid.index.port import EmbedderRow
+    import numpy as np
+    import numpy.typing as npt
+
     from quaid.janitor.questions import Question
 
 NEAREST = 3
@@ -148,28 +150,33 @@ class PairFinder:
     def _look_alikes(
         self, fresh: Sequence[Document], facts: Sequence[Document]
     ) -> Iterator[tuple[Document, Document, float]]:
-        whole = [fact for fact in facts if fact.is_whole]
+        """Yield each of `fresh` with its nearest neighbours: by meaning where it has a vector, else by its words."""
+        by_chunk = {fact.chunk_id: fact for fact in facts if fact.is_whole}
         fresh = [fact for fact in fresh if fact.is_whole]
-        embedded: set[str] = set()
+        held: Sequence[int] = ()
         if self._row is not None:
-            yield from self._near(self._row, fresh, whole, embedded)
-        yield from self._alike_in_words([fact for fact in fresh if fact.id not in embedded], whole)
+            self._index.vectors.prepare()
+            held, matrix = VectorMatrix().vectors(self._index, self._row, list(by_chunk))
+            yield from self._near([by_chunk[chunk_id] for chunk_id in held], matrix, {fact.id for fact in fresh})
+        embedded = set(held)
+        for fact in (fact for fact in fresh if fact.chunk_id not in embedded):
+            match = fulltext.match_any(fulltext.terms(fact.text, language(fact.text))[:MAX_WORDS])
+            found = dict(fulltext.search(self._index, match, NEAREST + 1, by_chunk))
+            own = found.pop(fact.chunk_id, 0.0)
+            for chunk_id, score in found.items():
+                if own > 0 and score >= MIN_SHARED * own:
+                    yield fact, by_chunk[chunk_id], min(1.0, score / own)
 
     def _near(
-        self, row: EmbedderRow, fresh: Sequence[Document], facts: Sequence[Document], embedded: set[str]
+        self, facts: Sequence[Document], matrix: npt.NDArray[np.float32], wanted: Collection[str]
     ) -> Iterator[tuple[Document, Document, float]]:
-        """Yield the nearest neighbours of those of `fresh` that have a vector; their ids go into `embedded`."""
+        """Yield each of `facts` with one of the ids `wanted` and its nearest neighbours, by their vectors in `matrix`."""
         import numpy as np
 
-        self._index.vectors.prepare()
-        by_chunk = {fact.chunk_id: fact for fact in facts}
-        held, matrix = VectorMatrix().vectors(self._index, row, list(by_chunk))
-        places = {chunk_id: place for place, chunk_id in enumerate(held)}
-        rows = [places[fact.chunk_id] for fact in fresh if fact.chunk_id in places]
-        embedded.update(by_chunk[held[place]].id for place in rows)
-        count = min(NEAREST, len(held) - 1)
+        rows = [place for place, fact in enumerate(facts) if fact.id in wanted]
+        count = min(NEAREST, len(facts) - 1)
         least = self.duplicate_similarity - np.array([MARGIN, NEGATION_MARGIN])
-        denies = np.array([Reading(by_chunk[chunk_id].text).negations > 0 for chunk_id in held])
+        denies = np.array([Reading(fact.text).negations > 0 for fact in facts])
         for block in (rows[start : start + _BLOCK] for start in range(0, len(rows) if count > 0 else 0, _BLOCK)):
             cosines = matrix[block] @ matrix.T
             cosines[np.arange(len(block)), block] = -2.0
@@ -177,19 +184,7 @@ class PairFinder:
             for place, others, near in zip(block, nearest, cosines, strict=True):
                 for other in others.tolist():
                     if near[other] >= least[int(denies[place] != denies[other])]:
-                        yield by_chunk[held[place]], by_chunk[held[other]], min(1.0, float(near[other]))
-
-    def _alike_in_words(
-        self, fresh: Sequence[Document], facts: Sequence[Document]
-    ) -> Iterator[tuple[Document, Document, float]]:
-        by_chunk = {fact.chunk_id: fact for fact in facts}
-        for fact in fresh:
-            match = fulltext.match_any(fulltext.terms(fact.text, language(fact.text))[:MAX_WORDS])
-            found = dict(fulltext.search(self._index, match, NEAREST + 1, by_chunk))
-            own = found.pop(fact.chunk_id, 0.0)
-            for chunk_id, score in found.items():
-                if own > 0 and score >= MIN_SHARED * own:
-                    yield fact, by_chunk[chunk_id], min(1.0, score / own)
+                        yield facts[place], facts[other], min(1.0, float(near[other]))
 
 
 class PairQuestion(ModelQuestion[Pair]):
@@ -238,9 +233,15 @@ class PairQuestion(ModelQuestion[Pair]):
 
     def find_problems(self, item: Pair, given: Mapping[str, Any]) -> Iterator[str]:
         judgement = self._parse(given)
-        problem = self.find_problem(item, judgement) or _find_lost_words(item, judgement)
-        if problem is not None:
+        if problem := self.find_problem(item, judgement):
             yield problem
+        elif judgement.says == "same" or judgement.keep == "merge":
+            # A merge that still loses words when it was worded again becomes a question to the owner.
+            texts = (item.a.text, item.b.text)
+            merged = {"merge": judgement.text, "a": item.a.text, "b": item.b.text}.get(judgement.keep)
+            lost = [word for text in texts for word in find_lost_words(merged or text, text)]
+            if lost:
+                yield f"it leaves out {', '.join(lost)}: merge them in one sentence with these words"
 
     def find_carelessness(self, _: Sequence[Pair], given: Sequence[Mapping[str, Any]]) -> str:
         is_careless = len(given) >= MAX_ALIKE and {item["verdict"] for item in given} == {"same"}
@@ -276,14 +277,6 @@ def find_merge_problem(pair: Pair, text: str) -> str | None:
         return "merged_text must be one plain sentence"
     found = problem_of(text, (pair.a.text, pair.b.text))
     return f"merged_text is not what both say: {found}" if found else None
-
-
-def _find_lost_words(pair: Pair, judgement: Judgement) -> str | None:
-    """Return why a merge should be worded again. One that still loses words becomes a question to the owner."""
-    is_merge = judgement.says == "same" or judgement.keep == "merge"
-    merged = {"merge": judgement.text, "a": pair.a.text, "b": pair.b.text}.get(judgement.keep) if is_merge else None
-    lost = [word for fact in (pair.a, pair.b) for word in find_lost_words(merged or fact.text, fact.text)]
-    return f"it leaves out {', '.join(lost)}: merge them in one sentence with these words" if lost else None
 
 
 def days_compared(context: TaskContext, task: str, facts: Iterable[Document]) -> dict[str, str]:
