@@ -12,20 +12,20 @@ northern year, and winter has the year that it begins in.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from quaid.errors import UsageError
 from quaid.text.language import language
+from quaid.text.stop_words import read_lists
 
 if TYPE_CHECKING:
     from quaid.text.date_patterns import Window
-    from quaid.text.other_dates import Leads
 
 T = TypeVar("T")
+Rules = Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], T], "Window | None"]]]
 
 
 class DateMention(NamedTuple):
@@ -41,32 +41,11 @@ class DateMention(NamedTuple):
 
 
 _UNITS = frozenset("day days week weeks weekend weekends month months quarter year years decade decades".split())  # noqa: SIM905
-_SIGNS = frozenset(
-    """january february march april may june july august september october november december jan feb mar apr jun jul aug
-    sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday mon tue tues wed weds thu thur thurs
-    fri sat sun yesterday today tonight tomorrow ago now night morning afternoon evening q1 q2 q3 q4""".split()  # noqa: SIM905
-)
+_SIGNS = {code: frozenset(words.split()) for code, words in read_lists("date_signs.txt").items()}
+"""Words, by language, of which a text with a date has one."""
 _DIRECTIONS = frozenset({"last", "next", "this", "past", "previous", "current", "coming"})
 _DIRECTED = _UNITS | {"spring", "summer", "autumn", "fall", "winter"}
 _SIGN = re.compile(r"[^\W\d_]\w*|(?:19|20)[0-9]{2}|[0-9]0s")
-_OTHER_SIGNS = {
-    "de": frozenset(
-        """januar februar märz april mai juni juli august september oktober november dezember vorgestern gestern heute
-        morgen übermorgen woche wochen wochenende monat monate monaten jahr jahre jahren tag tagen""".split()  # noqa: SIM905
-    ),
-    "fr": frozenset(
-        """janvier février mars avril mai juin juillet août septembre octobre novembre décembre hier demain aujourd jour
-        jours semaine semaines mois an ans année années week""".split()  # noqa: SIM905
-    ),
-    "es": frozenset(
-        """enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre anteayer ayer hoy
-        mañana semana semanas mes meses día días año años""".split()  # noqa: SIM905
-    ),
-    "pt": frozenset(
-        """janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro anteontem ontem hoje
-        amanhã semana semanas dia dias mês meses ano anos""".split()  # noqa: SIM905
-    ),
-}
 _HAN_SIGN = "[年月日号天晚周週星礼前昨今明后後先来あき]"
 """Letters of which every date in Chinese or Japanese has one."""
 _MAX_LEAD = 60
@@ -92,25 +71,32 @@ _UP_TO = frozenset({"to", "until", "till", "through", "-", "–"})  # noqa: RUF0
 def find_dates(text: str, now: datetime) -> tuple[DateMention, ...]:
     """Return the dates that any `text` mentions, in its order, without overlaps. `now` is its reader's clock."""
     signs = set(_SIGN.findall(text.lower()))
-    other = _find_other_language(text, signs)
+    likely = {code for code, own in _SIGNS.items() if code != "en" and not own.isdisjoint(signs)}
+    if not text.isascii() and re.search(_HAN_SIGN, text):
+        likely |= {"zh", "ja"}
+    other = language(text) if likely else None
+    if other not in likely:
+        other = likely.pop() if other is None and len(likely) == 1 else None
     has_direction = not signs.isdisjoint(_DIRECTIONS) and not signs.isdisjoint(_DIRECTED)
-    has_date = not signs.isdisjoint(_SIGNS) or any(sign[0].isdigit() for sign in signs)
+    has_date = not signs.isdisjoint(_SIGNS["en"]) or any(sign[0].isdigit() for sign in signs)
     if other is None and not has_date and not has_direction:
         return ()
     from quaid.text.date_patterns import LEADS, RULES
     from quaid.text.other_dates import leads_of, rules_of
 
-    today = now.date()
     found = []
-    leads = [*LEADS, *leads_of(other)]
-    for pattern, resolve in [*RULES, *rules_of(other)]:
-        for match in pattern.finditer(text):
-            if window := _resolved(resolve, match, today):
-                span = match.span("date" if "date" in pattern.groupindex else 0)
-                found.append(DateMention(text[slice(*span)], *window, span))
+    for match, window in _find_windows([*RULES, *rules_of(other)], text, now.date()):
+        span = match.span("date" if "date" in match.re.groupindex else 0)
+        found.append(DateMention(text[slice(*span)], *window, span))
     found = _without_overlaps(found)
-    found = _without_overlaps([*found, *(wider for mention in found if (wider := _with_lead(text, mention, leads)))])
-    return tuple(_with_ranges(text, found))
+    leads = [*LEADS, *leads_of(other)]
+    for mention in tuple(found):  # `the Monday before July 24`, `two weeks after …`, `since …`, `before the end of …`
+        first, last = mention.span
+        for match, window in _find_windows(leads, text[max(0, first - _MAX_LEAD) : first], mention[1:3]):
+            begin = first - len(match[0])
+            found.append(DateMention(text[begin:last], *window, (begin, last)))
+            break
+    return tuple(_join_ranges(text, _without_overlaps(found)))
 
 
 def parse_day(text: str, now: datetime, *, end: bool) -> date:
@@ -175,23 +161,15 @@ def read_date(written: str) -> str | None:
     return mentions[0].start.isoformat() if _WEEKDAY.fullmatch(before) and _TIME_OF_DAY.fullmatch(after) else None
 
 
-def _find_other_language(text: str, signs: AbstractSet[str]) -> str | None:
-    """Return the language other than English in which a text may name a date, where that is clear."""
-    likely = {code for code, own in _OTHER_SIGNS.items() if not own.isdisjoint(signs)}
-    if not text.isascii() and re.search(_HAN_SIGN, text):
-        likely |= {"zh", "ja"}
-    spoken_in = language(text) if likely else None
-    if spoken_in is None and len(likely) == 1:
-        return likely.pop()
-    return spoken_in if spoken_in in likely else None
-
-
-def _resolved(resolve: Callable[[re.Match[str], T], Window | None], match: re.Match[str], given: T) -> Window | None:
-    try:
-        window = resolve(match, given)
-    except (ValueError, OverflowError):  # the calendar has no such day
-        return None
-    return window if window is None or window[0] <= window[1] else None
+def _find_windows(rules: Rules[T], text: str, given: T) -> Iterator[tuple[re.Match[str], Window]]:
+    for pattern, resolve in rules:
+        for match in pattern.finditer(text):
+            try:
+                window = resolve(match, given)
+            except (ValueError, OverflowError):  # the calendar has no such day
+                continue
+            if window is not None and window[0] <= window[1]:
+                yield match, window
 
 
 def _without_overlaps(mentions: list[DateMention]) -> list[DateMention]:
@@ -206,37 +184,23 @@ def _without_overlaps(mentions: list[DateMention]) -> list[DateMention]:
     return sorted(found, key=lambda mention: mention.span)
 
 
-def _with_lead(text: str, mention: DateMention, leads: Leads) -> DateMention | None:
-    """Return the window of `the Monday before July 24`, `two weeks after …`, `since …`, `before the end of …`."""
-    first, last = mention.span
-    for pattern, resolve in leads:
-        match = pattern.search(text[max(0, first - _MAX_LEAD) : first])
-        window = _resolved(resolve, match, (mention.start, mention.end)) if match is not None else None
-        if match is not None and window is not None:
-            begin = first - len(match[0])
-            return DateMention(text[begin:last], *window, (begin, last))
-    return None
-
-
-def _with_ranges(text: str, mentions: list[DateMention]) -> Iterator[DateMention]:
+def _join_ranges(text: str, mentions: list[DateMention]) -> Iterator[DateMention]:
     """Join the two dates of `between … and …` and `from … to …` to one window."""
     left: DateMention | None = None
     for right in mentions:
-        joined = _join(text, left, right) if left is not None else None
-        if left is not None and joined is None:
+        if left is None:
+            left = right
+            continue
+        gap = text[left.span[1] : right.span[0]].strip().lower()
+        begin, end = left.span[0], right.span[1]
+        lead = text[max(0, begin - _MAX_LEAD) : begin]
+        opener = next((word for word in ("between", "from") if lead.rstrip().lower().endswith(word)), "")
+        if gap not in ({"and"} if opener == "between" else _UP_TO) or left.start > right.end:
             yield left
-        left = joined or right
+            left = right
+            continue
+        if opener:
+            begin -= len(lead) - len(lead.rstrip()) + len(opener)
+        left = DateMention(text[begin:end], left.start, right.end, (begin, end))
     if left is not None:
         yield left
-
-
-def _join(text: str, left: DateMention, right: DateMention) -> DateMention | None:
-    gap = text[left.span[1] : right.span[0]].strip().lower()
-    begin, end = left.span[0], right.span[1]
-    lead = text[max(0, begin - _MAX_LEAD) : begin]
-    opener = next((word for word in ("between", "from") if lead.rstrip().lower().endswith(word)), "")
-    if gap not in ({"and"} if opener == "between" else _UP_TO) or left.start > right.end:
-        return None
-    if opener:
-        begin -= len(lead) - len(lead.rstrip()) + len(opener)
-    return DateMention(text[begin:end], left.start, right.end, (begin, end))
