@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from quaid.docs.freshness import ChangeKind, SourceCommit
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
-from quaid.vault import headings, replacements
+from quaid.vault import headings
 
 MAX_COMPARED = 1_000_000
 """Bytes of a version; two larger ones are not compared line by line."""
@@ -134,7 +134,7 @@ def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
     body = text[headings.text_start(text) :].replace("\r\n", "\n")
     if len(body) <= longest:
         return body
-    parts = [body[section.start : section.next] for section in replacements.sections(body)]
+    parts = [body[section.start : section.next] for section in headings.sections(body)]
     words: set[str] = set()  # of the names of the files and of the changed lines
     for change in changes:
         lines = change.diff(context=0, longest=_MAX_EXCERPT_DIFF).split("\n")

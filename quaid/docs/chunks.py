@@ -16,20 +16,20 @@ from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, ParsedDoc, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.redaction import admit
 from quaid.vault import files, frontmatter, markdown, notes
-from quaid.vault.headings import Block, split_blocks, split_paragraphs
+from quaid.vault.markdown import Block, split_blocks, split_paragraphs
 
 MARKDOWN_ENDINGS = frozenset({".md", ".markdown", ".mkd", ".mdown", ".mdx", ".qmd", ".rmd"})
 """Other files are plain text."""
 CHUNK_TOKENS, OVERLAP_TOKENS = 800, 100
 """The maximum length of a passage, tables and code blocks aside, and the overlap of two that were one section."""
-SHARED_PART = 4
-"""Adjacent sections share a passage of up to this part of the maximum: a sentence under a heading needs no passage of
-its own, but a passage about several things is found for all of them and answers none.
-"""
 MAX_TITLE = 200
 _NEWLINE = re.compile(r"\r\n?")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _SEPARATOR = "\n\n"
+_JOINED_PART = 4
+"""Up to this part of the maximum, adjacent sections share a passage: a sentence under a heading needs no passage
+alone, but a passage about several things is found for all of them and answers none.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,6 @@ class _Piece:
     text: str
     whole: bool
     plain: str
-
-
-_Section = tuple[tuple[str, ...], list[_Piece]]
-"""The path of a heading, and the pieces directly below it."""
 
 
 def parse_doc(doc_id: str, project: str, data: bytes, max_bytes: int) -> ParsedDoc:
@@ -61,7 +57,7 @@ def parse_doc(doc_id: str, project: str, data: bytes, max_bytes: int) -> ParsedD
     if markdown.has_conflict_markers(body):
         problems += (CONFLICT_PROBLEM,)
     split = split_blocks if is_markdown else split_paragraphs
-    sections = _sections(split(body.split("\n"), safe.text.count("\n", 0, start) + 1))
+    sections = list(_split_sections(split(body.split("\n"), safe.text.count("\n", 0, start) + 1)))
     headings = (name for path, _ in sections for name in path[:1])
     named = fields.get("title")
     title = " ".join((named if isinstance(named, str) else next(headings, "")).split())[:MAX_TITLE] or place.stem
@@ -70,15 +66,30 @@ def parse_doc(doc_id: str, project: str, data: bytes, max_bytes: int) -> ParsedD
     for key in ("keywords", "tags", "description"):
         value = fields.get(key)
         words += [word for word in (value if isinstance(value, list) else [value]) if isinstance(word, str)]
-    passages, chunks = _Cutter().cut(sections, title, " ".join(words))
+    passages: list[Passage] = []
+    chunks: list[Chunk] = []
+    limit, overlap = (tokens * CHARACTERS_PER_TOKEN for tokens in (CHUNK_TOKENS, OVERLAP_TOKENS))
+    for heading, pieces in _join_small(sections, limit // _JOINED_PART):
+        for repeated, own in _cut(pieces, limit, overlap):
+            shown = [*repeated, *own]
+            # As in the document: a blank line where there was one, words of one line with a blank between.
+            gaps = (after.first - before.last for before, after in pairwise(shown))
+            between = ["", *(" " if gap <= 0 else "\n" if gap == 1 else _SEPARATOR for gap in gaps)]
+            text = "".join(f"{lead}{piece.text}" for lead, piece in zip(between, shown, strict=True))
+            passages.append(Passage(len(passages), heading, text, shown[0].first, shown[-1].last))
+            searched = (piece for piece in own if piece.plain.strip())  # without what is repeated
+            for path, group in groupby(searched, key=lambda piece: piece.path):
+                context = " > ".join(dict.fromkeys((title, *path)))
+                for part in markdown.split_text("\n\n".join(piece.plain for piece in group)):
+                    chunks.append(Chunk(len(chunks), part, context, " ".join(words), passage=passages[-1].ordinal))
     if safe.redacted:
         problems += (f"secrets in it are not searched: {', '.join(dict.fromkeys(safe.redacted))}",)
     owner, privacy = read_ownership(place.name, data)
     note = Note(
         rel_path=doc_id, content_hash=notes.content_hash(data), kind=Kind.DOC, id=doc_id, title=title, text="",
-        chunks=chunks, owner=owner, privacy=privacy, project=project, names=(place.stem,), problems=problems,
+        chunks=tuple(chunks), owner=owner, privacy=privacy, project=project, names=(place.stem,), problems=problems,
     )  # fmt: skip
-    return ParsedDoc(note, passages, safe.redacted)
+    return ParsedDoc(note, tuple(passages), safe.redacted)
 
 
 def read_ownership(path: str, data: bytes) -> tuple[str, str]:
@@ -97,132 +108,84 @@ def read_ownership(path: str, data: bytes) -> tuple[str, str]:
 # -- sections ----------------------------------------------------------------------------------------------------------
 
 
-def _sections(blocks: Iterable[Block]) -> list[_Section]:
-    """Split a document at its headings. One that is directly followed by a deeper heading belongs to that section."""
-    found: list[_Section] = []
+def _split_sections(blocks: Iterable[Block]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
+    """Yield the path of each heading and the pieces directly below it. A heading that is directly followed by a deeper
+    one belongs to that section.
+    """
     above: list[tuple[int, str]] = []
     pieces: list[_Piece] = []
     bare: list[_Piece] = []
-
-    def path() -> tuple[str, ...]:
-        return tuple(title for _, title in above if title)
-
-    def close(level: int) -> None:
-        """End the section before a heading of `level`, or at the end of the document (0)."""
-        has_text = any(piece.plain for piece in pieces)
-        if not has_text and (not above or level > above[-1][0]):
-            bare.extend(pieces)
-        elif pieces:
-            if not has_text and above[-1][1]:  # a heading without text is found by its own words
-                pieces[0] = replace(pieces[0], path=path()[:-1], plain=above[-1][1])
-            found.append((path(), [*bare, *pieces]))
-            bare.clear()
-        pieces.clear()
-
-    for block in blocks:
+    path: tuple[str, ...] = ()
+    for block in (*blocks, Block("heading", 0, 0, "")):
         if block.kind == "heading":
-            close(block.level)
-            del above[next((i for i, (depth, _) in enumerate(above) if depth >= block.level), len(above)) :]
-            above.append((block.level, markdown.plain(block.title)[:MAX_TITLE].strip()))
-        pieces.append(_Piece(path(), block.first, block.last, block.text, block.kind != "text", _plain(block)))
-    close(0)
-    return [*found, ((), bare)] if bare else found
+            has_text = any(piece.plain for piece in pieces)
+            if not has_text and (not above or block.level > above[-1][0]):
+                bare += pieces
+            elif pieces:
+                if not has_text and above[-1][1]:  # a heading without text is found by its own words
+                    pieces[0] = replace(pieces[0], path=path[:-1], plain=above[-1][1])
+                yield path, [*bare, *pieces]
+                bare = []
+            pieces = []
+            title = markdown.plain(block.title)[:MAX_TITLE].strip()
+            above = [*(outer for outer in above if outer[0] < block.level), (block.level, title)]
+            path = tuple(title for _, title in above if title)
+        pieces.append(_Piece(path, block.first, block.last, block.text, block.kind != "text", block.plain))
+    if bare:
+        yield (), bare
 
 
-def _plain(block: Block) -> str:
-    """Return the searched text of a block; empty for a heading, which is the context of what is below it."""
-    lines = block.text.split("\n")
-    match block.kind:
-        case "heading":
-            return ""
-        case "fence":
-            return "\n".join(lines[1:-1])
-        case "table":
-            rows = [lines[0], *lines[2:]]
-            return markdown.plain("\n".join(row.strip(" \t|") for row in rows))
-        case "text":
-            return markdown.plain(block.text)
+def _join_small(
+    sections: Iterable[tuple[tuple[str, ...], list[_Piece]]], limit: int
+) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
+    """Yield the sections, small adjacent ones as one."""
+    heading: tuple[str, ...] = ()
+    parent: tuple[str, ...] | None = None
+    pieces: list[_Piece] = []
+    for path, added in sections:
+        above = path[:-1]
+        is_kin = above == (parent if parent is not None else heading) or (parent is None and above == heading[:-1])
+        if pieces and is_kin and _size([*pieces, *added]) <= limit:
+            heading = parent = above
+            pieces += added
+            continue
+        if pieces:
+            yield heading, pieces
+        heading, parent, pieces = path, None, [*added]
+    if pieces:
+        yield heading, pieces
 
 
 # -- passages ----------------------------------------------------------------------------------------------------------
 
 
-class _Cutter:
-    """Cuts documents into passages of `limit` characters, each repeating up to `overlap` of the one before it."""
-
-    def __init__(self) -> None:
-        self._limit = CHUNK_TOKENS * CHARACTERS_PER_TOKEN
-        self._overlap = OVERLAP_TOKENS * CHARACTERS_PER_TOKEN
-
-    def cut(
-        self, sections: Sequence[_Section], title: str, keywords: str
-    ) -> tuple[tuple[Passage, ...], tuple[Chunk, ...]]:
-        passages: list[Passage] = []
-        chunks: list[Chunk] = []
-        for heading, pieces in self._join(sections):
-            for repeated, own in self._cut(pieces):
-                shown = [*repeated, *own]
-                passages.append(Passage(len(passages), heading, _text(shown), shown[0].first, shown[-1].last))
-                for context, text in _searched(own, title):
-                    chunks.append(Chunk(len(chunks), text, context, keywords, passage=passages[-1].ordinal))
-        return tuple(passages), tuple(chunks)
-
-    def _join(self, sections: Sequence[_Section]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
-        """Yield passages before they are cut, with their headings: small adjacent sections are joined."""
-        heading: tuple[str, ...] = ()
-        parent: tuple[str, ...] | None = None
-        pieces: list[_Piece] = []
-        size = 0
-        for path, added in sections:
-            above = path[:-1]
-            is_kin = above == (parent if parent is not None else heading) or (parent is None and above == heading[:-1])
-            if pieces and is_kin and size + _size(added) <= self._limit // SHARED_PART:
-                heading = parent = above
-                pieces.extend(added)
-                size += _size(added)
-                continue
-            if pieces:
-                yield heading, pieces
-            heading, parent = path, None
-            pieces, size = [*added], _size(added)
-        if pieces:
-            yield heading, pieces
-
-    def _cut(self, pieces: Sequence[_Piece]) -> Iterator[tuple[list[_Piece], list[_Piece]]]:
-        """Cut a section; yield (pieces repeated from the passage before, new pieces) of each passage."""
-        headings = _size([piece for piece in pieces if piece.whole and not piece.plain])
-        repeated: list[_Piece] = []
-        own: list[_Piece] = []
-        size = 0
-        has_text = False
-        for piece in _fitting(pieces, max(self._limit - headings, self._limit // 2)):
-            if not has_text and size + len(piece.text) > self._limit:  # new text takes the place of repeated text
-                repeated, size = [], _size(own)
-            # A heading stays with the text below it, even if that is too long for any passage.
-            is_cut = has_text or (own and len(piece.text) <= self._limit)
-            if is_cut and size + len(piece.text) > self._limit:
-                yield repeated, own
-                repeated = _end_of(own, self._overlap)
-                if _size(repeated) + len(piece.text) > self._limit:
-                    repeated = []
-                own, has_text = [], False
-                size = _size(repeated)
-            own.append(piece)
-            size += len(piece.text) + len(_SEPARATOR)
-            has_text |= bool(piece.plain) or not piece.whole
-        if own:
+def _cut(pieces: Sequence[_Piece], limit: int, overlap: int) -> Iterator[tuple[list[_Piece], list[_Piece]]]:
+    """Cut a section; yield (pieces repeated from the passage before, new pieces) of each passage."""
+    headings = _size([piece for piece in pieces if piece.whole and not piece.plain])
+    repeated: list[_Piece] = []
+    own: list[_Piece] = []
+    size = 0
+    has_text = False
+    for piece in _split_long(pieces, max(limit - headings, limit // 2)):
+        if not has_text and size + len(piece.text) > limit:  # new text takes the place of repeated text
+            repeated, size = [], _size(own)
+        # A heading stays with the text below it, even if that is too long for any passage.
+        is_cut = has_text or (own and len(piece.text) <= limit)
+        if is_cut and size + len(piece.text) > limit:
             yield repeated, own
+            repeated = _end_of(own, overlap)
+            if _size(repeated) + len(piece.text) > limit:
+                repeated = []
+            own, has_text = [], False
+            size = _size(repeated)
+        own.append(piece)
+        size += _size([piece])
+        has_text |= bool(piece.plain) or not piece.whole
+    if own:
+        yield repeated, own
 
 
-def _searched(own: Sequence[_Piece], title: str) -> Iterator[tuple[str, str]]:
-    """Yield (context, text) of the chunks of a passage, without what it repeats."""
-    for path, pieces in groupby((piece for piece in own if piece.plain.strip()), key=lambda piece: piece.path):
-        context = " > ".join(dict.fromkeys((title, *path)))
-        for text in markdown.split_text("\n\n".join(piece.plain for piece in pieces)):
-            yield context, text
-
-
-def _fitting(pieces: Iterable[_Piece], limit: int) -> Iterator[_Piece]:
+def _split_long(pieces: Iterable[_Piece], limit: int) -> Iterator[_Piece]:
     """Yield the pieces; a text that is too long in lines, a line that is too long in sentences."""
     for piece in pieces:
         if piece.whole or len(piece.text) <= limit:
@@ -238,44 +201,29 @@ def _part(piece: _Piece, line: int, text: str) -> _Piece:
     return _Piece(piece.path, line, line, text, whole=False, plain=markdown.plain(text))
 
 
-def _end_of(own: Sequence[_Piece], room: int) -> list[_Piece]:
-    """Return the last pieces, lines or sentences of a passage in at most `room` characters."""
+def _end_of(own: Sequence[_Piece], left: int) -> list[_Piece]:
+    """Return the last pieces of a passage, then lines, then sentences, in at most `left` characters."""
     taken: list[_Piece] = []
     for piece in reversed(own):
-        if len(piece.text) + len(_SEPARATOR) <= room and piece.plain:
-            taken.append(piece)
-            room -= len(piece.text) + len(_SEPARATOR)
-            continue
-        if not piece.whole:
-            taken += _last_lines(piece, room, may_cut=not taken)
-        break
-    return taken[::-1]
-
-
-def _last_lines(piece: _Piece, room: int, *, may_cut: bool) -> list[_Piece]:
-    """Return whole lines from the end, last first; with `may_cut` the end of the last one if that is too long."""
-    taken: list[_Piece] = []
-    lines = piece.text.split("\n")
-    for number, line in zip(range(piece.last, piece.last - len(lines), -1), reversed(lines), strict=True):
-        if len(line) + len(_SEPARATOR) > room:
-            if may_cut and not taken:
-                end = line[len(line) - room :] if room else ""
-                sentences = _SENTENCE.split(end, maxsplit=1)
-                part = sentences[1] if len(sentences) > 1 else end.partition(" ")[2]
-                taken += [_part(piece, number, part)] * bool(part.strip())
+        is_whole = _size([piece]) <= left and piece.plain
+        lines = piece.text.split("\n")
+        numbered = zip(range(piece.last, piece.last - len(lines), -1), reversed(lines), strict=True)
+        parts: Iterable[_Piece] = (
+            [piece] if is_whole else (_part(piece, *line) for line in numbered) if not piece.whole else ()
+        )
+        for part in parts:
+            if _size([part]) > left:
+                if not taken and left:  # the end of a line that is too long
+                    end = part.text[-left:]
+                    sentences = _SENTENCE.split(end, maxsplit=1)
+                    words = sentences[1] if len(sentences) > 1 else end.partition(" ")[2]
+                    taken += [_part(piece, part.first, words)] * bool(words.strip())
+                break
+            taken.append(part)
+            left -= _size([part])
+        if not is_whole:
             break
-        taken.append(_part(piece, number, line))
-        room -= len(line) + len(_SEPARATOR)
-    return taken
-
-
-def _text(pieces: Sequence[_Piece]) -> str:
-    """Join pieces as in the document: with a blank line where there was one, words of one line with a blank."""
-    parts = [pieces[0].text]
-    for before, piece in pairwise(pieces):
-        distance = piece.first - before.last
-        parts += [" " if distance <= 0 else "\n" if distance == 1 else _SEPARATOR, piece.text]
-    return "".join(parts)
+    return taken[::-1]
 
 
 def _size(pieces: Sequence[_Piece]) -> int:

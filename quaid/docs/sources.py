@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from quaid.vault import frontmatter, markdown
-from quaid.vault.headings import split_blocks
+from quaid.vault.markdown import split_blocks
 
 Origin = Literal["frontmatter", "comment", "registered", "learned", "none"]
 

@@ -79,7 +79,7 @@ def faults(before: str, after: str) -> Iterator[str]:
         yield f"`replace` has a secret: {', '.join(sorted(set(admitted.redacted))) or 'private'}"
     if replacements.has_open_fence(after) and not replacements.has_open_fence(before):
         yield "a code fence is left open"
-    old, new = (Counter(section.titles for section in replacements.sections(text)) for text in (before, after))
+    old, new = (Counter(section.titles for section in headings.sections(text)) for text in (before, after))
     twice = [titles for titles, count in new.items() if titles and count > max(1, old[titles])]
     if twice:
         yield f"the heading {twice[0][-1]!r} would be there twice"

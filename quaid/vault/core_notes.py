@@ -144,7 +144,7 @@ def parse_entries(text: str) -> list[DatedSection]:
     return found
 
 
-def _dated(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, datetime, headings.TopSection]]:
+def _dated(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, datetime, headings.SectionSpan]]:
     for section in headings.top_sections(text):
         title = pattern.fullmatch(section.title)
         try:

@@ -6,11 +6,11 @@ import re
 import string
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from posixpath import normpath
-from typing import Any
+from textwrap import dedent
+from typing import Literal
 from urllib.parse import unquote
 
 from quaid.model import Citation, Edge
@@ -28,7 +28,6 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:|//|#|\[", re.IGNORECASE)
 _ENDING = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
 _MAY_HIDE = re.compile(r"`|~~~|%%|<!--|\\[\[\]]")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()\s]|\([^()]*\))+(?:\s+\"[^\"]*\")?\)")
-_GAP = re.compile(r"\s{64,}")
 _COMMENT_ENDS = {"%%": "%%", "<!--": "-->"}
 _CODE_OR_COMMENT = re.compile(
     r"^(?P<within>(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t]))*)[ \t]*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})"
@@ -40,9 +39,6 @@ _PARAGRAPH_END = re.compile(r"\n(?=[ \t]*(?:\r?\n|[>|#]|[-*+][ \t]|\d{1,9}[.)][ 
 _DELIMITER = re.compile(r"\*+|_+|~+|=+|\n")
 _BLOCK_ID = re.compile(r"(?:^|(?<![ \t])[ \t]+)\^[A-Za-z0-9-]+[ \t]*(?=\r?$)", re.MULTILINE)
 _LINE_MARK = re.compile(r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]+|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?)+", re.MULTILINE)
-_NUMBER_MARK = re.compile(
-    r"^(?P<before>(?:[ \t]*(?:>|[-*+][ \t]))*[ \t]*)(?P<number>[0-9]{1,9})(?P<mark>[.)][ \t])", re.MULTILINE
-)
 _NAME = r"[\w\u0300-\u036f\u0900-\u109f\u1780-\u17ff-]"  # with the marks of Indic scripts and their neighbours
 _EDGE = re.compile(
     r"^[ \t]*[-*+][ \t]+(?:\[\[(?P<subject>[^\[\]\n]+)\]\][ \t]+)?"
@@ -77,7 +73,19 @@ class Section:
 def plain(text: str) -> str:
     """`text` without markup: links as what they show, no emphasis, comments or block ids. The numbers of lists stay."""
     if any(mark in text for mark in ("`", "~~~", "%%", "<!--", "\\")):
-        text = _with_inert_code(text)
+        inner = []  # without the marks of code and escapes; the signs in them mean nothing any more
+        for start, end, kind, mark in verbatim(text):
+            shown = ""
+            if kind == "escape":
+                shown = text[start + 1 : end]
+            elif kind == "code":
+                shown = text[start + len(mark) : end - len(mark)]
+            elif kind == "fence":
+                shown = text[start:end].partition("\n")[2]
+                last = shown.rpartition("\n")[2]
+                shown = shown.removesuffix(last) if _FENCE_END.fullmatch(last) else shown
+            inner.append((start, end, shown.translate(_INERT)))
+        text = replace_spans(text, inner)
     if "[[" in text:
         text = _WIKILINK.sub(_shown, text)
     if "](" in text:
@@ -147,18 +155,29 @@ def citations(texts: list[str]) -> list[Citation]:
     return [Citation(match[1].strip(), int(match[2])) for match in found]
 
 
+def replace_spans(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+    """Return `text` with each (start, end, new), in their order, replaced."""
+    parts: list[str] = []
+    place = 0
+    for start, end, new in spans:
+        parts += [text[place:start], new]
+        place = end
+    return "".join([*parts, text[place:]])
+
+
 def blank(text: str, *kinds: str) -> str:
     """Return `text` with blanks, line by line, in the place of each span that is of one of `kinds`: `fence`, `code` (in
     a line), `comment`, `escape` (of brackets). A fence that nothing closes goes on to the end of the text, or of the
     quotation that it is in.
     """
-    pieces: list[str] = []
-    place = 0
-    for start, end, kind, _ in verbatim(text) if _MAY_HIDE.search(text) else ():
-        if kind in kinds and (kind != "escape" or text[start + 1] in "[]"):
-            pieces += [text[place:start], re.sub(r"\S", " ", text[start:end])]
-            place = end
-    return "".join([*pieces, text[place:]])
+    if not _MAY_HIDE.search(text):
+        return text
+    found = (
+        (start, end, re.sub(r"\S", " ", text[start:end]))
+        for start, end, kind, _ in verbatim(text)
+        if kind in kinds and (kind != "escape" or text[start + 1] in "[]")
+    )
+    return replace_spans(text, found)
 
 
 def _without_code(text: str) -> str:
@@ -176,34 +195,25 @@ def has_conflict_markers(text: str) -> bool:
 
 
 def sections(body: str) -> list[Section]:
-    """A note's body by heading. Code fences, tables, lists and quotes are read as blocks, never split by a `#`."""
-    path: list[tuple[int, str]] = []
-    found: list[Section] = []
-    pending: list[str] = []
-    heading_has_text = True
-
-    def close(level: int) -> None:
-        """End the section, and all headings that one of `level` ends; a heading with nothing below it is text."""
-        nonlocal heading_has_text
-        if text := "\n\n".join(pending).strip():
-            found.append(Section(tuple(title for _, title in path), text))
-        elif not heading_has_text and path[-1][0] >= level and path[-1][1]:
-            found.append(Section(tuple(title for _, title in path[:-1]), path[-1][1]))
-        pending.clear()
-        del path[next((i for i, (depth, _) in enumerate(path) if depth >= level), len(path)) :]
-
+    """Return a note's body by heading. A heading with nothing below it is text."""
     if has_conflict_markers(body):  # a line of seven "=" would make a heading of what is before it
         body = _CONFLICT_MARK.sub(r"\n\g<0>", body)
-    for block in _blocks(_with_bulleted_numbers(without_comments(body))):
-        if block["type"] == "heading":
-            level = block["attrs"]["level"]
-            close(level)
-            path.append((level, plain(block.get("text", ""))))
-            heading_has_text = False
-        elif text := _block_text(block):
-            pending.append(text)
-            heading_has_text = True
-    close(0)
+    found: list[Section] = []
+    path: list[tuple[int, str]] = []
+    text, last = "", 0
+    lines = without_comments(body).replace("\r\n", "\n").split("\n")
+    for block in (*split_blocks(lines), Block("heading", 0, 0, "")):
+        if block.kind != "heading":
+            if shown := block.plain:
+                text += ("\n" if block.first == last + 1 else "\n\n") + shown
+                last = block.last
+            continue
+        if text := text.strip():
+            found.append(Section(tuple(title for _, title in path), text))
+        elif path and path[-1][0] >= block.level and path[-1][1]:
+            found.append(Section(tuple(title for _, title in path[:-1]), path[-1][1]))
+        path = [*(outer for outer in path if outer[0] < block.level), (block.level, plain(block.title))]
+        text = ""
     return found
 
 
@@ -232,39 +242,18 @@ def without_comments(text: str, *, is_shown: bool = False) -> str:
     """`text` without its comments. Where it `is_shown` as it is, outside of Obsidian, `%%` is none, and the newlines
     stay.
     """
-    parts: list[str] = []
-    place = 0
-    for start, end in comments(text):
-        if is_shown and text[start] == "%":
-            continue
-        parts += [text[place:start], "\n" * text.count("\n", start, end) * is_shown]
-        place = end
-    return "".join([*parts, text[place:]])
+    found = (
+        (start, end, "\n" * text.count("\n", start, end) * is_shown)
+        for start, end in comments(text)
+        if not is_shown or text[start] != "%"
+    )
+    return replace_spans(text, found)
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of each comment, which Obsidian (`%%…%%`) or markdown (`<!--…-->`) does not show."""
     if "%%" in text or "<!--" in text:
         yield from ((start, end) for start, end, kind, _ in verbatim(text) if kind == "comment")
-
-
-def _with_inert_code(text: str) -> str:
-    """`text` without comments, and without the marks of code and escapes; the signs in them mean nothing any more."""
-    parts: list[str] = []
-    place = 0
-    for start, end, kind, mark in verbatim(text):
-        inner = ""
-        if kind == "escape":
-            inner = text[start + 1 : end]
-        elif kind == "code":
-            inner = text[start + len(mark) : end - len(mark)]
-        elif kind == "fence":
-            inner = text[start:end].partition("\n")[2]
-            last = inner.rpartition("\n")[2]
-            inner = inner.removesuffix(last) if _FENCE_END.fullmatch(last) else inner
-        parts += [text[place:start], inner.translate(_INERT)]
-        place = end
-    return "".join([*parts, text[place:]])
 
 
 def verbatim(text: str) -> Iterator[tuple[int, int, str, str]]:
@@ -312,40 +301,31 @@ def _fence_end(text: str, opened: re.Match[str]) -> int:
 
 
 def _without_emphasis(text: str) -> str:
-    """Emphasis, highlights and strike-through go, line by line.
+    """Remove the marks of emphasis, highlights and strike-through, line by line.
 
     A pass over the runs of delimiters with a stack, as CommonMark does it: a pattern that searches the end of each
     run takes quadratic time on a line of unmatched stars.
     """
     runs = list(_DELIMITER.finditer(text))
-    left = [len(run[0]) for run in runs]
+    left = [len(run[0]) for run in runs]  # the characters of each run that are not markup
     opened: dict[str, list[int]] = {}
     for index, run in enumerate(runs):
         if run[0] == "\n":
             opened.clear()
-        else:
-            _match_run(text, run, index, opened.setdefault(run[0][0], []), left)
-    pieces, place = [], 0
-    for run, count in zip(runs, left, strict=True):
-        pieces += [text[place : run.start()], run[0][:count]]
-        place = run.end()
-    return "".join([*pieces, text[place:]])
-
-
-def _match_run(text: str, run: re.Match[str], index: int, opened: list[int], left: list[int]) -> None:
-    """Close what this run can close, else open; `left` counts the characters of each run that are not markup."""
-    before, after = text[run.start() - 1 : run.start()], text[run.end() : run.end() + 1]
-    if run[0][0] in "~=" and len(run[0]) != 2:
-        return
-    if before.strip() and not _is_word(after):
-        while opened and left[index]:
-            matched = min(left[opened[-1]], left[index])
-            left[opened[-1]] -= matched
-            left[index] -= matched
-            if not left[opened[-1]]:
-                opened.pop()
-    if left[index] and after.strip() and not _is_word(before):
-        opened.append(index)
+        if run[0] == "\n" or (run[0][0] in "~=" and len(run[0]) != 2):
+            continue
+        before, after = text[run.start() - 1 : run.start()], text[run.end() : run.end() + 1]
+        openers = opened.setdefault(run[0][0], [])
+        if before.strip() and not _is_word(after):
+            while openers and left[index]:
+                matched = min(left[openers[-1]], left[index])
+                left[openers[-1]] -= matched
+                left[index] -= matched
+                if not left[openers[-1]]:
+                    openers.pop()
+        if left[index] and after.strip() and not _is_word(before):
+            openers.append(index)
+    return replace_spans(text, ((*run.span(), run[0][:count]) for run, count in zip(runs, left, strict=True)))
 
 
 def _is_word(char: str) -> bool:
@@ -360,59 +340,131 @@ def _shown(match: re.Match[str]) -> str:
     return target or (match[2] or "").lstrip("#^")
 
 
-@cache
-def _block_parser() -> Any:
-    import mistune
+# -- blocks -----------------------------------------------------------------------------------------------------------
+#
+# Lines are read, not a syntax tree: enough to cut a text without harming it, and each block has its lines. Nothing
+# inside code or a comment is a heading, and a fence without an end hides nothing.
 
-    # Not the inline parser: sections need headings, fences and tables, never the markup within them.
-    block = mistune.create_markdown(renderer=None, plugins=["table"]).block
-    for rules in (block.rules, block.list_rules, block.block_quote_rules):
-        rules.remove("ref_link")  # a definition is a line that somebody may search: `[14:30]: standup`
-    return block
-
-
-def _blocks(body: str) -> list[dict[str, Any]]:
-    parser = _block_parser()
-    state = parser.state_cls()
-    state.process(_GAP.sub(_narrowed, body.replace("\r\n", "\n")))
-    parser.parse(state)
-    return list(state.tokens)
-
-
-def _narrowed(gap: re.Match[str]) -> str:
-    """At most a few of many blank lines: each would cost the parser a kilobyte."""
-    before, _newline, indent = gap[0].rpartition("\n")
-    return f"\n\n{indent}" if "\n" in before else gap[0]
+_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?P<mark>`{3,}(?=[^`]*$)|~{3,})")
+_CLOSING = re.compile(r"[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*$")
+_HEADING = re.compile(r" {0,3}(?P<level>#{1,6})(?:[ \t]+(?P<title>.*))?$")
+_CLOSING_HASHES = re.compile(r"(?:^|[ \t])#+$")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
+_NO_TITLE = re.compile(r"(?: {4}|\t| {0,3}(?:[-*+][ \t]|\d{1,9}[.)][ \t]|[>|<]))")
+_RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
+_COMMENT = re.compile(r" {0,3}<!--")
+_TABLE_DASHES = re.compile(r"(?=[^|]*\|)(?=[^-]*-)[ \t>|:-]*$")
+_CELL_END = re.compile(r"(?<!\\)\|")
+_NO_ROW = re.compile(f"{_HEADING.pattern}|{_COMMENT.pattern}|{_FENCE.pattern.replace('mark', 'fence')}")
+_INDENTED = ("    ", "\t")
+_MAX_TITLE_LINES = 3
+"""Lines: a parser alone takes a longer paragraph above a line of dashes for a title."""
 
 
-def _with_bulleted_numbers(text: str) -> str:
-    """`text` with its numbered items as bulleted ones that begin with the number, which the parser would not give:
-    `24. Dezember` is mostly no list.
+BlockKind = Literal["heading", "text", "fence", "table", "comment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines `first` to `last` of a text (from 1) that belong together, as `text`, without comments.
+
+    Of a heading `level` is 1 to 6 and `title` its text, markup included.
     """
-    if not _NUMBER_MARK.search(text):
-        return text
-    readable = blank(text, "fence", "code")
-    return _NUMBER_MARK.sub(
-        lambda item: (
-            f"{item['before']}- {item['number']}\\{item['mark']}"
-            if readable.startswith(item["number"], item.start("number"))
-            else item[0]
-        ),
-        text,
-    )
+
+    kind: BlockKind
+    first: int
+    last: int
+    text: str
+    level: int = 0
+    title: str = ""
+
+    @property
+    def plain(self) -> str:
+        """The text without markup; empty for a heading, which is the context of the blocks below it."""
+        lines = self.text.split("\n")
+        match self.kind:
+            case "heading":
+                return ""
+            case "fence":
+                return dedent("\n".join(lines[1:-1]))
+            case "table":
+                rows = [_CELL_END.split(row) for row in [lines[0], *lines[2:]]]
+                return "\n".join(" | ".join(filter(None, (plain(cell.strip()) for cell in row))) for row in rows)
+            case _:
+                is_code = all(line.startswith(_INDENTED) for line in lines)
+                return dedent(self.text).rstrip() if is_code else plain("\n".join(map(str.strip, lines)))
 
 
-def _block_text(block: dict[str, Any]) -> str:
-    """The text of a block and all in it, a line each."""
-    kind = block["type"]
-    if kind in {"block_code", "block_html"}:
-        return str(block.get("raw", "")).strip("\n") if kind == "block_code" else plain(str(block.get("raw", "")))
-    if kind in {"blank_line", "thematic_break"}:
-        return ""
-    if "text" in block:
-        return plain(block["text"])
-    separator = " | " if kind in {"table_row", "table_head"} else "\n"
-    return separator.join(filter(None, (_block_text(child) for child in block.get("children", ()))))
+def split_blocks(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
+    """Yield the blocks of a markdown text in their order; its first line has the number `first`.
+
+    Comments (`<!-- … -->`), rules and blank lines are in none.
+    """
+    lines = [*lines, ""]
+    spans = _find_spans(lines)
+    begin = place = 0  # of the paragraph, and the line that is read
+    while place < len(lines):
+        line, start = lines[place], place
+        kind: BlockKind | None
+        kind, end = spans.get(place, (None, place))
+        level, title = 0, ""
+        if not kind and (heading := _HEADING.match(line)):
+            kind, level, title = "heading", len(heading["level"]), heading["title"] or ""
+        elif 0 < place - begin <= _MAX_TITLE_LINES and _UNDERLINE.match(line) and not _NO_TITLE.match(lines[begin]):
+            kind, level, title = "heading", 1 if "=" in line else 2, " ".join(map(str.strip, lines[begin:place]))
+            start = begin
+        elif not kind and line.strip() and not _RULE.match(line):
+            place += 1
+            continue
+        paragraph = without_comments("\n".join(lines[begin:start]), is_shown=True)
+        if paragraph.strip():
+            yield Block("text", first + begin, first + start - 1, paragraph)
+        if kind == "comment":  # what follows it in its last line is text
+            rest = without_comments(lines[end].partition("-->")[2], is_shown=True).strip()
+            if rest:
+                yield Block("text", first + end, first + end, rest)
+        elif kind:
+            title = _CLOSING_HASHES.sub("", title.strip()).strip()
+            yield Block(kind, first + start, first + end, "\n".join(lines[start : end + 1]), level, title)
+        begin = place = end + 1
+
+
+def _find_spans(lines: Sequence[str]) -> dict[int, tuple[BlockKind, int]]:
+    """Return (kind, last line) of the fences, comments and tables by the lines at which one would begin."""
+    found: dict[int, tuple[BlockKind, int]] = {}
+    marks = [(place, line) for place, line in enumerate(lines) if "```" in line or "~~~" in line]
+    closings = [(place, mark["mark"]) for place, line in marks if (mark := _CLOSING.match(line))]
+    comment_ends = [place for place, line in enumerate(lines) if "-->" in line]
+    end = 0
+    for place, line in enumerate(lines):
+        if place >= end and "|" in line and _TABLE_DASHES.match(lines[place + 1]) and not _HEADING.match(line):
+            end = place + 2
+            while "|" in lines[end] and not _NO_ROW.match(lines[end]):
+                end += 1
+            found[place] = "table", end - 1
+        if "<!--" in line and _COMMENT.match(line) and (later := bisect_left(comment_ends, place)) < len(comment_ends):
+            found[place] = "comment", comment_ends[later]
+    unclosed: list[str] = []
+    for place, line in marks:
+        fence = _FENCE.match(line)
+        if fence and not fence["mark"].startswith(tuple(unclosed)):
+            places = range(bisect_left(closings, (place + 1, "")), len(closings))
+            closing = next((closings[n][0] for n in places if closings[n][1].startswith(fence["mark"])), None)
+            if closing is None:
+                unclosed.append(fence["mark"])
+            else:
+                found[place] = "fence", closing
+    return found
+
+
+def split_paragraphs(lines: Sequence[str], first: int = 1) -> Iterator[Block]:
+    """Yield the paragraphs between blank lines of a text that is not markdown."""
+    begin = 0
+    for place, line in enumerate([*lines, ""]):
+        if not line.strip():
+            if begin < place:
+                yield Block("text", first + begin, first + place - 1, "\n".join(lines[begin:place]))
+            begin = place + 1
 
 
 _HEAD = re.compile(r"\A---\r?\n.*?^---\r?\n", re.DOTALL | re.MULTILINE)

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from quaid.vault import frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError, KeyLines
-from quaid.vault.headings import split_blocks
+from quaid.vault.markdown import split_blocks
 
 T = TypeVar("T")
 Item = TypeVar("Item", bound=Hashable)

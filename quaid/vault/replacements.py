@@ -6,13 +6,13 @@ A model is shown bare newlines, whatever the text has; its answer gets those of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from quaid.vault import headings, markdown
-from quaid.vault.headings import text_lines, text_start
+from quaid.vault.headings import sections, text_lines, text_start
 
 FindProblem = Callable[[str, str], str]
 """(old, new) text, both with bare newlines -> the problem with that change, empty when there is none."""
@@ -33,22 +33,6 @@ class Replacement:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SectionSpan:
-    """`text[start:end]`, a heading and all below it, headings of deeper levels among it.
-
-    `titles` is the path of headings, outermost first; empty for the text before the first one. `body` is the offset
-    behind the heading, `next` that of the next heading of any level.
-    """
-
-    titles: tuple[str, ...]
-    level: int
-    start: int
-    body: int
-    next: int
-    end: int
-
-
 def fit(
     text: str, changes: Sequence[Mapping[str, Any]], find_problem: FindProblem | None = None
 ) -> tuple[list[Replacement], list[ChangeProblem]]:
@@ -63,11 +47,15 @@ def fit(
     for number, change in enumerate(changes):
         wanted, new = (change[key].replace("\r\n", "\n") for key in ("find", "replace"))
         title = title_key(change.get("section") or "")
-        spans = [(s.start, s.end) for s in all_sections if s.titles and title_key(s.titles[-1]) == title]
+        spans = [(s.start, s.end) for s in all_sections if s.titles and title_key(s.title) == title]
         if title and not spans:
             problems.append((number, f"there is no heading {_quoted(title)}"))
             continue
-        places = {place for span in spans or [(start, len(text))] for place in _places(text, wanted, *span)}
+        written = re.compile(f"(?=({re.escape(wanted)}))".replace("\\\n", r"(?:(?<!\r)\n|\r\n)"))
+        searched = spans or [(start, len(text))] if wanted.strip() else []
+        places = {
+            place.span(1) for span in searched for place in written.finditer(text, *span)
+        }  # also overlapping ones
         place = min(places, default=(0, 0))
         if len(places) != 1:
             where = "its section" if spans else "the text"
@@ -128,25 +116,12 @@ def apply(text: str, replacements: Sequence[Replacement]) -> str:
 
 def describe(text: str, replacement: Replacement) -> str:
     """`- "Rent: 900" becomes "Rent: 950": the lease says so`."""
-    old = _quoted_ends(text[replacement.start : replacement.end])
+    line = headings.one_line(text[replacement.start : replacement.end])
+    half = _LONG // 2
+    begin, end = line[:half].rsplit(" ", 1)[0].rstrip(" ,;."), line[-half:].split(" ", 1)[-1]
+    old = f'"{line}"' if len(line) <= _LONG else f'"{begin} … {end}"'
     changed = f"{old} becomes {_quoted(replacement.new, _LONG)}" if replacement.new.strip() else f"{old} goes"
     return f"- {changed}: {replacement.reason}" if replacement.reason else f"- {changed}"
-
-
-def sections(text: str) -> Iterator[SectionSpan]:
-    """Yield the text before the first heading, if there is any, and the section of each heading."""
-    marks = list(headings.find_headings(text))
-    start = text_start(text)
-    first = marks[0][1] if marks else len(text)
-    if text[start:first].strip():
-        yield SectionSpan((), 0, start, start, first, first)
-    path: list[tuple[int, str]] = []
-    for place, (level, begin, body, title) in enumerate(marks):
-        path = [*(outer for outer in path if outer[0] < level), (level, title)]
-        following = marks[place + 1 :]
-        end = next((other[1] for other in following if other[0] <= level), len(text))
-        next_one = following[0][1] if following else len(text)
-        yield SectionSpan(tuple(title for _, title in path), level, begin, body, next_one, end)
 
 
 def has_open_fence(text: str) -> bool:
@@ -166,13 +141,6 @@ def _find_problem(
     if not problem and any(other.start < place[1] and place[0] < other.end for other in found):
         return "it overlaps with another change"
     return problem
-
-
-def _places(text: str, wanted: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Each place of `wanted` in `text[start:end]`, also where two of them overlap."""
-    if wanted.strip():
-        written = re.escape(wanted).replace("\\\n", r"(?:(?<!\r)\n|\r\n)")
-        yield from (place.span(1) for place in re.compile(f"(?=({written}))").finditer(text, start, end))
 
 
 def _as_written(text: str, place: tuple[int, int], new: str) -> str:
@@ -196,12 +164,3 @@ def _counted(text: str) -> list[str]:
 def _quoted(text: str, most: int = _SHORT) -> str:
     line = headings.one_line(text)
     return f'"{line}"' if len(line) <= most else f'"{line[:most].rsplit(" ", 1)[0].rstrip(" ,;.")}…"'
-
-
-def _quoted_ends(text: str) -> str:
-    """Return a passage as who decides on it sees it: where it begins and where it ends."""
-    line = headings.one_line(text)
-    if len(line) <= _LONG:
-        return f'"{line}"'
-    begin, end = line[: _LONG // 2].rsplit(" ", 1)[0].rstrip(" ,;."), line[-_LONG // 2 :].split(" ", 1)[-1]
-    return f'"{begin} … {end}"'

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from quaid.docs.chunks import parse_doc
 from quaid.recall.cutoff import tokens
-from quaid.vault.headings import split_blocks
-from quaid.vault.markdown import CHUNK_CHARS
+from quaid.vault.markdown import CHUNK_CHARS, split_blocks
 
 USUAL, SMALL = (800, 100), (60, 15)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from matrices import for_each
 
 from quaid.vault import replacements
-from quaid.vault.headings import text_start
-from quaid.vault.replacements import apply, fit, has_open_fence, sections
+from quaid.vault.headings import sections, text_start
+from quaid.vault.replacements import apply, fit, has_open_fence
 
 DOC = """---
 title: One
