@@ -330,7 +330,7 @@ class WeightsMissingError(QuaidError):
         self.next_step = "quaid doctor --fetch"
         step = f"download them with: {self.next_step}"
         if folder is not None:
-            self.next_step = step = f"copy {folder} from a machine that has it, see docs/install.md"
+            self.next_step = step = f"copy {folder} from a machine that has it, see docs/how-to/install.md"
         super().__init__(
             f"The weights of {model} are missing ({reason}). Keyword and graph recall work without them; {step}"
         )

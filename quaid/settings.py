@@ -120,7 +120,7 @@ class RecallSettings:
     """Search and ranking."""
 
     profile: Literal["default", "classic"] = "default"
-    """`classic` ranks by the formulas of the systems Quaid grew from (docs/recall.md compares them)."""
+    """`classic` ranks by the formulas of the systems Quaid grew from (docs/explanation/recall.md compares them)."""
     limit: Count = 0
     """The maximum of hits; 0 means by the size of the memory, from 10 to 50."""
     depth: Literal["fast", "auto", "deep"] = "auto"

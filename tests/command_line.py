@@ -1,4 +1,4 @@
-"""The command line in this process, and what docs/cli.md says of a command."""
+"""The command line in this process, and what docs/reference/commands.md says of a command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from quaid.cli.app import build_group
 from quaid.cli.main import main
 
-DOCS = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[1] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 
 
 def quaid(*arguments: str) -> tuple[int, str, str]:
@@ -23,9 +23,9 @@ def quaid(*arguments: str) -> tuple[int, str, str]:
 
 
 def section_of(command: str) -> str:
-    """Return the section of docs/cli.md about a command."""
+    """Return the section of docs/reference/commands.md about a command."""
     found = re.search(rf"^### quaid {command}$(.*?)(?=^##)", DOCS + "\n##", re.MULTILINE | re.DOTALL)
-    assert found, f"docs/cli.md has no section for {command}"
+    assert found, f"docs/reference/commands.md has no section for {command}"
     return found[1]
 
 

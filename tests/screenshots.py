@@ -1,4 +1,4 @@
-"""Take the pictures of `quaid view` that docs/view.md and the README show.
+"""Take the pictures of `quaid view` that docs/how-to/view.md and the README show.
 
     python tests/screenshots.py [FOLDER]
 

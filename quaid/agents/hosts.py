@@ -1,6 +1,6 @@
 """The hosts, programs that agents live in: their configs, what Quaid adds to them, and what is left to the user.
 
-Most hosts get one entry, an MCP server, and differ in file and key. docs/install.md says which were tested.
+Most hosts get one entry, an MCP server, and differ in file and key. docs/how-to/install.md says which were tested.
 """
 
 from __future__ import annotations

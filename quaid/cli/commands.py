@@ -132,7 +132,7 @@ def share_options(command: Any) -> Any:
 
 def _shared(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON (docs/cli.md has the shapes).")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     vaults: Annotated[
         list[Path] | None,
         typer.Option("--vault", metavar="PATH", help="The vault to use; recall, search and mcp take several."),

@@ -38,7 +38,7 @@ run_serve = Actions(
     """
     Serve many vaults to agents over HTTP, from their git repositories, with an index in PostgreSQL.
 
-    Scopes are read, write, review and admin. See docs/serve.md.
+    Scopes are read, write, review and admin. See docs/how-to/serve.md.
 
     Examples:
       quaid serve --config server.toml

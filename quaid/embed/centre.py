@@ -25,7 +25,7 @@ CENTRE_FILE = "languages.npy"
 _PARALLEL = Path(__file__).with_name("parallel.tsv")
 """A language a line: its code and what all of them say."""
 _DIRECTIONS = 8
-"""Any number from 4 to 12 does nearly as well (docs/recall.md)."""
+"""Any number from 4 to 12 does nearly as well (docs/explanation/recall.md)."""
 _TEXTS, _QUESTIONS = 0, 1
 
 

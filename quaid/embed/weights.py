@@ -183,7 +183,7 @@ KNOWN_MODELS: dict[str, KnownModel] = {
         },
         # Of 2,541 distinct facts of LoCoMo 0.5% have a neighbour at .95 or above.
         duplicate_similarity=0.97,
-        # Half of PrecisionMemBench's irrelevant beliefs that share a question's topic are under it; docs/recall.md.
+        # Half of the irrelevant beliefs of PrecisionMemBench are under it (docs/explanation/recall.md).
         relevant_similarity=0.3,
     ),
     "multilingual-e5-small": KnownModel(  # MIT

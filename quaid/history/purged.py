@@ -28,7 +28,7 @@ MAX_LIST_BYTES = 1_000_000
 MAX_IDS = 500_000
 _STATE_FILE = "purged.json"
 _HEADER = (
-    "# Ids of git objects that `quaid purge` removed. No history that has one is pulled or pushed: docs/purge.md\n"
+    "# Ids of git objects that `quaid purge` removed. No history with one is pulled or pushed: docs/how-to/purge.md\n"
 )
 _ID = re.compile(r"(?m)^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
 _SEARCH = "look for purged objects"

@@ -15,7 +15,7 @@ from quaid.recall.retrieval import ABOUT, Retrieved, SearchRequest
 from quaid.text.words import find_words
 
 MAX_FUSED = 120
-"""Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/recall.md)."""
+"""Chunks of the fused ranking that are looked at closely; on LoCoMo more find no more (docs/explanation/recall.md)."""
 MAX_GRAPH_DOCUMENTS = 100
 MAX_NEIGHBOURED = 60
 """The number of best turns whose neighbours are added: an answer often has no word of its question."""

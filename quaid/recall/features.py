@@ -3,7 +3,7 @@
 Turns, the facts that cite them and their sessions support each other: a fact lends its score to the turns that it
 cites and a turn to its facts, a turn gains from the adjacent turns and from the session as a whole. A candidate without
 such support, such as a separate note, counts alone. Some features count only in a talk among people. Each feature is a
-number in [0, 1]; the weighted mean of those that apply is the relevance. docs/recall.md explains the weights.
+number in [0, 1]; the weighted mean of those that apply is the relevance (weights: docs/explanation/recall.md).
 """
 
 from __future__ import annotations

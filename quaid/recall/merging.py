@@ -2,7 +2,7 @@
 
 A score is relative to its vault: the best text there counts 1, however little it has to do with the question. So each
 vault has a weight, by evidence that is the same everywhere: how like the question its best text is, and how much of the
-question it has words for. What that finds is in docs/recall.md.
+question it has words for. What that finds is in docs/explanation/recall.md.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ PROFILES = {
         cut_share=0.0,
     ),
 }
-"""`classic` is what the systems did that Quaid grew from; docs/recall.md compares the two."""
+"""`classic` is what the systems did that Quaid grew from; docs/explanation/recall.md compares the two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,7 +363,7 @@ def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) 
     chunks: list[Chunk] = []
     for turn in episodes.parse_turns(body, parse_time(started)):
         said_at = turn.said_at or started
-        # "Caroline (8 May 2023)": of six forms tried on LoCoMo the one whose vectors find most (docs/recall.md).
+        # "Caroline (8 May 2023)": the best of six forms tried on LoCoMo (docs/explanation/recall.md).
         context = " ".join(filter(None, (turn.speaker, f"({format_day(said_at)})" if said_at else "")))
         for piece in markdown.split_text(turn.text):
             keywords = "" if chunks else fields.text("title") or ""

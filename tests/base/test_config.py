@@ -198,23 +198,6 @@ def test_every_setting_is_typed_by_what_a_file_can_hold():
     walk(Settings)
 
 
-def test_every_setting_is_documented():
-    page = ROOT / "docs" / "cli.md"
-    if not page.is_file():
-        pytest.skip("docs/cli.md is not written yet")
-    text = page.read_text(encoding="utf-8")
-    assert [key for key in ALL if key not in text and not _is_in_table(text, key)] == []
-
-
-def _is_in_table(text, key):
-    """`limit` below a heading or table `[recall]` counts as `recall.limit`."""
-    section, _, name = key.rpartition(".")
-    parts = re.split(r"^\[(\w+)\]", text, flags=re.MULTILINE)
-    return any(
-        part == section and re.search(rf"\b{name}\b", body) for part, body in zip(parts[1::2], parts[2::2], strict=True)
-    )
-
-
 @pytest.mark.parametrize(("text", "said"), [
     ("[recall]\n# few\nlimit = -3\n", "quaid.toml, line 3: recall.limit is -3, must be 0 or more"),
     ("owner = 'x'\nrecall.limit = -3\n", "quaid.toml, line 2: recall.limit is -3"),

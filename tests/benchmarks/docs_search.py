@@ -143,7 +143,7 @@ class _WholePassages(DocsIndex):
 def _index(root: Path, settings: Settings, index: type[DocsIndex]) -> Sources:
     root.mkdir()
     embedding = Embedding(root, settings.embedding)
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md"))]
     listed = [path.relative_to(ROOT).as_posix() for path in pages]
     files = {f"quaid:{path}": Doc(f"quaid:{path}", "quaid", ROOT, path) for path in listed}
     docs = index(root, files, embedding)

@@ -5,7 +5,7 @@
     python tests/benchmarks/locomo.py --facts extraction --only conv-26 --json result.json
     python tests/benchmarks/locomo.py --set recall.profile=classic
 
-The protocol is the one in docs/recall.md: a memory is one turn; gold is the evidence of the question, normalised;
+The protocol is the one in docs/explanation/recall.md: a memory is one turn; gold is the evidence of the question, normalised;
 R@k is the share of gold turns among the first k turns, averaged over questions. Scope: one store per conversation
 (369 to 689 turns). Random and oracle rows show that the harness itself is sound. At session level what is ranked are the
 sessions of the hits, at fact level the facts, and a fact stands for the turns it cites.

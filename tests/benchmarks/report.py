@@ -1,4 +1,4 @@
-"""Put the figures of all benchmarks into docs/benchmarks.md.
+"""Put the figures of all benchmarks into docs/reference/benchmarks.md.
 
     bash tests/benchmarks/all.sh OUT        # measures everything into OUT, then calls this
     python tests/benchmarks/report.py OUT
@@ -25,7 +25,7 @@ from ablation import FIGURES, Change
 from locomo import METRICS
 from scale import TARGETS
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
 MADE = {
     "locomo-none": "locomo.py",
     "locomo-observation": "locomo.py --facts observation",

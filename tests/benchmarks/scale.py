@@ -1,4 +1,4 @@
-"""How fast Quaid is at a given number of fact notes: every promise of docs/performance.md, measured.
+"""How fast Quaid is at a given number of fact notes: every promise of docs/reference/performance.md, measured.
 
     python tests/benchmarks/scale.py --notes 10000
     python tests/benchmarks/scale.py --notes 1000 --notes 10000 --notes 100000 --json result.json

@@ -18,22 +18,26 @@ VARIES = [
     (r"/\S*(?=/quaid\b)", "<home>"),
     (r"\b\d\.\d\d\b", "<score>"),
     (r"\b01[0-9a-hjkmnp-tv-z]{24}\b", "<id>"),
-    (r"(?<=facts/)\d{4}/\d\d", "<month>"),
-    (r"-[0-9a-hjkmnp-tv-z]{5}\.md", "-<tail>.md"),
+    (r"\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\dZ)?)?", "<time>"),
+    (r"(?<=(?:facts|sodes)/)\d{4}/\d\d", "<month>"),
+    (r"\b\d\d-\d{4}-(?=[0-9a-f]{6}\b)", "<start>-"),
+    (r"-[0-9a-hjkmnp-tv-z]{5}(?=\.md|$)", "-<tail>"),
     (r"\b[0-9a-f]{7,10}\b", "<commit>"),
 ]
 
 
-def sessions() -> Iterator[tuple[str, list[str]]]:
-    """Yield (command, what is shown) of each command of the session."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.partition("\n## A session\n")[2].partition("\n## ")[0]
-    block = re.search(r"```console\n(.*?)```", section, re.DOTALL)
-    assert block
-    for part in re.split(r"(?m)^\$ ", block[1])[1:]:
-        lines = part.rstrip("\n").split("\n")
-        ends = lines.index("END") if "<<'END'" in lines[0] else 0
-        yield "\n".join(lines[: ends + 1]), lines[ends + 1 :]
+def read_page(page: str) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return text.partition("\n## A session\n")[2].partition("\n## ")[0] if page == "README.md" else text
+
+
+def sessions(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield (command, what is shown) of each command."""
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for part in re.split(r"(?m)^\$ ", block)[1:]:
+            lines = part.rstrip("\n").split("\n")
+            ends = lines.index("END") if "<<'END'" in lines[0] else 0
+            yield "\n".join(lines[: ends + 1]), lines[ends + 1 :]
 
 
 def type_all(commands: list[str], folder: Path) -> list[list[str]]:
@@ -73,8 +77,9 @@ def normal(line: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_session_goes_as_the_readme_shows(tmp_path: Path) -> None:
-    typed = list(sessions())
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/first-memory.md"])
+def test_the_session_goes_as_the_page_shows(page: str, tmp_path: Path) -> None:
+    typed = list(sessions(read_page(page)))
     assert len(typed) > 5
     shown = type_all([command for command, _ in typed], tmp_path)
     for (command, expected), actual in zip(typed, shown, strict=False):
@@ -82,7 +87,7 @@ def test_the_session_goes_as_the_readme_shows(tmp_path: Path) -> None:
         lines = [normal(line) for line in actual if line and not line.startswith("quaid: ")]
         if not expected:
             assert lines == [], command
-        *heads, last = [normal(line) for line in expected] or [""]
+        *heads, last = [normal(line) for line in expected if line] or [""]
         if last == "…":
             assert lines[: len(heads)] == heads, command
         elif expected:

@@ -1,7 +1,8 @@
-"""docs/cli-reference.md is the help of every command. Write it again with --snapshot-update."""
+"""docs/reference/cli.md is the help of every command. Write it again with --snapshot-update."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,19 @@ from command_line import quaid
 
 from quaid.cli.app import SECTIONS, build_group
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli-reference.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 HEAD = """# The help of every command
 <!-- SOURCES: quaid/cli -->
 
-What `quaid COMMAND --help` prints; a test keeps this page up to date. [cli.md](cli.md) explains the
-commands and has the shapes of their JSON.
+This page is generated from `quaid COMMAND --help`. [commands.md](commands.md) has exit codes,
+references and the shapes of JSON. Every command also takes these options, before or after its name:
+
+| option | meaning |
+|---|---|
+| `--vault PATH` | the vault to use; `recall`, `search` and `mcp` take several |
+| `--json` | answer in JSON, one object on one line |
+| `-q`, `--quiet` | print errors only |
+| `-h`, `--help` | print this help |
 """
 
 
@@ -33,6 +41,8 @@ def render_reference() -> str:
             for words in list_actions(name, build_group().get_command(None, name)):
                 code, text, _ = quaid(*words.split(), "--help")
                 assert code == 0
+                text = re.sub(r"\n  --json .*?\n  -h, --help[^\n]*", "", text, flags=re.DOTALL)  # of every command
+                text = re.sub(r"\nOptions:\n(?=\n|$)", "", text)
                 parts.append(f"\n### quaid {words}\n\n```text\n{text.rstrip()}\n```\n")
     return "".join(parts)
 

@@ -74,12 +74,12 @@ def test_the_pages_know_their_sources(home):
     assert [(doc, freshness.problems) for doc, freshness in found.items() if freshness.problems] == []
     about = {doc for doc, freshness in found.items() if freshness.sources}
     assert about >= {
-        "docs/recall.md",
-        "docs/janitor.md",
-        "docs/cli.md",
-        "docs/mcp.md",
-        "docs/capture.md",
-        "docs/install.md",
+        "docs/explanation/recall.md",
+        "docs/explanation/janitor.md",
+        "docs/reference/commands.md",
+        "docs/reference/mcp.md",
+        "docs/explanation/capture.md",
+        "docs/how-to/install.md",
     }
     assert all(found[doc].status == "fresh" for doc in about)
 
@@ -94,8 +94,13 @@ def test_a_change_makes_the_right_pages_stale_and_no_others(repo, home):
     found = check(home)
     stale = {doc for doc, freshness in found.items() if freshness.is_stale}
     assert stale == {doc for doc, freshness in before.items() if changed in freshness.sources}
-    assert "docs/janitor.md" in stale
-    assert not stale & {"docs/recall.md", "docs/mcp.md", "docs/capture.md", "docs/install.md"}
+    assert "docs/explanation/janitor.md" in stale
+    assert not stale & {
+        "docs/explanation/recall.md",
+        "docs/reference/mcp.md",
+        "docs/explanation/capture.md",
+        "docs/how-to/install.md",
+    }
     assert {found[doc].since.id for doc in stale} == {commit}
 
 
@@ -107,7 +112,7 @@ def test_a_comment_or_a_blank_line_makes_none_stale(repo, home):
 
 
 def test_a_model_updates_one_on_a_branch_and_the_merge_can_be_taken_back(repo, home, replaying):
-    line = next(line for line in repo.read("docs/janitor.md").splitlines() if line.startswith("# "))
+    line = next(line for line in repo.read("docs/explanation/janitor.md").splitlines() if line.startswith("# "))
     repo.edit(
         "quaid/janitor/removal_guard.py",
         "from __future__ import annotations\n",
@@ -127,13 +132,13 @@ def test_a_model_updates_one_on_a_branch_and_the_merge_can_be_taken_back(repo, h
     }
     replaying(**answers)
     with home.memory() as memory:
-        (proposal,) = list(memory.documentation.propose(["docs/janitor.md"]))
+        (proposal,) = list(memory.documentation.propose(["docs/explanation/janitor.md"]))
         assert not isinstance(proposal, str)
         done = memory.documentation.apply(*proposal)
     assert isinstance(done, Proposed)
     assert (repo.head, repo.git("status", "--porcelain")) == (head, status)
-    assert repo.git("diff", "--stat", f"{head}..{done.branch}").startswith("docs/janitor.md | 2 ++")
+    assert repo.git("diff", "--stat", f"{head}..{done.branch}").startswith("docs/explanation/janitor.md | 2 ++")
     repo.merge(done.branch)
-    assert not check(home)["docs/janitor.md"].is_stale
+    assert not check(home)["docs/explanation/janitor.md"].is_stale
     repo.git("revert", "-m", "1", "--no-edit", "HEAD")
-    assert check(home)["docs/janitor.md"].is_stale
+    assert check(home)["docs/explanation/janitor.md"].is_stale

@@ -1,4 +1,4 @@
-"""docs/trust.md promises what tests hold, and shows the table that the program prints."""
+"""docs/explanation/trust.md promises what tests hold, and shows the table that the program prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "trust.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "trust.md").read_text("utf-8")
 PROMISES = re.findall(r"^\| (\d+) \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
 NAMED = re.findall(r"`(tests/[\w/]+\.py(?:::\w+)+)`", PAGE)
 

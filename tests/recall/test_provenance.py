@@ -416,7 +416,7 @@ def test_the_tree_fits_80_columns_and_json_has_the_documented_fields(
     assert len(lines) < 40
     assert main(["--vault", str(vault.root), "why", ID, "--json"]) == 0
     shape = json.loads(capsys.readouterr().out)
-    documented = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    documented = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     documented = documented[documented.index("### quaid why") :].split("\n### ")[0]
     shapes = [shape, shape["created"], shape["turns"][0], shape["sessions"][0]]
     assert [key for one in shapes for key in one if f'"{key}"' not in documented] == []
