@@ -424,8 +424,9 @@ class HostConfigError(QuaidError):
 
     code = "host_config"
 
-    def __init__(self, path: object, problem: str) -> None:
-        super().__init__(f"{path} was left alone ({problem}): nothing was changed. Put that right and try again.")
+    def __init__(self, path: object, problem: str, snippet: str = "") -> None:
+        step = f"Put that right and try again{f', or add this yourself: {snippet}' if snippet else '.'}"
+        super().__init__(f"{path} was left alone ({problem}): nothing was changed. {step}")
 
 
 class HostNotFoundError(QuaidError):

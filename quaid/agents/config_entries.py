@@ -7,15 +7,15 @@ file of ours, such as a skill.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quaid.agents import json_edit, toml_edit
-from quaid.agents.json_edit import is_same
+from quaid.agents import config_text
+from quaid.agents.config_text import Syntax, is_same
 
-Syntax = Literal["json", "comments", "json5", "toml", "file"]
 Place = tuple[str | int, ...]
 
 
@@ -51,11 +51,37 @@ def merge(
     if syntax == "file":
         after = next((str(entry.value) for entry in wanted), "")
         return after, tuple(entry.name for entry in wanted or unwanted) if after != text else ()
-    plain = _read_checked(text, syntax, (*wanted, *unwanted))
-    changed = [f"{entry.name} (taken out)" for entry in unwanted if _remove(plain, entry)]
-    text = _update(text, syntax, plain)
-    changed += [entry.name for entry in wanted if _add(plain, entry)]
-    return _update(text, syntax, plain), tuple(dict.fromkeys(changed))
+    _check(text, syntax, (*wanted, *unwanted))
+    changed: dict[str, None] = {}
+    for entry in unwanted:
+        while places := list(find_places(read(text, syntax), entry)):
+            text = _delete(text, syntax, places[-1], entry)
+            changed[f"{entry.name} (taken out)"] = None
+    for entry in wanted:
+        plain = read(text, syntax)
+        places = list(find_places(plain, entry))
+        while len(places) > 1:
+            text = _delete(text, syntax, places.pop(), entry)
+            changed[entry.name] = None
+        # The group around a hook keeps the matcher that its owner may have given it.
+        value = entry.value["hooks"][0] if entry.kind == "hook" and places else entry.value
+        place: Place = places[0] if places else entry.path
+        if not places and entry.kind != "key":
+            listed = value_at(plain, entry.path)
+            place, value = ((*place, len(listed)), value) if listed else (place, [value])
+        for path, item in _list_differences(value_at(plain, place), value, place):
+            text = _edit(text, syntax, path, item)
+            changed[entry.name] = None
+    return text, tuple(changed)
+
+
+def _list_differences(present: Any, wanted: Any, path: Place) -> Iterator[tuple[Place, Any]]:
+    """Yield the paths whose values are not the wanted ones. What others have added to a table stays."""
+    if isinstance(present, dict) and isinstance(wanted, dict):
+        for key, item in wanted.items():
+            yield from _list_differences(present.get(key), item, (*path, key))
+    elif present is None or not is_same(present, wanted):
+        yield path, wanted
 
 
 def remove(
@@ -71,10 +97,11 @@ def remove(
     if syntax == "file":
         names = tuple(dict.fromkeys(entry.name for entry in entries)) if text else ()
         return "", names, names if any(entry.value != text for entry in written) else ()
-    plain = _read_checked(text, syntax, entries)
+    _check(text, syntax, entries)
     known = {entry.path: entry.value for entry in written if entry.kind != "item"}
     removed, altered = [], []
     for entry in entries:
+        plain = read(text, syntax)
         places = list(find_places(plain, entry))
         if not places:
             continue
@@ -83,8 +110,17 @@ def remove(
         now = value_at(plain, places[0])
         if before is not None and not is_same(now, before["hooks"][0] if entry.kind == "hook" else before):
             altered.append(entry.name)
-        _remove(plain, entry)
-    return _update(text, syntax, plain), tuple(dict.fromkeys(removed)), tuple(altered)
+        for place in reversed(places):
+            text = _delete(text, syntax, place, entry)
+    return text, tuple(dict.fromkeys(removed)), tuple(altered)
+
+
+def render_snippet(syntax: Syntax, entries: Sequence[ConfigEntry]) -> str:
+    """Return the entries as one line to paste into a config."""
+    if syntax != "toml":
+        return json.dumps(read(merge("", syntax, entries)[0], syntax), ensure_ascii=False)
+    tables = [(entry.name, (f"{key} = {json.dumps(item)}" for key, item in entry.value.items())) for entry in entries]
+    return "; ".join(f"{name} = {{{', '.join(items)}}}" for name, items in tables)
 
 
 def read(text: str, syntax: Syntax) -> Any:
@@ -94,19 +130,14 @@ def read(text: str, syntax: Syntax) -> Any:
         ConfigTextError: it is broken.
     """
     try:
-        if syntax == "toml":
-            return toml_edit.read(text)
-        if syntax == "file":
-            return text
-        json_edit.check(text, syntax)
-        return json_edit.read(text)
+        return config_text.read(text, syntax)
     except ValueError as error:
         raise ConfigTextError(str(error)) from error
 
 
-def _update(text: str, syntax: Syntax, plain: Any) -> str:
+def _edit(text: str, syntax: Syntax, path: Place, value: Any) -> str:
     try:
-        return toml_edit.update(text, plain) if syntax == "toml" else json_edit.update(text, plain)
+        return config_text.edit(text, syntax, path, value)
     except ValueError as error:
         raise ConfigTextError(str(error)) from error
 
@@ -149,7 +180,8 @@ def value_at(plain: Any, path: Sequence[str | int]) -> Any:
     return plain
 
 
-def _read_checked(text: str, syntax: Syntax, entries: Sequence[ConfigEntry]) -> Any:
+def _check(text: str, syntax: Syntax, entries: Sequence[ConfigEntry]) -> None:
+    """Raise ConfigTextError where a value of another type is in the way of an entry."""
     plain = read(text, syntax)
     if not isinstance(plain, dict):
         raise ConfigTextError(f"it holds {_kind(plain)} where an object must be")
@@ -162,7 +194,6 @@ def _read_checked(text: str, syntax: Syntax, entries: Sequence[ConfigEntry]) -> 
             if found is not None and not isinstance(found, wanted):
                 name = ".".join(entry.path[:depth])
                 raise ConfigTextError(f"{name} is {_kind(found)} where {_kind(wanted())} must be")
-    return plain
 
 
 def _kind(value: Any) -> str:
@@ -170,57 +201,11 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "nothing" if value is None else "a number")
 
 
-def _add(plain: Any, entry: ConfigEntry) -> bool:
-    """Add an entry, or correct it where it is; return whether that changed anything."""
-    parent = plain
-    for step in entry.path[:-1]:
-        if parent.get(step) is None:
-            parent[step] = {}
-        parent = parent[step]
-    key = entry.path[-1]
-    if entry.kind == "key":
-        return _set(parent, key, entry.value)
-    places = list(find_places(plain, entry))
-    if not places:
-        parent[key] = [*(parent.get(key) or ()), entry.value]
-        return True
-    for extra in reversed(places[1:]):
-        _delete(plain, extra, len(entry.path))
-    # The group around a hook keeps the matcher that its owner may have given it.
-    wanted = entry.value["hooks"][0] if entry.kind == "hook" else entry.value
-    return _set(value_at(plain, places[0][:-1]), places[0][-1], wanted) or len(places) > 1
-
-
-def _set(container: Any, key: str | int, value: Any) -> bool:
-    """Set what differs, and leave what others have added to the table; return whether anything differed."""
-    present = container[key] if isinstance(key, int) or key in container else None
-    if isinstance(present, dict) and isinstance(value, dict):
-        changed = [name for name, item in value.items() if _set(present, name, item)]
-        return bool(changed)
-    if present is not None and is_same(present, value):
-        return False
-    container[key] = value
-    return True
-
-
-def _remove(plain: Any, entry: ConfigEntry) -> bool:
-    places = list(find_places(plain, entry))
-    for place in reversed(places):
-        _delete(plain, place, len(entry.path))
-    return bool(places)
-
-
-def _delete(plain: Any, place: Place, length: int) -> None:
-    """Delete the value at `place`, and the containers that are empty then.
-
-    The group of a hook, below the entry's own path of `length` steps, is empty when its list of handlers is.
-    """
-    del value_at(plain, place[:-1])[place[-1]]
-    place = place[:-1]
-    if len(place) > length and not value_at(plain, place):
+def _delete(text: str, syntax: Syntax, place: Place, entry: ConfigEntry) -> str:
+    """Delete the value at `place`, and the containers that are empty then; of a hook, its group with all it has."""
+    plain = read(text, syntax)
+    if entry.kind == "hook" and len(value_at(plain, place[:-1])) == 1:
+        place = place[:-2]
+    while len(place) > 1 and len(value_at(plain, place[:-1])) == 1:
         place = place[:-1]
-        del value_at(plain, place[:-1])[place[-1]]
-        place = place[:-1]
-    while place and value_at(plain, place) in ({}, []):
-        del value_at(plain, place[:-1])[place[-1]]
-        place = place[:-1]
+    return _edit(text, syntax, place, None)

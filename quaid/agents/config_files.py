@@ -77,14 +77,15 @@ def replace(file: ConfigFile, after: bytes | None) -> None:
         raise HostConfigError(file.path, "it is read-only")
     temporary = file.target.with_name(f".{file.target.name}.quaid-{os.getpid()}")
     try:
+        if after is not None:
+            file.target.parent.mkdir(parents=True, exist_ok=True)
+            _write(temporary, after, file.mode)
+        if (file.target.read_bytes() if file.target.exists() else None) != file.data:
+            raise LockedError(f"{file.path} was written by another program meanwhile")
         if after is None:
-            _check_unchanged(file)
             file.target.unlink()
-            return
-        file.target.parent.mkdir(parents=True, exist_ok=True)
-        _write(temporary, after, file.mode)
-        _check_unchanged(file)
-        temporary.replace(file.target)
+        else:
+            temporary.replace(file.target)
     except OSError as error:
         raise HostConfigError(file.path, _reason(error)) from error
     finally:
@@ -108,12 +109,6 @@ def back_up(file: ConfigFile) -> Path | None:
     except OSError as error:
         raise HostConfigError(file.path, f"no backup could be made: {_reason(error)}") from error
     return copy
-
-
-def _check_unchanged(file: ConfigFile) -> None:
-    now = file.target.read_bytes() if file.target.exists() else None
-    if now != file.data:
-        raise LockedError(f"{file.path} was written by another program meanwhile")
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

@@ -5,12 +5,14 @@ Most hosts get one entry, an MCP server, and differ in file and key. docs/how-to
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from quaid.agents.config_entries import ConfigEntry, Syntax
+from quaid.agents.config_entries import ConfigEntry
+from quaid.agents.config_text import Syntax
 
 NAME = "quaid"
 READING_TOOLS = (
@@ -69,12 +71,16 @@ class InstallOptions:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A config of a host with the entries to add; those of `unwanted` belong to another way of installing."""
+    """A config of a host with the entries to add; those of `unwanted` belong to another way of installing.
+
+    `command` is the host's own command that adds the wanted ones, if it has one.
+    """
 
     path: Path
     syntax: Syntax
     wanted: tuple[ConfigEntry, ...]
     unwanted: tuple[ConfigEntry, ...] = ()
+    command: tuple[str, ...] = ()
 
 
 class Host:
@@ -135,7 +141,7 @@ class ServerHost(Host):
     """A host whose only entry is an MCP server, under `key` in one file.
 
     `file` is relative to the home folder, or to the folder of applications if the host stores its settings there; the
-    environment variable `variable` may move its folder.
+    environment variable `variable` may move its folder. `adder` begins the host's own command that adds a server.
     """
 
     name: str
@@ -148,6 +154,7 @@ class ServerHost(Host):
     typed: bool = False
     has_windows: bool = False
     is_application: bool = False
+    adder: str = ""
 
     def _path(self, machine: Machine) -> Path:
         path = (machine.application_folder() if self.is_application else machine.home) / self.file
@@ -158,7 +165,11 @@ class ServerHost(Host):
 
     def targets(self, machine: Machine, options: InstallOptions) -> tuple[Target, ...]:
         server = _server(options, self.key, typed=self.typed)
-        return (Target(self._path(machine), self.syntax, (server,)),)
+        words = [options.command[0], *options.arguments("mcp")]
+        if self.adder == "code --add-mcp":
+            words = [json.dumps({"name": NAME, **server.value})]
+        command = (*self.adder.split(), *words) if self.adder else ()
+        return (Target(self._path(machine), self.syntax, (server,), command=command),)
 
 
 class ClaudeCode(Host):
@@ -186,7 +197,9 @@ class ClaudeCode(Host):
             *self._permissions("mcp__plugin_quaid_quaid__"),
         )
         if not options.plugin:
-            return Target(servers, "json", server), Target(settings, "json", without_plugin, plugin), *files
+            words = (*f"claude mcp add --scope user {NAME} --".split(), options.command[0], *options.arguments("mcp"))
+            own = Target(servers, "json", server, command=() if options.project else words)
+            return own, Target(settings, "json", without_plugin, plugin), *files
         # A plugin's commands are its own, so the environment names the vault.
         vault = (ConfigEntry(("env", "QUAID_HOME"), str(options.vault)),) if options.vault else ()
         return Target(servers, "json", (), server), Target(settings, "json", (*plugin, *vault), without_plugin), *files
@@ -263,7 +276,7 @@ class OpenClaw(Host):
             plugin.append(ConfigEntry((*ours, "config", "vault"), str(options.vault)))
         # The plugin has the tools itself: with a server they would be there twice.
         entries = tuple(plugin) if options.plugin else (_server(options, "mcp", "servers"),)
-        return (Target(self._file(machine), "json5", entries),)
+        return (Target(self._file(machine), "jsonc", entries),)
 
     @staticmethod
     def _file(machine: Machine) -> Path:
@@ -290,7 +303,7 @@ _ALL: tuple[Host, ...] = (
         "cursor",
         "Cursor",
         ".cursor/mcp.json",
-        "json5",
+        "jsonc",
         "mcpServers",
         (
             "Start Cursor again, then see that quaid is switched on in its settings, under MCP.",
@@ -303,7 +316,7 @@ _ALL: tuple[Host, ...] = (
         "windsurf",
         "Windsurf",
         ".codeium/windsurf/mcp_config.json",
-        "json5",
+        "jsonc",
         "mcpServers",
         ("Start Windsurf again, or refresh its list of MCP servers, and see that quaid is switched on.",),
         has_windows=True,
@@ -312,7 +325,7 @@ _ALL: tuple[Host, ...] = (
         "vscode",
         "VS Code",
         "Code/User/mcp.json",
-        "json5",
+        "jsonc",
         "servers",
         (
             "Run `MCP: List Servers` in VS Code and start quaid: it asks once whether you trust it.",
@@ -321,6 +334,7 @@ _ALL: tuple[Host, ...] = (
         typed=True,
         has_windows=True,
         is_application=True,
+        adder="code --add-mcp",
     ),
     ServerHost(
         "codex",
@@ -330,6 +344,7 @@ _ALL: tuple[Host, ...] = (
         "mcp_servers",
         ("Start Codex again; `codex mcp list` shows quaid, and /mcp its tools.",),
         variable="CODEX_HOME",
+        adder=f"codex mcp add {NAME} --",
     ),
     ServerHost(
         "gemini",
@@ -341,6 +356,7 @@ _ALL: tuple[Host, ...] = (
             "Start Gemini CLI again; /mcp shows quaid and its tools.",
             "In a folder that you have not trusted Gemini CLI starts no MCP server, not even your own.",
         ),
+        adder=f"gemini mcp add --scope user {NAME}",
     ),
     OpenClaw(),
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +24,8 @@ from quaid.agents.hosts import HOSTS, Host, InstallOptions, Machine, Target, lef
 from quaid.errors import HostConfigError, HostNotFoundError, QuaidError, UsageError
 from quaid.history import vault_guard
 from quaid.place import CONFIG_FILE
+
+COMMAND_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,18 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
         UntrustedVaultError, ForeignVaultError: the vault may not be read.
         HostConfigError, LockedError: a config cannot be changed; none was.
     """
-    options = _check_options(machine, host, options)
+    has_plugin = (machine.plugins / host.name).is_dir()
+    if options.project and not host.has_projects:
+        raise UsageError(f"{host.title} has one config for all projects. Leave --project out.")
+    if options.plugin and host.plugin != "asked":
+        raise UsageError(f"{host.title} has no plugin to choose. Leave --plugin out.")
+    if options.plugin and not has_plugin:
+        raise UsageError(f"This installation of Quaid has no plugin for {host.title}. Leave --plugin out.")
+    if options.vault and (options.vault / CONFIG_FILE).exists():
+        vault_guard.check(options.vault)
+    if not options.project and not any(mark.exists() for mark in host.marks(machine)):
+        raise HostNotFoundError(host.title, host.marks(machine)[0])
+    options = replace(options, plugin=has_plugin) if host.plugin == "always" else options
     known = load_receipts(receipts_file(machine))
     changes = []
     for target in host.targets(machine, options):
@@ -116,13 +131,9 @@ def install(machine: Machine, host: Host, options: InstallOptions, *, dry_run: b
             continue  # the user has changed it
         # Entries of an earlier call that this one does not have, such as QUAID_HOME for a plugin.
         wanted = {(entry.path, entry.kind) for entry in target.wanted}
-        former = tuple(
-            entry for entry in (receipt.entries if receipt else ()) if (entry.path, entry.kind) not in wanted
-        )
-        try:
-            text, names = config_entries.merge(file.text, target.syntax, target.wanted, (*target.unwanted, *former))
-        except ConfigTextError as error:
-            raise HostConfigError(target.path, str(error)) from error
+        former = [entry for entry in (receipt.entries if receipt else ()) if (entry.path, entry.kind) not in wanted]
+        target = replace(target, unwanted=(*target.unwanted, *former))  # noqa: PLW2901 - with what is there
+        text, names = _merge(target, file)
         if names:
             is_own = target.syntax == "file" or (receipt is not None and receipt.backup is None)
             after = None if is_own and _is_blank(text) else text.encode()
@@ -145,10 +156,27 @@ def uninstall(machine: Machine, host: Host, *, project: bool = False, dry_run: b
     known = load_receipts(receipts_file(machine))
     changes = []
     for target in _all_targets(machine, host, project=project):
-        file = config_files.read(target.path)
-        if file.data is not None:
-            change = _plan_removal(target, file, known.get(str(target.path)))
-            changes += [change] if change.names else []
+        file, receipt = config_files.read(target.path), known.get(str(target.path))
+        if file.data is None:
+            continue
+        written = receipt.entries if receipt else ()
+        wanted = (*target.wanted, *(entry for entry in written if entry.kind == "key"))
+        try:
+            text, removed, altered = config_entries.remove(file.text, target.syntax, wanted, written)
+        except ConfigTextError as error:
+            raise HostConfigError(target.path, str(error)) from error
+        if not removed:
+            continue
+        change = ConfigChange(target, file, removed, text.encode(), altered)
+        backup = target.path.with_name(receipt.backup) if receipt and receipt.backup else None
+        if target.syntax == "file":
+            change = replace(change, after=None, exact=_is_untouched(file, receipt))
+        elif receipt and receipt.backup is None and _is_blank(text):
+            change = replace(change, after=None, exact=True)
+        elif _is_untouched(file, receipt) and backup is not None and backup.is_file():
+            with suppress(QuaidError):
+                change = replace(change, after=config_files.read(backup).data, exact=True, backup=backup)
+        changes.append(change)
     done = changes if dry_run else _apply(machine, changes)
     return InstallResult(host, tuple(done), leftovers(name for change in done for name in change.names))
 
@@ -189,45 +217,8 @@ def _all_targets(machine: Machine, host: Host, *, project: bool) -> tuple[Target
     for target in (target for way in ways for target in host.targets(machine, way)):
         other = found.get(target.path)
         both = (*other.wanted, *target.wanted) if other else target.wanted
-        found[target.path] = replace(target, wanted=both, unwanted=())
+        found[target.path] = replace(target, wanted=both, unwanted=(), command=())
     return tuple(found.values())
-
-
-def _check_options(machine: Machine, host: Host, options: InstallOptions) -> InstallOptions:
-    """Check that the host has `options`, and return them, with the plugin if it is always used."""
-    has_plugin = (machine.plugins / host.name).is_dir()
-    if options.project and not host.has_projects:
-        raise UsageError(f"{host.title} has one config for all projects. Leave --project out.")
-    if options.plugin and host.plugin != "asked":
-        raise UsageError(f"{host.title} has no plugin to choose. Leave --plugin out.")
-    if options.plugin and not has_plugin:
-        raise UsageError(f"This installation of Quaid has no plugin for {host.title}. Leave --plugin out.")
-    if options.vault and (options.vault / CONFIG_FILE).exists():
-        vault_guard.check(options.vault)
-    if not options.project and not any(mark.exists() for mark in host.marks(machine)):
-        raise HostNotFoundError(host.title, host.marks(machine)[0])
-    return replace(options, plugin=has_plugin) if host.plugin == "always" else options
-
-
-def _plan_removal(target: Target, file: ConfigFile, receipt: Receipt | None) -> ConfigChange:
-    written = receipt.entries if receipt else ()
-    wanted = (*target.wanted, *(entry for entry in written if entry.kind == "key"))
-    try:
-        text, removed, altered = config_entries.remove(file.text, target.syntax, wanted, written)
-    except ConfigTextError as error:
-        raise HostConfigError(target.path, str(error)) from error
-    if target.syntax == "file":
-        return ConfigChange(target, file, removed, None, altered, exact=_is_untouched(file, receipt))
-    change = ConfigChange(target, file, removed, text.encode(), altered)
-    if receipt is None:
-        return change
-    if receipt.backup is None and _is_blank(text):
-        return replace(change, after=None, exact=True)
-    backup = target.path.with_name(receipt.backup) if receipt.backup else None
-    if _is_untouched(file, receipt) and backup is not None and backup.is_file():
-        with suppress(QuaidError):
-            return replace(change, after=config_files.read(backup).data, exact=True, backup=backup)
-    return change
 
 
 def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChange]:
@@ -239,7 +230,7 @@ def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChan
             # A file as Quaid left it has its backup already, or there was no file.
             has_backup = change.exact or _is_untouched(change.file, known.get(str(change.path)))
             done.append(change if has_backup else replace(change, backup=config_files.back_up(change.file)))
-            config_files.replace(change.file, change.after)
+            done[-1] = _write(machine, done[-1])
         if done:
             _save_receipts(machine, done)
     except QuaidError:
@@ -256,6 +247,37 @@ def _apply(machine: Machine, changes: Sequence[ConfigChange]) -> list[ConfigChan
             with suppress(OSError):  # the user has other files in it
                 change.path.parent.rmdir()
     return done
+
+
+def _write(machine: Machine, change: ConfigChange) -> ConfigChange:
+    """Write a change, by the program's own command if there is one; what that leaves undone, into the file."""
+    target, file, after = change.target, change.file, change.after
+    program = shutil.which(target.command[0], path=machine.environ.get("PATH", "")) if target.command else None
+    if program is not None:
+        environ = {**machine.environ, "HOME": str(machine.home)}
+        with suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(
+                [program, *target.command[1:]],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                cwd=machine.folder,
+                env=environ,
+                timeout=COMMAND_TIMEOUT_S,
+                check=False,
+            )
+        file = config_files.read(target.path)
+        after = _merge(target, file)[0].encode()
+    if after != file.data:
+        config_files.replace(file, after)
+    return replace(change, after=after)
+
+
+def _merge(target: Target, file: ConfigFile) -> tuple[str, tuple[str, ...]]:
+    try:
+        return config_entries.merge(file.text, target.syntax, target.wanted, target.unwanted)
+    except ConfigTextError as error:
+        snippet = config_entries.render_snippet(target.syntax, target.wanted)
+        raise HostConfigError(target.path, str(error), snippet) from error
 
 
 def _save_receipts(machine: Machine, done: Sequence[ConfigChange]) -> None:

@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,20 +38,16 @@ NOTES = ("TOOLS.md", "AGENTS.md")
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectContext:
-    """`lines` has one for each project, that of the session first; `notes` are (path, text) of that project."""
-
-    lines: tuple[str, ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
-
-
-def read_projects(root: Path, place: Layout, cwd: str | None = None, most: int | None = MAX_PROJECTS) -> ProjectContext:
-    """Return the active projects of the vault at `root` for a session in the folder `cwd`, at most `most` lines."""
+def read_projects(
+    root: Path, place: Layout, cwd: str | None = None, most: int | None = MAX_PROJECTS
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Return a line for each active project, at most `most`, that of a session in the folder `cwd` first; and the notes
+    of that project, as (path, text).
+    """
     homes = {path.parent.name: place.place(f"projects/{path.parent.name}") for path in list_project_files(root, place)}
     names = sorted(homes)
     if not names:
-        return ProjectContext()
+        return (), ()
     cache = _FileCache(root)
     found = {name: cache.read(f"{homes[name]}/PROJECT.md", project=name) for name in names}
     projects = {name: project for name, project in found.items() if project and project["state"] == "active"}
@@ -61,11 +56,19 @@ def read_projects(root: Path, place: Layout, cwd: str | None = None, most: int |
     cache.save(names)
     ordered = sorted(projects, key=lambda name: (name != here, name))
     docs, stale = _count_docs(root, place)
-    lines = [
-        _line(name, projects[name], docs[name], stale.get(name, ()), is_here=name == here) for name in ordered[:most]
-    ]
+    lines: list[str] = []
+    for name in ordered[:most]:
+        project, old = projects[name], stale.get(name, ())
+        line = f"{name} ({project['label']})" if project["label"].casefold() != name else name
+        line += ", where this session works" if name == here else ""
+        counted = [f"{docs[name]} {'doc' if docs[name] == 1 else 'docs'}"] if docs[name] else []
+        if old:
+            shown = ", ".join(old[:MAX_STALE]) + (" …" if len(old) > MAX_STALE else "")
+            counted.append(f"{len(old)} stale ({shown})")
+        about = ". ".join(filter(None, (project["about"].rstrip("."), ", ".join(counted))))
+        lines.append(f"{line}: {about}" if about else line)
     lines += [f"and {len(ordered) - len(lines)} more: quaid project list"] if len(ordered) > len(lines) else []
-    return ProjectContext(tuple(lines), tuple((path, text) for path, text in notes if text))
+    return tuple(lines), tuple((path, text) for path, text in notes if text)
 
 
 class _FileCache:
@@ -170,14 +173,3 @@ def _count_docs(root: Path, place: Layout) -> tuple[Counter[str], dict[str, list
                     project, path = place.inner_path(doc).split("/", 2)[1:] if at_home else doc.split(":", 1)
                     stale.setdefault(project, []).append(path)
     return docs, stale
-
-
-def _line(name: str, project: Mapping[str, Any], docs: int, stale: Sequence[str], *, is_here: bool) -> str:
-    label = f" ({project['label']})" if project["label"].casefold() != name else ""
-    here = ", where this session works" if is_here else ""
-    parts = [project["about"].rstrip(".")] if project["about"] else []
-    if docs or stale:
-        shown = ", ".join(stale[:MAX_STALE]) + (" …" if len(stale) > MAX_STALE else "")
-        counted = [f"{docs} {'doc' if docs == 1 else 'docs'}"] if docs else []
-        parts.append(", ".join([*counted, *([f"{len(stale)} stale ({shown})"] if stale else [])]))
-    return f"{name}{label}{here}" + (f": {'. '.join(parts)}" if parts else "")

@@ -136,11 +136,11 @@ def read_context(
         scope, today = visible_to(index, owners), now.date().isoformat()
         preferred = list_preferences(index, scope, MAX_PREFERENCES, today)
         newest = list_latest_facts(index, scope, MAX_RECENT, today)
-    found = read_projects(root, place, cwd)
+    projects, project = read_projects(root, place, cwd)
     return SessionContext(
         core=tuple(read_core_notes(root, owners, place)),
-        projects=found.lines,
-        project=found.notes,
+        projects=projects,
+        project=project,
         questions=tuple(_list_questions(root, owners, place)),
         remotes=tuple(list_reminders(root)),
         queued=sum(1 for item in queue.waiting(state_folder(root)) if item.attempts),
@@ -243,64 +243,43 @@ def shorten_note(text: str, budget: int) -> str:
     """
     if len(text) <= budget:
         return text
-    sections = list(_split(text))
+    sections: list[tuple[str, list[str]]] = [("", [])]  # the first has no heading
+    for line in text.split("\n"):
+        if _HEADING.match(line):
+            sections.append((line, []))
+        else:
+            sections[-1][1].append(line)
+    if sections[0] == ("", []):
+        del sections[0]
     # A line end and perhaps a mark for each section.
     spare = sum(len(heading) + len(CUT) + 3 for heading, _ in sections)
     if spare > budget // 2:  # more headings than text could be shown
-        shown = _last_lines(text.split("\n"), budget - len(CUT) - 1)
+        shown = _fit(text.split("\n")[::-1], budget - len(CUT) - 1)[::-1]
         return "\n".join([CUT, *shown]) if shown else ""
     shares = divide_room([len("\n".join(body)) for _, body in sections], budget - spare)
-    parts = [
-        "\n".join([*([heading] if heading else []), *_shorten_section(body, share)])
-        for (heading, body), share in zip(sections, shares, strict=True)
-    ]
-    return "\n".join(filter(None, parts))
+    parts: list[str] = []
+    for (heading, body), share in zip(sections, shares, strict=True):
+        if len("\n".join(body)) > share:
+            first = next((place for place, line in enumerate(body) if _ITEM.match(line)), len(body))
+            items = _fit(body[first:][::-1], share * 2 // 3 if first else share)[::-1]
+            left = share - len("\n".join(items))
+            prose = _fit(body[:first], left)
+            if first and not prose and (start := body[0][: max(0, left - 1)].rstrip()):
+                prose = [start]
+            body = [*prose, CUT, *items]  # noqa: PLW2901 - what is left of it
+        parts += [heading] if heading else []
+        parts += body
+    return "\n".join(parts)
 
 
-def _split(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield (heading, lines below it); the first has no heading."""
-    heading, body = "", list[str]()
-    for line in text.split("\n"):
-        if _HEADING.match(line):
-            if heading or body:
-                yield heading, body
-            heading, body = line, []
-        else:
-            body.append(line)
-    yield heading, body
-
-
-def _shorten_section(lines: Sequence[str], budget: int) -> list[str]:
-    if len("\n".join(lines)) <= budget:
-        return list(lines)
-    first = next((place for place, line in enumerate(lines) if _ITEM.match(line)), len(lines))
-    items = _last_lines(lines[first:], budget if not first else budget * 2 // 3)
-    prose = _first_lines(lines[:first], budget - len("\n".join(items)))
-    return [*prose, CUT, *items]
-
-
-def _first_lines(lines: Sequence[str], budget: int) -> list[str]:
+def _fit(lines: Sequence[str], budget: int) -> list[str]:
+    """Return the first lines that fit into `budget` characters, without blank ones at the end."""
     shown: list[str] = []
     for line in lines:
         budget -= len(line) + 1
         if budget < 0:
-            if not shown and not line[: budget + len(line)].isspace():
-                shown.append(line[: max(0, budget + len(line))].rstrip())
             break
         shown.append(line)
     while shown and not shown[-1].strip():
         shown.pop()
-    return shown
-
-
-def _last_lines(lines: Sequence[str], budget: int) -> list[str]:
-    shown: list[str] = []
-    for line in reversed(lines):
-        budget -= len(line) + 1
-        if budget < 0:
-            break
-        shown.append(line)
-    shown.reverse()
-    while shown and not shown[0].strip():
-        shown.pop(0)
     return shown

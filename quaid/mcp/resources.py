@@ -97,8 +97,8 @@ def _list_recent(memory: Memory) -> str:
 
 
 def _list_projects(memory: Memory) -> str:
-    found = read_projects(memory.root, Layout.of(memory.settings.vault), most=None)
-    return "\n".join([PREFACE, "", *(f"- {one_line(line)}" for line in found.lines)])
+    lines, _ = read_projects(memory.root, Layout.of(memory.settings.vault), most=None)
+    return "\n".join([PREFACE, "", *(f"- {one_line(line)}" for line in lines)])
 
 
 def _read_file(memory: Memory, path: str) -> str:

@@ -18,11 +18,11 @@ import pytest
 from host_configs import QUAID, config, install, machine_at
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from json5_texts import OBJECTS, json5_texts
+from json_texts import OBJECTS, json_texts
 from matrices import examples
 from vaults import trust_vault
 
-from quaid.agents import config_files, installation, json_edit
+from quaid.agents import config_files, config_text, installation
 from quaid.agents.hosts import HOSTS, Machine
 from quaid.cli.main import main
 from quaid.errors import LockedError, QuaidError, UntrustedVaultError
@@ -48,7 +48,7 @@ def uninstall(machine, name, **options):
 
 def read(path):
     text = path.read_text(encoding="utf-8")
-    return tomllib.loads(text) if path.suffix == ".toml" else json_edit.read(text)
+    return tomllib.loads(text) if path.suffix == ".toml" else config_text.read(text, "jsonc")
 
 
 def server(machine, name):
@@ -198,7 +198,7 @@ class TestHosts:
         path = config(machine, "openclaw")
         install(machine, "openclaw")
         path.write_text(
-            path.read_text().replace('"enabled": true,', '"enabled": true, hooks: {allowConversationAccess: true},')
+            path.read_text().replace('"enabled": true,', '"enabled": true, "hooks": {"allowConversationAccess": true},')
         )
         install(machine, "openclaw", ("/elsewhere/quaid",))
         said = read(path)["plugins"]
@@ -226,7 +226,7 @@ class TestHosts:
 
 class TestKeeping:
     @settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
-    @given(json5_texts(OBJECTS.filter(lambda said: not {"mcpServers", "mcp", "plugins"} & set(said))), st.booleans())
+    @given(json_texts(OBJECTS.filter(lambda said: not {"mcpServers", "mcp", "plugins"} & set(said))), st.booleans())
     def test_a_config_is_byte_for_byte_what_it_was(self, written, receipts_are_lost):
         text, before = written
         with TemporaryDirectory() as folder:
@@ -239,7 +239,7 @@ class TestKeeping:
                 if receipts_are_lost:
                     installation.receipts_file(machine).unlink()
                 uninstall(machine, name)
-                assert json_edit.is_same(read(path), before)
+                assert config_text.is_same(read(path), before)
                 if before or not receipts_are_lost:
                     assert path.read_bytes() == text.encode()
                 assert len(list(path.parent.iterdir())) == (3 if receipts_are_lost else 1)
@@ -265,8 +265,8 @@ class TestKeeping:
             assert path.read_bytes().startswith(text.encode())
             installation.receipts_file(machine).unlink()
             uninstall(machine, "codex")
-            assert path.read_bytes() == text.encode()
             assert tomllib.loads(path.read_bytes().decode("utf-8-sig")) == before
+            assert path.read_bytes().rstrip() == text.encode().rstrip()
 
     @pytest.mark.parametrize("text", [
         "mcp_servers = {other = {command = 'x'}} # one line\n",
@@ -357,11 +357,11 @@ class TestRefusing:
         ("cursor", b'{"mcpServers": []}', "mcpServers is a list where an object must be"),
         ("cursor", b'{"mcpServers": {"quaid": "x"}}', "mcpServers.quaid is text where an object must be"),
         ("cursor", b"[1]", "it holds a list where an object must be"),
-        ("cursor", b'{"mcpServers": {}', "line 1, column 18: the end is missing"),
+        ("cursor", b'{"mcpServers": {}', "line 1 column 18"),
         ("cursor", b"\xff\xfe{}", "it is not UTF-8 text"),
-        ("claude-desktop", b'{"mcpServers": {}} // mine', "a comment, and this program reads plain JSON only"),
+        ("claude-desktop", b'{"mcpServers": {}} // mine', "this program reads plain JSON only"),
         ("gemini", b'{"a": 1,}', "this program reads plain JSON only, and this is not plain JSON"),
-        ("openclaw", b"{plugins: {load: {paths: 'x'}}}", "plugins.load.paths is text where a list must be"),
+        ("openclaw", b'{"plugins": {"load": {"paths": "x"}}}', "plugins.load.paths is text where a list must be"),
         ("codex", b"mcp_servers = 3", "mcp_servers is a number where an object must be"),
         ("codex", b"a = ", "Invalid value"),
     ])  # fmt: skip
@@ -376,6 +376,21 @@ class TestRefusing:
             assert str(path) in str(caught.value)
             assert "\n" not in str(caught.value)
         assert everything(machine.home) == before
+
+    def test_what_cannot_be_edited_comes_with_the_text_to_paste(self, machine):
+        for name, data, snippet in (
+            ("openclaw", "{mcp: {}}", '"plugins": {"load": {"paths": ['),
+            (
+                "claude-desktop",
+                "{} // mine",
+                '{"mcpServers": {"quaid": {"command": "/opt/quaid/bin/quaid", "args": ["mcp"]}}}',
+            ),
+            ("codex", "a = ", 'mcp_servers.quaid = {command = "/opt/quaid/bin/quaid", args = ["mcp"]}'),
+        ):
+            config(machine, name).write_text(data)
+            with pytest.raises(QuaidError, match="add this yourself") as caught:
+                install(machine, name)
+            assert snippet in str(caught.value)
 
     def test_a_host_that_is_not_there(self, tmp_path):
         machine = Machine(tmp_path, "linux", {}, tmp_path, tmp_path)
@@ -433,6 +448,56 @@ class TestRefusing:
         installation.receipts_file(machine).write_text("{")
         uninstall(machine, "cursor")
         assert read(config(machine, "cursor")) == {}
+
+
+CALLS = {
+    "claude-code": ("claude", f"mcp add --scope user quaid -- {QUAID[0]} mcp"),
+    "codex": ("codex", f"mcp add quaid -- {QUAID[0]} mcp"),
+    "gemini": ("gemini", f"mcp add --scope user quaid {QUAID[0]} mcp"),
+    "vscode": ("code", f'--add-mcp {{"name": "quaid", "type": "stdio", "command": "{QUAID[0]}", "args": ["mcp"]}}'),
+}
+
+
+class TestProgramsCommand:
+    """A program that has a command for it adds the server itself."""
+
+    @pytest.fixture
+    def fake(self, machine, tmp_path):
+        def make(name, script):
+            (tmp_path / "bin").mkdir()
+            program = tmp_path / "bin" / CALLS[name][0]
+            program.write_text(f'#!/bin/sh\necho "$*" >"$HOME/called"\n{script}\n')
+            program.chmod(0o755)
+            return replace(machine, environ={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"})
+
+        return make
+
+    @pytest.mark.parametrize("name", CALLS)
+    @pytest.mark.parametrize("script", ["exit 1", "exit 0"])
+    def test_where_it_does_nothing_the_config_is_edited(self, fake, name, script):
+        machine = fake(name, script)
+        config(machine, name).write_text("")
+        before = everything(machine.home)
+        install(machine, name)
+        assert (machine.home / "called").read_text().strip() == CALLS[name][1]
+        assert server(machine, name)["command"] == QUAID[0]
+        uninstall(machine, name)
+        (machine.home / "called").unlink()
+        assert everything(machine.home) == before
+
+    def test_its_own_text_stays(self, fake):
+        text = '{"mcpServers": {"quaid": {"type": "stdio", "command": "/opt/quaid/bin/quaid", "args": ["mcp"], "env": {}}}}'
+        machine = fake("claude-code", f"echo '{text}' >\"$HOME/.claude.json\"")
+        install(machine, "claude-code")
+        assert config(machine, "claude-code").read_text() == f"{text}\n"
+        assert uninstall(machine, "claude-code").changes
+        assert not config(machine, "claude-code").exists()
+
+    def test_a_dry_run_calls_nothing(self, fake):
+        machine = fake("codex", "")
+        done = installation.install(machine, HOSTS["codex"], installation.InstallOptions(QUAID), dry_run=True)
+        assert "[mcp_servers.quaid]" in done.changes[0].diff()
+        assert not (machine.home / "called").exists()
 
 
 class TestCommand:

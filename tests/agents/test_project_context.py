@@ -9,7 +9,7 @@ import pytest
 from source_repos import SourceRepo
 from vaults import Vault
 
-from quaid.agents.project_context import MAX_PROJECTS, ProjectContext, read_projects
+from quaid.agents.project_context import MAX_PROJECTS, read_projects
 from quaid.agents.session_context import SessionContext, render_context
 from quaid.docs import registry
 from quaid.docs.registrar import NewProject
@@ -34,28 +34,28 @@ def studio(vault: Vault, tmp_path: Path) -> SourceRepo:
     return repo
 
 
-def told(vault: Vault, cwd: Path | str | None = None) -> ProjectContext:
+def told(vault: Vault, cwd: Path | str | None = None) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     return read_projects(vault.root, Layout(), None if cwd is None else str(cwd))
 
 
 def test_a_vault_without_projects_is_left_alone(vault: Vault) -> None:
-    assert told(vault, vault.root) == ProjectContext()
+    assert told(vault, vault.root) == ((), ())
     assert not (state_folder(vault.root) / "local.db").exists()
 
 
 def test_a_line_each_and_the_stale_ones_by_name(vault: Vault, studio: SourceRepo) -> None:
-    assert told(vault).lines == ("archive", "studio (The studio): Pots and how they are fired")
+    assert told(vault)[0] == ("archive", "studio (The studio): Pots and how they are fired")
     with vault.memory() as memory:
         memory.documentation.search("kiln")
-    assert told(vault).lines[1].endswith(": Pots and how they are fired. 3 docs")
+    assert told(vault)[0][1].endswith(": Pots and how they are fired. 3 docs")
     studio.save("src/kiln.py", "COOLING_H = 12\n")
     with vault.memory() as memory:
         memory.documentation.check()
-    assert told(vault).lines[1].endswith(". 3 docs, 1 stale (docs/firing.md)")
-    assert told(vault).lines[0] == "archive: 1 doc"
+    assert told(vault)[0][1].endswith(". 3 docs, 1 stale (docs/firing.md)")
+    assert told(vault)[0][0] == "archive: 1 doc"
     with vault.memory() as memory:
         memory.documentation.registrar.set_state("studio", "archived")
-    assert told(vault).lines == ("archive: 1 doc",)
+    assert told(vault)[0] == ("archive: 1 doc",)
 
 
 def test_the_project_at_work_comes_first_with_its_notes(vault: Vault, studio: SourceRepo, tmp_path: Path) -> None:
@@ -72,11 +72,11 @@ def test_the_project_at_work_comes_first_with_its_notes(vault: Vault, studio: So
         vault.root / "projects/studio",
     ):
         found = told(vault, cwd)
-        assert found.lines[0].startswith("studio (The studio), where this session works: Pots")
-        assert found.notes == (("projects/studio/TOOLS.md", "# Tools\n\n\nTest with pytest."),)
-    assert told(vault, studio.path / "src").lines[0].startswith("vendored, where this session works")
+        assert found[0][0].startswith("studio (The studio), where this session works: Pots")
+        assert found[1] == (("projects/studio/TOOLS.md", "# Tools\n\n\nTest with pytest."),)
+    assert told(vault, studio.path / "src")[0][0].startswith("vendored, where this session works")
     for cwd in (tmp_path, vault.root, studio.path.with_name("studio-2"), "", "src", "/\0", "/" + "x" * 5_000):
-        assert told(vault, cwd).notes == ()
+        assert told(vault, cwd)[1] == ()
 
 
 def test_of_two_projects_with_the_same_root_all_doors_name_the_first(vault: Vault, studio: SourceRepo) -> None:
@@ -85,7 +85,7 @@ def test_of_two_projects_with_the_same_root_all_doors_name_the_first(vault: Vaul
         owner = memory.documentation.find(studio.path / "src/kiln.py")
     assert owner is not None
     assert owner.project.name == "studio"
-    assert told(vault, studio.path / "src").lines[0].startswith("studio (The studio), where this session works")
+    assert told(vault, studio.path / "src")[0][0].startswith("studio (The studio), where this session works")
 
 
 def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: SourceRepo, monkeypatch) -> None:
@@ -96,9 +96,9 @@ def test_notes_are_read_once_and_seen_when_they_change(vault: Vault, studio: Sou
         patched.setattr("quaid.redaction.admit", lambda *_: pytest.fail("searched again"))
         assert told(vault, studio.path) == first
     vault.write("projects/studio/TOOLS.md", "# Tools\n\nTest with pnpm.\n")
-    assert "pnpm" in told(vault, studio.path).notes[0][1]
+    assert "pnpm" in told(vault, studio.path)[1][0][1]
     (vault.root / "projects/studio/TOOLS.md").unlink()
-    assert told(vault, studio.path).notes == ()
+    assert told(vault, studio.path)[1] == ()
     (vault.root / "projects/archive/PROJECT.md").unlink()
     told(vault)
     with apsw.Connection(str(state_folder(vault.root) / "local.db")) as connection:
@@ -119,7 +119,7 @@ def test_the_hook_that_begins_a_session_tells_it(vault: Vault, studio: SourceRep
 
 def test_a_secret_is_neither_told_nor_kept(vault: Vault, studio: SourceRepo) -> None:
     vault.write("projects/studio/TOOLS.md", f"# Tools\n\ntoken: {KEY}\n<private>\nmine\n</private>\nThe rest.\n")
-    ((_, text),) = told(vault, studio.path).notes
+    ((_, text),) = told(vault, studio.path)[1]
     assert "The rest." in text
     assert KEY not in text
     assert "mine" not in text
@@ -134,14 +134,14 @@ def test_broken_and_foreign_files_are_no_trouble(vault: Vault, studio: SourceRep
     (vault.root / "projects/studio/TOOLS.md").symlink_to(outside)
     (state_folder(vault.root) / "local.db").write_bytes(b"no database at all" * 100)
     found = told(vault, studio.path)
-    assert [line.split(" ")[0] for line in found.lines] == ["studio", "archive", "bare", "broken"]
-    assert found.notes == ()
+    assert [line.split(" ")[0] for line in found[0]] == ["studio", "archive", "bare", "broken"]
+    assert found[1] == ()
 
 
 def test_many_projects_leave_room_for_the_rest(vault: Vault) -> None:
     for number in range(MAX_PROJECTS + 3):
         vault.write(f"projects/p{number:02}/PROJECT.md", f"# P\n\n{'Pots and pans. ' * 30}\n")
-    lines = told(vault).lines
+    lines = told(vault)[0]
     assert len(lines) == MAX_PROJECTS + 1
     assert lines[-1] == "and 3 more: quaid project list"
     notes = (("projects/p00/TOOLS.md", "\n".join(["Use this tool."] * 900)),)

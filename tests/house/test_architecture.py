@@ -64,7 +64,7 @@ OWNERS = {
     "safetensors": ["embed/"],
     "typer": ["cli/"],
     "rich": ["cli/"],
-    "tomlkit": ["config.py", "agents/toml_edit.py"],
+    "tomlkit": ["config.py", "agents/config_text.py"],
     "mcp": ["mcp/"],
     "dateutil": ["text/date_patterns.py"],
     "threadpoolctl": ["index/vectors.py"],

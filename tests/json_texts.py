@@ -1,8 +1,9 @@
-"""JSON values for Hypothesis, and texts of them in all dialects."""
+"""JSON values for Hypothesis, and texts of them with comments and trailing commas."""
 
 from __future__ import annotations
 
 import json
+import re
 
 from hypothesis import strategies as st
 
@@ -18,24 +19,18 @@ SPACES = st.sampled_from(["", " ", "\n", "\r\n", "\t", "\n\n  ", " // it's {\n",
 
 
 @st.composite
-def json5_texts(draw, values=OBJECTS):
+def json_texts(draw, values=OBJECTS):
     """The same value written in a hundred ways."""
 
     def gap():
         return "".join(draw(st.lists(SPACES, max_size=2)))
 
-    def name(key):
-        plain = key.isascii() and key.isidentifier()
-        return key if plain and draw(st.booleans()) else string(key)
-
     def string(text):
-        if "'" not in text and text.isprintable() and "\\" not in text and draw(st.booleans()):
-            return f"'{text}'"
         return json.dumps(text, ensure_ascii=draw(st.booleans()))
 
     def write(value):
         if isinstance(value, dict):
-            return wrap("{}", [f"{name(key)}{gap()}:{gap()}{write(item)}" for key, item in value.items()])
+            return wrap("{}", [f"{string(key)}{gap()}:{gap()}{write(item)}" for key, item in value.items()])
         if isinstance(value, list):
             return wrap("[]", [write(item) for item in value])
         return string(value) if isinstance(value, str) else json.dumps(value)
@@ -47,3 +42,7 @@ def json5_texts(draw, values=OBJECTS):
     value = draw(values)
     mark = draw(st.sampled_from(["", "\ufeff"]))
     return f"{mark}{gap()}{write(value)}{gap()}", value
+
+
+def comments_of(text):
+    return [found[1] for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|(//[^\n\r]*|/\*(?s:.*?)\*/)', text) if found[1]]
