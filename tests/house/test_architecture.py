@@ -66,7 +66,7 @@ OWNERS = {
     "rich": ["cli/"],
     "tomlkit": ["config.py", "agents/config_text.py"],
     "mcp": ["mcp/"],
-    "dateutil": ["text/date_patterns.py"],
+    "dateutil": ["text/date_patterns.py", "capture/transcripts/parsing.py"],
     "threadpoolctl": ["index/vectors.py"],
     "pypdf": ["capture/files/source_file.py"],
     "pathspec": ["docs/"],

@@ -14,15 +14,13 @@ from quaid.capture.transcripts.parsing import (
     Format,
     Utterance,
     clean_typed,
-    find_project,
-    find_texts,
     list_at,
-    make_conversation,
     object_at,
     pair_answers,
     parse_object,
     parse_timestamp,
     text_at,
+    utter_pairs,
     value_at,
     walk_back,
 )
@@ -64,6 +62,7 @@ class Codex(Format):
     """
 
     name = "Codex CLI rollouts"
+    source = "codex"
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
@@ -88,14 +87,19 @@ class Codex(Format):
         at = parse_timestamp(found.get("timestamp")) or parse_timestamp(payload.get("timestamp"))
         # A forked rollout repeats its parent's head after its own.
         if kind == "session_meta" and self.session is None and isinstance(payload.get("id"), str):
-            self.session = payload["id"]
-            self.project = find_project(payload.get("cwd"))
-            self.started = parse_timestamp(payload.get("timestamp")) or at
+            self.begin(payload["id"], payload.get("cwd"), payload.get("timestamp"), found.get("timestamp"))
             self._is_delegated = "subagent" in object_at(payload, "source")
         elif kind == "response_item":
             self._read_item(payload, at)
         elif kind == "event_msg":
-            self._read_event(payload, at)
+            role, turns = _CODEX_EVENTS.get(str(payload.get("type"))), payload.get("num_turns")
+            if role and (message := text_at(payload, "message")) is not None:
+                text, _ = self.clean(role, message)
+                self._entries += [("event", Utterance(role, text, at))] if text else []
+            elif payload.get("type") == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
+                self._entries.append(turns)
+            else:
+                self.skipped["bookkeeping"] += 1
         elif kind != "session_meta":
             self.skipped["bookkeeping"] += 1
 
@@ -111,37 +115,27 @@ class Codex(Format):
                 pairs = list(pair_answers(self._questions.pop(call), answers))
             if not pairs:
                 self._skip_item(kind)
-            for question, answer in pairs:
-                self._entries.append(("tool", Utterance("assistant", question, at)))
-                self._entries.append(("tool", Utterance("user", answer, at)))
+            self._entries += [("tool", piece) for piece in utter_pairs(pairs, at)]
         elif role not in ("user", "assistant"):
             self.skipped["system or tool"] += 1
         else:
-            texts = find_texts(payload.get("content"), self.skipped)
-            self._entries += [("item", Utterance(role, _clean_codex(raw, role), at)) for raw in texts]
-
-    def _read_event(self, payload: dict[str, Any], at: datetime | None) -> None:
-        kind, turns = text_at(payload, "type") or "", payload.get("num_turns")
-        role, message = _CODEX_EVENTS.get(kind), text_at(payload, "message")
-        if role and message is not None:
-            self._entries.append(("event", Utterance(role, _clean_codex(message, role), at)))
-        elif kind == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
-            self._entries.append(turns)
-        else:
-            self.skipped["bookkeeping"] += 1
+            self._entries += [("item", piece) for piece in self.utter(role, payload.get("content"), at)]
 
     def _skip_item(self, kind: str) -> None:
         self.skipped[next((why for form, why in _CODEX_SKIPPED if form.fullmatch(kind)), "unknown type")] += 1
 
+    def clean(self, role: str, text: str) -> tuple[str, str]:
+        text = clean_text(text)
+        # Injected text is recognised by its opening, so it is cleaned no further.
+        is_raw = role == "assistant" or _CODEX_INJECTED.match(text)
+        return (text if is_raw else clean_typed(_CODEX_REQUEST.sub("", text))), "empty"
+
     def finish(self) -> Iterator[Conversation]:
         entries = [entry for entry in self._entries if not isinstance(entry, int)]
         typed = {piece.text for kind, piece in entries if kind == "event" and piece.role == "user"}
-        roles_of_items: set[str] = set()
-        for piece in (piece for kind, piece in entries if kind == "item"):
-            if _is_injected(piece, typed):
-                self.skipped["injected" if piece.text else "empty"] += 1
-            else:
-                roles_of_items.add(piece.role)
+        injected = {piece for _, piece in entries if _is_injected(piece, typed)}
+        roles_of_items = {piece.role for kind, piece in entries if kind == "item" and piece not in injected}
+        self.skipped["injected"] += sum(kind == "item" and piece in injected for kind, piece in entries)
         utterances: list[Utterance] = []
         for entry in self._entries:
             if isinstance(entry, int):
@@ -151,12 +145,12 @@ class Codex(Format):
                 continue
             kind, piece = entry
             is_read = kind == ("item" if piece.role in roles_of_items else "event")
-            if kind == "tool" or (is_read and not _is_injected(piece, typed)):
+            if kind == "tool" or (is_read and piece not in injected):
                 utterances.append(piece)
         if self._is_delegated:
             self.skipped["sidechain"] += len(utterances)
             utterances = []
-        yield make_conversation(utterances, "codex", self.session, self.started, self.project)
+        yield self.converse(utterances)
 
 
 def _find_payload(found: dict[str, Any]) -> dict[str, Any] | None:
@@ -168,20 +162,11 @@ def _find_payload(found: dict[str, Any]) -> dict[str, Any] | None:
     return None if kinds.isdisjoint({"input_text", "output_text"}) else found
 
 
-def _clean_codex(raw: str, role: str) -> str:
-    text = clean_text(raw)
-    # Injected text is recognised by its opening, so it is cleaned no further.
-    is_raw = role == "assistant" or _CODEX_INJECTED.match(text)
-    return text if is_raw else clean_typed(_CODEX_REQUEST.sub("", text))
-
-
 def _is_injected(piece: Utterance, typed: set[str]) -> bool:
-    """Return True for an empty text, or one that the host wrote in the user's name."""
-    if not piece.text or piece.role != "user":
-        return not piece.text
+    """Return True for a text that the host wrote in the user's name."""
     # New kinds of these appear with every release; where there are events, they know better.
     is_strange = bool(typed) and piece.text not in typed and _CODEX_TAG.match(piece.text) is not None
-    return is_strange or _CODEX_INJECTED.match(piece.text) is not None
+    return piece.role == "user" and (is_strange or _CODEX_INJECTED.match(piece.text) is not None)
 
 
 _GEMINI_ROLES = {"user": "user", "gemini": "assistant"}
@@ -204,6 +189,7 @@ class Gemini(DocumentFormat):
     """
 
     name = "Gemini CLI sessions"
+    source = "gemini"
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
@@ -229,7 +215,7 @@ class Gemini(DocumentFormat):
                 self.skipped["abandoned branch"] += 1
         elif isinstance(found.get("id"), str):
             message = Gemini(Counter())
-            self._messages[found["id"]] = (list(message._read_message(found)), message.skipped)
+            self._messages[found["id"]] = (list(message.read_message(found)), message.skipped)
         elif isinstance(found.get("$set"), dict) or _is_gemini_header(found):
             self._metadata |= found.get("$set") or found
         else:
@@ -245,18 +231,18 @@ class Gemini(DocumentFormat):
 
     def read_document(self, found: dict[str, Any]) -> Conversation:
         messages = [message for message in list_at(found, "messages") if isinstance(message, dict)]
-        return self._make(found, [piece for message in messages for piece in self._read_message(message)])
+        return self._make(found, [piece for message in messages for piece in self.read_message(message)])
 
     def _make(self, metadata: dict[str, Any], utterances: list[Utterance]) -> Conversation:
         if metadata.get("kind") == "subagent":
             self.skipped["sidechain"] += len(utterances)
             utterances = []
-        folders = list_at(metadata, "directories")
-        project = find_project(folders[0]) if folders else None
-        started = parse_timestamp(metadata.get("startTime"))
-        return make_conversation(utterances, "gemini", metadata.get("sessionId"), started, project)
+        folder = next(iter(list_at(metadata, "directories")), None)
+        self.begin(metadata.get("sessionId"), folder, metadata.get("startTime"))
+        return self.converse(utterances)
 
-    def _read_message(self, message: dict[str, Any]) -> Iterator[Utterance]:
+    def read_message(self, message: dict[str, Any]) -> Iterator[Utterance]:
+        """Yield what a message, and the user's answers to its questions, state."""
         kind = text_at(message, "type") or ""
         role = _GEMINI_ROLES.get(kind)
         if role is None:
@@ -275,8 +261,7 @@ class Gemini(DocumentFormat):
             for part in list_at(call, "result") if text_at(call, "name") == _GEMINI_QUESTION_TOOL else ():
                 output = object_at(part, "functionResponse", "response").get("output")
                 answers = value_at(parse_object(output) if isinstance(output, str) else output, "answers")
-                for question, answer in pair_answers(value_at(call, "args", "questions"), answers):
-                    yield from (Utterance("assistant", question, at), Utterance("user", answer, at))
+                yield from utter_pairs(pair_answers(value_at(call, "args", "questions"), answers), at)
 
     def _find_texts(self, content: object) -> Iterator[str]:
         is_file = False
@@ -339,6 +324,7 @@ class OpenClaw(Format):
     """
 
     name = "OpenClaw sessions"
+    source = "openclaw"
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
@@ -357,9 +343,7 @@ class OpenClaw(Format):
         kind = found.get("type")
         if _is_openclaw_header(found):
             if self.session is None and isinstance(found.get("id"), str):
-                self.session = found["id"]
-                self.project = find_project(found.get("cwd"))
-                self.started = parse_timestamp(found.get("timestamp"))
+                self.begin(found["id"], found.get("cwd"), found.get("timestamp"))
             return
         if not isinstance(kind, str):
             self.skipped["unknown type"] += 1
@@ -374,42 +358,33 @@ class OpenClaw(Format):
         self._last_kind = kind
         if isinstance(found.get("id"), str):
             self._numbers[found["id"]] = number
-        if kind == "message":
-            self._read_message(found, number)
-        else:
-            self.skipped[_OPENCLAW_SKIPPED.get(kind, "unknown type")] += 1
-
-    def _read_message(self, found: dict[str, Any], number: int) -> None:
         message = object_at(found, "message")
         role = message.get("role")
-        if role not in ("user", "assistant"):
+        if kind != "message":
+            self.skipped[_OPENCLAW_SKIPPED.get(kind, "unknown type")] += 1
+        elif role not in ("user", "assistant"):
             self.skipped["system or tool"] += 1
-            return
-        at = parse_timestamp(found.get("timestamp")) or parse_timestamp(message.get("timestamp"))
-        for raw in find_texts(message.get("content"), self.skipped):
-            text = clean_text(raw)
-            if role == "assistant":
-                text = _OPENCLAW_DIRECTIVES.sub("", text).rstrip()
-            is_machine = role == "user" and _OPENCLAW_MACHINE_TEXT.match(text)
-            if role == "user" and not is_machine:
-                text = clean_typed(text)
-                is_machine = _OPENCLAW_MACHINE_TEXT.match(text)
-            if is_machine:
-                self.skipped["notification"] += 1
-            elif role == "assistant" and text in _OPENCLAW_SILENCE:
-                self.skipped["silence"] += 1
-            elif role == "assistant" and _OPENCLAW_FAILURE.match(text):
-                self.skipped["error message"] += 1
-            else:
-                # The gateway writes down once more what a channel delivered.
-                self.add(role, text, at, number, source="answer")
+        else:
+            at = parse_timestamp(found.get("timestamp")) or parse_timestamp(message.get("timestamp"))
+            # The gateway writes down once more what a channel delivered.
+            self.utterances += self.utter(role, message.get("content"), at, number, "answer")
+
+    def clean(self, role: str, text: str) -> tuple[str, str]:
+        text = clean_text(text)
+        if role == "assistant":
+            text = _OPENCLAW_DIRECTIVES.sub("", text).rstrip()
+            reason = (
+                "silence" if text in _OPENCLAW_SILENCE else "error message" if _OPENCLAW_FAILURE.match(text) else ""
+            )
+            return ("", reason) if reason else (text, "empty")
+        text = text if _OPENCLAW_MACHINE_TEXT.match(text) else clean_typed(text)
+        return ("", "notification") if _OPENCLAW_MACHINE_TEXT.match(text) else (text, "empty")
 
     def finish(self) -> Iterator[Conversation]:
         path = set(walk_back(len(self._parents) - 1, self._parents))
         found = [piece for piece in self.utterances if piece.place in path]
-        if abandoned := len(self.utterances) - len(found):
-            self.skipped["abandoned branch"] += abandoned
-        yield make_conversation(found, "openclaw", self.session, self.started, self.project)
+        self.skipped["abandoned branch"] += len(self.utterances) - len(found)
+        yield self.converse(found)
 
 
 def _is_openclaw_header(found: dict[str, Any]) -> bool:
@@ -424,6 +399,7 @@ class Hermes(Format):
     """
 
     name = "Hermes event streams"
+    source = "hermes"
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
@@ -460,13 +436,7 @@ class Hermes(Format):
             answer = data.get("assistant_message") or (value_at(choices[0], "message") if choices else None)
             answer = answer.get("content") if isinstance(answer, dict) else answer
             content, utterances = answer if is_end else self._find_question(session, data), calls
-        at = parse_timestamp(found.get("timestamp"))
-        for raw in find_texts(content, self.skipped):
-            text = clean_typed(raw) if role == "user" else clean_text(raw)
-            if text:
-                utterances.append(Utterance(role, text, at))
-            else:
-                self.skipped["empty"] += 1
+        utterances += self.utter(role, content, parse_timestamp(found.get("timestamp")))
 
     def _find_question(self, session: str | None, data: dict[str, Any]) -> object:
         """Return the last message of the user, if this call is the first to send it."""
@@ -482,4 +452,5 @@ class Hermes(Format):
     def finish(self) -> Iterator[Conversation]:
         for name, (turns, calls) in self._sessions.items():
             if turns or calls or name is not None or len(self._sessions) == 1:
-                yield make_conversation(turns or calls, "hermes", name)
+                self.session = name
+                yield self.converse(turns or calls)

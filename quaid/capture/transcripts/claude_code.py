@@ -26,11 +26,11 @@ from quaid.capture.transcripts.parsing import (
     find_project,
     find_texts,
     list_at,
-    make_conversation,
     object_at,
     pair_answers,
     parse_timestamp,
     text_at,
+    utter_pairs,
     value_at,
 )
 from quaid.model import Conversation
@@ -152,6 +152,7 @@ class ClaudeCode(Format):
     """Memory is bounded by the text of the conversation plus a few hundred bytes per line for the tree."""
 
     name = "Claude Code sessions"
+    source = "claude-code"
 
     def __init__(self, skipped: Counter[str]) -> None:
         super().__init__(skipped)
@@ -193,7 +194,12 @@ class ClaudeCode(Format):
             self.skipped.update("command" for piece in typed if _is_switch(piece.text))
         else:
             if uuid is not None:
-                self._note_block(found, tree.add(found))
+                node, content = tree.add(found), text_at(found, "content") or ""
+                # Some versions write down a prompt before a hook refuses it, perhaps for a secret in it.
+                parents = self._find_anchors(node) if content.startswith(_BLOCKED) else []
+                prompts = [prompt for prompt in self.utterances if prompt.place in parents and prompt.role == "user"]
+                if all(_ORIGINAL_PROMPT not in content or prompt.text in clean_text(content) for prompt in prompts):
+                    self._blocked.update(prompt.place for prompt in prompts)
             self.skipped["bookkeeping" if kind in _BOOKKEEPING else "unknown type"] += 1
 
     def _read_attachment(self, line: dict[str, Any]) -> None:
@@ -218,55 +224,55 @@ class ClaudeCode(Format):
         if self.project is None:
             self.project = find_project(line.get("cwd"))
         self._drop_switch(line, node)
-        self._read_utterances(line, node)
-        if message_id := text_at(line, "message", "id"):
+        message, at = line.get("message"), parse_timestamp(line.get("timestamp"))
+        content, blocks, message_id = value_at(message, "content"), list_at(message, "content"), text_at(message, "id")
+        if message_id:
             self._answers.setdefault(message_id, []).append(node)
-        for block in filter(_is_result, list_at(line, "message", "content")):
-            call_id = text_at(block, "tool_use_id")
-            if call_id in self._calls:
-                self._results[call_id] = node
-
-    def _read_utterances(self, line: dict[str, Any], node: int) -> None:
-        message = line.get("message")
-        reason = _skip_reason(line)
-        if reason or not isinstance(message, dict):
-            self.skipped[reason or "unknown type"] += 1
+        results = list(filter(_is_result, blocks))
+        self._results |= dict.fromkeys(
+            {text_at(block, "tool_use_id") or "" for block in results} & {*self._calls}, node
+        )
+        if reason := _skip_reason(line):
+            self.skipped[reason] += 1
             return
         # A streamed answer is sometimes written twice under one message id.
-        source = text_at(message, "id") or node
-        if line["type"] != "assistant":
-            self._read_answers(line, list_at(message, "content"), node)
-            self.utterances += self._read_typed(line, message.get("content"), node, source)
+        source = message_id or node
+        if line["type"] == "assistant":
+            for block in blocks:
+                if text_at(block, "type") == "tool_use" and isinstance(block.get("id"), str):
+                    self._calls[block["id"]] = read_tool_call(block)._replace(message=source)
+            self.utterances += self.utter("assistant", content, at, node, source)
             return
-        for block in list_at(message, "content"):
-            if text_at(block, "type") == "tool_use" and isinstance(block.get("id"), str):
-                self._calls[block["id"]] = read_tool_call(block)._replace(message=source)
-        for raw in find_texts(message.get("content"), self.skipped):
-            self.add("assistant", clean_text(raw), parse_timestamp(line.get("timestamp")), node, source)
-
-    def _read_answers(self, line: dict[str, Any], blocks: list[Any], node: int) -> None:
-        """Add each question and answer in the results of tools; other results are counted."""
-        at = parse_timestamp(line.get("timestamp"))
-        for block in filter(_is_result, blocks):
+        for block in results:
             call = self._calls.get(text_at(block, "tool_use_id") or "", ToolCall())
             pairs = list(_read_result(block, call, line.get("toolUseResult")))
             self.skipped["tool result"] += not pairs
-            for role, text in (piece for pair in pairs for piece in zip(("assistant", "user"), pair, strict=True)):
-                if text:
-                    self.add(role, text, at, node)
+            self.utterances += utter_pairs(pairs, at, node)
+        self.utterances += self._read_typed(line, content, node, source)
 
     def _read_typed(
         self, line: dict[str, Any], content: object, node: int, source: Hashable = None
     ) -> Iterator[Utterance]:
         """Yield the texts of `content` that a person typed; others are counted, except the results of tools."""
-        at = parse_timestamp(line.get("timestamp"))
-        blocks = [block for block in content if not _is_result(block)] if isinstance(content, list) else content
-        for raw in find_texts(blocks, self.skipped):
-            text, reason = _clean_prompt(clean_text(raw))
-            if text:
-                yield Utterance("user", text, at, node, source)
-            else:
-                self.skipped[reason] += 1
+        typed = [block for block in content if not _is_result(block)] if isinstance(content, list) else content
+        return self.utter("user", typed, parse_timestamp(line.get("timestamp")), node, source)
+
+    def clean(self, role: str, text: str) -> tuple[str, str]:
+        text = clean_text(text)
+        if role == "assistant":
+            return text, "empty"
+        rest = _INTERRUPTION.sub("", text)
+        if text and not rest:
+            return "", "interruption"
+        machine = next((reason for start, reason in _MACHINE_TEXTS if rest.lstrip().startswith(start)), None)
+        if machine:
+            return "", machine
+        if _COMMAND.match(rest):
+            name, found = _COMMAND_NAME.search(rest), _COMMAND_ARGS.search(rest)
+            arguments = clean_typed(found[1]).strip() if found else ""
+            return f"/{name[1].strip().removeprefix('/')} {arguments}" if name and arguments else arguments, "command"
+        note = _MEMORY_NOTE.fullmatch(rest)
+        return clean_typed(note[1].strip() if note else rest), "empty"
 
     def _drop_switch(self, line: dict[str, Any], node: int) -> None:
         """Drop the last utterance when `line` shows that it was a command such as `/model opus`."""
@@ -275,16 +281,6 @@ class ClaudeCode(Format):
         if is_carried_out and _is_switch(last[0].text):
             self.utterances.pop()
             self.skipped["command"] += 1
-
-    def _note_block(self, line: dict[str, Any], node: int) -> None:
-        """Some versions write down a prompt before a hook refuses it, perhaps for a secret in it."""
-        content = text_at(line, "content") or ""
-        if not content.startswith(_BLOCKED):
-            return
-        parents = self._find_anchors(node)
-        prompts = [prompt for prompt in self.utterances if prompt.place in parents and prompt.role == "user"]
-        if all(_ORIGINAL_PROMPT not in content or prompt.text in clean_text(content) for prompt in prompts):
-            self._blocked.update(prompt.place for prompt in prompts)
 
     def _find_anchors(self, node: int) -> list[int]:
         """Return the lines that `node` follows, skipping attachments in between."""
@@ -306,13 +302,10 @@ class ClaudeCode(Format):
             self.skipped["command"] += 1
         found = [piece for piece in all_utterances if piece.place in path or piece.source in answered]
         found += [piece for piece in self._queued if path.intersection([piece.place, *self._find_anchors(piece.place)])]
-        if abandoned := len(all_utterances) + len(self._queued) - len(found):
-            self.skipped["abandoned branch"] += abandoned
+        self.skipped["abandoned branch"] += len(all_utterances) + len(self._queued) - len(found)
         allowed = [piece for piece in found if piece.place not in self._blocked]
-        if blocked := len(found) - len(allowed):
-            self.skipped["blocked prompt"] += blocked
-        allowed.sort(key=lambda piece: piece.place)
-        yield make_conversation(allowed, "claude-code", self.session, project=self.project)
+        self.skipped["blocked prompt"] += len(found) - len(allowed)
+        yield self.converse(sorted(allowed, key=lambda piece: piece.place))
 
 
 def read_tool_call(block: Mapping[str, Any]) -> ToolCall:
@@ -332,8 +325,9 @@ def _skip_reason(line: dict[str, Any]) -> str | None:
         return "meta"
     if not _is_from_person(line.get("origin")):
         return "notification"
-    is_error = line.get("isApiErrorMessage") or value_at(line, "message", "model") == "<synthetic>"
-    return "error message" if is_error else None
+    if line.get("isApiErrorMessage") or value_at(line, "message", "model") == "<synthetic>":
+        return "error message"
+    return None if isinstance(line.get("message"), dict) else "unknown type"
 
 
 def _is_from_person(origin: object) -> bool:
@@ -344,22 +338,6 @@ def _is_from_person(origin: object) -> bool:
 def _is_switch(text: str) -> bool:
     """Return True for a command that states nothing in so few words, such as `/model opus`."""
     return text.startswith("/") and count_words(text) < _MIN_COMMAND_WORDS
-
-
-def _clean_prompt(text: str) -> tuple[str, str]:
-    """Return (the text that was typed, the reason if that is empty)."""
-    rest = _INTERRUPTION.sub("", text)
-    if text and not rest:
-        return "", "interruption"
-    machine = next((reason for start, reason in _MACHINE_TEXTS if rest.lstrip().startswith(start)), None)
-    if machine:
-        return "", machine
-    if _COMMAND.match(rest):
-        name, found = _COMMAND_NAME.search(rest), _COMMAND_ARGS.search(rest)
-        arguments = clean_typed(found[1]).strip() if found else ""
-        return f"/{name[1].strip().removeprefix('/')} {arguments}" if name and arguments else arguments, "command"
-    note = _MEMORY_NOTE.fullmatch(rest)
-    return clean_typed(note[1].strip() if note else rest), "empty"
 
 
 def _is_result(block: object) -> bool:
@@ -380,17 +358,14 @@ def _read_result(block: Mapping[str, Any], call: ToolCall, result: object) -> It
         answers = value_at(result, "answers")
         questions = call.questions or value_at(result, "questions")
         pairs = list(pair_answers(questions, answers, value_at(result, "annotations")))
-        yield from pairs or (_parse_answers(text) if call.tool else ())
-
-
-def _parse_answers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of `"question"="answer" user notes: …, "question"="answer". You can now …`."""
-    questions = list(_QUESTION.finditer(text))
-    for found, following in zip_longest(questions, questions[1:]):
-        answer = text[found.end() : following.start() if following else len(text)]
-        end, notes = _ANSWER_END.search(answer), _NOTES.search(answer)
-        answer = answer[: end.start()] if end else answer
-        yield clean_text(found["question"]), _join_notes(answer, notes[1] if notes else None)
+        yield from pairs
+        # Older versions have only a text: `"question"="answer" user notes: …, "question"="answer". You can now …`.
+        asked = list(_QUESTION.finditer(text)) if call.tool and not pairs else []
+        for question, following in zip_longest(asked, asked[1:]):
+            answer = text[question.end() : following.start() if following else len(text)]
+            end, notes = _ANSWER_END.search(answer), _NOTES.search(answer)
+            answer = answer[: end.start()] if end else answer
+            yield clean_text(question["question"]), _join_notes(answer, notes[1] if notes else None)
 
 
 def _join_notes(answer: str, notes: str | None) -> str:

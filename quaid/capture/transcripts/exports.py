@@ -11,13 +11,12 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
-from quaid.capture.cleaning import clean_name, clean_text
+from quaid.capture.cleaning import clean_name
 from quaid.capture.transcripts.parsing import (
     DocumentFormat,
     Utterance,
     find_texts,
     list_at,
-    make_conversation,
     object_at,
     parse_timestamp,
     text_at,
@@ -61,6 +60,8 @@ class ChatGpt(DocumentFormat):
     """
 
     name = "ChatGPT exports"
+    source = "chatgpt"
+    is_wrapped = False
 
     @staticmethod
     def is_conversation(keys: Collection[str]) -> bool:
@@ -76,16 +77,16 @@ class ChatGpt(DocumentFormat):
 
         current = text_at(found, "current_node")
         path = walk_back(current if current in nodes else max(reversed(nodes), key=seconds, default=None), parents)
-        utterances = [piece for name in path for piece in self._read_message(nodes[name].get("message"))]
+        utterances = [piece for name in path for piece in self.read_message(nodes[name].get("message"))]
         unread = ChatGpt(Counter())
-        abandoned = sum(any(unread._read_message(nodes[name].get("message"))) for name in nodes.keys() - set(path))
-        if abandoned:
-            self.skipped["abandoned branch"] += abandoned
+        abandoned = (any(unread.read_message(nodes[name].get("message"))) for name in nodes.keys() - set(path))
+        self.skipped["abandoned branch"] += sum(abandoned)
         session = text_at(found, "conversation_id") or text_at(found, "id")
-        started = parse_timestamp(found.get("create_time"))
-        return make_conversation(utterances, "chatgpt", session, started, title=text_at(found, "title"))
+        self.begin(session, None, found.get("create_time"))
+        return self.converse(utterances, text_at(found, "title"))
 
-    def _read_message(self, message: object) -> Iterator[Utterance]:
+    def read_message(self, message: object) -> Iterator[Utterance]:
+        """Yield the text of a message; its other parts are counted."""
         if not isinstance(message, dict):
             return
         role = value_at(message, "author", "role")
@@ -102,11 +103,8 @@ class ChatGpt(DocumentFormat):
                 texts += [text] if text.strip() else []
             else:
                 self.skipped["attachment"] += 1
-        cleaned = clean_text(_CITATION.sub("", "\n\n".join(texts)))
-        if cleaned:
-            yield Utterance(str(role), cleaned, parse_timestamp(message.get("create_time")))
-        else:
-            self.skipped["empty"] += 1
+        text = _CITATION.sub("", "\n\n".join(texts))
+        yield from self.utter(str(role), text, parse_timestamp(message.get("create_time")))
 
 
 def _skip_reason(message: dict[str, Any], role: object) -> str | None:
@@ -131,6 +129,8 @@ class ClaudeAi(DocumentFormat):
     """
 
     name = "Claude.ai exports"
+    source = "claude-ai"
+    is_wrapped = False
 
     @staticmethod
     def is_conversation(keys: Collection[str]) -> bool:
@@ -147,14 +147,14 @@ class ClaudeAi(DocumentFormat):
         last = len(messages) - 1 if messages else None
         leaf = text_at(found, "current_leaf_message_uuid")
         path = walk_back(numbers.get(leaf, last) if leaf is not None else last, parents)
-        utterances = [piece for number in path for piece in self._read_message(messages[number])]
-        if len(path) < len(messages):
-            self.skipped["abandoned branch"] += len(messages) - len(path)
-        project = clean_name(text_at(found, "project", "name") or "") or None
-        started = parse_timestamp(found.get("created_at"))
-        return make_conversation(utterances, "claude-ai", found.get("uuid"), started, project, text_at(found, "name"))
+        self.skipped["abandoned branch"] += len(messages) - len(path)
+        self.begin(found.get("uuid"), None, found.get("created_at"))
+        self.project = clean_name(text_at(found, "project", "name") or "") or None
+        utterances = [piece for number in path for piece in self.read_message(messages[number])]
+        return self.converse(utterances, text_at(found, "name"))
 
-    def _read_message(self, message: dict[str, Any]) -> Iterator[Utterance]:
+    def read_message(self, message: dict[str, Any]) -> Iterator[Utterance]:
+        """Yield the text of a message; what is attached to it is counted."""
         role = _CLAUDE_ROLES.get(text_at(message, "sender") or "")
         if role is None:
             self.skipped["unknown role"] += 1
@@ -164,15 +164,12 @@ class ClaudeAi(DocumentFormat):
             name, text = text_at(attached, "file_name"), text_at(attached, "extracted_content")
             if text and name is not None and (not name or name.lower().startswith("paste")):
                 pasted.append(text)
-        if attachments := sum(len(list_at(message, key)) for key in ("attachments", "files")) - len(pasted):
-            self.skipped["attachment"] += attachments
+        attachments = [*list_at(message, "attachments"), *list_at(message, "files")]
+        self.skipped["attachment"] += len(attachments) - len(pasted)
         # The plain text repeats the blocks, with a notice in place of those that are not text.
         content = list_at(message, "content") or message.get("text")
         texts = [text for text in (*pasted, *find_texts(content, self.skipped)) if text.strip()]
-        if cleaned := clean_text("\n\n".join(texts)):
-            yield Utterance(role, cleaned, parse_timestamp(message.get("created_at")))
-        else:
-            self.skipped["empty"] += 1
+        yield from self.utter(role, "\n\n".join(texts), parse_timestamp(message.get("created_at")))
 
 
 def find_keys(start: bytes) -> frozenset[str]:

@@ -38,42 +38,11 @@ _LAST_COMPONENT = re.compile(r"[^/\\]+(?=[/\\]*$)")
 _USER_NOTE = "user_note:"
 """Codex writes this before an answer typed next to the selected one."""
 
-_FORMATS = (
-    "%I:%M %p on %d %B, %Y",
-    "%I:%M %p on %d %B %Y",
-    "%d %B, %Y",
-    "%d %B %Y",
-    "%d %B %Y %H:%M",
-    "%d %B %Y, %H:%M",
-    "%d %B %Y %I:%M %p",
-    "%B %d, %Y",
-    "%B %d, %Y %H:%M",
-    "%B %d, %Y %I:%M %p",
-    "%B %d, %Y at %I:%M %p",
-    "%d %b %Y",
-    "%d %b %Y %H:%M",
-    "%b %d, %Y",
-    "%b %d, %Y %H:%M",
-    "%b %d, %Y %I:%M %p",
-    "%a, %d %b %Y %H:%M:%S %z",
-    "%Y-%m-%d %I:%M %p",
-    "%Y-%m-%d, %H:%M",
-    "%Y-%m-%d, %H:%M:%S",
-    "%Y/%m/%d",
-    "%Y/%m/%d %H:%M",
-    "%Y/%m/%d %H:%M:%S",
-    "%d.%m.%Y",
-    "%d.%m.%Y %H:%M",
-    "%d.%m.%Y, %H:%M",
-    "%d.%m.%y, %H:%M",
-)
-_CLOCKS = ("", ", %H:%M", ", %H:%M:%S", ", %I:%M %p", ", %I:%M:%S %p", " %H:%M", " %H:%M:%S", " %I:%M %p")
-_DATES_DAY_FIRST = ("%d/%m/%Y", "%d/%m/%y")
-_DATES_MONTH_FIRST = ("%m/%d/%Y", "%m/%d/%y")
-_SLASHED = tuple(date + clock for date in (*_DATES_DAY_FIRST, *_DATES_MONTH_FIRST) for clock in _CLOCKS)
-
 _EPOCH = re.compile(r"[0-9]{9,13}(?:\.[0-9]+)?")
 _HALF_OF_DAY = re.compile(r"\b([ap])\.?m\b\.?", re.IGNORECASE)
+_DAY = re.compile(r"\d[^\d:]+\d|[a-zA-Z]{3}\W+\d|\d\W+[a-zA-Z]{3}")
+_DOTTED = re.compile(r"\b\d{1,2}\.\d{1,2}\.\d")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _EARLIEST_MILLISECONDS = 100_000_000_000
 
 
@@ -103,25 +72,10 @@ def parse_object(line: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def list_objects(head: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the JSON objects among `head`; none unless most of its lines begin like JSON."""
-    return [found for line in head if (found := parse_object(line)) is not None] if is_json(head) else []
-
-
 def is_json(head: Sequence[str]) -> bool:
     """Return True when these lines are JSON or JSONL rather than prose that quotes some."""
     starts = [_JSON_START.match(line.replace("\0", "")) is not None for line in head]
     return bool(starts) and (starts[0] or sum(starts) * 2 > len(starts))
-
-
-def read_objects(lines: Iterator[str], skipped: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects on `lines`; unreadable lines are counted, blank ones are not."""
-    for line in lines:
-        found = parse_object(line)
-        if found is not None:
-            yield found
-        elif line.strip("\0 \t\r"):
-            skipped["unreadable line"] += 1
 
 
 def find_texts(content: object, skipped: Counter[str]) -> Iterator[str]:
@@ -152,11 +106,8 @@ def value_at(found: object, *keys: str) -> Any:
 
 def text_at(found: object, *keys: str) -> str | None:
     """Return the string at a path of `keys`, None where there is none."""
-    for key in keys:  # as value_at, without a call: a line has several texts
-        if not isinstance(found, dict):
-            return None
-        found = found.get(key)
-    return found if isinstance(found, str) else None
+    value = value_at(found, *keys)
+    return value if isinstance(value, str) else None
 
 
 def object_at(found: object, *keys: str) -> dict[str, Any]:
@@ -176,39 +127,50 @@ def parse_timestamp(value: object) -> datetime | None:
 
     Read are ISO 8601, epoch seconds or milliseconds, and the forms of chat logs, such as `1:56 pm on 8 May, 2023`.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _from_epoch(value)
-    if not isinstance(value, str) or len(value) > 64:
-        return None
-    text = _HALF_OF_DAY.sub(r"\1m", " ".join(value.split()))
-    if _EPOCH.fullmatch(text):
-        return _from_epoch(float(text))
-    moment = _parse_time(text)
-    if moment or not any(character.isdigit() for character in text):
-        return moment
-    for form in _FORMATS:
-        if moment := _parse_time(text, form):
-            return moment
-    # 3/4/2026 is the third of April or the fourth of March, and no one can tell.
-    readings = {moment for form in _SLASHED if (moment := _parse_time(text, form))}
-    return readings.pop() if len(readings) == 1 else None
-
-
-def _from_epoch(number: float) -> datetime | None:
+    text = _HALF_OF_DAY.sub(r"\1m", " ".join(value.split())) if isinstance(value, str) and len(value) <= 64 else ""
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    number = float(text) if _EPOCH.fullmatch(text) else number
     try:
-        seconds = number / 1000 if abs(number) >= _EARLIEST_MILLISECONDS else number
-        return datetime.fromtimestamp(seconds, UTC)
+        if number is not None:
+            return datetime.fromtimestamp(number / 1000 if abs(number) >= _EARLIEST_MILLISECONDS else number, UTC)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            # 3/4/2026 is the third of April or the fourth of March, and no one can tell.
+            (moment,) = _read_loosely(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def _parse_time(text: str, form: str | None = None) -> datetime | None:
-    """Parse `text` as ISO 8601, or by the format `form`."""
-    try:
-        moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)  # noqa: DTZ007 - most have no zone
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
+def _read_loosely(text: str) -> set[datetime]:
+    """Return the readings of a day and a time of day in any order; what is missing of the day makes it several."""
+    from dateutil import parser
+
+    info = parser.parserinfo()
+    known = (info.jump, info.utczone, info.ampm, info.month, info.weekday)
+    # Other words would be taken for time zones of this machine.
+    meanings = [[knows(word) for knows in known] for word in _LETTERS.findall(text)]
+    is_time = all(any(meaning is not None and meaning is not False for meaning in each) for each in meanings)
+    if not is_time or not _DAY.search(text):
+        return set()
+    orders = (False,) if text[:4].isdecimal() else (True,) if _DOTTED.search(text) else (False, True)
+    defaults = (datetime(2000, 1, 1), datetime(2001, 2, 2))  # noqa: DTZ001 - as most times have no zone
+    return {parser.parse(text, default=default, dayfirst=order) for default in defaults for order in orders}
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """A cleaned text of the user or the assistant, at `place` in its transcript.
+
+    Between two prompts, equal texts of one `source` are one text written down twice; None is a source of its own.
+    """
+
+    role: str
+    text: str
+    at: datetime | None = None
+    place: int = 0
+    source: Hashable = None
 
 
 def pair_answers(questions: object, answers: object, notes: object = None) -> Iterator[tuple[str, str]]:
@@ -232,46 +194,13 @@ def pair_answers(questions: object, answers: object, notes: object = None) -> It
             yield text, answer
 
 
-@dataclass(frozen=True, slots=True)
-class Utterance:
-    """A cleaned text of the user or the assistant, at `place` in its transcript.
-
-    Between two prompts, equal texts of one `source` are one text written down twice; None is a source of its own.
-    """
-
-    role: str
-    text: str
-    at: datetime | None = None
-    place: int = 0
-    source: Hashable = None
-
-
-def make_conversation(
-    utterances: Iterable[Utterance],
-    source: str,
-    session: object = None,
-    started: datetime | None = None,
-    project: str | None = None,
-    title: str | None = None,
-) -> Conversation:
-    """Return the conversation of `utterances`; without `started` it begins with the first time given.
-
-    Each utterance is a turn, so that none changes while the transcript grows; a long message of the agent is several.
-    """
-    turns: list[Turn] = []
-    answered: set[tuple[Hashable, str]] = set()
-    for piece in utterances:
-        if piece.role != "assistant":
-            answered.clear()
-            turns.append(Turn("User", piece.text, "user", piece.at))
-        elif piece.source is None or (piece.source, piece.text) not in answered:
-            answered.add((piece.source, piece.text))
-            parts = split_message(piece.text, CITABLE_CHARS)
-            turns += [Turn("Assistant", part, "assistant", piece.at) for part in parts]
-    name = session if isinstance(session, str) else None
-    title = clean_name(title or "")
-    title = None if title.casefold() in _NO_TITLES else title or None
-    return Conversation(tuple(turns), name, source, started or find_start(turns), project, title=title)
+def utter_pairs(pairs: Iterable[tuple[str, str]], at: datetime | None, place: int = 0) -> Iterator[Utterance]:
+    """Yield each question of the agent and its answer."""
+    for question, answer in pairs:
+        if question:
+            yield Utterance("assistant", question, at, place)
+        if answer:
+            yield Utterance("user", answer, at, place)
 
 
 def find_start(turns: Iterable[Turn]) -> datetime | None:
@@ -310,6 +239,10 @@ class Format:
 
     name = ""
     """The name in error messages."""
+    source = ""
+    """The name in conversations."""
+    is_wrapped = True
+    """Whether hosts or gateways put something around what a person types."""
 
     def __init__(self, skipped: Counter[str]) -> None:
         self.skipped = skipped
@@ -318,19 +251,11 @@ class Format:
         self.started: datetime | None = None
         self.utterances: list[Utterance] = []
 
-    def add(
-        self, role: str, text: str, at: datetime | None, place: int = 0, source: Hashable = None, reason: str = "empty"
-    ) -> None:
-        """Add an utterance, or count a text of which nothing is left after cleaning."""
-        if text:
-            self.utterances.append(Utterance(role, text, at, place, source))
-        else:
-            self.skipped[reason] += 1
-
     @classmethod
     def recognises(cls, head: Sequence[str]) -> bool:
         """Return True when `head`, the first non-empty lines of a file, is of this format."""
-        return any(cls.is_entry(found) for found in list_objects(head))
+        found = map(parse_object, head) if is_json(head) else ()
+        return any(cls.is_entry(entry) for entry in found if entry is not None)
 
     @staticmethod
     def is_entry(found: dict[str, Any]) -> bool:
@@ -339,8 +264,12 @@ class Format:
 
     def read(self, lines: Iterator[str]) -> Iterator[Conversation]:
         """Yield the conversations in `lines`, holding no more than their text."""
-        for found in read_objects(lines, self.skipped):
-            self.read_entry(found)
+        for line in lines:
+            found = parse_object(line)
+            if found is not None:
+                self.read_entry(found)
+            elif line.strip("\0 \t\r"):
+                self.skipped["unreadable line"] += 1
         yield from self.finish()
 
     def read_entry(self, found: dict[str, Any]) -> None:
@@ -350,6 +279,48 @@ class Format:
     def finish(self) -> Iterator[Conversation]:
         """Yield the conversations of all lines."""
         raise NotImplementedError
+
+    def begin(self, session: object, folder: object, *times: object) -> None:
+        """Set the session's id, its working folder and the first of `times` that can be read."""
+        self.session = session if isinstance(session, str) else None
+        self.project = find_project(folder)
+        self.started = next(filter(None, map(parse_timestamp, times)), None)
+
+    def clean(self, role: str, text: str) -> tuple[str, str]:
+        """Return a text as it was written, and the reason to leave it out if that is empty."""
+        return (clean_typed(text) if role == "user" and self.is_wrapped else clean_text(text)), "empty"
+
+    def utter(
+        self, role: str, content: object, at: datetime | None, place: int = 0, source: Hashable = None
+    ) -> Iterator[Utterance]:
+        """Yield the cleaned texts of a message's content; everything else in it is counted."""
+        for raw in find_texts(content, self.skipped):
+            text, reason = self.clean(role, raw)
+            if text:
+                yield Utterance(role, text, at, place, source)
+            else:
+                self.skipped[reason] += 1
+
+    def converse(self, utterances: Iterable[Utterance], title: str | None = None) -> Conversation:
+        """Return the conversation of `utterances`; if nothing says when it started, with the first time given.
+
+        Each utterance is a turn, so that none changes while the transcript grows; a long message of the agent is
+        several.
+        """
+        turns: list[Turn] = []
+        answered: set[tuple[Hashable, str]] = set()
+        for piece in utterances:
+            if piece.role != "assistant":
+                answered.clear()
+                turns.append(Turn("User", piece.text, "user", piece.at))
+            elif piece.source is None or (piece.source, piece.text) not in answered:
+                answered.add((piece.source, piece.text))
+                parts = split_message(piece.text, CITABLE_CHARS)
+                turns += [Turn("Assistant", part, "assistant", piece.at) for part in parts]
+        title = clean_name(title or "")
+        title = None if title.casefold() in _NO_TITLES else title or None
+        started = self.started or find_start(turns)
+        return Conversation(tuple(turns), self.session, self.source, started, self.project, title=title)
 
 
 class DocumentFormat(Format):
