@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, cast
 
@@ -19,7 +19,6 @@ from quaid.mcp.advice import as_tools
 from quaid.model import Commit, Hit, Kind, Recall
 from quaid.recall.blocks import pack, show, show_neighbour
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
-from quaid.shapes import json_object
 from quaid.text.quoting import PREFACE, neutralise, wrap_memory
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
     from quaid.docs.search import DocHit
     from quaid.index.references import NoteView
-    from quaid.report.stats import Stats
 
 MAX_ANSWER = 20_000
 """Characters of memories in one answer; hosts cut or refuse much longer ones."""
@@ -148,20 +146,22 @@ QUESTIONS = output(
 )
 
 
-def shape(output: Any, keep: Collection[str] = (), /, **values: Any) -> dict[str, Any]:
-    """Return `values` for a schema: disarmed, without empty optional fields other than `keep`."""
-    required = output.__required_keys__ | set(keep)
+def shape(output: Any, record: object = None, /, **values: Any) -> dict[str, Any]:
+    """Return `record`, of which `values` replace some attributes, for a schema: disarmed, without empty optional fields
+    other than numbers with a fraction.
+    """
+    found = {name: values.get(name, getattr(record, name, None)) for name in output.__annotations__}
     return {
         name: value if name in _MULTILINE else _disarm(value)
-        for name, value in values.items()
-        if name in output.__annotations__ and (value or name in required)
+        for name, value in found.items()
+        if value or isinstance(value, float) or name in output.__required_keys__
     }
 
 
-def tool_result(output: Any, text: str | None = None, /, **values: Any) -> CallToolResult:
-    """Return the result of a tool, and for hosts that do not read JSON `text`, by default the JSON on one line."""
-    structured = shape(output, **values)
-    content = TextContent(type="text", text=to_json(structured).decode() if text is None else text)
+def tool_result(output: Any, record: object = None, /, *, shown: str | None = None, **values: Any) -> CallToolResult:
+    """Return the result of a tool, and for hosts that do not read JSON `shown`, by default the JSON on one line."""
+    structured = shape(output, record, **values)
+    content = TextContent(type="text", text=to_json(structured).decode() if shown is None else shown)
     return CallToolResult(content=[content], structured_content=structured)
 
 
@@ -179,42 +179,40 @@ def recall_result(found: Recall, more: Sequence[str] = (), *, with_ids: bool = F
     block, shown = recall_block(found, with_ids=with_ids)
     hits = fit(shown, MAX_TEXT)
     past = found.trace.get("as_of")
-    sentences = _DEGRADED | {
-        each.partition(":")[0]: each for each in map(str, cast("Sequence[object]", found.trace.get("degraded", ())))
-    }
+    reasons = map(str, cast("Sequence[object]", found.trace.get("degraded", ())))
+    sentences = _DEGRADED | {each.partition(":")[0]: each for each in reasons}
     degraded = [one_line(as_tools(sentences.get(name, name))) for name in found.degraded] + [*more]
     warning = warning_of(found)
     remarks = [f"({remark})" for remark in (warning, *degraded) if remark]
-    keep = ("score",) if found.query else ()
+    memories = [
+        shape(
+            MEMORY,
+            hit,
+            text=(f"{SUPERSEDED} " if hit.superseded else "") + shorten(show(hit.text, hit.stated_at), MAX_TEXT),
+            beside=[show_neighbour(each, MAX_NEIGHBOUR) for each in hit.beside],
+            score=round(hit.score, 2) if found.query else None,
+            date=day(hit.created),
+            origin=hit.provenance,
+            session=hit.session if hit.kind == "turn" else None,
+            valid_from=day(hit.valid_from),
+            valid_until=day(hit.valid_until),
+            pending=hit.status == "pending",
+            said_times=hit.stands_for if hit.stands_for > 1 else 0,
+            related_through=hit.via,
+            vaults=[name for name in (hit.vault, *hit.also_in) if name],
+        )
+        for hit in hits
+    ]
     return tool_result(
         RECALL,
-        "\n".join([*remarks, block]).strip(),
+        shown="\n".join([*remarks, block]).strip(),
         notice=PREFACE,
         warning=warning,
         degraded=degraded,
         as_of=_describe_past(past) if isinstance(past, dict) else "",
-        memories=[shape(MEMORY, keep, **_memory_values(hit)) for hit in hits],
+        memories=memories,
         left_out=len(found.hits) - len(hits),
     )
-
-
-def _memory_values(hit: Hit) -> dict[str, Any]:
-    return json_object(
-        hit, "id", "kind", "heading", "speaker", "turn", "project", "superseded", "contradicts", "later_than",
-        "earlier_than",
-        text=(f"{SUPERSEDED} " if hit.superseded else "") + shorten(show(hit.text, hit.stated_at), MAX_TEXT),
-        beside=[show_neighbour(each, MAX_NEIGHBOUR) for each in hit.beside],
-        score=round(hit.score, 2),
-        date=day(hit.created),
-        origin=hit.provenance,
-        session=hit.session if hit.kind == "turn" else None,
-        valid_from=day(hit.valid_from),
-        valid_until=day(hit.valid_until),
-        pending=hit.status == "pending",
-        said_times=hit.stands_for if hit.stands_for > 1 else 0,
-        related_through=hit.via,
-        vaults=[name for name in (hit.vault, *hit.also_in) if name],
-    )  # fmt: skip
 
 
 def _describe_past(past: Mapping[str, Any]) -> str:
@@ -246,8 +244,9 @@ def note_result(view: NoteView) -> CallToolResult:
     # A note of the owner's is headings, links and code as well; a fact is what it states.
     is_stated = document.kind in {Kind.FACT, Kind.ENTITY, Kind.EPISODE}
     text = neutralise(view.text if is_stated else view.markdown)
-    values = json_object(
-        document, "id", "kind", "path", "type", "status", "speaker", "session", "superseded_by", "confirmations",
+    return tool_result(
+        NOTE,
+        document,
         notice=PREFACE,
         title=document.title if document.kind != "fact" else "",
         turn=view.turn,
@@ -257,60 +256,54 @@ def note_result(view: NoteView) -> CallToolResult:
         text=text[:MAX_NOTE],
         edges=[f"{edge.subject} {edge.relation} {edge.object}" for edge in view.edges],
         left_out=max(0, len(text) - MAX_NOTE),
-    )  # fmt: skip
-    return tool_result(NOTE, **values)
+    )
 
 
 def write_result(written: WriteResult) -> CallToolResult:
-    values = json_object(
-        written, "outcome", "id", "path", "commit", "replaced",
+    return tool_result(
+        WRITE,
+        written,
         text=one_line(written.text)[:MAX_TEXT],
         new_notes=written.created,
         uncommitted=written.left,
         secrets_removed=Counter(written.redacted),
         hint=as_tools(written.hint or ""),
-    )  # fmt: skip
-    return tool_result(WRITE, **values)
+    )
 
 
 def extract_result(extracted: ExtractResult, prompt: BuiltPrompt | None) -> CallToolResult:
     """Return the result of an extraction, with the question for the host's model where `prompt` is given."""
-    facts = [{"id": fact.id, "text": one_line(fact.text), "outcome": fact.outcome} for fact in extracted.facts]
-    not_kept = [{"text": one_line(item.text), "reason": as_tools(item.reason)} for item in extracted.left_out]
-    values = json_object(
-        extracted, "session", "path", "turns", "new_turns", "waiting", "model", "commit",
-        facts=facts,
-        names=extracted.entities,
-        not_kept=not_kept,
-        secrets_removed=Counter(extracted.redacted),
-        problem=as_tools(str(extracted.problem or "")),
-    )  # fmt: skip
+    asked: dict[str, Any] = {}
     if prompt is not None:
-        values["next_step"] = (
+        next_step = (
             "Answer `question` yourself, in the form it asks for, and call memory_extract with session "
             f"{prompt.session!r}, through {prompt.through} and your answer."
         )
-        values |= {"through": prompt.through, "question": prompt.text}
-    return tool_result(EXTRACT, **values)
+        asked = {"through": prompt.through, "question": prompt.text, "next_step": next_step}
+    return tool_result(
+        EXTRACT,
+        extracted,
+        facts=[shape(EXTRACTED_FACT, fact) for fact in extracted.facts],
+        names=extracted.entities,
+        not_kept=[shape(SKIPPED_FACT, item, reason=as_tools(item.reason)) for item in extracted.left_out],
+        secrets_removed=Counter(extracted.redacted),
+        problem=as_tools(str(extracted.problem or "")),
+        **asked,
+    )
 
 
 def history_result(commits: Sequence[Commit]) -> CallToolResult:
     changes = [
         shape(
             HISTORY_ENTRY,
+            commit,
             commit=commit.id[:10],
-            when=commit.when,
-            author=commit.author,
             what=commit.subject,
             task=" ".join(commit.trailers.get("Quaid-Task", ())),
         )
         for commit in commits
     ]
     return tool_result(HISTORY, notice=PREFACE, changes=changes)
-
-
-def stats_result(stats: Stats, waiting: int) -> CallToolResult:
-    return tool_result(STATS, **json_object(stats, waiting=waiting))
 
 
 def fit(hits: Sequence[AnyHit], longest: int) -> Sequence[AnyHit]:

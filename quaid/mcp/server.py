@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from io import TextIOWrapper
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 from mcp.server import MCPServer
@@ -23,9 +22,9 @@ from mcp.server.mcpserver.exceptions import (
 )
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
 from mcp.types import Tool as ListedTool
-from pydantic import AnyUrl, BaseModel, ValidationError
+from pydantic import AnyUrl, ValidationError
 from pydantic_core import to_json
 
 from quaid import __version__
@@ -66,6 +65,7 @@ _CACHEABLE: tuple[CacheableMethod, ...] = (
 )
 """Methods whose answer stays the same as long as a server runs."""
 
+_WITH_TEXTS = frozenset({"tools/call", "resources/read", "prompts/get"})
 WARM_AFTER_S = 0.05
 """Seconds after the first answer, which goes out before anything heavy begins."""
 
@@ -88,7 +88,7 @@ class Server(MCPServer[Any]):
             instructions=_instructions(workers, documents),
             log_level="WARNING",
             cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(DAY_MS, "public")),
-            middleware=[self._warm],
+            middleware=[self._answer],
             **options,
         )
         self._workers = workers
@@ -124,7 +124,7 @@ class Server(MCPServer[Any]):
         """Call a tool. ToolError: one sentence that the model should read."""
         try:
             await self._check(name, arguments)
-            return _redacted(_visible(await super().call_tool(name, arguments, context)))
+            return await super().call_tool(name, arguments, context)
         except ToolError as error:
             raise ToolError(self._explain(error, name)) from None
 
@@ -133,30 +133,20 @@ class Server(MCPServer[Any]):
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
         """Read a resource. ResourceError: one sentence."""
         try:
-            found = _visible(await super().read_resource(uri, context))
+            return await super().read_resource(uri, context)
         except ResourceError as error:
             is_absent = isinstance(_refusal(error), (NoteNotFoundError, AmbiguousReferenceError))
             kind = ResourceNotFoundError if is_absent or isinstance(error, ResourceNotFoundError) else ResourceError
             raise kind(self._explain(error, str(uri)[:200])) from None
-        if isinstance(found, InputRequiredResult):
-            return found
-        return [
-            replace(part, content=admit(part.content).text) if isinstance(part.content, str) else part for part in found
-        ]
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[Any, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
         """Render a prompt. MCPError: one sentence."""
         try:
-            prompt: GetPromptResult | InputRequiredResult = _visible(await super().get_prompt(name, arguments, context))
+            return await super().get_prompt(name, arguments, context)
         except ValueError as error:
             raise MCPError(INVALID_PARAMS, self._explain(error, name)) from None
-        if isinstance(prompt, GetPromptResult):
-            for message in prompt.messages:
-                if isinstance(message.content, TextContent):
-                    message.content.text = admit(message.content.text).text
-        return prompt
 
     async def serve(self, read: TextIOWrapper, write: TextIOWrapper) -> None:
         """Serve one client over these streams, until the end of `read`."""
@@ -182,7 +172,7 @@ class Server(MCPServer[Any]):
         """Return a failure as the model reads it: an error of Quaid in its own words, with tools for the next step; a
         bug without any detail.
         """
-        return without_unseen(admit(as_tools(self._describe(error, what), self._offered)).text)
+        return as_tools(self._describe(error, what), self._offered)
 
     def _describe(self, error: Exception, what: str) -> str:
         if (refusal := _refusal(error)) is not None:
@@ -205,10 +195,22 @@ class Server(MCPServer[Any]):
         where = "The operator of the server has a report of it." if self._is_remote else f"The report is in {path}"
         return f"This is a bug in Quaid ({type(bug).__name__} in {what}). {where}"
 
-    async def _warm(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        answer = await call_next(ctx)
+    async def _answer(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Answer a request without secrets and control characters, and get ready for the next one."""
+        try:
+            answer = await call_next(ctx)
+        except MCPError as error:
+            raise MCPError(error.code, admit(without_unseen(error.message)).text, error.data) from None
         asyncio.get_running_loop().call_later(WARM_AFTER_S, self._workers.warm)
-        return answer
+        if ctx.method not in _WITH_TEXTS or not isinstance(answer, dict):
+            return answer
+        shown = _visible(answer)
+        safe, redacted = admit_all(shown)
+        for part, known in zip(safe.get("content", ()), shown.get("content", ()), strict=True):
+            # A text in JSON is redacted like the fields that it repeats.
+            if redacted and known.get("text") == to_json(shown.get("structuredContent")).decode():
+                part["text"] = to_json(safe["structuredContent"]).decode()
+        return cast("dict[str, Any]", safe)
 
 
 def _instructions(workers: Workers, documents: docs_tools.DocsTools | None) -> str:
@@ -225,26 +227,9 @@ def _visible(value: Any) -> Any:
     """Return `value` without invisible and terminal control characters in its texts."""
     if isinstance(value, str):
         return without_unseen(value)
-    if isinstance(value, BaseModel):
-        return value.model_copy(update={name: _visible(getattr(value, name)) for name in type(value).model_fields})
-    if isinstance(value, ReadResourceContents):
-        return replace(value, content=_visible(value.content))
     if isinstance(value, dict):
         return {_visible(name): _visible(item) for name, item in value.items()}
     return [_visible(item) for item in value] if isinstance(value, list) else value
-
-
-def _redacted(result: CallToolResult | InputRequiredResult) -> CallToolResult | InputRequiredResult:
-    """Return `result` without secrets in the structured content and the texts."""
-    if not isinstance(result, CallToolResult):
-        return result
-    structured = result.structured_content
-    result.structured_content, redacted = admit_all(structured)
-    for part in result.content:
-        if isinstance(part, TextContent):
-            is_same = redacted and part.text == to_json(structured).decode()
-            part.text = to_json(result.structured_content).decode() if is_same else admit(part.text).text
-    return result
 
 
 def _refusal(error: BaseException | None) -> QuaidError | None:

@@ -197,11 +197,18 @@ Through = Annotated[int | None, Field(ge=1, description="With an answer: the las
 Trigger = Annotated[str, Field(max_length=60, description="The occasion, such as Compaction.")]
 
 
-class MemoryTools:
-    """The tools over the vault of `workers`."""
+class Tools:
+    """Tools over the vault of `workers`."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
+
+    async def _write(self, job: Job[WriteResult]) -> CallToolResult:
+        return results.write_result(await self._workers.writing.run(job, attempts=ATTEMPTS))
+
+
+class MemoryTools(Tools):
+    """The tools of the memory."""
 
     def tools(self) -> Iterator[Tool]:
         yield Tool(self.memory_recall, "Recall from memory", READS, is_default=True)
@@ -314,11 +321,10 @@ class MemoryTools:
 
         USE WHEN: the user asks about the memory itself. SKIP WHEN: they ask about what is in it.
         """
+        from quaid.report.stats import stats_of
 
         def count(memory: Memory) -> CallToolResult:
-            from quaid.report.stats import stats_of
-
-            return results.stats_result(stats_of(memory), len(memory.list_waiting()))
+            return results.tool_result(results.STATS, stats_of(memory), waiting=len(memory.list_waiting()))
 
         return await self._workers.slow.run(count)
 
@@ -457,10 +463,9 @@ class MemoryTools:
         questions = [
             results.shape(
                 results.QUESTION,
+                each,
                 id=each.rel_path,
                 question=results.shorten(results.one_line(each.title), results.MAX_TEXT),
-                answers=each.answers,
-                answer=each.answer,
             )
             for each in found[:MAX_QUESTIONS]
         ]
@@ -483,9 +488,6 @@ class MemoryTools:
             return replace(written, text=f"{answer}: {question.title}")
 
         return await self._write(settle)
-
-    async def _write(self, job: Job[WriteResult]) -> CallToolResult:
-        return results.write_result(await self._workers.writing.run(job, attempts=ATTEMPTS))
 
 
 def _read_filters(

@@ -16,7 +16,7 @@ from vaults import Vault
 from quaid.docs.registrar import NewProject
 from quaid.docs.search import DocSearchResult
 from quaid.docs.source_roots import allow
-from quaid.mcp import docs_results
+from quaid.mcp import results
 
 GUIDE = """\
 # The firing guide
@@ -174,7 +174,7 @@ class TestReadAndList:
             shown = read["text"].split("\n")
             while "next_line" in read:
                 assert read["left_out"] == 2_000 - read["last_line"]
-                assert len(read["text"]) <= docs_results.MAX_NOTE + 2
+                assert len(read["text"]) <= results.MAX_NOTE + 2
                 read = await call(client, "docs_read", ref="long", from_line=read["next_line"])
                 shown += read["text"].split("\n")
             assert shown[:1500] + shown[1501:] == lines[:1500] + lines[1501:]
@@ -246,7 +246,7 @@ class TestReadAndList:
         talk(vault.root, body)
 
     def test_the_list_says_how_fresh_each_is(self, vault: Vault, studio: SourceRepo, monkeypatch) -> None:
-        monkeypatch.setattr("quaid.mcp.docs_results.MAX_LISTED", 2)
+        monkeypatch.setattr("quaid.mcp.docs_tools.MAX_LISTED", 2)
 
         async def body(client):
             studio.edit("src/kiln.py", "= 9", "= 12")
@@ -255,7 +255,7 @@ class TestReadAndList:
             assert listed["projects"] == [{"name": "studio", "label": "The studio", "docs": 3, "stale": 1}]
             assert [doc["id"] for doc in listed["docs"]] == ["projects/studio/PROJECT.md", "studio:README.md"]
             assert listed["left_out"] == 1
-            monkeypatch.setattr("quaid.mcp.docs_results.MAX_LISTED", 9)
+            monkeypatch.setattr("quaid.mcp.docs_tools.MAX_LISTED", 9)
             guide = (await call(client, "docs_list"))["docs"][-1]
             assert (guide["title"], guide["status"], guide["sources"]) == ("The firing guide", "stale", 1)
             assert guide["updated"] == "2025-03-03"
