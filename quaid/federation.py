@@ -39,8 +39,9 @@ class Federation:
     relevance ends. A vault that cannot be queried is named in `degraded` and does not stop the others.
     """
 
-    def __init__(self, workers: Mapping[str, Worker]) -> None:
+    def __init__(self, workers: Mapping[str, Worker], *, is_recorded: bool = True) -> None:
         self._workers = dict(workers)
+        self._is_recorded = is_recorded
         self.remarks: tuple[str, ...] = ()
 
     @classmethod
@@ -96,7 +97,7 @@ class Federation:
             merged = _merge(found, home, wanted)
         self.remarks = tuple(f"vault {name}: {remark}" for name, each in found.items() for remark in each.remarks)
         problems = [f"vault {name}: {error}" for name, error in failed.items()]
-        if keep and as_of is None and query.strip():
+        if keep and self._is_recorded and as_of is None and query.strip():
             problems += _record(workers, found, merged, wanted, door, session)
         return replace(with_degraded(merged, problems), took_ms=(time.perf_counter() - started) * 1000)
 

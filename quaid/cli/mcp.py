@@ -61,9 +61,12 @@ def run_mcp(
     if not http:
         if closed_streams & {0, 1}:
             raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http")
+        from quaid.mcp.streams import claim_streams
+
+        streams = claim_streams()
         from quaid.mcp.transports import serve_stdio
 
-        serve_stdio(root, tools.value, CommandListener(root, SERVER), vaults)
+        serve_stdio(root, tools.value, streams, CommandListener(root, SERVER), vaults)
     from quaid.mcp.transports import PORT, serve_http
 
     serve_http(root, tools.value, PORT if port is None else port, CommandListener(root, SERVER), vaults)

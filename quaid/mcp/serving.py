@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import uvicorn
@@ -28,7 +29,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CallToolResult, InputRequiredResult
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -50,7 +51,6 @@ from quaid.server.vault_server import ScopeMissingError, VaultServer
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
     from quaid.mcp.workers import Workers
-    from quaid.model import Recall
 
 T = TypeVar("T")
 SCOPES = {
@@ -152,29 +152,19 @@ class _WorkersOfAll(_ServedWorkers):
     @property
     def federation(self) -> Federation:  # type: ignore[override] # it differs from request to request
         caller = current.get().caller
-        workers = {name: _Reading(self._server, caller, name) for name in caller.list_readable()}
-        return _ServedFederation(cast("Mapping[str, Worker]", workers))
-
-
-class _ServedFederation(Federation):
-    """The vaults of a caller, queried as one without a record of the questions."""
-
-    def recall(self, query: str, **options: Any) -> Recall:
-        return super().recall(query, **{**options, "keep": False})
+        workers = {name: _Reading(self._server, ServedCall(caller, name)) for name in caller.list_readable()}
+        return Federation(cast("Mapping[str, Worker]", workers), is_recorded=False)
 
 
 class _Reading:
-    """Queries a vault: that of the request, or the one it is made for."""
+    """Queries the vault of a call, by default of the request that is being answered."""
 
-    def __init__(self, server: VaultServer, caller: Caller | None = None, vault: str = "") -> None:
+    def __init__(self, server: VaultServer, call: ServedCall | None = None) -> None:
         self._server = server
-        self._caller = caller
-        self._vault = vault
+        self._call = call
 
     def submit(self, job: Job[T]) -> Future[T]:
-        if self._caller is not None:
-            return self._server.read(self._caller, self._vault, job)
-        call = current.get()
+        call = self._call or current.get()
         return self._server.read(call.caller, call.vault, job)
 
     async def run(self, job: Job[T], _report: Reporter | None = None) -> T:
@@ -196,7 +186,7 @@ MAX_PUSH_BYTES = 2**20
 MAX_KEY = 200
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _REQUEST_ID = re.compile(r"[\w.:@/+=-]{1,100}")
-_STATUSES = {
+_STATUSES: dict[type[Exception], int] = {
     BadInputError: 400,
     ScopeMissingError: 403,
     VaultUnknownError: 404,
@@ -221,13 +211,8 @@ class _RefusedError(Exception):
 
     def __init__(self, status: int, code: str, sentence: str, authenticate: str = "") -> None:
         super().__init__()
-        self.response = _explain(status, code, sentence)
-        if authenticate:
-            self.response.headers["www-authenticate"] = authenticate
-
-
-def _explain(status: int, code: str, sentence: str) -> Response:
-    return JSONResponse({"error": code, "error_description": sentence}, status)
+        headers = {"www-authenticate": authenticate} if authenticate else None
+        self.response = JSONResponse({"error": code, "error_description": sentence}, status, headers)
 
 
 class _Routes:
@@ -237,7 +222,7 @@ class _Routes:
         self._server = server
         self._origin = "/".join(server.config.address.split("/")[:3])
         self._metadata = f"{self._origin}{METADATA}"
-        # The origin is checked in `_Tools`, and no page of a browser has a token.
+        # The origin is checked in `call_tool`, and no page of a browser has a token.
         self._one_vault, self._all_vaults = (
             ServedTools(server, of_several=several).streamable_http_app(
                 streamable_http_path="/mcp",
@@ -266,8 +251,8 @@ class _Routes:
             Route(METADATA, metadata, methods=["GET"]),
             Route(METADATA + "/{rest:path}", metadata, methods=["GET"]),
             # No streams (GET): a server without sessions has nothing to send, and they would outlive their token.
-            Route("/v/{vault}/mcp", _Endpoint(self, self._one_vault), methods=["POST"]),
-            Route("/mcp", _Endpoint(self, self._all_vaults), methods=["POST"]),
+            Route("/v/{vault}/mcp", partial(self.call_tool, self._one_vault), methods=["POST"]),
+            Route("/mcp", partial(self.call_tool, self._all_vaults), methods=["POST"]),
         ]
         handlers = dict.fromkeys((QuaidError, _RefusedError), self.explain)
         return Starlette(routes=routes, lifespan=self._run, exception_handlers=handlers)
@@ -288,19 +273,27 @@ class _Routes:
 
     async def show_metrics(self, request: Request) -> Response:
         """Show the metrics to a caller with a token for them."""
-        if not (await self._identify(request.scope)).grants.get(METRICS):
+        if not (await self._identify(request)).grants.get(METRICS):
             raise self._unauthorised()
         gauges = await asyncio.to_thread(self._server.gauges)
         return PlainTextResponse(self._server.metrics.render(gauges), media_type="text/plain; version=0.0.4")
 
     async def receive_push(self, request: Request) -> Response:
         """Queue the vaults of a repository that was pushed to. The answer does not say whether there are any."""
-        secret = self._server.config.webhook_secret
-        body = await _read_body(request.receive, MAX_PUSH_BYTES)
-        if not secret or not _is_signed(request.headers, body, secret):
+        secret, headers = self._server.config.webhook_secret.encode(), request.headers
+        body = await _read_body(request, MAX_PUSH_BYTES)
+        # As GitHub, Gitea and Forgejo sign, or GitLab.
+        signed = headers.get("x-hub-signature-256", "").removeprefix("sha256=") or headers.get("x-gitea-signature", "")
+        expected = hmac.new(secret, body, hashlib.sha256).hexdigest().encode() if signed else secret
+        given = signed or headers.get("x-gitlab-token", "")
+        if not secret or not hmac.compare_digest(given.encode(), expected):
             raise _RefusedError(401, "invalid_signature", "The message is not signed with the secret of this server.")
         message = _read_json(body)
-        await asyncio.to_thread(self._server.update_pushed, sorted(_list_addresses(message)))
+        parts = [message.get(key) for key in ("repository", "project")] if isinstance(message, dict) else []
+        values = [part.get(key) for part in parts if isinstance(part, dict) for key in _ADDRESS_KEYS]
+        found = {each.removesuffix(".git") for each in values if isinstance(each, str) and each}
+        addresses = sorted({*found, *(f"{each}.git" for each in found)})
+        await asyncio.to_thread(self._server.update_pushed, addresses)
         return JSONResponse({"outcome": "heard"}, 202)
 
     async def explain(self, _request: Request, error: Exception) -> Response:
@@ -308,7 +301,7 @@ class _Routes:
         if isinstance(error, _RefusedError):
             return error.response
         status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 500)
-        response = _explain(status, getattr(error, "code", "error"), str(error))
+        response = _RefusedError(status, getattr(error, "code", "error"), str(error)).response
         if isinstance(error, TooManyRequestsError):
             response.headers["retry-after"] = str(max(1, round(error.wait_s)))
         if isinstance(error, ScopeMissingError):
@@ -317,37 +310,43 @@ class _Routes:
             )
         return response
 
-    async def call_tool(self, inner: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the tools if its caller may use them."""
-        server, vault = self._server, str(scope["path_params"].get("vault", ""))  # empty for all readable vaults
-        headers = Headers(scope=scope)
-        origin = headers.get("origin")
+    async def call_tool(self, tools: ASGIApp, request: Request) -> ASGIApp:
+        """Return the answer of the tools to a request, if its caller may use them."""
+        server, vault = self._server, str(request.path_params.get("vault", ""))  # empty for all readable vaults
+        origin = request.headers.get("origin")
         if origin and origin.rstrip("/") != self._origin:
             raise _RefusedError(403, "foreign_origin", "Pages of other addresses are not answered.")
-        caller = await self._identify(scope)
-        scope["state"]["client"] = caller.client
+        caller = await self._identify(request)
+        request.scope["state"]["client"] = caller.client
         server.limit.take(f"{caller.client}\0{caller.owner}")
         if vault or not caller.list_readable():
             server.check_scope(caller, vault, "read")
-        body = await _read_body(receive, server.config.max_body_bytes)
+        body = await _read_body(request, server.config.max_body_bytes)
         message = _read_json(body) if body else None
         if vault:
-            server.check_scope(caller, vault, _scope_of(message))
-        key = headers.get("idempotency-key", "")[:MAX_KEY]
-        token = current.set(ServedCall(caller, vault, key, scope["state"].get("request", "")))
+            params = message.get("params") if isinstance(message, dict) else None
+            tool = params.get("name") if isinstance(params, dict) else None
+            # The tool checks its own scope again.
+            server.check_scope(caller, vault, SCOPES.get(tool, "read") if isinstance(tool, str) else "read")
+        key = request.headers.get("idempotency-key", "")[:MAX_KEY]
+        call = ServedCall(caller, vault, key, request.scope["state"].get("request", ""))
         unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def receive_again() -> Message:
-            return unread.pop() if unread else await receive()
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            async def receive_again() -> Message:
+                return unread.pop() if unread else await receive()
 
-        try:
-            await inner({**scope, "path": "/mcp", "raw_path": b"/mcp"}, receive_again, send)
-        finally:
-            current.reset(token)
+            token = current.set(call)
+            try:
+                await tools({**scope, "path": "/mcp", "raw_path": b"/mcp"}, receive_again, send)
+            finally:
+                current.reset(token)
 
-    async def _identify(self, scope: Scope) -> Caller:
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        address = scope["client"][0] if scope.get("client") else ""
+        return answer
+
+    async def _identify(self, request: Request) -> Caller:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        address = request.client.host if request.client else ""
         caller = await self._server.identify(token.strip() if scheme.lower() == "bearer" else "", address)
         if caller is None:
             raise self._unauthorised()
@@ -356,17 +355,6 @@ class _Routes:
     def _unauthorised(self) -> _RefusedError:
         authenticate = f'Bearer error="invalid_token", resource_metadata="{self._metadata}"'
         return _RefusedError(401, "invalid_token", "A valid token is needed.", authenticate)
-
-
-class _Endpoint:
-    """The tools as an ASGI application, behind the checks of `_Routes.call_tool`."""
-
-    def __init__(self, routes: _Routes, inner: ASGIApp) -> None:
-        self._routes = routes
-        self._inner = inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._routes.call_tool(self._inner, scope, receive, send)
 
 
 class _Watched:
@@ -419,41 +407,16 @@ def _read_json(body: bytes) -> Any:
     return message
 
 
-def _scope_of(message: Any) -> str:
-    """Return the scope that a request needs; the tool checks its own again."""
-    params = message.get("params") if isinstance(message, dict) else None
-    tool = params.get("name") if isinstance(params, dict) else None
-    return SCOPES.get(tool, "read") if isinstance(tool, str) else "read"
-
-
-def _is_signed(headers: Headers, body: bytes, secret: str) -> bool:
-    """Return whether a message of GitHub, Gitea, Forgejo or GitLab is signed with the secret."""
-    expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    signed = headers.get("x-hub-signature-256", "").removeprefix("sha256=") or headers.get("x-gitea-signature", "")
-    if signed:
-        return hmac.compare_digest(signed.encode(), expected.encode())
-    return hmac.compare_digest(headers.get("x-gitlab-token", "").encode(), secret.encode())
-
-
-def _list_addresses(message: Any) -> set[str]:
-    """Return the addresses of the repository in a message, in all forms that it has."""
-    parts = [message.get(key) for key in ("repository", "project")] if isinstance(message, dict) else []
-    values = [part.get(key) for part in parts if isinstance(part, dict) for key in _ADDRESS_KEYS]
-    found = {each for each in values if isinstance(each, str) and each}
-    return found | {each.removesuffix(".git") for each in found} | {f"{each}.git" for each in found}
-
-
-async def _read_body(receive: Receive, limit: int) -> bytes:
+async def _read_body(request: Request, limit: int) -> bytes:
     """Return the body of a request. _RefusedError: it is longer than `limit`, or its sender went away."""
-    body, has_more = bytearray(), True
-    while has_more:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise _RefusedError(400, "bad_input", "The request was not sent to its end.")
-        body += message.get("body", b"")
-        has_more = message.get("more_body", False)
-        if len(body) > limit:
-            raise _RefusedError(413, "too_large", "The request is too large.")
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > limit:
+                raise _RefusedError(413, "too_large", "The request is too large.")
+    except ClientDisconnect:
+        raise _RefusedError(400, "bad_input", "The request was not sent to its end.") from None
     return bytes(body)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import gc
 import os
 import secrets
@@ -17,19 +16,24 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from quaid.errors import BadInputError, UsageError
+import anyio
+import uvicorn
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.transport_security import TransportSecuritySettings
+
+from quaid.errors import BadInputError
 from quaid.local import state_files
+from quaid.mcp.server import Server, Surface
+from quaid.mcp.workers import Workers
 from quaid.place import state_folder
+from quaid.report.bug_report import write_report
 from quaid.resident import loopback
 from quaid.resident.loopback import HOST
-from quaid.text.invisible import whole_json
 
 if TYPE_CHECKING:
-    from mcp.server.auth.provider import AccessToken
     from starlette.applications import Starlette
 
-    from quaid.mcp.server import Surface
-    from quaid.mcp.workers import Workers
     from quaid.resident.listener import Listener
 
 PORT = 7437
@@ -43,32 +47,16 @@ HOST_EVERY_S = 1.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class JsonLines(TextIOWrapper):
-    """Lines of JSON without half characters: a message that cannot be parsed has no id, so its sender would wait for
-    the answer forever.
-    """
-
-    def readline(self, size: int = -1) -> str:  # type: ignore[override]
-        return whole_json(super().readline(size))
-
-
 def serve_stdio(
-    root: Path, surface: Surface, listener: Listener | None = None, vaults: Mapping[str, Path] | None = None
+    root: Path,
+    surface: Surface,
+    streams: tuple[TextIOWrapper, TextIOWrapper],
+    listener: Listener | None = None,
+    vaults: Mapping[str, Path] | None = None,
 ) -> NoReturn:
-    """Serve until stdin ends, the host dies or a signal comes; then exit with 0. `vaults` are the vaults that can be
-    queried, by name, if there are more than the one at `root`.
-
-    Raises:
-        UsageError: there is no stdin or stdout.
+    """Serve a client over `streams` until they or the host end, or a signal comes; then exit with 0. `vaults` are the
+    vaults that can be queried, by name, if there are more than the one at `root`.
     """
-    # Before anything is imported that may print.
-    reading, writing = claim_streams()
-    import anyio
-
-    from quaid.mcp.server import Server
-    from quaid.mcp.workers import Workers
-    from quaid.report.bug_report import write_report
-
     workers = Workers(root, listener, vaults)
     server = Server(workers, surface)
     gc.freeze()
@@ -78,7 +66,7 @@ def serve_stdio(
 
     async def serve() -> None:
         shut_down_on_signals(workers)
-        await server.serve(reading, writing)
+        await server.serve(*streams)
 
     try:
         anyio.run(serve)
@@ -96,32 +84,6 @@ def _end_with_host(host: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def claim_streams() -> tuple[TextIOWrapper, TextIOWrapper]:
-    """Return stdin and stdout, for the protocol alone. Any other user of them (a library in C, a child process) reads
-    an end of file and writes to stderr.
-
-    Raises:
-        UsageError: one of them is closed.
-    """
-    try:
-        reading, writing = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3) for descriptor in (0, 1))
-    except OSError as error:
-        raise UsageError("There is no stdin or stdout to serve. A host has to start it, or try: --http") from error
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # a host may have closed stderr
-        os.dup2(nothing, 1)
-        os.dup2(nothing, 2)
-    os.close(nothing)
-    sys.stdout = sys.stderr
-    return (
-        JsonLines(os.fdopen(reading, "rb"), encoding="utf-8", errors="replace"),
-        TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8", errors="replace"),
-    )
-
-
 def serve_http(
     root: Path, surface: Surface, port: int, listener: Listener | None = None, vaults: Mapping[str, Path] | None = None
 ) -> NoReturn:
@@ -130,11 +92,6 @@ def serve_http(
     Raises:
         BadInputError: the port cannot be used, or the token is not valid.
     """
-    import anyio
-    import uvicorn
-
-    from quaid.mcp.workers import Workers
-
     token = find_token(root)
     with closing(loopback.listen(port)) as listening:
         port = listening.getsockname()[1]
@@ -161,11 +118,6 @@ def make_app(workers: Workers, surface: Surface, token: str, port: int) -> Starl
     """Return the ASGI application. It answers only requests with the token to this very address, and no page of
     another.
     """
-    from mcp.server.auth.settings import AuthSettings
-    from mcp.server.transport_security import TransportSecuritySettings
-
-    from quaid.mcp.server import Server
-
     hosts = [f"{name}:{port}" for name in (HOST, "localhost")]
     origins = [f"http://{host}" for host in hosts]
     server = Server(
@@ -190,7 +142,13 @@ def find_token(root: Path) -> str:
     if token is None:
         path = state_folder(root) / TOKEN_FILE
         try:
-            token = _read_or_make_token(path)
+            if path.exists() and path.stat().st_mode & 0o077:  # others could read it
+                path.unlink()
+            with suppress(FileExistsError):
+                new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(new, "w", encoding="ascii") as file:
+                    file.write(f"{secrets.token_urlsafe(32)}\n")
+            token = state_files.read(path).decode("ascii", "replace").strip()
         except OSError as error:
             raise BadInputError(f"{path} cannot be used ({error.strerror}). Set {TOKEN_VARIABLE} instead.") from error
     if len(token) < MIN_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
@@ -208,19 +166,6 @@ def token_location(root: Path) -> str:
     return f"in {state_folder(root) / TOKEN_FILE}"
 
 
-def _read_or_make_token(path: Path) -> str:
-    if path.exists() and path.stat().st_mode & 0o077:  # others could read it
-        path.unlink()
-    try:
-        new = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return state_files.read(path).decode("ascii", "replace").strip()
-    token = secrets.token_urlsafe(32)
-    with os.fdopen(new, "w", encoding="ascii") as file:
-        file.write(f"{token}\n")
-    return token
-
-
 class _OwnerToken:
     """A token verifier that knows one token."""
 
@@ -228,8 +173,6 @@ class _OwnerToken:
         self._token = token.encode()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        from mcp.server.auth.provider import AccessToken
-
         if secrets.compare_digest(token.encode("utf-8", "replace"), self._token):
             return AccessToken(token=token, client_id="owner", scopes=[])
         return None

@@ -16,7 +16,7 @@ from mcp_host import DEFAULT, HELLO, call, hosted
 from residents import printed
 from vaults import Vault, wait_for
 
-from quaid.mcp import transports
+from quaid.mcp.streams import JsonLines
 from quaid.place import state_folder
 from quaid.resident.call import Call
 from quaid.resident.listener import find_listening
@@ -138,14 +138,15 @@ def test_half_a_character_is_answered_wherever_it_stands(vault: Vault) -> None:
     (r'{"a": "\\\ud83d"}', "\\�"), (r'{"a": "\u00e9\ude00"}', "é�"),
 ])  # fmt: skip
 def test_only_half_a_character_is_replaced(line, mended) -> None:
-    stream = transports.JsonLines(io.BytesIO(line.encode() + b"\n"), encoding="utf-8")
+    stream = JsonLines(io.BytesIO(line.encode() + b"\n"), encoding="utf-8")
     assert json.loads(stream.readline()) == {"a": mended}
 
 
 NOISY = """
 import os, subprocess, sys
 from pathlib import Path
-from quaid.mcp import results, transports
+from quaid.mcp import results
+from quaid.mcp.streams import claim_streams
 from quaid.place import state_folder
 
 def note(view, was=results.note_result):
@@ -158,7 +159,9 @@ def note(view, was=results.note_result):
     return was(view)
 
 results.note_result = note
-transports.serve_stdio(Path(sys.argv[1]), "default")
+streams = claim_streams()
+from quaid.mcp import transports
+transports.serve_stdio(Path(sys.argv[1]), "default", streams)
 """
 
 
