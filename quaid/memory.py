@@ -98,9 +98,9 @@ class Memory(OpenVault):
         if "documentation" in self.__dict__:
             self.documentation.close()
         if self.settings.git.sync == "auto":
-            from quaid.remotes.background import leave_exchange
+            from quaid.remotes.contact import schedule_exchange
 
-            leave_exchange(self.root, self.settings)
+            schedule_exchange(self.root, self.settings)
 
     def __enter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ from quaid.errors import LockedError, QuaidError
 from quaid.local import locks
 from quaid.memory import Memory
 from quaid.place import DOCS_FILE, state_folder
-from quaid.remotes import background
+from quaid.remotes.contact import EXCHANGE, PAUSE
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.embedding import MARKER
 
@@ -41,7 +41,7 @@ def run_exchange(root: Path) -> None:
     """Do with the remotes of a vault what is due, and see to what is written in the moments after it."""
     with Memory.open(root) as memory:
         memory.remotes.exchange()
-        time.sleep(background.PAUSE.total_seconds())
+        time.sleep(PAUSE.total_seconds())
 
 
 def _forget(state: Path) -> None:
@@ -52,4 +52,4 @@ def _forget(state: Path) -> None:
 if __name__ == "__main__":
     os.chdir("/")  # the folder that it was started in may be removed or unmounted
     os.nice(10)
-    run_exchange(Path(sys.argv[1])) if sys.argv[2:] == [background.EXCHANGE] else run_embedding(Path(sys.argv[1]))
+    run_exchange(Path(sys.argv[1])) if sys.argv[2:] == [EXCHANGE] else run_embedding(Path(sys.argv[1]))

@@ -77,7 +77,7 @@ def _list(invocation: Invocation, memory: Memory) -> None:
     newest = memory.timeline.tell(*(head.id for head in heads))
     rows, shapes = [], []
     for head, entry in zip(heads, newest, strict=True):
-        ahead, behind = memory.git.branches.count_apart(head.id, "HEAD")
+        ahead, behind = memory.git.count_apart(head.id, "HEAD")
         mark = styled("*", "green") if head.is_current else " "
         apart = "" if head.is_current else f"{ahead} more, {behind} fewer commits"
         when = head.when.isoformat()

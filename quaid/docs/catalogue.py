@@ -355,6 +355,6 @@ def _find_moved(repository: SourceRepository, names: Mapping[str, str]) -> dict[
         if name not in there and is_doc_name(name):
             data = files.read_note(repository.top, name) or b""
             new.setdefault(data.replace(b"\r\n", b"\n"), []).append(name)
-    blobs = repository.read_blobs(there[name] for name in gone.values())
+    blobs = repository.git.read_blobs(there[name] for name in gone.values())
     same = {path: new.get(blobs.get(there[name], b"").replace(b"\r\n", b"\n"), []) for path, name in gone.items()}
     return {path: found[0] for path, found in same.items() if len(found) == 1}

@@ -64,7 +64,7 @@ class SourceTree:
         """Return whether a file differs from HEAD."""
         data = files.read_note(path.parent, path.name)
         (blob,) = self.repository.blobs_at([(self.repository.head or "HEAD", self.inside(path))])
-        committed = self.repository.read_blobs([blob]).get(blob) if blob else None
+        committed = self.repository.git.read_blobs([blob]).get(blob) if blob else None
         if data is None or committed is None:
             return data is not committed
         return committed not in (data, data.replace(b"\r\n", b"\n"))
@@ -183,7 +183,7 @@ class SourceTrees:
         for place in self.places(doc):
             there = place.tree.repository.files
             blobs = {there[path]: path for path in sources if path in there}
-            contents |= {blobs[blob]: data for blob, data in place.tree.repository.read_blobs(blobs).items()}
+            contents |= {blobs[blob]: data for blob, data in place.tree.repository.git.read_blobs(blobs).items()}
         return contents
 
     def read_changes(self, findings: Sequence[SourceFinding]) -> list[SourceChange]:
@@ -193,7 +193,7 @@ class SourceTrees:
             tree = self.open(Path(top))
             if tree is not None:
                 pairs = [(finding.before, finding.after) for finding in findings if finding.top == top]
-                blobs |= tree.repository.read_blobs([blob for pair in pairs for blob in pair if blob])
+                blobs |= tree.repository.git.read_blobs([blob for pair in pairs for blob in pair if blob])
         return [
             SourceChange(
                 finding.path, finding.old_path, finding.kind,

@@ -22,7 +22,8 @@ from quaid.docs.freshness import Freshness, SourceCommit, SourceFinding, Status,
 from quaid.docs.source_trees import SourcePlace, SourceTree, SourceTrees
 from quaid.docs.sources import References
 from quaid.errors import GitError, GitMissingError, QuaidError
-from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, Touch, open_repository
+from quaid.history.note_history import FileChange
+from quaid.history.source_repository import MAX_COMMITS, Log, LoggedCommit, open_repository
 from quaid.local.doc_cache import DocChecks
 from quaid.local.tables import parse_rows
 from quaid.place import LOCAL_FILE, state_folder
@@ -32,7 +33,7 @@ from quaid.vault import files, notes
 if TYPE_CHECKING:
     from quaid.sync.embedding import Progress
 
-FileChange = tuple[LoggedCommit, Touch]
+Touch = tuple[LoggedCommit, FileChange]
 """A commit, and what it did to a file."""
 Pair = tuple[str, str | None, str | None]
 """The name of a file and two of its blobs."""
@@ -146,7 +147,7 @@ class _DocCheck:
     updated: str | None = None
     is_unreadable: bool = False
     sources: list[str] = field(default_factory=list)
-    findings: list[tuple[SourceTree, SourceFinding, Sequence[FileChange]]] = field(default_factory=list)
+    findings: list[tuple[SourceTree, SourceFinding, Sequence[Touch]]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def find_base(self, tree: SourceTree) -> str | None:
@@ -275,7 +276,7 @@ class _CheckRun:
         blobs: dict[str, bytes] = {}
         for tree in dict.fromkeys(new.values()):
             ids = [blob for pair, its in new.items() if its is tree for blob in pair[1:] if blob]
-            blobs |= tree.repository.read_blobs(ids)
+            blobs |= tree.repository.git.read_blobs(ids)
         for number, (name, before, after) in enumerate(new):
             self._report("Comparing sources", number, len(new))
             verdict = False, "not fetched"
@@ -370,7 +371,7 @@ def _find_bases(tree: SourceTree, checked: Sequence[_DocCheck]) -> None:
             each.merged = [commit.id for commit, _ in changes if commit.id in after]
 
 
-def _read_last_changes(tree: SourceTree, paths: Sequence[str]) -> list[tuple[str | None, list[FileChange]]]:
+def _read_last_changes(tree: SourceTree, paths: Sequence[str]) -> list[tuple[str | None, list[Touch]]]:
     """Return for each document the last commit that changed more than its form, and all its changes, newest first."""
     log = tree.log
     changes = {path: _list_changes(tree, path) for path in paths}
@@ -382,7 +383,7 @@ def _read_last_changes(tree: SourceTree, paths: Sequence[str]) -> list[tuple[str
             if tree.log is not log:
                 return _read_last_changes(tree, paths)
         touches = {path: left[path][0][1] for path in pending if left[path]}
-        blobs = tree.repository.read_blobs(
+        blobs = tree.repository.git.read_blobs(
             blob for touch in touches.values() for blob in (touch.before, touch.after) if blob
         )
         pending = set()
@@ -396,7 +397,7 @@ def _read_last_changes(tree: SourceTree, paths: Sequence[str]) -> list[tuple[str
     return [(_as_true_as(tree, left[path]), changes[path]) for path in paths]
 
 
-def _list_changes(tree: SourceTree, path: str) -> list[FileChange]:
+def _list_changes(tree: SourceTree, path: str) -> list[Touch]:
     """Return the changes of a document that no merge discarded, newest first."""
     changes = [(commit, touch) for commit, touch in changes_of(tree.log, path) if not touch.is_joined]
     now = tree.repository.files.get(path) if tree.log.has_merges else None
@@ -408,7 +409,7 @@ def _list_changes(tree: SourceTree, path: str) -> list[FileChange]:
     return [(commit, touch) for commit, touch in changes if touch.after == now or commit.id not in discarded]
 
 
-def _as_true_as(tree: SourceTree, changes: Sequence[FileChange]) -> str | None:
+def _as_true_as(tree: SourceTree, changes: Sequence[Touch]) -> str | None:
     """Return the commit that the newest change makes a document as true as. A document that was restored to an earlier
     version is as true as that version was.
     """
@@ -440,9 +441,9 @@ def commit_of(commit: LoggedCommit) -> SourceCommit:
     return SourceCommit(commit.id, when, commit.author, admit(commit.subject).text)
 
 
-def changes_of(log: Log, path: str) -> list[FileChange]:
+def changes_of(log: Log, path: str) -> list[Touch]:
     """Return the commits that changed the file now at `path`, newest first. Renames are followed."""
-    found: dict[str, FileChange] = {}
+    found: dict[str, Touch] = {}
     names: list[tuple[str, LoggedCommit | None]] = [(path, None)]
     for name, left in names:
         came: LoggedCommit | None = None
@@ -506,7 +507,7 @@ def _find_changes_in(tree: SourceTree, checked: _DocCheck, paths: Sequence[str])
 
 def _trace(
     log: Log, after: Mapping[str, LoggedCommit], path: str, present: Collection[str]
-) -> tuple[str, str | None, list[FileChange]]:
+) -> tuple[str, str | None, list[Touch]]:
     """Follow the source that a document calls `path` through the commits `after` the document was true.
 
     Returns: its path then, its path now (None if it is deleted), and its changes, newest first.

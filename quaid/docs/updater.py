@@ -113,7 +113,7 @@ def propose_branch(edit: SourceEdit) -> Proposed:
     if now != edit.before and (path not in found.files if now is None else found.holds(path, now)):
         raise NoteChangedError(edit.path)
     name = proposal.name_branch(path, edit.after)
-    return proposal.propose_branch(folder, name, {path: (edit.before, edit.after)}, edit.message, AUTHOR)
+    return proposal.propose_branch(folder, name, path, edit.before, edit.after, edit.message, AUTHOR)
 
 
 def render_patch(stale: StaleDoc, update: DocUpdate) -> str:

@@ -162,11 +162,11 @@ class Ranking:
 
     def _is_signed(self, path: str) -> bool:
         if path not in self._signed:
-            lines = self._history.branches.blame(path, self._base)
+            lines = self._history.blame(path, self._base)
             is_owners = bool(lines) and all(self._authors.name(line.email, line.subject) == "owner" for line in lines)
             commits = {line.commit for line in lines}
             try:
-                self._signed[path] = is_owners and self._history.branches.find_signed(commits) == commits
+                self._signed[path] = is_owners and self._history.find_signed(commits) == commits
             except GitError:
                 self._signed[path] = False
         return self._signed[path]

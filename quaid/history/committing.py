@@ -141,9 +141,7 @@ def read_head(git: Git) -> tuple[str | None, str | None]:
 
 def write_commit(stage: Stage, text: bytes, identity: Mapping[str, str], merged: str | None) -> str:
     """Write the commit of what is staged and return its id. No branch has it yet."""
-    parents = [word for parent in (stage.base, merged) if parent for word in ("-p", parent)]
-    args = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", *parents, stage.tree)
-    return stage.git.read_text("commit", *args, stdin=text, env=identity)
+    return stage.git.commit_tree(stage.tree, filter(None, (stage.base, merged)), text, identity)
 
 
 def move_branch(stage: Stage, commit_id: str, text: bytes, identity: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from quaid import trust
 from quaid.history import merge_driver, vault_guard
 from quaid.history.git import execute, explain
+from quaid.history.repository import find_repository
 from quaid.model import Message
 from quaid.vault import transaction
 from quaid.vault.template import VaultPlan
@@ -39,8 +40,7 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
     """Make the folder `root` a vault with the files of `plan`, in one commit. It is trusted then."""
     with _shut_to_others():
         trust.begin_state(root)
-        made_repository = history.find_repository(root) is None
-        history.create_repository()
+        made_repository = create_repository(root)
         merge_driver.set_up(root)
         change = transaction.VaultChange("init", plan.edits, Message("init: a vault for Quaid"))
         with transaction.begin(root, history, wait_s, say):
@@ -49,6 +49,20 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
     vault_guard.accept(root)
     added = tuple(edit.rel_path for edit in plan.edits)
     return Created(root, plan.adopted, made_repository, added, committed.id, plan.clashes, plan.folder)
+
+
+def create_repository(root: Path) -> bool:
+    """Make a folder a repository with the branch main, unless one encloses it already; return whether it was made.
+
+    Raises:
+        GitError, GitMissingError: git refused or is not installed.
+    """
+    if find_repository(root) is not None:
+        return False
+    code, _, stderr = execute(["-C", str(root), "init", "-q", "-b", "main"], b"", {})
+    if code:
+        raise explain("create a repository", stderr, root)
+    return True
 
 
 def user_name(folder: Path) -> str:

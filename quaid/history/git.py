@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,6 +60,8 @@ class Version:
         return self.mode == _FOLDER
 
 
+Progress = Callable[[str, int, int], None]
+"""Called with (what is being done, done, total)."""
 Changes = Mapping[str, tuple[Version | None, Version | None]]
 """Path -> (old, new) of the files that differ between two trees; None is no file."""
 
@@ -200,6 +203,47 @@ class Git:
         """Write a blob and return its id. `path` is the file whose filters and line ends apply."""
         how = "--no-filters" if path is None else f"--path={path}"
         return self.read_text("store a note", "hash-object", "-w", "--stdin", how, stdin=data)
+
+    def write_tree(self, tree: str, versions: Mapping[str, Version | None]) -> str:
+        """Return `tree` with these versions of files, None for no file."""
+        lines = [
+            f"{new.mode} {new.blob}\t{path}" if new else f"0 {'0' * len(tree)}\t{path}"
+            for path, new in versions.items()
+        ]
+        with tempfile.TemporaryDirectory(prefix="quaid-tree-") as folder:
+            index = Path(folder) / "index"
+            self.run("read a tree", "read-tree", tree, index=index)
+            self.run("change a tree", "update-index", "-z", "--index-info", stdin=join_items(lines), index=index)
+            # In a partial clone, files that nothing here is about may be missing.
+            return self.read_text("write a tree", "write-tree", "--missing-ok", index=index)
+
+    def commit_tree(
+        self, tree: str, parents: Iterable[str], text: bytes, identity: Mapping[str, str], *options: str
+    ) -> str:
+        """Write a commit with the message `text` by `identity`, variables of git's. No branch moves."""
+        named = [word for parent in parents for word in ("-p", parent)]
+        args = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", *options, *named, tree)
+        return self.read_text("commit", *args, stdin=text, env=identity)
+
+    def merge_text(self, current: bytes, old: bytes, new: bytes, *options: str) -> bytes | None:
+        """Return `current` with the change from `old` to `new` made to it; None if they collide."""
+        with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
+            paths = [Path(folder) / name for name in ("current", "old", "new")]
+            for path, data in zip(paths, (current, old, new), strict=True):
+                path.write_bytes(data)
+            args = ("merge-file", "-p", "--quiet", *options, *map(str, paths))
+            # Any other code counts conflicts, or says that a side is binary.
+            code, merged = self.run("merge a note", *args, accept=range(256))
+        return merged if code == 0 else None
+
+    def is_set(self, key: str) -> bool:
+        """Return whether a setting is on."""
+        return (self.query("config", "--type=bool", "--get", key) or b"").strip() == b"true"
+
+    def list_changed(self, *paths: str, config: Sequence[str] = ()) -> list[str]:
+        """Return "XY path" for each file that differs from HEAD or is untracked, as `git status --porcelain` does."""
+        args = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
+        return split_items(self.read("look for changes", *config, *args, "--", *paths))
 
     @contextmanager
     def stream(self, *args: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:

@@ -15,7 +15,7 @@ from quaid.history.addresses import hide_password, protocol_of
 from quaid.history.git import Git, execute, explain
 from quaid.history.maintenance import maintain
 from quaid.history.purged import FOLDER, PurgedError, find_returned
-from quaid.history.remotes import Line, Pushed
+from quaid.history.remotes import Line
 from quaid.history.repository import Repository
 from quaid.history.vault_history import History
 from quaid.http import host_of, is_local
@@ -189,8 +189,8 @@ class WorkingCopy:
         """Return the commit that the branch is at."""
         return self._git.resolve("HEAD")
 
-    def push(self, commit: str) -> Pushed:
-        """Move the remote's branch on to `commit`. Raises as `Line.push`."""
+    def push(self, commit: str) -> bool:
+        """Move the remote's branch on to `commit`. Returns and raises as `Line.push`."""
         line = Line(self.root, self.mirror.address, self.mirror.limits.timeout_s)
         return line.push(commit, f"refs/heads/{self.mirror.branch}")
 

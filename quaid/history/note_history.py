@@ -45,14 +45,24 @@ class Revision:
 
 
 class FileChange(NamedTuple):
-    """One file in what `--raw` prints: blob ids (a merge has one before for each parent), None for no file; `source` is
-    the old path of a rename.
+    """One file in what `--raw` prints: blob ids (a merge has one before for each parent), None for no file; `old_path`
+    if it was renamed.
     """
 
     path: str
     befores: tuple[str | None, ...]
     after: str | None
-    source: str | None
+    old_path: str | None = None
+
+    @property
+    def before(self) -> str | None:
+        """The blob that the first parent has."""
+        return self.befores[0]
+
+    @property
+    def is_joined(self) -> bool:
+        """Return whether the parents of a merge had different ones: what is new in it may be theirs."""
+        return len({*self.befores}) > 1
 
 
 def read_note_history(git: Git, rel_path: str, note_id: str | None) -> list[Revision]:
@@ -134,13 +144,13 @@ def _find_source(git: Git, commit_id: str, path: str, note_id: str | None) -> tu
     args = ("diff-tree", "--root", "-r", *RAW, "--no-commit-id", "-M", "--diff-filter=DR", commit_id)
     out = git.read("look for a rename", *args)
     gone = list(parse_changes(out.decode("utf-8", "surrogateescape").split("\0")))
-    paired = [change for change in gone if change.source and change.path == path]
+    paired = [change for change in gone if change.old_path and change.path == path]
     for changes in (paired, gone) if note_id is not None else (paired,):
         blobs = git.read_blobs([blob for change in changes if (blob := change.befores[0])])
         for change in changes:
             before = blobs.get(change.befores[0] or "")
             if before is not None and _is_same(before, note_id):
-                return change.source or change.path, before
+                return change.old_path or change.path, before
     return None
 
 

@@ -8,8 +8,6 @@ committed is not made at all.
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from os import W_OK, access
@@ -17,13 +15,10 @@ from pathlib import Path
 
 from quaid.errors import GitError, ProposalError
 from quaid.history import commit_folder
-from quaid.history import repository as repositories
-from quaid.history.git import Changes, Git, Version, join_items
-from quaid.history.staging import EXECUTABLE, NEW_FILE, list_entries
+from quaid.history.git import SUBMODULE, Changes, Git, Version
+from quaid.history.repository import find_repository
+from quaid.history.staging import NEW_FILE, REGULAR, IndexEntry, list_entries
 from quaid.vault import files
-
-Files = Mapping[str, tuple[bytes | None, bytes]]
-"""Path from the top of the repository -> (before, after) as they are on disk; before None for a new file."""
 
 FOLDER = "quaid/docs"
 _MAX_SLUG = 60
@@ -46,164 +41,120 @@ def name_branch(path: str, after: bytes) -> str:
     return f"{FOLDER}/{slug or 'doc'}-{key}"
 
 
-def propose_branch(folder: Path, branch: str, files: Files, message: str, author: tuple[str, str]) -> Proposed:
-    """Make `branch`, with one commit on HEAD that has `files` as they are to be, in the repository around `folder`.
+def propose_branch(
+    folder: Path, branch: str, path: str, before: bytes | None, after: bytes, message: str, author: tuple[str, str]
+) -> Proposed:
+    """Make `branch`, with one commit on HEAD that changes a file, in the repository around `folder`.
 
-    `author` is a name and an e-mail address, the committer's too. Line ends that git turns on the way to the disk are
-    turned back: what changes in the commit is what changes in `files`. The same again finds its branch.
+    `path` begins at the top of the repository; `before`, None for a new file, and `after` are as on disk. `author` is a
+    name and an e-mail address, the committer's too. Line ends that git turns on the way to the disk are turned back.
+    The same again finds its branch.
 
     Raises:
         ProposalError: it cannot be made, and why; nothing was changed.
         LockedError: a rebase, a merge or another git is in progress.
         GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
     """
-    repository = repositories.find_repository(folder)
+    repository = find_repository(folder)
     if repository is None:
         raise ProposalError(folder, "it is in no work tree of git", "Change the file in your editor")
-    return _Proposal(Git(repository)).make(branch, files, message, author)
+    git, top, common = Git(repository), repository.top, repository.common_dir
+    if (git.query("rev-parse", "--is-bare-repository") or b"").strip() == b"true":
+        raise ProposalError(top, "it is a bare repository", "Use a clone or a worktree of it")
+    commit_folder.wait_until_ready(repository, 0.0)
+    if not all(access(common / name, W_OK) for name in ("objects", "refs")):
+        raise ProposalError(top, f"{common} cannot be written to", "Apply the patch yourself")
+    if git.query("check-ref-format", f"refs/heads/{branch}") is None:
+        raise ProposalError(top, f"{branch!r} is not a valid branch name", "Choose another one")
+    base = git.resolve("HEAD")
+    if base is None:
+        raise ProposalError(top, "it has no commit yet", "Commit something first")
+    old = git.list_tree(base, path).get(path)
+    committed = _read_committed(git, path, before, old)
+    new = Version(old.mode if old else NEW_FILE, git.store(_with_line_ends(committed, before, after)))
+    if new == old:
+        raise ProposalError(top, "HEAD has all of the change already", "There is nothing left to do")
+    changes: Changes = {path: (old, new)}
+    if known := _find(git, branch, changes):
+        return known
+    names = {"NAME": author[0], "EMAIL": author[1]}
+    identity = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in names.items()}
+    text = message.replace("\0", "").encode("utf-8", "replace")
+    commit = git.commit_tree(git.write_tree(base, {path: new}), [base], text, identity, "--no-gpg-sign")
+    # Against no commit at all: a branch that somebody has just made is not overwritten.
+    target = (f"refs/heads/{branch}", commit, "0" * len(base))
+    try:
+        git.run("make a branch", "update-ref", "--no-deref", "-m", "quaid: proposal", *target)
+    except GitError:
+        known = _find(git, branch, changes)  # another process made it a moment ago
+        if known is None:
+            raise
+        return known
+    return Proposed(branch, commit, base, is_new=True)
 
 
-class _Proposal:
-    def __init__(self, git: Git) -> None:
-        self._git = git
-        self._repository = git.repository
-        self._top = git.repository.top
-
-    def make(self, branch: str, files: Files, message: str, author: tuple[str, str]) -> Proposed:
-        self._check_repository(branch)
-        base = self._ask("rev-parse", "-q", "--verify", "HEAD^{commit}")
-        if not base:
-            raise self._refusal("it has no commit yet", "Commit something first")
-        with tempfile.TemporaryDirectory(prefix="quaid-proposal-") as private:
-            index = Path(private) / "index"
-            self._git.run("read HEAD", "read-tree", base, index=index)
-            changes = self._plan(files, index)
-            known = self._find(branch, changes)
-            if known is not None:
-                return known
-            tree = self._write_tree(changes, index)
-        commit = self._commit(tree, base, message, author)
-        # Against no commit at all: a branch that somebody has just made is not overwritten.
-        moved = ("update-ref", "--no-deref", "-m", "quaid: proposal", f"refs/heads/{branch}", commit, "0" * len(base))
-        try:
-            self._git.run("make a branch", *moved)
-        except GitError:
-            known = self._find(branch, changes)  # another process made it a moment ago
-            if known is None:
-                raise
-            return known
-        return Proposed(branch, commit, base, is_new=True)
-
-    def _plan(self, files: Files, index: Path) -> Changes:
-        """Return the changes of the commit; their blobs are stored."""
-        old = {path: entry.version for path, entry in list_entries(self._git, list(files), index).items()}
-        changes: dict[str, tuple[Version | None, Version]] = {}
-        for path, (before, after) in files.items():
-            version = old.get(path)
-            committed = self._check_file(path, before, version)
-            data = _as_kept(committed, before, after)
-            new = Version(version.mode if version else NEW_FILE, self._git.store(data))
-            if new != version:
-                changes[path] = (version, new)
-        if not changes:
-            raise self._refusal("HEAD has all of the change already", "There is nothing left to do")
-        return changes
-
-    def _write_tree(self, changes: Changes, index: Path) -> str:
-        listed = join_items(f"{new.mode} {new.blob}\t{path}" for path, (_, new) in changes.items() if new)
-        self._git.run("prepare a commit", "update-index", "-z", "--add", "--index-info", stdin=listed, index=index)
-        # In a clone that leaves out objects, files that nothing here is about may be missing.
-        return self._git.read_text("write a tree", "write-tree", "--missing-ok", index=index)
-
-    def _check_repository(self, branch: str) -> None:
-        if self._ask("rev-parse", "--is-bare-repository") == "true":
-            raise self._refusal("it is a bare repository", "Use a clone or a worktree of it")
-        commit_folder.wait_until_ready(self._repository, 0.0)
-        folders = (self._repository.common_dir / "objects", self._repository.common_dir / "refs")
-        if not all(access(folder, W_OK) for folder in folders):
-            raise self._refusal(f"{self._repository.common_dir} cannot be written to", "Apply the patch yourself")
-        if self._git.query("check-ref-format", f"refs/heads/{branch}") is None:
-            raise self._refusal(f"{branch!r} is not a valid branch name", "Choose another one")
-
-    def _check_file(self, path: str, before: bytes | None, version: Version | None) -> bytes:
-        """Return the bytes that HEAD has at `path`, or refuse a file that somebody is at work on."""
-        mine = list_entries(self._git, [path]).get(path)
-        parents = [self._top / parent for parent in Path(path).parents if parent != Path()]
-        problem = ""
-        if any((parent / ".git").exists() for parent in parents) or (version and version.mode == "160000"):
-            problem = "belongs to another repository"
-        elif any(place.is_symlink() for place in (self._top / path, *parents)):
-            problem = "is reached by a symbolic link"
-        elif version is None:
-            exists = mine is not None or (self._top / path).exists()
-            problem = "is not committed" if before is not None or exists else ""
-        elif version.mode not in (NEW_FILE, EXECUTABLE):
-            problem = "is not a regular file in HEAD"
-        elif mine is None or mine.unmerged or mine.version != version:
-            problem = "has changes that are staged and not committed"
-        if problem:
-            raise self._refusal(f"{path} {problem}", "Commit or change it yourself")
-        if version is None:
-            return b""
-        assert mine is not None
-        committed = self._git.read("read a file", "cat-file", "blob", version.blob)
-        if not self._is_on_disk(path, committed, hidden=mine.hidden):
-            raise self._refusal(f"{path} holds what HEAD does not, or a filter of git's changes it", "Commit it first")
-        if before is None or _as_kept(committed, before, before) != committed:
-            raise self._refusal(f"{path} is not in HEAD what the change was planned on", "Check the doc again")
-        return committed
-
-    def _is_on_disk(self, path: str, committed: bytes, *, hidden: bool) -> bool:
-        try:
-            return _bare(files.read_file(self._top / path)) == _bare(committed)
-        except FileNotFoundError:
-            return hidden  # left out by a sparse checkout
-        except OSError:
-            return False
-
-    def _find(self, branch: str, changes: Changes) -> Proposed | None:
-        """The branch, if it is there: then it must have these changes and nothing else."""
-        wanted = ("--format=%(refname:lstrip=2) %(objectname)", f"refs/heads/{branch.partition('/')[0]}")
-        there = dict(line.split() for line in self._ask("for-each-ref", *wanted).splitlines())
-        if branch in there:
-            commit = there[branch]
-            base = self._ask("rev-parse", "-q", "--verify", f"{commit}^")
-            if (self._git.diff_trees(base, commit) if base else {}) != changes:
-                next_step = f"Merge it, or rename it with: git branch -m {branch} NEWNAME"
-                raise self._refusal(f"the branch {branch} is there and holds something else", next_step)
-            return Proposed(branch, commit, base, is_new=False)
-        # To git a branch is a file and each / in its name a folder: there cannot be both.
-        for name in there:
-            if branch.startswith(f"{name}/") or name.startswith(f"{branch}/"):
-                problem = f"the branch {name} is in the way of one called {branch}"
-                raise self._refusal(problem, f"Rename that one with: git branch -m {name} NEWNAME")
-        return None
-
-    def _commit(self, tree: str, base: str, message: str, author: tuple[str, str]) -> str:
-        identity = {
-            f"GIT_{role}_{what}": value
-            for role in ("AUTHOR", "COMMITTER")
-            for what, value in zip(("NAME", "EMAIL"), author, strict=True)
-        }
-        args = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", "--no-gpg-sign", tree, "-p", base)
-        text = message.replace("\0", "").encode("utf-8", "replace")
-        return self._git.read_text("commit", *args, stdin=text, env=identity)
-
-    def _ask(self, *args: str) -> str:
-        """Return the answer of git, empty when it refuses."""
-        return (self._git.query(*args) or b"").decode("utf-8", "surrogateescape").strip()
-
-    def _refusal(self, problem: str, next_step: str) -> ProposalError:
-        return ProposalError(self._top, problem, next_step)
+def _read_committed(git: Git, path: str, before: bytes | None, version: Version | None) -> bytes:
+    """Return the bytes that HEAD has at `path`. Raises ProposalError: somebody is at work on the file."""
+    top = git.repository.top
+    mine = list_entries(git, [path]).get(path)
+    if problem := _find_problem(top, path, version, mine, is_new=before is None):
+        raise ProposalError(top, f"{path} {problem}", "Commit or change it yourself")
+    if version is None or mine is None:
+        return b""
+    committed = git.read("read a file", "cat-file", "blob", version.blob)
+    try:
+        is_on_disk = _with_lf(files.read_file(top / path)) == _with_lf(committed)
+    except OSError as error:  # a sparse checkout may leave it out
+        is_on_disk = isinstance(error, FileNotFoundError) and mine.hidden
+    if not is_on_disk:
+        problem = f"{path} holds what HEAD does not, or a filter of git's changes it"
+        raise ProposalError(top, problem, "Commit it first")
+    if before is None or _with_line_ends(committed, before, before) != committed:
+        raise ProposalError(top, f"{path} is not in HEAD what the change was planned on", "Check the doc again")
+    return committed
 
 
-def _bare(data: bytes) -> bytes:
+def _find_problem(top: Path, path: str, version: Version | None, mine: IndexEntry | None, *, is_new: bool) -> str:
+    """Return why a file, which HEAD has as `version` and the index as `mine`, is not to be changed; empty if it may."""
+    parents = [top / parent for parent in Path(path).parents if parent != Path()]
+    if any((parent / ".git").exists() for parent in parents) or (version and version.mode == SUBMODULE):
+        return "belongs to another repository"
+    if any(place.is_symlink() for place in (top / path, *parents)):
+        return "is reached by a symbolic link"
+    if version is None:
+        return "is not committed" if not is_new or mine is not None or (top / path).exists() else ""
+    if version.mode not in REGULAR:
+        return "is not a regular file in HEAD"
+    is_as_committed = mine is not None and not mine.unmerged and mine.version == version
+    return "" if is_as_committed else "has changes that are staged and not committed"
+
+
+def _find(git: Git, branch: str, changes: Changes) -> Proposed | None:
+    """The branch, if it is there. Raises ProposalError: it has other changes, or another branch is in its way."""
+    wanted = ("--format=%(refname:lstrip=2) %(objectname)", f"refs/heads/{branch.partition('/')[0]}")
+    listed = (git.query("for-each-ref", *wanted) or b"").decode("utf-8", "surrogateescape")
+    there = dict(line.split() for line in listed.splitlines())
+    if commit := there.get(branch):
+        base = git.resolve(f"{commit}^")
+        if base is None or git.diff_trees(base, commit) != changes:
+            next_step = f"Merge it, or rename it with: git branch -m {branch} NEWNAME"
+            raise ProposalError(git.repository.top, f"the branch {branch} is there and holds something else", next_step)
+        return Proposed(branch, commit, base, is_new=False)
+    # To git a branch is a file and each / in its name a folder: there cannot be both.
+    for name in there:
+        if branch.startswith(f"{name}/") or name.startswith(f"{branch}/"):
+            problem = f"the branch {name} is in the way of one called {branch}"
+            raise ProposalError(git.repository.top, problem, f"Rename that one with: git branch -m {name} NEWNAME")
+    return None
+
+
+def _with_lf(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n")
 
 
-def _as_kept(committed: bytes, before: bytes | None, after: bytes) -> bytes:
+def _with_line_ends(committed: bytes, before: bytes | None, after: bytes) -> bytes:
     """`after`, planned on `before`, with the line ends of the `committed` file, which is equal but for them."""
     if before is None or before == committed:
         return after
     # Where its line ends are mixed and `before` has one kind, neither way back is right: they show to be different.
-    return _bare(after) if _bare(committed) == committed else _bare(after).replace(b"\n", b"\r\n")
+    return _with_lf(after) if _with_lf(committed) == committed else _with_lf(after).replace(b"\n", b"\r\n")

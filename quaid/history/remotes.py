@@ -9,18 +9,15 @@ submodule, filter or command of the other side takes part.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
 
 from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, hide_passwords, protocol_of
-from quaid.history.git import QUIET, WITH_HOOKS, Git, execute_in_time, explain, quiet_environment
-
-Progress = Callable[[str, int, int], None]
+from quaid.history.git import QUIET, WITH_HOOKS, Git, Progress, execute_in_time, explain, quiet_environment
+from quaid.history.repository import MERGED
 
 _FSCK_ERRORS = ("hasDot", "hasDotdot", "hasDotgit", "emptyName", "fullPathname", "nullSha1", "gitmodulesUrl")
 """Faults of objects that git by default only warns of."""
@@ -78,13 +75,6 @@ class RemoteRefusedError(QuaidError):
         super().__init__(f"{hide_password(address)} refused ({_one_line(stderr)}): nothing was changed. {next_step}")
 
 
-class Pushed(Enum):
-    """What became of a push."""
-
-    DONE = "the other side has it"
-    BEHIND = "the other side has commits that this one has not"
-
-
 @dataclass(frozen=True)
 class Line:
     """A line to the repository at `address`, from the work tree at `top`, or from a bare repository. `timeout_s` bounds
@@ -125,10 +115,9 @@ class Line:
             raise self._explain("fetch from the remote", stderr)
         return True
 
-    def push(self, commit: str, ref: str) -> Pushed:
-        """Make the other side's `ref` be at `commit`, only if that leaves none of its commits behind.
-
-        The owner's pre-push hook runs.
+    def push(self, commit: str, ref: str) -> bool:
+        """Make the other side's `ref` be at `commit`; False, and nothing is pushed, if it has commits that `commit` has
+        not. The owner's pre-push hook runs.
 
         Raises:
             RemoteUnreachableError, RemoteRefusedError: nothing was pushed.
@@ -138,10 +127,10 @@ class Line:
         command = [*WITH_HOOKS, *_NO_PROMPT, *args, *local, "--", self.address, f"{commit}:{ref}"]
         code, out, stderr = self._run(command)
         if code == 0:
-            return Pushed.DONE
+            return True
         rejected = _BEHIND.search(out.decode("utf-8", "replace"))
         if rejected and _RACED.search(rejected[1]):
-            return Pushed.BEHIND
+            return False
         if rejected:
             raise RemoteRefusedError(self.address, f"{rejected[1]}: {stderr}", "Settle that there, then: quaid push")
         raise self._explain("push to the remote", stderr)
@@ -159,15 +148,16 @@ class Line:
             "SSH_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
         }
+
+        def hear(stderr: str) -> None:
+            for what, done, total in _PERCENT.findall(stderr)[-1:]:
+                self.progress(what, int(done), int(total))
+
         try:
-            return execute_in_time(["-C", str(self.top), *args], env, self.timeout_s, self._hear, self.max_bytes)
+            return execute_in_time(["-C", str(self.top), *args], env, self.timeout_s, hear, self.max_bytes)
         except TimeoutError as error:
             stderr = f"it did not end within {self.timeout_s:g} s, which git.timeout_s sets"
             raise RemoteUnreachableError(self.address, stderr) from error
-
-    def _hear(self, stderr: str) -> None:
-        for what, done, total in _PERCENT.findall(stderr)[-1:]:
-            self.progress(what, int(done), int(total))
 
     def _explain(self, doing: str, stderr: str) -> QuaidError:
         if _DENIED.search(stderr):
@@ -188,8 +178,6 @@ def _one_line(stderr: str) -> str:
 
 FETCHED = "refs/quaid/fetched"
 """What a remote had when it was last asked, looked at or not."""
-MERGED = "refs/quaid/merged"
-"""What of it the branch has."""
 BACKUPS = "refs/quaid/backup"
 LEASES = "refs/quaid/lease"
 """Here and on the other side: who does what only one machine does."""
@@ -212,13 +200,6 @@ class Remote:
         pushed = hide_password(self.push_address)
         shown = hide_password(self.address)
         return shown if shown == pushed else f"{shown} (pushed to {pushed})"
-
-
-class Distance(NamedTuple):
-    """The number of commits that only we have, and that only they have."""
-
-    ahead: int
-    behind: int
 
 
 class Remotes:
@@ -280,31 +261,37 @@ class Remotes:
             return None
         return self.fetched(name, branch)
 
-    def push(self, line: Line, name: str, commit: str, branch: str) -> Pushed:
-        """Move a remote's `branch` on to `commit`. Raises as `Line.push`."""
+    def push(self, line: Line, name: str, commit: str, branch: str) -> bool:
+        """Move a remote's `branch` on to `commit`. Returns and raises as `Line.push`."""
         pushed = line.push(commit, f"refs/heads/{branch}")
-        if pushed is Pushed.DONE:
+        if pushed:
             self._set(f"{FETCHED}/{name}/heads/{branch}", commit)
             self.keep_merged(name, branch, commit)
         return pushed
 
     def fetched(self, name: str, branch: str) -> str | None:
         """The commit that the remote's branch was at when it was last asked, by Quaid or else by its clone."""
-        return self._find(f"{FETCHED}/{name}/heads/{branch}") or self._find(f"refs/remotes/{name}/{branch}")
+        return self._git.resolve(f"{FETCHED}/{name}/heads/{branch}") or self._git.resolve(
+            f"refs/remotes/{name}/{branch}"
+        )
 
     def merged(self, name: str, branch: str) -> str | None:
         """The newest commit of the remote's branch that was merged or pushed, by Quaid or else by git."""
-        if found := self._find(f"{MERGED}/{name}/heads/{branch}"):
+        if found := self._git.resolve(f"{MERGED}/{name}/heads/{branch}"):
             return found
-        cloned = self._find(f"refs/remotes/{name}/{branch}")
-        return cloned if cloned and self.is_ancestor(cloned, "HEAD") else None
+        cloned = self._git.resolve(f"refs/remotes/{name}/{branch}")
+        return cloned if cloned and self._git.is_ancestor(cloned, "HEAD") else None
 
     def keep_cloned(self, name: str) -> None:
         """Remember what each branch has of a remote: git's own record of it moves with the next `git fetch`."""
         for head in self._list_refs("refs/heads"):
             branch = head.removeprefix("refs/heads/")
-            cloned = self._find(f"refs/remotes/{name}/{branch}")
-            if cloned and not self._find(f"{MERGED}/{name}/heads/{branch}") and self.is_ancestor(cloned, head):
+            cloned = self._git.resolve(f"refs/remotes/{name}/{branch}")
+            if (
+                cloned
+                and not self._git.resolve(f"{MERGED}/{name}/heads/{branch}")
+                and self._git.is_ancestor(cloned, head)
+            ):
                 self.keep_merged(name, branch, cloned)
 
     def keep_merged(self, name: str, branch: str, commit: str) -> None:
@@ -316,19 +303,10 @@ class Remotes:
         """Have git's own remote branch be at `commit`."""
         self._set(f"refs/remotes/{name}/{branch}", commit)
 
-    def distance(self, ours: str, theirs: str) -> Distance:
-        """Count the commits between two of them. Needs no network."""
-        out = self._git.read("count commits", "rev-list", "--left-right", "--count", f"{ours}...{theirs}", "--")
-        ahead, behind = out.decode().split()
-        return Distance(int(ahead), int(behind))
-
-    def count(self, commit: str) -> int:
-        """Count the commits that `commit` was made from, itself among them."""
-        return int(self._git.read("count commits", "rev-list", "--count", commit, "--"))
-
-    def is_ancestor(self, one: str, other: str) -> bool:
-        """Return whether `other` has all that `one` has."""
-        return self._git.is_ancestor(one, other)
+    def count_new(self, commit: str, known: str | None) -> int:
+        """Count the commits that `commit` was made from, itself among them, and that `known` was not."""
+        span = [commit, *([f"^{known}"] if known else [])]
+        return int(self._git.read("count commits", "rev-list", "--count", *span, "--"))
 
     def back_up(self, commit: str, now: datetime) -> str:
         """Keep `commit` under a ref that names the time; the oldest of more than `MAX_BACKUPS` go, which the branch has
@@ -337,7 +315,7 @@ class Remotes:
         ref = f"{BACKUPS}/{now.astimezone(UTC):%Y-%m-%dT%H-%M-%S.%fZ}"
         self._set(ref, commit)
         for old in sorted(self._list_refs(BACKUPS))[:-MAX_BACKUPS]:
-            if self.is_ancestor(old, "HEAD"):
+            if self._git.is_ancestor(old, "HEAD"):
                 self._git.run("forget a backup", "update-ref", "-d", old)
         return ref
 
@@ -345,7 +323,7 @@ class Remotes:
 
     def read_lease(self, what: str, name: str | None = None) -> tuple[str, str] | None:
         """Return (commit, what it says) of the lease `what`: ours, or that of the remote `name` when last asked."""
-        commit = self._find(f"{FETCHED}/{name}/lease/{what}" if name else f"{LEASES}/{what}")
+        commit = self._git.resolve(f"{FETCHED}/{name}/lease/{what}" if name else f"{LEASES}/{what}")
         if commit is None:
             return None
         if int(self._git.read("read a lease", "cat-file", "-s", commit)) > MAX_LEASE_BYTES:
@@ -356,22 +334,19 @@ class Remotes:
     def write_lease(self, what: str, text: str, after: str | None) -> str:
         """Make ours of a lease that follows `after`, seen by nobody else before it is pushed; return its commit."""
         tree = self._git.read_text("make a lease", "hash-object", "-w", "-t", "tree", "--stdin")
-        identity = [*("-c", "user.name=Quaid"), *("-c", "user.email=quaid@localhost"), "-c", "commit.gpgSign=false"]
-        parent = ["-p", after] if after else []
-        made = self._git.read_text("make a lease", *identity, "commit-tree", tree, *parent, stdin=text.encode())
+        identity = {f"GIT_{role}_NAME": "Quaid" for role in ("AUTHOR", "COMMITTER")}
+        identity |= {f"GIT_{role}_EMAIL": "quaid@localhost" for role in ("AUTHOR", "COMMITTER")}
+        made = self._git.commit_tree(tree, [after] if after else [], text.encode(), identity, "--no-gpg-sign")
         self._set(f"{LEASES}/{what}", made)
         return made
 
-    def push_lease(self, line: Line, what: str, commit: str) -> Pushed:
-        """Have the remote take a lease, unless another was there first. Raises as `Line.push`."""
+    def push_lease(self, line: Line, what: str, commit: str) -> bool:
+        """Have the remote take a lease, unless another was there first. Returns and raises as `Line.push`."""
         return line.push(commit, f"{LEASES}/{what}")
 
     def _list_refs(self, prefix: str) -> list[str]:
         args = ("for-each-ref", "--format=%(refname)", f"{prefix}/")
         return self._git.read_text("list refs", *args).splitlines()
-
-    def _find(self, ref: str) -> str | None:
-        return self._git.resolve(ref)
 
     def _set(self, ref: str, commit: str) -> None:
         self._git.run("remember a commit", "update-ref", "-m", "quaid", ref, commit)

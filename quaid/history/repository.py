@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 POLL_S = 0.05
+MERGED = "refs/quaid/merged"
+"""What the branch has of each remote."""
 REFTABLE_BRANCH = ".invalid"
 """The target of HEAD, by git's own convention, when the refs are not files."""
 
@@ -53,6 +55,11 @@ class Repository:
     def to_git(self, rel_path: str) -> str:
         """A vault-relative path as git knows it."""
         return self.prefix + rel_path
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """The path that limits git to the vault; none where that is the whole repository."""
+        return (self.prefix,) if self.prefix else ()
 
     def is_in_vault(self, path: str) -> bool:
         return path.startswith(self.prefix)

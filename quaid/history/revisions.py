@@ -94,7 +94,7 @@ class Revisions:
 
     def list_files(self, commit_id: str, only: Collection[str] | None = None) -> list[TreeFile]:
         """Every file of the vault at a commit, or of the paths in `only`, links included, in git's order."""
-        inside = [self._repository.prefix] if self._repository.prefix else []
+        inside: Sequence[str] = self._repository.inside
         if only is not None and len(only) <= MAX_NAMED:
             inside = [self._repository.to_git(path) for path in only]
         found = (self._file(path, version) for path, version in self._git.list_tree(commit_id, *inside).items())
@@ -107,8 +107,7 @@ class Revisions:
         if before is None:
             yield from ((None, file) for file in self.list_files(after))
             return
-        prefix = [self._repository.prefix] if self._repository.prefix else []
-        for path, versions in self._git.diff_trees(before, after, *prefix).items():
+        for path, versions in self._git.diff_trees(before, after, *self._repository.inside).items():
             old, new = (self._file(path, version) for version in versions)
             if old or new:
                 yield old, new
@@ -132,15 +131,6 @@ class Revisions:
                 path = f"--path={self._repository.to_git(file.rel_path)}"
                 args = (*unfiltered, "cat-file", "--filters", path, file.blob)
                 yield file.rel_path, self._git.read("read a note", *args)
-
-    def show(self, commit_id: str) -> str:
-        """Return the changes of a commit in the vault as a patch; a merge's against its first parent."""
-        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--no-textconv"]
-        args.append("--encoding=UTF-8")
-        if self._repository.prefix:
-            args.append(f"--relative={self._repository.prefix}")
-        out = self._git.read("show a commit", "-c", "diff.noprefix=false", *args, commit_id)
-        return out.decode("utf-8", "replace")
 
     def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
         """The paths of those that go through a filter on their way out of git's objects."""

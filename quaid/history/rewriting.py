@@ -310,12 +310,6 @@ def list_worktrees(repository: Repository) -> list[Repository]:
     return [repository, *(tree for tree in others if tree.common_dir == repository.common_dir)]
 
 
-def list_uncommitted(repository: Repository) -> list[str]:
-    """The paths with work that is not committed, as git knows them."""
-    args = ("status", "--porcelain", "-z", "-uall", "--no-renames")
-    return [item[3:] for item in split_items(Git(repository).read("look for uncommitted work", *args))]
-
-
 def list_remotes(repository: Repository) -> list[tuple[str, str]]:
     """(name, URL) of each remote, without user and password."""
     lines = _config(repository, r"^remote\..*\.url$").splitlines()

@@ -14,9 +14,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from quaid.errors import GitError, QuaidError
-from quaid.history import repository as repositories
-from quaid.history.git import SUBMODULE, Git, Version, hash_blob, split_items, split_log
-from quaid.history.repository import Repository
+from quaid.history.git import SUBMODULE, Git, Version, split_items, split_log
+from quaid.history.note_history import FileChange, parse_changes
+from quaid.history.repository import Repository, find_repository, read_boundary, read_state, read_text
 
 FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
 """Commits that are read at first, and where that does not reach far enough."""
@@ -29,20 +29,6 @@ _LAST_SECOND = 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
-    """One file in one commit: its blobs before and after, None where it was not there; `old_path` if it was renamed.
-
-    `is_joined` says that the parents of a merge had different ones: what is new in it may be theirs.
-    """
-
-    path: str
-    old_path: str | None
-    before: str | None
-    after: str | None
-    is_joined: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class LoggedCommit:
     """One commit of a log. `at` is in seconds since 1970; a merge touches what it made like none of its parents."""
 
@@ -51,7 +37,7 @@ class LoggedCommit:
     at: int
     author: str
     subject: str
-    touches: tuple[Touch, ...] = ()
+    touches: tuple[FileChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,9 +61,8 @@ class Log:
         """The commits that touched each path, by its name then, newest first."""
         found: dict[str, list[LoggedCommit]] = {}
         for commit in self.commits:
-            for path in dict.fromkeys(
-                path for touch in commit.touches for path in (touch.path, touch.old_path) if path
-            ):
+            names = (name for touch in commit.touches for name in (touch.path, touch.old_path) if name)
+            for path in dict.fromkeys(names):
                 found.setdefault(path, []).append(commit)
         return found
 
@@ -123,8 +108,7 @@ class SourceRepository:
     """The repository around a folder, and its history."""
 
     def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._git = Git(repository)
+        self.git = Git(repository)
         self.top = repository.top
         self.common_dir = repository.common_dir
 
@@ -139,7 +123,7 @@ class SourceRepository:
     @cached_property
     def boundary(self) -> frozenset[str]:
         """The commits of a shallow clone whose parents were never fetched."""
-        return repositories.read_boundary(self._repository)
+        return read_boundary(self.git.repository)
 
     @cached_property
     def head(self) -> str | None:
@@ -149,12 +133,12 @@ class SourceRepository:
             GitError: HEAD cannot be read.
         """
         try:
-            state = repositories.read_state(self._repository)
+            state = read_state(self.git.repository)
         except OSError as error:
             raise GitError("read HEAD", str(error)) from error
         if state.head is not None and not _COMMIT.fullmatch(state.head):
             raise GitError(f"read HEAD of {self.top}", "it names no commit")
-        return state.head if state.is_known else self._git.resolve("HEAD")
+        return state.head if state.is_known else self.git.resolve("HEAD")
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -170,18 +154,18 @@ class SourceRepository:
     def checked_out(self) -> Sequence[str]:
         """The places of other repositories in this one, as .gitmodules has it: read without a process."""
         try:
-            return _MODULE.findall(repositories.read_text(self.top / ".gitmodules"))
+            return _MODULE.findall(read_text(self.top / ".gitmodules"))
         except OSError:
             return []
 
     @cached_property
     def _tree(self) -> Sequence[tuple[str, Version]]:
-        return list(self._git.list_tree(self.head).items()) if self.head else []
+        return list(self.git.list_tree(self.head).items()) if self.head else []
 
     def present(self, folder: Path) -> list[str]:
         """Files below `folder`, relative to it: all that git follows or would; ignored ones are left out."""
         args = ("-C", str(folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        return split_items(self._git.read("list the files", *args))
+        return split_items(self.git.read("list the files", *args))
 
     def log(self, most: int = FIRST_COMMITS, paths: Sequence[str] = ()) -> Log:
         """The last `most` commits, or of those that touched one of `paths`, with what they touched."""
@@ -190,26 +174,31 @@ class SourceRepository:
         # Of a part of the history each commit's parents are those that are in it.
         shape = ("-M", f"-n{most}", *(("--parents",) if paths else ()))
         commits = self._commits(*shape, self.head, "--", *paths)
-        if _is_out_of_order(commits):  # clocks were wrong; this order takes long in a large repository
+        places = {commit.id: place for place, commit in enumerate(commits)}
+        if any(places.get(parent, place) < place for place, commit in enumerate(commits) for parent in commit.parents):
+            # Clocks were wrong. This order takes long in a large repository.
             commits = self._commits(*shape, "--date-order", self.head, "--", *paths)
         # The changes of a merge itself are in no other commit; asking for them apart, without renames, is cheap.
         if merges := "".join(f"{commit.id}\n" for commit in commits if len(commit.parents) > 1 and not paths):
-            merged = {
-                commit.id: commit
-                for commit in self._commits("--no-renames", "-c", "--no-walk", "--stdin", stdin=merges)
-            }
+            joined = self._commits("--no-renames", "-c", "--no-walk", "--stdin", stdin=merges)
+            merged = {commit.id: commit for commit in joined}
             commits = tuple(merged.get(commit.id, commit) for commit in commits)
-        is_whole = len(commits) < most and not self.boundary
-        return Log(commits, is_whole)
+        return Log(commits, is_whole=len(commits) < most and not self.boundary)
 
     def _commits(self, *wanted: str, stdin: str = "") -> tuple[LoggedCommit, ...]:
         shape = ("-z", "--raw", "--no-abbrev", "-l400", "--encoding=UTF-8", f"--format={_FORMAT}")
         args = ("-c", "log.showRoot=true", "log", *shape, *wanted)
-        logged = split_log(self._git.read("read the history", *args, stdin=stdin.encode()), 5)
+        logged = split_log(self.git.read("read the history", *args, stdin=stdin.encode()), 5)
         return tuple(
-            LoggedCommit(commit_id, tuple(parents.split()), min(int(at or 0), _LAST_SECOND), author, subject, touches)
+            LoggedCommit(
+                commit_id,
+                tuple(parents.split()),
+                min(int(at or 0), _LAST_SECOND),
+                author,
+                subject,
+                tuple(parse_changes(items)),
+            )
             for (commit_id, parents, at, author, subject), items in logged
-            for touches in [tuple(_read_touches(items))]
         )
 
     def find_renamed(self, paths: Iterable[str]) -> dict[str, str]:
@@ -227,14 +216,12 @@ class SourceRepository:
                 for path in (touch.path for touch in commit.touches if touch.after is None)
             }
             wanted = dict.fromkeys(removed.values())
-            commits = (
-                {commit.id: commit for commit in self._commits("-M", "--no-walk", *wanted, "--")} if wanted else {}
-            )
+            commits = self._commits("-M", "--no-walk", *wanted, "--") if wanted else ()
             renamed = {
-                path: touch.path
-                for path, commit in removed.items()
-                for touch in commits[commit].touches
-                if touch.old_path == path
+                touch.old_path: touch.path
+                for commit in commits
+                for touch in commit.touches
+                if touch.old_path and removed.get(touch.old_path) == commit.id
             }
             now = {path: renamed.get(name, name) for path, name in now.items() if name in self.files or name in renamed}
         return {path: name for path, name in now.items() if name in self.files}
@@ -245,7 +232,7 @@ class SourceRepository:
         if not plain:
             return [None] * len(places)
         asked = "".join(f"{commit}:{path}\n" for commit, path in plain).encode("utf-8", "surrogateescape")
-        out = self._git.read("read old files", "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
+        out = self.git.read("read old files", "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked)
         lines = out.split(b"\n")
         found = {
             place: line.split(b" ")[0].decode()
@@ -254,57 +241,20 @@ class SourceRepository:
         }
         return [found.get(place) for place in places]
 
-    def sizes_of(self, ids: Iterable[str]) -> dict[str, int]:
-        """The size in bytes of each blob that is there."""
-        return self._git.read_sizes(ids)
-
     def holds(self, path: str, data: bytes) -> bool:
         """Return True if HEAD has `data` at `path`, but for its line ends."""
         blob = self.files.get(path)
-        committed = self.read_blobs([blob]).get(blob) if blob is not None else None
-        return committed is not None and committed.replace(b"\r\n", b"\n") == data.replace(b"\r\n", b"\n")
-
-    def read_blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
-        """The bytes of each blob; those that are not there, as in a partial clone, are left out."""
-        return self._git.read_blobs(ids)
+        committed = self.git.read_blobs([blob]).get(blob) if blob is not None else None
+        return committed is not None and _with_lf(committed) == _with_lf(data)
 
 
 def open_repository(folder: Path) -> SourceRepository | None:
     """The repository around `folder`, which may be a worktree or a submodule; None where there is none."""
     try:
-        found = repositories.find_repository(folder)
+        found = find_repository(folder)
     except OSError:
         return None
     return SourceRepository(found) if found is not None else None
-
-
-def _is_out_of_order(commits: Sequence[LoggedCommit]) -> bool:
-    """Return True if a commit is newer than one that came after it."""
-    seen: set[str] = set()
-    for commit in commits:
-        seen.add(commit.id)
-        if not seen.isdisjoint(commit.parents):
-            return True
-    return False
-
-
-def _read_touches(items: Iterable[str]) -> Iterator[Touch]:
-    words = iter(items)
-    for item in words:
-        line = item.lstrip("\n")
-        if line.startswith("::"):
-            parts = line.split(" ")  # of each parent and of the merge, its mode; of each its blob; the status
-            *befores, after, _ = parts[len(parts) // 2 :]
-            yield Touch(next(words), None, _blob(befores[0]), _blob(after), is_joined=len({*befores}) > 1)
-        elif line.startswith(":"):
-            _, _, before, after, status = line.split(" ")
-            old_path = next(words) if status[0] in "RC" else None
-            is_copy = status[0] == "C"
-            yield Touch(next(words), None if is_copy else old_path, None if is_copy else _blob(before), _blob(after))
-
-
-def _blob(blob: str) -> str | None:
-    return blob if blob.strip("0") else None
 
 
 _POINTER_SIZE = 300
@@ -332,31 +282,25 @@ class Checkout:
 def find_checkout(path: Path, data: bytes) -> Checkout | None:
     """Return the checkout that the file at `path`, which holds `data`, is in; None when it is in no repository."""
     real = path.resolve()
-    found = repositories.find_repository(real.parent)
+    found = find_repository(real.parent)
     if found is None:
         return None
     inside = found.to_git(real.name)
     try:
-        git, state = Git(found), repositories.read_state(found)
+        git, state = Git(found), read_state(found)
         commit = (git.query("log", "-1", "--format=%H", "HEAD", "--", inside) or b"").decode().strip()
-        is_changed = not commit or not _is_committed(git, inside, data)
+        committed = git.query("cat-file", "blob", f"HEAD:{inside}") if commit else None
         remote = (git.query("config", "--get-regexp", r"^remote\..*\.url$") or b"").decode("utf-8", "replace")
     except (QuaidError, OSError):  # git is not there, or HEAD is not to be read
         return Checkout(found.top.name, inside, None, None, is_changed=True)
+    is_pointer = committed and len(committed) < _POINTER_SIZE and sha256(data).hexdigest().encode() in committed
+    is_changed = committed is None or (not is_pointer and _with_lf(committed) != _with_lf(data))
     name = find_remote_name(remote) or found.top.name
     return Checkout(name, inside, state.branch if state.is_known else None, commit or None, is_changed)
 
 
-def _is_committed(git: Git, path: str, data: bytes) -> bool:
-    listed = (git.query("ls-tree", "-l", "-z", "--full-tree", "HEAD", "--", path) or b"").split()
-    if len(listed) < 4:
-        return False
-    blob, size = listed[2].decode(), listed[3].decode()
-    if blob in {hash_blob(data, blob), hash_blob(data.replace(b"\r\n", b"\n"), blob)}:
-        return True
-    if not size.isdigit() or int(size) > _POINTER_SIZE:
-        return False
-    return sha256(data).hexdigest().encode() in (git.query("cat-file", "blob", blob) or b"")
+def _with_lf(data: bytes) -> bytes:
+    return data.replace(b"\r\n", b"\n")
 
 
 def find_remote_name(listed: str) -> str | None:

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,7 @@ from quaid.vault import files
 
 NEW_FILE = "100644"
 EXECUTABLE = "100755"
-_REGULAR = (NEW_FILE, EXECUTABLE)
+REGULAR = (NEW_FILE, EXECUTABLE)
 MAX_ARGUMENTS = 200
 """More paths than this are looked up by listing everything: a command line has an end."""
 _SETTINGS = "commit.gpgsign,core.hookspath,user.email"
@@ -172,7 +171,7 @@ class Stage:
             return
         if edit.after is not None and hash_blob(edit.after, head.blob) == head.blob:
             return
-        if edit.before is None or entry is None or entry.unmerged or head.mode not in _REGULAR:
+        if edit.before is None or entry is None or entry.unmerged or head.mode not in REGULAR:
             self.left.append(path)
             return
         part = CommitPart(path, edit, head.mode)
@@ -233,15 +232,9 @@ class Stage:
         """Return the blob that `version` becomes by the change from `old` to `new`; None if they collide."""
         if version.blob in (old, new):
             return new
-        names = ("current", "old", "new")
-        with tempfile.TemporaryDirectory(prefix="quaid-merge-") as folder:
-            contents = self.git.read_blobs((version.blob, old, new))
-            for name, blob in zip(names, (version.blob, old, new), strict=True):
-                (Path(folder) / name).write_bytes(contents[blob])
-            paths = [str(Path(folder) / name) for name in names]
-            # Any other code counts conflicts, or says that a side is binary.
-            code, merged = self.git.run("merge a note", "merge-file", "-p", "--quiet", *paths, accept=range(256))
-        return self.git.store(merged) if code == 0 else None
+        contents = self.git.read_blobs((version.blob, old, new))
+        merged = self.git.merge_text(contents[version.blob], contents[old], contents[new])
+        return self.git.store(merged) if merged is not None else None
 
     def _is_version(self, path: str, data: bytes, version: Version) -> bool:
         return hash_blob(data, version.blob) == version.blob or self.git.store(data, path) == version.blob
@@ -371,11 +364,11 @@ def _compare(
 def _fits(edit: Edit, old: Version | None, new: Version | None) -> bool:
     """Return whether a change is that of an edit, and of nothing else such as the mode of the file."""
     if edit.after is None or new is None:
-        return edit.after is None and new is None and old is not None and old.mode in _REGULAR
+        return edit.after is None and new is None and old is not None and old.mode in REGULAR
     if old is None:
         return new.mode == NEW_FILE
     # A file that was committed before its filter was configured is left unfiltered.
-    return new.mode == old.mode and old.mode in _REGULAR and new.blob == hash_blob(edit.after, new.blob)
+    return new.mode == old.mode and old.mode in REGULAR and new.blob == hash_blob(edit.after, new.blob)
 
 
 def _read_settings(trace: Path) -> dict[str, str]:

@@ -5,23 +5,28 @@ Every process runs in the work tree's top folder; paths go in and out vault-rela
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError
-from quaid.history import commit_folder, committing
+from quaid.history import authorship, commit_folder, committing
 from quaid.history import repository as repositories
-from quaid.history.authorship import find_owner
-from quaid.history.branches import Branches
-from quaid.history.git import Git, execute, explain, split_items
-from quaid.history.messages import LOG_FORMAT, escape, on_one_line, parse_log
+from quaid.history.authorship import Authors, LineOrigin
+from quaid.history.git import Git
+from quaid.history.messages import LOG_FORMAT, build_commit, escape, on_one_line, parse_log
 from quaid.history.messages import grep_trailer as grep_option
-from quaid.history.note_history import Revision, find_note, matches_id, read_note_history
+from quaid.history.note_history import RAW, FileChange, Revision, find_note, matches_id, read_log, read_note_history
 from quaid.history.purged import Purges
 from quaid.history.remotes import Remotes
 from quaid.history.repository import Repository, RepositoryState
 from quaid.history.revisions import Revisions, disable_filters, list_filters
-from quaid.history.source_repository import Checkout, find_checkout
 from quaid.model import NOTE_ENDINGS, Commit, Committed, Edit, Message
 from quaid.settings import GitSettings
 from quaid.vault import files
@@ -32,6 +37,40 @@ FAST_ATTEMPTS = 3
 """So often the user's index is locked only from the moment git has read what it commits; then from the beginning."""
 
 
+@dataclass(frozen=True, slots=True)
+class VaultCommit:
+    """A commit with what it changed in the vault, nothing for a merge. `written` is its committer date, `committer` an
+    e-mail address.
+    """
+
+    commit: Commit
+    written: datetime
+    changes: tuple[FileChange, ...]
+    committer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchHead:
+    """A branch and its newest commit, made `when`. `place` is the work tree that has it checked out, empty for none."""
+
+    name: str
+    id: str
+    when: datetime
+    is_current: bool
+    place: str
+
+
+def list_by_hand(log: Iterable[VaultCommit], authors: Authors) -> list[FileChange]:
+    """Return the changes in the vault that a person's commits have made."""
+    return [change for logged in log if authors.is_by_hand(logged.commit.email) for change in logged.changes]
+
+
+def last_written(log: Iterable[VaultCommit]) -> dict[str, datetime]:
+    """Return the time, in UTC, of the last commit that changed each file of the vault."""
+    in_time = sorted(log, key=lambda logged: logged.written)
+    return {change.path: logged.written for logged in in_time for change in logged.changes}
+
+
 class History:
     """The git side of the vault at `root`, which may be a subfolder, a linked worktree or a submodule; or of `found`, a
     repository that has no work tree to be found by.
@@ -40,29 +79,25 @@ class History:
     def __init__(self, root: Path, settings: GitSettings, found: Repository | None = None) -> None:
         self._root = root
         self._settings = settings
-        self._runner = Git(found, settings.wait_s) if found else None
+        self._found = found
+
+    @cached_property
+    def runner(self) -> Git:
+        """Runs git in the work tree. Raises GitError: there is no repository."""
+        found = self._found or repositories.find_repository(self._root)
+        if found is None:
+            raise GitError("find a repository", f"{self._root} is in none. Make one there with: git init")
+        return Git(found, self._settings.wait_s)
+
+    @property
+    def _repository(self) -> Repository:
+        return self.runner.repository
 
     @staticmethod
     def find_repository(root: Path) -> Path | None:
         """The top folder of the work tree that encloses `root`; costs a few looks at the disk, no process."""
         found = repositories.find_repository(root)
         return found.top if found else None
-
-    @staticmethod
-    def find_checkout(path: Path, data: bytes) -> Checkout | None:
-        """Return the checkout that any file, holding `data`, is in; None when it is in no repository."""
-        return find_checkout(path, data)
-
-    def create_repository(self) -> None:
-        """Make the vault a repository with the branch main, unless one encloses it already.
-
-        Raises:
-            GitError, GitMissingError: git refused or is not installed.
-        """
-        if repositories.find_repository(self._root) is None:
-            code, _, stderr = execute(["-C", str(self._root), "init", "-q", "-b", "main"], b"", {})
-            if code:
-                raise explain("create a repository", stderr, self._root)
 
     def state(self) -> RepositoryState:
         """Return the state of the repository: branch, commit, operation in progress.
@@ -76,7 +111,7 @@ class History:
             raise GitError("read HEAD", str(error)) from error
         if state.is_known:
             return state
-        branch, head = committing.read_head(self._git)
+        branch, head = committing.read_head(self.runner)
         return RepositoryState(branch, head, state.operation, state.locked, branch is None)
 
     def wait_until_ready(self, say: Callable[[str], None] | None = None) -> None:
@@ -127,7 +162,7 @@ class History:
                 self.recover()
                 with files.explaining(self._repository.top / ".git"):
                     locks_first = attempt >= FAST_ATTEMPTS
-                    return committing.commit(self._git, by_path, message, identity, merged, locks_first=locks_first)
+                    return committing.commit(self.runner, by_path, message, identity, merged, locks_first=locks_first)
             except committing.HeadMovedError:
                 continue
             except GitError as error:
@@ -141,19 +176,19 @@ class History:
         by_path = {self._repository.to_git(edit.rel_path): edit for edit in edits}
         with files.explaining(self._repository.top / ".git"):
             if not self.has_adopted(commit_id):
-                committing.adopt(self._git, commit_id, by_path)
+                committing.adopt(self.runner, commit_id, by_path)
         return Committed(commit_id)
 
-    def has_adopted(self, commit_id: str) -> bool:
-        """Return whether the branch has this commit."""
-        return self._git.is_ancestor(commit_id, "HEAD")
+    def has_adopted(self, commit_id: str, branch: str = "HEAD") -> bool:
+        """Return whether a branch has this commit."""
+        return self.runner.is_ancestor(commit_id, branch)
 
     def recover(self) -> None:
         """Finish what a killed process left half done; `commit` does it first. Else the user's index
         would lag behind Quaid's commit, and undo it with the user's next one.
         """
         with files.explaining(self._repository.top / ".git"):
-            committing.recover(self._git, self._root)
+            committing.recover(self.runner, self._root)
 
     def maintain(self) -> list[str]:
         """Let git tidy its objects where that is due, and return what is worth telling: our way of committing never
@@ -202,7 +237,7 @@ class History:
 
     def note_history(self, rel_path: str, note_id: str | None = None) -> list[Revision]:
         """Every commit that changed a note, newest first, across renames."""
-        return read_note_history(self._git, rel_path, note_id) if self.state().head else []
+        return read_note_history(self.runner, rel_path, note_id) if self.state().head else []
 
     @property
     def boundary(self) -> frozenset[str]:
@@ -219,10 +254,10 @@ class History:
         if commit_id is None:
             return None
         path = self._repository.to_git(rel_path)
-        version = self._git.list_tree(commit_id, path).get(path)
+        version = self.runner.list_tree(commit_id, path).get(path)
         if version is None or not version.mode.startswith("100"):
             return None
-        return self._git.read("read a note", "cat-file", "--filters", f"--path={path}", version.blob)
+        return self.runner.read("read a note", "cat-file", "--filters", f"--path={path}", version.blob)
 
     def list_tree(self, revision: str) -> dict[str, str]:
         """Every regular file of the vault at `revision`: its path and blob id.
@@ -237,26 +272,25 @@ class History:
     @property
     def revisions(self) -> Revisions:
         """The vault as it was at any commit."""
-        return Revisions(self._git)
+        return Revisions(self.runner)
 
     @property
     def remotes(self) -> Remotes:
         """The repositories that the history is exchanged with."""
-        return Remotes(self._git)
+        return Remotes(self.runner)
 
     @property
     def purges(self) -> Purges:
         """What was purged from the vault and must not come back."""
-        return Purges(self._root, self._git)
-
-    @property
-    def branches(self) -> Branches:
-        """Branches, worktrees, the log, and who wrote what."""
-        return Branches(self._git)
+        return Purges(self._root, self.runner)
 
     def diff(self, commit_id: str) -> str:
         """Return the changes of a commit in the vault as a patch; a merge's against its first parent; or GitError."""
-        return self.revisions.show(self._resolve(commit_id) or commit_id)
+        args = ["show", "--format=", "-m", "--first-parent", "--no-color", "--no-ext-diff", "--no-textconv"]
+        args += ["--encoding=UTF-8", *(f"--relative={prefix}" for prefix in self._repository.inside)]
+        commit_id = self._resolve(commit_id) or commit_id
+        out = self.runner.read("show a commit", "-c", "diff.noprefix=false", *args, commit_id)
+        return out.decode("utf-8", "replace")
 
     def find_removed(self, reference: str) -> tuple[str, str, bytes] | None:
         """The newest commit that removed the note called `reference`, by its trailer `Quaid-Fact`.
@@ -276,7 +310,7 @@ class History:
 
     def has_commit(self, commit_id: str) -> bool:
         """Return True if git has this commit (it may have pruned it)."""
-        return self._git.resolve(commit_id) is not None
+        return self.runner.resolve(commit_id) is not None
 
     def tracked_missing(self, rel_paths: Sequence[str]) -> set[str]:
         """Return those of these paths, gone from disk, that a checkout of HEAD would have; before the first one all."""
@@ -286,32 +320,17 @@ class History:
 
     def uncommitted(self) -> list[str]:
         """Paths of the notes (*.md) that are untracked or differ from HEAD, in order."""
-        args = ["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"]
-        unfiltered = disable_filters(list_filters(self._git))
-        out = self._git.read("look for changes", *unfiltered, *args, "--", self._repository.prefix or ".")
-        paths = [line[3:] for line in split_items(out)]
+        unfiltered = disable_filters(list_filters(self.runner))
+        paths = [line[3:] for line in self.runner.list_changed(*self._repository.inside, config=unfiltered)]
         return sorted(self._repository.to_vault(path) for path in paths if path.lower().endswith(NOTE_ENDINGS))
-
-    @property
-    def _repository(self) -> Repository:
-        return self._git.repository
-
-    @property
-    def _git(self) -> Git:
-        if self._runner is None:
-            found = repositories.find_repository(self._root)
-            if found is None:
-                raise GitError("find a repository", f"{self._root} is in none. Make one there with: git init")
-            self._runner = Git(found, self._settings.wait_s)
-        return self._runner
 
     def owner(self) -> tuple[str, str] | None:
         """Return the name and e-mail address with which git commits by hand here; None where it has none."""
-        return find_owner(self._git)
+        return authorship.find_owner(self.runner)
 
     def _resolve(self, revision: str) -> str | None:
         """The commit's id; None for HEAD before the first commit."""
-        commit_id = self._git.resolve(revision)
+        commit_id = self.runner.resolve(revision)
         if commit_id is None and not (revision == "HEAD" and self.state().head is None):
             raise GitError(f"read {revision!r}", "there is no such revision")
         return commit_id
@@ -319,9 +338,150 @@ class History:
     def _log(self, options: Sequence[str], paths: Sequence[str], *, everywhere: bool = False) -> list[Commit]:
         if self.state().head is None:
             return []
-        wanted = [self._repository.to_git(path) for path in paths]
-        if not wanted and self._repository.prefix and not everywhere:
-            wanted = [self._repository.prefix]
+        wanted = [self._repository.to_git(path) for path in paths] or ([] if everywhere else self._repository.inside)
         shape = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
-        out = self._git.read("read the history", "log", *shape, *options, "--", *wanted)
+        out = self.runner.read("read the history", "log", *shape, *options, "--", *wanted)
         return list(parse_log(out, self._repository))
+
+    # -- branches, worktrees, and who wrote what ----------------------------------------------------------------
+
+    def add_worktree(self, folder: Path, commit_id: str) -> Path:
+        """Check `commit_id` out into the new `folder`; the vault in it."""
+        # --detach: the owner's list of branches stays theirs.
+        self.runner.run("make a worktree", "worktree", "add", "--quiet", "--detach", "--force", str(folder), commit_id)
+        return folder / self._repository.prefix if self._repository.prefix else folder
+
+    def remove_worktree(self, folder: Path) -> None:
+        """Take a worktree away, whatever state it is in."""
+        with suppress(GitError):
+            self.runner.run("remove a worktree", "worktree", "remove", "--force", "--force", str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(GitError):
+            self.runner.run("forget worktrees", "worktree", "prune")
+
+    def list_branches(self) -> list[BranchHead]:
+        """Return the owner's branches by name."""
+        fields = ("refname:lstrip=2", "objectname", "committerdate:unix", "HEAD", "worktreepath")
+        shape = f"--format={'%00'.join(f'%({field})' for field in fields)}%00"
+        out = self.runner.read("list the branches", "for-each-ref", shape, "refs/heads")
+        items = out.decode("utf-8", "surrogateescape").split("\0")
+        rows = zip(*(iter(items[:-1]),) * len(fields), strict=True)
+        return [
+            BranchHead(
+                name.removeprefix("\n"), commit_id, datetime.fromtimestamp(int(seconds), UTC), mark == "*", place
+            )
+            for name, commit_id, seconds, mark, place in rows
+        ]
+
+    def is_branch_name(self, name: str) -> bool:
+        """Return whether git takes `name` for a branch."""
+        args = ("check-ref-format", "--branch", name)
+        return not name.startswith("-") and self.runner.run("check a name", *args, accept=(0, 1, 128))[0] == 0
+
+    def create_branch(self, name: str, commit_id: str) -> None:
+        """Make a branch. GitError: there is one of that name."""
+        self.runner.run("make a branch", "branch", "--no-track", name, commit_id)
+
+    def switch_branch(self, name: str) -> None:
+        """Check a branch out. GitError: a file that git does not have would be overwritten."""
+        self.runner.run("switch to a branch", "switch", "--quiet", "--no-guess", "--no-overwrite-ignore", name)
+
+    def delete_branch(self, head: BranchHead, backup: str) -> None:
+        """Delete a branch that is where `head` says, and keep what it held as the ref `backup`."""
+        lines = f"create {backup} {head.id}\ndelete refs/heads/{head.name} {head.id}\n"
+        self.runner.run("delete a branch", "update-ref", "--stdin", stdin=lines.encode("utf-8", "surrogateescape"))
+
+    def count_apart(self, one: str, other: str) -> tuple[int, int]:
+        """Return how many commits only `one` has, and how many only `other`."""
+        args = ("rev-list", "--left-right", "--count", f"{one}...{other}", "--")
+        first, second = self.runner.read("compare two branches", *args).split()
+        return int(first), int(second)
+
+    def list_unsaved(self) -> list[str]:
+        """Return what no commit has: files that differ from HEAD, and notes that are untracked, as git knows them."""
+        lines = self.runner.list_changed()
+        return [line[3:] for line in lines if not line.startswith("??") or line.endswith(".md")]
+
+    def reset(self, commit_id: str) -> None:
+        """Set this work tree to `commit_id`; changes that are not committed are lost."""
+        self.runner.run("reset the worktree", "reset", "--hard", "--quiet", commit_id)
+
+    def log_changes(self, *which: str, path: str = "") -> list[VaultCommit]:
+        """Every commit of the branch, or those that the options `which` of git log choose and that changed `path`, with
+        what it changed in the vault, parents before children.
+
+        A file that is only moved is a change whose `old_path` is where it was.
+
+        Raises:
+            GitError: git refused, or there is no commit yet.
+        """
+        inside = self._repository.is_in_vault
+        files = [self._repository.to_git(path)] if path else []
+        shape = (*RAW, "-M100%", "--topo-order", "--reverse", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00%ct %ce")
+        return [
+            VaultCommit(
+                build_commit(fields[:6], self._repository, [change.path for change in changes]),
+                datetime.fromtimestamp(int(fields[6].partition(" ")[0]), UTC),
+                tuple(self._in_vault(change) for change in changes if inside(change.path)),
+                fields[6].partition(" ")[2],
+            )
+            for fields, changes in read_log(self.runner, *shape, *(which or ("HEAD",)), "--", *files)
+        ]
+
+    def read_commits(self, commit_ids: Iterable[str]) -> list[VaultCommit]:
+        """Return these commits; the changes of a merge are what it brought to its first parent."""
+        wanted = list(commit_ids)
+        return self.log_changes("--no-walk", "-m", "--first-parent", *wanted) if wanted else []
+
+    def list_path(self, last: str, first: str | None = None) -> list[str]:
+        """Return the ids of the commits from `first` (or the first of all) to `last` along first parents that changed
+        the vault, and of these two in any case, oldest first.
+        """
+        span = [last, f"^{first}"] if first else [last]
+        args = ("rev-list", "--first-parent", "--reverse", *span, "--", *self._repository.inside)
+        ids = self.runner.read("read the history", *args).decode().split()
+        return list(dict.fromkeys([*([first] if first else []), *ids, last]))
+
+    def _in_vault(self, change: FileChange) -> FileChange:
+        if not self._repository.prefix:
+            return change
+        source = change.old_path
+        if source is not None:
+            source = self._repository.to_vault(source) if self._repository.is_in_vault(source) else None
+        return change._replace(path=self._repository.to_vault(change.path), old_path=source)
+
+    def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
+        """Return the bytes of each blob that the repository has, by id, in one process."""
+        return self.runner.read_blobs(blob_ids)
+
+    def merge_text(self, current: bytes, old: bytes, new: bytes) -> bytes | None:
+        """Return `current` with the change from `old` to `new` made to it; None if they collide.
+
+        Lines that both have only added do not collide, even in one place: all of them are preserved.
+        """
+        is_added = all(not Counter(old.splitlines()) - Counter(text.splitlines()) for text in (current, new))
+        return self.runner.merge_text(current, old, new, *(["--union"] if is_added else []))
+
+    def blame(self, rel_path: str, revision: str) -> tuple[LineOrigin, ...]:
+        """Return for each line of a file at `revision` who touched it last; none where there is no such file."""
+        path = self._repository.to_git(rel_path)
+        code, out = self.runner.run(
+            "ask who wrote a note", "blame", "--no-textconv", "--line-porcelain", revision, "--", path, accept=(0, 128)
+        )
+        lines: list[LineOrigin] = []
+        fields: dict[str, str] = {}
+        # Only "\n" ends a line of git's, and a tab begins the line that it tells of.
+        for line in out.decode("utf-8", "replace").split("\n") if code == 0 else ():
+            if line.startswith("\t"):
+                email = fields["author-mail"].removeprefix("<").removesuffix(">")
+                lines.append(LineOrigin(fields["commit"], fields["author"], email, fields["summary"]))
+            elif re.match(r"[0-9a-f]{40,64} \d+ \d+", line):
+                fields = {"commit": line.split(" ")[0], "author": "", "author-mail": "", "summary": ""}
+            else:
+                key, _, value = line.partition(" ")
+                fields[key] = value
+        return tuple(lines)
+
+    def find_signed(self, commit_ids: Iterable[str]) -> frozenset[str]:
+        """Return those of these commits that somebody has signed whom the user's own git config trusts."""
+        return authorship.find_signed(self.runner, commit_ids)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quaid.history.authorship import JANITOR, Authors
-from quaid.history.branches import made_by_hand, written_by_hand
+from quaid.history.vault_history import list_by_hand
 from quaid.index.documents import find_protected
 from quaid.janitor.decision import CONFLICT, DISPUTE
 from quaid.janitor.questions import Question
@@ -23,8 +23,7 @@ from quaid.vault import notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.history.branches import VaultCommit
-    from quaid.history.vault_history import History
+    from quaid.history.vault_history import History, VaultCommit
     from quaid.index.port import IndexConnection
     from quaid.janitor.run_report import RunReport
     from quaid.local.runs import Decision
@@ -50,13 +49,14 @@ class Policy:
     ) -> None:
         self._settings = settings
         self._layout = Layout.of(settings.vault)
-        self._branches = history.branches
+        self._history = history
         self._base = base
         self._report = report
         self._log = log
         self._authors = Authors(settings.git.email)
-        self._by_hand = written_by_hand(log, self._authors)
-        self._made_by_hand = made_by_hand(log, self._authors)
+        by_hand = list_by_hand(log, self._authors)
+        self._by_hand = {change.path for change in by_hand}
+        self._made_by_hand = {change.path for change in by_hand if change.befores[0] is None}
         self._budget = max(MIN_BUDGET, int(report.notes * settings.janitor.change_budget))
         self._own = {settings.git.email, JANITOR[1]}
         self.vetoes = read_vetoes(log, self._own, history)
@@ -124,7 +124,7 @@ class Policy:
             for change in logged.changes
             if change.path == edit.rel_path and change.after
         }
-        return not lines <= {line for data in self._branches.read_blobs(own).values() for line in data.splitlines()}
+        return not lines <= {line for data in self._history.read_blobs(own).values() for line in data.splitlines()}
 
     def _human_lines(self, edit: Edit) -> set[bytes]:
         """Return a person's lines that an edit changes or removes: all of them if another fact replaces this one."""
@@ -133,7 +133,8 @@ class Policy:
         from difflib import SequenceMatcher
 
         before, after = edit.before.splitlines(), (edit.after or b"").splitlines()
-        human = {number - 1 for number in self._branches.human_lines(edit.rel_path, self._base, self._authors)}
+        origins = self._history.blame(edit.rel_path, self._base)
+        human = {number for number, line in enumerate(origins) if self._authors.is_by_hand(line.email)}
         if any(line.startswith(_REPLACED) for line in after) and not any(line.startswith(_REPLACED) for line in before):
             after = []
         changed = {

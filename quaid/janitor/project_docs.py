@@ -171,7 +171,7 @@ def _find_grown(tree: SourceTree, docs: Sequence[Doc], now: datetime) -> Iterato
     paths = [tree.inside(doc.file) for doc in docs]
     log = tree.repository.log(MAX_COMMITS, paths)
     lives = [[(step.at, touch.after) for step, touch in changes_of(log, path) if touch.after] for path in paths]
-    sizes = tree.repository.sizes_of(blob for life in lives for _, blob in life)
+    sizes = tree.repository.git.read_sizes(blob for life in lives for _, blob in life)
     for doc, life in zip(docs, lives, strict=True):
         commits = [(datetime.fromtimestamp(at, UTC), sizes[blob]) for at, blob in life if blob in sizes]
         changes, size, growth = measure_churn(commits, now)

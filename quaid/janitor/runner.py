@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import NoteChangedError, QuaidError, UsageError
 from quaid.history.authorship import JANITOR, Authors, Ranking
-from quaid.history.branches import last_written
+from quaid.history.vault_history import last_written
 from quaid.index import documents
 from quaid.index.documents import list_living
 from quaid.janitor import cleanup, commits, questions, removal_guard
@@ -137,7 +137,7 @@ class _Run:
         self._waiting = Decisions(vault.state / LOCAL_FILE)
         self._commits: list[RunCommit] = []
         self._gate: Gate | None = None
-        log = self._history.branches.log()
+        log = self._history.log_changes()
         self._written = last_written(log)
         self._deciders = {
             change.path: (logged.commit.author, logged.commit.email)
@@ -223,7 +223,7 @@ class _Run:
             return edit
         if current is None or edit.before is None or edit.after is None:
             return None
-        merged = self._history.branches.merge(current, edit.before, edit.after)
+        merged = self._history.merge_text(current, edit.before, edit.after)
         return Edit(edit.rel_path, current, merged) if merged is not None else None
 
     def _refuse(self, question: Question) -> None:

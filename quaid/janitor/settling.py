@@ -65,7 +65,7 @@ def settle_merges(vault: OpenVault) -> Settled:
     known = mark.read_text("ascii", "replace").strip() if mark.is_file() else None
     if head is None or head == known:
         return Settled()
-    merges = list_merges(root, known)
+    merges = list_merges(history.runner, known)
     settled = Settled()
 
     def plan() -> WritePlan:

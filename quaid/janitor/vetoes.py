@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from quaid.history.branches import VaultCommit
+from quaid.history.vault_history import VaultCommit
 from quaid.janitor import questions
 from quaid.janitor.task_context import Veto
 from quaid.model import Commit
@@ -103,7 +103,7 @@ class _Reader:
         decided = {path for commit, change in entries if DECISION in commit.trailers for path in change}
         others = {path for commit, change in entries if not is_by_quaid(commit, own) for path in change}
         pairs = (pair for _, change in entries for path, pair in change.items() if path in decided & others)
-        self._texts = history.branches.read_blobs({blob for pair in pairs for blob in pair if blob})
+        self._texts = history.read_blobs({blob for pair in pairs for blob in pair if blob})
         self._lines: dict[str | None, Counter[bytes]] = {None: Counter()}
 
     def read(self) -> list[Veto]:
@@ -198,8 +198,8 @@ def _follow_renames(log: Iterable[VaultCommit], boundary: Collection[str]) -> It
     for logged in log:
         change: dict[str, tuple[str | None, str | None]] = {}
         for file in logged.changes if logged.commit.id not in boundary else ():
-            if file.source is not None:
-                first[file.path] = first.get(file.source, file.source)
+            if file.old_path is not None:
+                first[file.path] = first.get(file.old_path, file.old_path)
             else:
                 change[first.get(file.path, file.path)] = (file.befores[0], file.after)
         yield logged.commit, change

@@ -100,7 +100,7 @@ def open_worktree(owner: OpenVault, name: str, base: str) -> Iterator[Worktree]:
     folder = state_folder(root) / WORKTREES / name
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        vault = history.branches.add_worktree(folder / "tree", base)
+        vault = history.add_worktree(folder / "tree", base)
         state = make_state_folder(vault)
         _copy_index(state_folder(root) / INDEX_FILE, state / INDEX_FILE)
         claimed.write(vault, claimed.read(root))
@@ -130,5 +130,5 @@ def _copy_index(present: Path, target: Path) -> None:
 
 
 def _remove(history: History, folder: Path) -> None:
-    history.branches.remove_worktree(folder / "tree")
+    history.remove_worktree(folder / "tree")
     shutil.rmtree(folder, ignore_errors=True)

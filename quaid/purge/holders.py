@@ -16,7 +16,7 @@ from quaid.history.rewriting import list_worktrees
 from quaid.janitor.worktree import LOCK_FILE as JANITOR_LOCK
 from quaid.local.locks import EMBEDDING_LOCK, EXTRACTION_LOCK, try_lock
 from quaid.place import make_private_folder
-from quaid.remotes.exchange import LOCK as EXCHANGE_LOCK
+from quaid.remotes.contact import LOCK as EXCHANGE_LOCK
 from quaid.resident import call
 from quaid.resident.listener import lock_path
 from quaid.sync.watcher import find_watcher

@@ -19,8 +19,8 @@ from pathlib import Path
 from quaid.errors import NoteNotFoundError, QuaidError, UsageError
 from quaid.history import rewriting, vault_guard
 from quaid.history.git import Git
-from quaid.history.remotes import FETCHED, MERGED
-from quaid.history.repository import Repository, find_repository
+from quaid.history.remotes import FETCHED
+from quaid.history.repository import MERGED, Repository, find_repository
 from quaid.history.rewriting import Survey
 from quaid.janitor.worktree import WORKTREES, clear_worktrees
 from quaid.local.rows import compact
@@ -154,7 +154,7 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
     plan = Plan(
         tuple(notes),
         tuple(changed),
-        tuple(path for path in rewriting.list_uncommitted(repository) if path in held),
+        tuple(line[3:] for line in git.list_changed() if line[3:] in held),
         len(found.files),
         len(signed),
         len(found.messages),
@@ -260,7 +260,7 @@ def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> It
             continue
         yield from (f"in the worktree {tree.top} {obstacle}" for obstacle in rewriting.list_obstacles(tree))
         # A purge that was killed may have changed its files already.
-        if rewriting.list_uncommitted(tree) and not (state_folder(root) / MARK_FILE).exists():
+        if Git(tree).list_changed() and not (state_folder(root) / MARK_FILE).exists():
             yield f"the worktree {tree.top} holds work that is not committed: commit it there"
 
 

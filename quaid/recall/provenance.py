@@ -26,9 +26,8 @@ from quaid.vault.transaction import list_deferred
 
 if TYPE_CHECKING:
     from quaid.history.authorship import Who
-    from quaid.history.branches import VaultCommit
     from quaid.history.note_history import Revision
-    from quaid.history.vault_history import History
+    from quaid.history.vault_history import History, VaultCommit
     from quaid.index.documents import Document
     from quaid.index.port import IndexConnection
     from quaid.settings import GitSettings
@@ -312,7 +311,7 @@ def _list_others(
     written = [(revision.commit.email, revision.commit.subject) for revision in revisions]
     if document.kind != Kind.FACT or not any(authors.name(*each) == "other" for each in written):
         return ()  # git is asked for lines only where it matters
-    lines = history.branches.blame(revisions[0].path, "HEAD")
+    lines = history.blame(revisions[0].path, "HEAD")
     return tuple(dict.fromkeys(line.author for line in lines if authors.name(line.email, line.subject) == "other"))
 
 
@@ -412,9 +411,9 @@ def list_origins(
         who = authors.name(logged.commit.email, logged.commit.subject)
         source = source_of(logged.commit, who, hosts)
         for change in logged.changes:
-            if change.source is not None and change.source in origins:
-                origins[change.path] = origins[change.source]._replace(path=change.path)
-                del origins[change.source]
+            if change.old_path in origins:
+                origins[change.path] = origins[change.old_path]._replace(path=change.path)
+                del origins[change.old_path]
             elif change.befores[0] is None:
                 is_fact = place.folder_kind(change.path) is Kind.FACT
                 origins[change.path] = Origin(change.path, is_fact, source, who, logged.written)

@@ -115,7 +115,7 @@ def see_parts(
 ) -> list[Commit]:
     """Return those of `parts`, commits with a part of their files each, that may be seen; `see` tells of whole ones."""
     wanted = list(parts)
-    whole = history.branches.read_commits(part.id for part in wanted)
+    whole = history.read_commits(part.id for part in wanted)
     seen = {commit.id: commit for commit in see(logged.commit for logged in whole)}
     return [replace(seen[part.id], files=part.files) for part in wanted if part.id in seen]
 
@@ -135,12 +135,11 @@ def find_hidden_names(
     hidden = _keys_of(paths) - _keys_of(visible_paths(paths, whole, seen))
     gone = {name_key(name) for name in names} - _keys_of(paths)
     if gone and history.state().head:
-        branches = history.branches
-        removals = branches.log("--diff-filter=D", "--no-renames", "HEAD")
+        removals = history.log_changes("--diff-filter=D", "--no-renames", "HEAD")
         blobs = [(change.path, change.befores[0]) for logged in removals for change in logged.changes]
         blobs += history.list_tree("HEAD").items()  # what is gone from the disk only
         wanted = [(path, blob) for path, blob in blobs if blob and name_key(note_name(path)) in gone]
-        texts = branches.read_blobs({blob for _, blob in wanted})
+        texts = history.read_blobs({blob for _, blob in wanted})
         hidden |= _keys_of(path for path, blob in wanted if not may_see(path, texts.get(blob, b""), owners, place))
     return {name for name in names if name_key(name) in hidden}
 

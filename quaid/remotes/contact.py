@@ -1,4 +1,5 @@
-"""What this machine remembers of its remotes between two calls: when they were asked, since when they do not answer.
+"""What this machine remembers of its remotes between two calls: when they were asked, since when they do not answer;
+and the process that exchanges with them when that is due.
 
 A file of the vault's state folder. Losing it loses nothing: the next call finds out.
 """
@@ -10,11 +11,23 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from quaid.place import state_folder, write_private
+from quaid.history import repository as repositories
+from quaid.local import locks
+from quaid.local.state_files import start_detached
+from quaid.place import LOG_DIR, state_folder, write_private
+from quaid.remotes.trusted import list_trusted
+from quaid.settings import Settings
 from quaid.vault import files
 
+LOCK = "exchange.lock"
+PROGRAM = "quaid.cli.background"
+EXCHANGE = "exchange"
+EXCHANGE_EVERY = timedelta(minutes=10)
+PAUSE = timedelta(seconds=5)
+"""Writes that follow each other closely go together."""
 _FILE = "remotes.json"
 _MAX_BYTES = 1_000_000
 
@@ -80,3 +93,37 @@ def _write(root: Path, known: str, contacts: Mapping[str, Contact]) -> None:
     stored = {"device": known, "remotes": {name: asdict(contact) for name, contact in contacts.items()}}
     with suppress(OSError):
         write_private(state_folder(root) / _FILE, json.dumps(stored))
+
+
+def schedule_exchange(root: Path, settings: Settings) -> bool:
+    """Start a process that exchanges with the remotes if that is due; return whether one was started.
+
+    Call it when a command or a process ends that has had the vault open.
+    """
+    if settings.git.sync == "off" or not is_due(root, settings, datetime.now(UTC)):
+        return False
+    state = state_folder(root)
+    if locks.is_held(state / LOCK):
+        return False
+    try:
+        start_detached(PROGRAM, [str(root), EXCHANGE], state / LOG_DIR / "exchange.log")
+    except OSError:
+        return False
+    return True
+
+
+def is_due(root: Path, settings: Settings, now: datetime) -> bool:
+    """Return whether a trusted remote was not asked for long, or lacks what was written since. Costs no process."""
+    for name in list_trusted(root):
+        contact = read_contact(root, name)
+        age = now - datetime.fromisoformat(contact.asked) if contact.asked else EXCHANGE_EVERY
+        if age >= EXCHANGE_EVERY or age < timedelta():
+            return True
+        repository = repositories.find_repository(root)
+        is_well = not contact.offline_since and not contact.problem
+        if settings.git.sync == "auto" and is_well and age >= PAUSE and repository is not None:
+            state = repositories.read_state(repository)
+            pushed = repositories.read_ref(repository.common_dir, f"{repositories.MERGED}/{name}/heads/{state.branch}")
+            if state.head is not None and state.branch is not None and state.head != pushed:
+                return True
+    return False

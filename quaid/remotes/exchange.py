@@ -1,4 +1,4 @@
-"""The remotes of a vault: the façade of this room. Pull, push, who tidies, and how far apart the machines are."""
+"""The remotes of a vault: pull, push, the lease of the janitor, and how far apart the machines are."""
 
 from __future__ import annotations
 
@@ -12,24 +12,15 @@ from random import SystemRandom
 from quaid.errors import BadInputError, GitError, LockedError, QuaidError
 from quaid.history.addresses import complete, protocol_of
 from quaid.history.purged import PurgedError
-from quaid.history.remotes import (
-    FETCHED,
-    Distance,
-    Line,
-    Pushed,
-    Remote,
-    RemoteRefusedError,
-    RemoteUnreachableError,
-    check_branch,
-)
+from quaid.history.remotes import FETCHED, Line, Remote, RemoteRefusedError, RemoteUnreachableError, check_branch
 from quaid.local import claimed
 from quaid.local.locks import try_lock
 from quaid.open_vault import OpenVault
 from quaid.remotes import lease as leases
 from quaid.remotes import pulling, trusted
-from quaid.remotes.contact import Contact, device, read_contact, write_contact
-from quaid.remotes.incoming import Allowance
-from quaid.remotes.pulling import Pulled, Source
+from quaid.remotes.contact import LOCK, Contact, device, read_contact, write_contact
+from quaid.remotes.incoming import Source
+from quaid.remotes.pulling import Pulled
 from quaid.trust import make_state_folder
 
 ORIGIN = "origin"
@@ -37,7 +28,6 @@ PUSH_ATTEMPTS = 8
 PAUSE_S = 0.1
 """The pause after the first push that others were quicker than, at most; it doubles each time, to `MAX_PAUSE_S`."""
 MAX_PAUSE_S = 5.0
-LOCK = "exchange.lock"
 
 
 class RewrittenError(QuaidError):
@@ -106,7 +96,29 @@ class Exchange:
 
     def list_states(self) -> list[RemoteState]:
         """Return how each remote is, as far as is known without asking it."""
-        return [self._state_of(remote) for remote in self._vault.git.remotes.list_all()]
+        states, claims = [], list(claimed.read(self._root).values())
+        for remote in self._vault.git.remotes.list_all():
+            contact, distance = read_contact(self._root, remote.name), self._distance(remote.name)
+            known = trusted.list_trusted(self._root).get(remote.name)
+            held = self._vault.git.remotes.read_lease(leases.JANITOR, remote.name)
+            lease = leases.parse_lease(held[1]) if held else None
+            states.append(
+                RemoteState(
+                    remote.name,
+                    remote.shown,
+                    "no" if known is None else "yes" if known.address == remote.shown else "changed",
+                    own=known.own if known else None,
+                    claims=claims.count(remote.name),
+                    ahead=distance[0] if distance else None,
+                    behind=distance[1] if distance else None,
+                    reached=contact.reached,
+                    offline_since=contact.offline_since,
+                    problem=contact.problem,
+                    janitor=lease.name if lease else "",
+                    janitor_until=lease.until.isoformat() if lease else "",
+                )
+            )
+        return states
 
     def add(self, address: str, name: str = ORIGIN, *, own: bool | None = None) -> Remote:
         """Add a remote, at the owner's word: all of the vault's history goes there from now on. Raises BadInputError:
@@ -122,13 +134,13 @@ class Exchange:
         """Trust a remote of .git/config as it is now, at the owner's word. What came from there is theirs if it is
         their `own`. Raises BadInputError: there is none.
         """
-        history = self._vault.git
-        history.remotes.check_whole()
-        remote, state = history.remotes.read(name), history.state()
-        if state.branch and state.head and (theirs := history.remotes.fetched(name, state.branch)):
-            self._check_purged(Source(name, state.branch, theirs), history.remotes.merged(name, state.branch))
+        remotes = self._vault.git.remotes
+        remotes.check_whole()
+        remote, state = remotes.read(name), self._vault.git.state()
+        if state.branch and state.head and (theirs := remotes.fetched(name, state.branch)):
+            self._check_purged(Source(name, state.branch, theirs), remotes.merged(name, state.branch))
         trusted.trust(self._root, remote, own=own)
-        history.remotes.keep_cloned(name)
+        remotes.keep_cloned(name)
         if own:
             claims = claimed.read(self._root)
             claimed.write(self._root, {note_id: of for note_id, of in claims.items() if of != name})
@@ -154,7 +166,7 @@ class Exchange:
         """
         remote = self._find(name)
         with self._recording(remote.name):
-            return self._pull(remote, Allowance(accept, accept_removals))
+            return self._pull(remote, accept, accept_removals=accept_removals)
 
     def push(self, name: str | None = None) -> PushDone:
         """Push the branch; where others were quicker, pull and push again. Nothing of theirs is ever left behind.
@@ -169,41 +181,40 @@ class Exchange:
         """Do what `git.sync` says with each trusted remote, unless another process is at it. A remote that does not
         answer, and one that needs its owner, is remembered for `quaid status`.
         """
+        history, mode = self._vault.git, self._settings.git.sync
         with try_lock(make_state_folder(self._root) / LOCK) as is_ours:
             for name in trusted.list_trusted(self._root) if is_ours else ():
                 with suppress(QuaidError):
-                    self._exchange_with(name)
+                    remote = self._find(name)
+                    with self._recording(name):
+                        if mode == "auto":
+                            self._pull(remote)
+                            state = history.state()
+                            if state.branch and state.head != history.remotes.fetched(name, state.branch):
+                                self._push(remote)
+                        elif mode == "ask":
+                            self._fetch(remote)
 
-    def _exchange_with(self, name: str) -> None:
-        remote = self._find(name)
-        with self._recording(name):
-            if self._settings.git.sync == "auto":
-                self._pull(remote, Allowance())
-                state = self._vault.git.state()
-                if state.branch and state.head != self._vault.git.remotes.fetched(name, state.branch):
-                    self._push(remote)
-            elif self._settings.git.sync == "ask":
-                self._fetch(remote)
-
-    def _fetch(self, remote: Remote) -> tuple[str, str | None]:
-        """The branch, and the commit that the remote has of it, None where it has none."""
-        history = self._vault.git
+    def _fetch(self, remote: Remote) -> Source | None:
+        """Fetch our branch of a remote; None where it has none."""
+        history, name = self._vault.git, remote.name
         branch = check_branch(history.state().branch)
-        known, line = history.remotes.merged(remote.name, branch), self._line(remote.address)
+        known, line = history.remotes.merged(name, branch), self._line(remote.address)
         replaced = history.purges.replaced
         if replaced and (tip := line.look(f"refs/heads/{branch}")) in replaced:
             # The history from before a purge here is not even fetched.
-            raise PurgedError(remote.name, tip, f"Put yours in its place: {_replace(remote.name, branch, tip)}")
-        theirs = history.remotes.fetch(line, remote.name, branch)
-        self._check_purged(Source(remote.name, branch, theirs) if theirs else None, known)
+            raise PurgedError(name, tip, f"Put yours in its place: {_replace(name, branch, tip)}")
+        theirs = history.remotes.fetch(line, name, branch)
+        source = Source(name, branch, theirs, bool(trusted.check(self._root, remote).own)) if theirs else None
+        self._check_purged(source, known)
         if theirs and known and not history.has_adopted(theirs):
             if not history.has_adopted(known):
-                raise RewrittenHereError(remote.name, branch)
-            if not history.remotes.is_ancestor(known, theirs):
-                raise RewrittenError(remote.name, known, theirs)
+                raise RewrittenHereError(name, branch)
+            if not history.has_adopted(known, theirs):
+                raise RewrittenError(name, known, theirs)
         if theirs:
-            history.remotes.show(remote.name, branch, theirs)
-        return branch, theirs
+            history.remotes.show(name, branch, theirs)
+        return source
 
     def _check_purged(self, source: Source | None = None, known: str | None = None) -> None:
         """Refuse histories with what was purged: ours, and a remote's, of which we have `known`. Raises PurgedError."""
@@ -224,13 +235,12 @@ class Exchange:
             raise PurgedError(source.remote, found, f"Purge it here again, then: {step}")
         purges.accept(head, theirs)
 
-    def _pull(self, remote: Remote, allowed: Allowance) -> Pulled:
-        branch, theirs = self._fetch(remote)
-        if theirs is None:
+    def _pull(self, remote: Remote, accept: str = "", *, accept_removals: bool = False) -> Pulled:
+        source = self._fetch(remote)
+        if source is None:
             return Pulled(None)
-        source = Source(remote.name, branch, theirs, bool(trusted.check(self._root, remote).own))
-        pulled = pulling.pull(self._root, self._vault.git, self._settings, source, allowed, self._vault.notify)
-        self._vault.git.remotes.keep_merged(remote.name, branch, theirs)
+        pulled = pulling.pull(self._vault, source, accept, accept_removals=accept_removals)
+        self._vault.git.remotes.keep_merged(remote.name, source.branch, source.commit)
         if pulled.commit:
             self._vault.git.purges.accept(pulled.commit)
             self._vault.catch_up(frozenset(pulled.changed))
@@ -240,7 +250,7 @@ class Exchange:
         return pulled
 
     def _push(self, remote: Remote) -> PushDone:
-        history, line = self._vault.git, self._line(remote.push_address)
+        history, remotes, line = self._vault.git, self._vault.git.remotes, self._line(remote.push_address)
         branch = check_branch(history.state().branch)
         pulled: list[Pulled] = []
         for attempt in range(PUSH_ATTEMPTS):
@@ -251,13 +261,16 @@ class Exchange:
                 self._fetch(remote)  # by what the remote has, the new list says what of ours was purged
             else:
                 self._check_purged()
-            known = history.remotes.fetched(remote.name, branch)
-            if history.remotes.push(line, remote.name, head, branch) is Pushed.DONE:
-                self._push_lease(remote)
-                commits = history.remotes.distance(head, known).ahead if known else history.remotes.count(head)
-                return PushDone(remote.name, commits, tuple(pulled))
+            known = remotes.fetched(remote.name, branch)
+            if remotes.push(line, remote.name, head, branch):
+                # With the lease of a run that found nobody to give it to. Another one's that was first stays.
+                own, theirs = (remotes.read_lease(leases.JANITOR, name) for name in (None, remote.name))
+                if own is not None and own != theirs:
+                    with suppress(RemoteRefusedError, GitError):
+                        remotes.push_lease(line, leases.JANITOR, own[0])
+                return PushDone(remote.name, remotes.count_new(head, known), tuple(pulled))
             time.sleep(SystemRandom().uniform(0, min(PAUSE_S * 2**attempt, MAX_PAUSE_S)))
-            pulled.append(self._pull(remote, Allowance()))
+            pulled.append(self._pull(remote))
         raise LockedError(f"Others keep pushing to {remote.name}")
 
     # -- the lease of the janitor --------------------------------------------------------------------------------
@@ -285,22 +298,14 @@ class Exchange:
         for _ in range(PUSH_ATTEMPTS):
             known = remotes.read_lease(leases.JANITOR, remote.name)
             theirs = leases.parse_lease(known[1]) if known else None
-            if theirs and not take_over and leases.stands_in_the_way(theirs, mine, now):
+            if theirs and not take_over and leases.blocks_run(theirs, mine, now):
                 raise leases.LeaseHeldError(theirs)
             after = known or remotes.read_lease(leases.JANITOR)
             text = leases.render_lease(mine, now)
             made = remotes.write_lease(leases.JANITOR, text, after[0] if after else None)
-            if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made) is Pushed.DONE:
+            if not asks or remotes.push_lease(self._line(remote.push_address), leases.JANITOR, made):
                 return
             self._fetch(remote)
-
-    def _push_lease(self, remote: Remote) -> None:
-        """Take along the lease of a night that found nobody to tell it to. Another one's that was first stays."""
-        remotes = self._vault.git.remotes
-        own, theirs = (remotes.read_lease(leases.JANITOR, name) for name in (None, remote.name))
-        if own is not None and own != theirs:
-            with suppress(RemoteRefusedError, GitError):
-                remotes.push_lease(self._line(remote.push_address), leases.JANITOR, own[0])
 
     # -- what they share -----------------------------------------------------------------------------------------
 
@@ -325,7 +330,7 @@ class Exchange:
 
     @contextmanager
     def _recording(self, name: str) -> Iterator[None]:
-        """Remember how the call ends."""
+        """Remember how the call ends, and how far apart the two are if the owner wants to be asked."""
         contact, now = read_contact(self._root, name), datetime.now(UTC).isoformat(timespec="seconds")
         try:
             yield
@@ -337,46 +342,19 @@ class Exchange:
         except QuaidError as error:
             write_contact(self._root, name, replace(contact, asked=now, offline_since="", problem=str(error)))
             raise
-        write_contact(self._root, name, Contact(now, now, reminder=self._remind(name)))
+        ahead, behind = (self._distance(name) if self._settings.git.sync == "ask" else None) or (0, 0)
+        numbers = [(number, what) for number, what in ((behind, "pull"), (ahead, "push")) if number]
+        apart = " and ".join(f"{number:,} commit{'s' * (number > 1)} to {what}" for number, what in numbers)
+        reminder = f"{name}: {apart}: quaid {numbers[0][1]}" if numbers else ""
+        write_contact(self._root, name, Contact(now, now, reminder=reminder))
 
-    def _remind(self, name: str) -> str:
-        """How far apart a remote and the vault are, for an owner who wants to be asked; empty where they are not."""
-        distance = self._distance(name) if self._settings.git.sync == "ask" else None
-        if distance is None or not any(distance):
-            return ""
-        numbers = ((distance.behind, "pull"), (distance.ahead, "push"))
-        apart = [f"{number:,} commit{'s' * (number > 1)} to {what}" for number, what in numbers if number]
-        return f"{name}: {' and '.join(apart)}: quaid {'pull' if distance.behind else 'push'}"
-
-    def _distance(self, name: str) -> Distance | None:
+    def _distance(self, name: str) -> tuple[int, int] | None:
         history = self._vault.git
         state = history.state()
         theirs = history.remotes.fetched(name, state.branch) if state.branch else None
-        return history.remotes.distance(state.head, theirs) if state.head and theirs else None
-
-    def _state_of(self, remote: Remote) -> RemoteState:
-        contact, distance = read_contact(self._root, remote.name), self._distance(remote.name)
-        known = trusted.list_trusted(self._root).get(remote.name)
-        trust = "no" if known is None else "yes" if known.address == remote.shown else "changed"
-        held = self._vault.git.remotes.read_lease(leases.JANITOR, remote.name)
-        lease = leases.parse_lease(held[1]) if held else None
-        return RemoteState(
-            remote.name,
-            remote.shown,
-            trust,
-            own=known.own if known else None,
-            claims=list(claimed.read(self._root).values()).count(remote.name),
-            ahead=distance.ahead if distance else None,
-            behind=distance.behind if distance else None,
-            reached=contact.reached,
-            offline_since=contact.offline_since,
-            problem=contact.problem,
-            janitor=lease.name if lease else "",
-            janitor_until=lease.until.isoformat() if lease else "",
-        )
+        return history.count_apart(state.head, theirs) if state.head and theirs else None
 
 
 def _replace(remote: str, branch: str, commit: str) -> str:
     """Return the command of git that puts our history in the place of a remote's, which is at `commit`."""
-    lease = f"--force-with-lease={branch}:{commit}"
-    return f"git push {lease} {remote} {branch}"
+    return f"git push --force-with-lease={branch}:{commit} {remote} {branch}"

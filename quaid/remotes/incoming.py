@@ -6,15 +6,14 @@ A fetched tree is data of somebody else's. It is looked at before anything of it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from unicodedata import normalize
 
 from quaid.errors import QuaidError
-from quaid.history.git import SUBMODULE
-from quaid.history.merges import TreeChange
+from quaid.history.git import SUBMODULE, Changes, Version
 from quaid.history.purged import FOLDER
-from quaid.history.staging import EXECUTABLE, NEW_FILE
+from quaid.history.staging import NEW_FILE, REGULAR
 from quaid.place import CONFIG_FILE
 from quaid.sync.diff import is_emptied, pair_renames
 from quaid.vault import files, frontmatter, layout
@@ -51,60 +50,72 @@ class IncomingRefusedError(QuaidError):
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
-    """What the owner has agreed to in this pull: the steering files whose digest is `steering`, many removals."""
-
-    steering: str = ""
-    removals: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The vault that the changes come into. `sizes` are bytes by blob. `paths` are those of the tree that it becomes,
-    where the file system takes small and capital letters for the same, else none. `hooks` is the folder of git's hooks
-    in the work tree, empty where it is none. `vouched` are the paths that only known owners have touched, None where
-    nobody else writes.
-    """
+class Source:
+    """The branch that is pulled: its remote, its name, the commit it is at. `is_own`: its owner alone writes there."""
 
     remote: str
     branch: str
-    sizes: Mapping[str, int]
-    paths: Collection[str] = ()
-    hooks: str = ""
-    vouched: Collection[str] | None = ()
+    commit: str
+    is_own: bool = False
 
 
-def check(changes: Sequence[TreeChange], around: Surroundings, allowed: Allowance) -> None:
+def check(
+    changes: Changes,
+    source: Source,
+    sizes: Mapping[str, int],
+    accepted: str = "",
+    *,
+    paths: Collection[str] = (),
+    hooks: str = "",
+    vouched: Collection[str] | None = (),
+) -> None:
     """Refuse what the vault must not become.
+
+    Args:
+        changes: what makes the tree that it becomes of its own, by git's paths.
+        source: where they come from.
+        sizes: bytes by blob.
+        accepted: the digest of the steering files that its owner has agreed to.
+        paths: those of the tree that it becomes, where the file system takes small and capital letters for the same.
+        hooks: the folder of git's hooks in the work tree, empty where it is none.
+        vouched: the paths that only known owners have touched, None where nobody else writes.
 
     Raises:
         IncomingRefusedError: the first thing that is not taken in, with the path.
     """
-    by_hand = f"Look at it with: git diff HEAD...{around.remote}/{around.branch}. If it is meant, merge it with git."
-    for change in changes:
-        if problem := _find_fault(change, around.sizes):
-            raise IncomingRefusedError(f"{around.remote} brings {_shown([change.path])}, which {problem}", by_hand)
-    if clash := _find_clash(changes, around.paths):
-        raise IncomingRefusedError(f"{around.remote} brings {_shown(clash)}, which are one file on this disk", by_hand)
-    steering = [change for change in changes if _steers(change.path, around.hooks) or _is_obeyed(change, around)]
+    remote, difference = source.remote, f"git diff HEAD...{source.remote}/{source.branch}"
+    by_hand = f"Look at it with: {difference}. If it is meant, merge it with git."
+    for path, versions in changes.items():
+        if problem := _find_fault(path, versions, sizes):
+            raise IncomingRefusedError(f"{remote} brings {_shown([path])}, which {problem}", by_hand)
+    # Two paths that differ in case or in the form of their letters alone, one of them new.
+    known: dict[str, str] = {}
+    new = {path for path, (old, _) in changes.items() if old is None}
+    for path in sorted(paths):
+        twin = known.setdefault(normalize("NFC", path).casefold(), path)
+        if twin != path and not new.isdisjoint({path, twin}):
+            raise IncomingRefusedError(
+                f"{remote} brings {_shown([twin, path])}, which are one file on this disk", by_hand
+            )
+    steering = [
+        (path, old, new)
+        for path, (old, new) in changes.items()
+        if _steers(path, hooks) or (vouched is not None and path not in vouched and _is_obeyed(path, new))
+    ]
     # Long enough that nobody finds two sets of changes with one digest, to show the one and bring the other.
     digest = hashlib.sha256("\n".join(map(repr, steering)).encode()).hexdigest()[:40]
-    if steering and allowed.steering != digest:
-        listed = _shown([change.path for change in steering])
+    if steering and accepted != digest:
         raise IncomingRefusedError(
-            f"{around.remote} changes {listed}, which programs or agents may obey here",
-            f"See how: git diff HEAD...{around.remote}/{around.branch}. "
-            f"To take exactly that: quaid pull {around.remote} --accept {digest}",
+            f"{remote} changes {_shown([path for path, _, _ in steering])}, which programs or agents may obey here",
+            f"See how: {difference}. To take exactly that: quaid pull {remote} --accept {digest}",
         )
 
 
-def list_removed_notes(
-    changes: Iterable[TreeChange], olds: Mapping[str, bytes], news: Mapping[str, bytes]
-) -> list[str]:
+def list_removed_notes(changes: Changes, olds: Mapping[str, bytes], news: Mapping[str, bytes]) -> list[str]:
     """Return the notes that go, without those that only move; `olds` and `news` are files by path."""
-    notes = [change for change in changes if layout.is_note_path(change.path)]
-    added = {change.path: change.new.blob for change in notes if change.old is None and change.new is not None}
-    removed = {change.path: change.old.blob for change in notes if change.new is None and change.old is not None}
+    notes = {path: versions for path, versions in changes.items() if layout.is_note_path(path)}
+    added = {path: new.blob for path, (old, new) in notes.items() if old is None and new is not None}
+    removed = {path: old.blob for path, (old, new) in notes.items() if new is None and old is not None}
     moved = pair_renames(added, removed)
     return [path for path in removed if path not in moved or _empties(olds, news, path, moved[path])]
 
@@ -124,32 +135,21 @@ def _empties(olds: Mapping[str, bytes], news: Mapping[str, bytes], old: str, new
     return is_emptied(was, now) or is_emptied(*(text[frontmatter.body_start(text) :] for text in (was, now)))
 
 
-def _find_fault(change: TreeChange, sizes: Mapping[str, int]) -> str | None:
-    modes = [version.mode for version in (change.old, change.new) if version is not None]
-    is_readable = files.is_unicode(change.path) and change.path.isprintable()
-    is_long = is_readable and any(len(part.encode()) > files.MAX_NAME_BYTES for part in change.path.split("/"))
-    if not is_readable or is_long or not layout.is_repository_path(change.path):
+def _find_fault(path: str, versions: Sequence[Version | None], sizes: Mapping[str, int]) -> str | None:
+    modes = [version.mode for version in versions if version is not None]
+    is_readable = files.is_unicode(path) and path.isprintable()
+    is_long = is_readable and any(len(part.encode()) > files.MAX_NAME_BYTES for part in path.split("/"))
+    if not is_readable or is_long or not layout.is_repository_path(path):
         return "is not a path of a file in a vault"
     if _LINK in modes:
         return "is a symbolic link; links are never followed"
     if SUBMODULE in modes:
         return "is another repository; its files are not yours to read"
-    if any(mode not in {NEW_FILE, EXECUTABLE} for mode in modes):
+    if any(mode not in REGULAR for mode in modes):
         return "is not a file"
-    size = sizes.get(change.new.blob, 0) if change.new else 0
+    size = sizes.get(versions[1].blob, 0) if versions[1] else 0
     if size > MAX_FILE_BYTES:
         return f"has {size / 1e6:,.0f} MB; files up to {MAX_FILE_BYTES / 1e6:,.0f} MB are taken in"
-    return None
-
-
-def _find_clash(changes: Iterable[TreeChange], paths: Collection[str]) -> list[str] | None:
-    """Return two paths that differ in case or in the form of their letters alone, one of them new."""
-    known: dict[str, str] = {}
-    new = {change.path for change in changes if change.old is None}
-    for path in sorted(paths):
-        twin = known.setdefault(normalize("NFC", path).casefold(), path)
-        if twin != path and not new.isdisjoint({path, twin}):
-            return [twin, path]
     return None
 
 
@@ -164,15 +164,13 @@ def _steers(path: str, hooks: str) -> bool:
     return is_hidden or path == CONFIG_FILE or bool(hooks and path.startswith(f"{hooks}/"))
 
 
-def _is_obeyed(change: TreeChange, around: Surroundings) -> bool:
-    """Return whether an agent may take a file for its instructions, or somebody may run it, and a person who is not
-    known brings it. Notes and attachments by other names are read as what somebody says.
+def _is_obeyed(path: str, new: Version | None) -> bool:
+    """Return whether an agent may take a file for its instructions, or somebody may run it. Notes and attachments by
+    other names are read as what somebody says.
     """
-    if around.vouched is None or change.path in around.vouched:
-        return False
-    *folders, name = change.path.casefold().split("/")
+    *folders, name = path.casefold().split("/")
     stems = [part.strip() for part in name.split(".")[:-1]]
-    is_plain = change.new is None or change.new.mode == NEW_FILE
+    is_plain = new is None or new.mode == NEW_FILE
     is_list = folders == [FOLDER] and name.endswith(".txt")  # of what was purged
     is_known_format = layout.is_note_name(name) or name.endswith(_ATTACHMENTS) or layout.is_temporary_name(name)
     is_core = not _CORE.isdisjoint(stems[:1]) and (not folders or not _OF_CORE.isdisjoint(folders))

@@ -56,7 +56,7 @@ def render_lease(device: tuple[str, str], now: datetime) -> str:
     return json.dumps({"holder": device[0], "name": device[1], "until": until.isoformat()})
 
 
-def stands_in_the_way(lease: Lease, device: tuple[str, str], now: datetime) -> bool:
+def blocks_run(lease: Lease, device: tuple[str, str], now: datetime) -> bool:
     """Return whether another clone holds a lease that counts. One that claims to last longer than any is given does
     not.
     """

@@ -7,22 +7,27 @@ The owner's uncommitted work stays uncommitted. Where it cannot be separated fro
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from quaid.errors import GitError, LockedError, NoteChangedError, QuaidError
+from quaid.history.commit_hook import find_folder
 from quaid.history.committing import NotAheadError
+from quaid.history.git import Git, Version
 from quaid.history.merge import merge_lines
-from quaid.history.merges import TreeChange, TreeMerge
+from quaid.history.merges import commit_merge, merge_trees
+from quaid.history.revisions import TreeFile
+from quaid.history.staging import NEW_FILE
 from quaid.history.steering import SteeringChangedError
 from quaid.history.vault_history import History
 from quaid.local import claimed
 from quaid.model import Edit, Kind, Message
+from quaid.open_vault import OpenVault
 from quaid.remotes import incoming, settling
-from quaid.remotes.incoming import Allowance, IncomingRefusedError, Surroundings
-from quaid.settings import MAX_NOTE_BYTES, Settings
+from quaid.remotes.incoming import IncomingRefusedError, Source
+from quaid.settings import MAX_NOTE_BYTES
 from quaid.sync.diff import looks_like_accident
 from quaid.vault import files, layout, notes, transaction
 from quaid.vault.layout import Layout
@@ -60,20 +65,10 @@ class Pulled:
     claims: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The branch that is pulled: its remote, its name, the commit it is at. `is_own`: its owner alone writes there."""
-
-    remote: str
-    branch: str
-    commit: str
-    is_own: bool = False
-
-
-def pull(
-    root: Path, history: History, settings: Settings, source: Source, allowed: Allowance, say: Callable[[str], None]
-) -> Pulled:
+def pull(vault: OpenVault, source: Source, accepted: str = "", *, accept_removals: bool = False) -> Pulled:
     """Bring the owner's branch to all that it and the source have. Done again, it does nothing.
+
+    The owner has agreed to the steering files whose digest is `accepted`, and to many removals or not.
 
     Raises:
         IncomingRefusedError, OwnWorkError, StagedWorkError: nothing was changed.
@@ -81,64 +76,63 @@ def pull(
         GitError: the two have nothing in common.
     """
     for _ in range(ATTEMPTS):
-        with transaction.begin(root, history, settings.git.wait_s, say):
+        with transaction.begin(vault.root, vault.git, vault.settings.git.wait_s, vault.notify):
             try:
-                return _pull_once(root, history, settings, source, allowed)
+                return _pull_once(vault, source, accepted, accept_removals=accept_removals)
             except (NoteChangedError, NotAheadError):
                 continue
     raise LockedError("Your branch keeps changing while Quaid pulls")
 
 
-def _pull_once(root: Path, history: History, settings: Settings, source: Source, allowed: Allowance) -> Pulled:
-    state, trees = history.state(), history.branches.trees
-    ours, theirs = state.head, source.commit
+def _pull_once(vault: OpenVault, source: Source, accepted: str, *, accept_removals: bool) -> Pulled:
+    root, history, git, remote = vault.root, vault.git, vault.git.runner, source.remote
+    ours, theirs = history.state().head, source.commit
     if ours is None:
         raise GitError("pull", "the vault has no commit yet. Begin with a clone: quaid clone URL")
     if history.has_adopted(theirs):
         return Pulled(None)
-    commits = history.remotes.distance(ours, theirs).behind
-    is_merge = not history.remotes.is_ancestor(ours, theirs)
+    _, commits = history.count_apart(ours, theirs)
+    is_merge = not git.is_ancestor(ours, theirs)
     conflicts: tuple[str, ...] = ()
     target = theirs
     if is_merge:
-        merge = trees.merge(ours, theirs)
-        tree, conflicts = _settle(history, merge, (ours, theirs), Layout.of(settings.vault))
+        tree, conflicts = _merge(git, ours, theirs, vault.layout)
         trailers = (("Quaid-Task", "pull"), *(("Quaid-Conflict", path) for path in conflicts))
-        subject = f"merge: {commits} commit{'s' * (commits != 1)} of {source.remote}"
-        target = trees.commit_tree(
-            tree, [ours, theirs], Message(subject, "", trailers), (settings.git.name, settings.git.email)
-        )
-    changes = trees.changes(ours, target)
-    around = Surroundings(
-        source.remote,
-        source.branch,
-        trees.sizes([change.new.blob for change in changes if change.new is not None]),
-        paths=tuple(history.list_tree(target)) if trees.ignores_case() else (),
-        hooks=trees.hooks_folder(),
-        vouched=None if source.is_own else _list_vouched(history, ours, theirs),
+        message = Message(f"merge: {commits} commit{'s' * (commits != 1)} of {remote}", "", trailers)
+        settings = vault.settings.git
+        target = commit_merge(git, tree, [ours, theirs], message, (settings.name, settings.email))
+    changes = git.diff_trees(ours, target)
+    vouched = None if source.is_own else _list_vouched(history, ours, theirs)
+    top, hooks = root.resolve(), find_folder(root).resolve()
+    incoming.check(
+        changes,
+        source,
+        git.read_sizes(new.blob for _, new in changes.values() if new is not None),
+        accepted,
+        paths=tuple(history.list_tree(target)) if git.is_set("core.ignoreCase") else (),
+        hooks=hooks.relative_to(top).as_posix() if hooks.is_relative_to(top) else "",
+        vouched=vouched,
     )
-    incoming.check(changes, around, allowed)
-    olds = trees.read({change.path: change.old for change in changes if change.old is not None})
-    news = trees.read({change.path: change.new for change in changes if change.new is not None})
+    olds, news = (_read_files(history, {path: sides[side] for path, sides in changes.items()}) for side in (0, 1))
     removed = incoming.list_removed_notes(changes, olds, news)
     gone = [*removed, *incoming.list_emptied_notes(olds, news)]
     known = sum(map(layout.is_note_path, history.list_tree(ours))) if gone else 0
-    if not allowed.removals and looks_like_accident(gone, known):
+    if not accept_removals and looks_like_accident(gone, known):
         raise IncomingRefusedError(
-            f"{source.remote} removes or empties {len(gone):,} of {known:,} notes",
+            f"{remote} removes or empties {len(gone):,} of {known:,} notes",
             "If that is right: quaid pull --accept-removals",
         )
     # What Quaid has written and would commit with the next memory: a conversation that two machines heard is merged.
     travelling = {edit.rel_path for each in transaction.list_deferred(root) for edit in each.change.edits}
-    if in_the_way := sorted(travelling.intersection(change.path for change in changes)):
+    if in_the_way := sorted(travelling & changes.keys()):
         transaction.commit_deferred(root, history, in_the_way[0])
         raise NotAheadError
-    edits = plan_edits(root, changes, olds, news)
-    claims = _list_claims(news, around, settings)
+    edits = plan_edits(root, olds, news)
+    claims = _list_claims(news, vouched, vault.layout)
     claimed_before = claimed.read(root)
-    claimed.write(root, claimed_before | dict.fromkeys(claims, source.remote))  # before anybody indexes them
+    claimed.write(root, claimed_before | dict.fromkeys(claims, remote))  # before anybody indexes them
     backup = history.remotes.back_up(ours, datetime.now(UTC)) if is_merge else ""
-    change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {source.remote}"), adopted=target)
+    change = transaction.VaultChange(f"pull {theirs}", edits, Message(f"pull {remote}"), adopted=target)
     try:
         done = transaction.apply(root, change, history)
     except QuaidError as error:
@@ -146,16 +140,20 @@ def _pull_once(root: Path, history: History, settings: Settings, source: Source,
         if not isinstance(error, SteeringChangedError):
             raise
         # A hook, or what .git/config includes: with all else that git runs it is confirmed as a whole.
-        branch, place = f"{source.remote}/{source.branch}", shlex.quote(str(root))
+        branch, place = f"{remote}/{source.branch}", shlex.quote(str(root))
         step = f"See how: git diff HEAD...{branch}. If that is meant: git merge {branch} && quaid trust {place}"
-        raise IncomingRefusedError(f"{source.remote} changes what git runs here", step) from error
-    changed = tuple(change.path for change in changes if layout.is_note_path(change.path))
+        raise IncomingRefusedError(f"{remote} changes what git runs here", step) from error
+    changed = tuple(filter(layout.is_note_path, changes))
     return Pulled(done.id, commits, is_merge, changed, len(removed), conflicts, backup, len(claims))
 
 
-def plan_edits(
-    root: Path, changes: Sequence[TreeChange], olds: Mapping[str, bytes], news: Mapping[str, bytes]
-) -> tuple[Edit, ...]:
+def _read_files(history: History, versions: Mapping[str, Version | None]) -> dict[str, bytes]:
+    """Return the bytes of each file, as a checkout by its owner would write it: through their filters."""
+    wanted = [TreeFile(path, int(version.mode, 8), version.blob) for path, version in versions.items() if version]
+    return dict(history.revisions.read_files(wanted, filtered=True))
+
+
+def plan_edits(root: Path, olds: Mapping[str, bytes], news: Mapping[str, bytes]) -> tuple[Edit, ...]:
     """Return what is written so that the files become what the new commit has, and the owner's own changes stay.
 
     Raises:
@@ -164,7 +162,7 @@ def plan_edits(
     edits: list[Edit] = []
     foreign: list[str] = []
     collided: list[str] = []
-    for path in (change.path for change in changes):
+    for path in sorted({*olds, *news}):
         old, new, disk = olds.get(path), news.get(path), files.read_note(root, path)
         if disk in (old, new):
             edits += [Edit(path, old, new)] if disk != new else []
@@ -183,49 +181,54 @@ def plan_edits(
     return tuple(edits)
 
 
-def _settle(history: History, merge: TreeMerge, sides: tuple[str, str], place: Layout) -> tuple[str, tuple[str, ...]]:
-    """The tree of a merge with what git leaves open decided, and the notes in which markers are left."""
-    if not merge.unmerged:
-        return merge.tree, ()
-    trees = history.branches.trees
-    versions = (one for each in merge.unmerged for one in (each.base, each.ours, each.theirs) if one)
-    contents = trees.read_blobs({version.blob for version in versions})
-    merged = trees.read_raw(merge.tree, [each.path for each in merge.unmerged])
-    both = [each.path for each in merge.unmerged if each.ours and each.theirs]
+def _merge(git: Git, ours: str, theirs: str, place: Layout) -> tuple[str, tuple[str, ...]]:
+    """Merge two commits; the tree with what git leaves open decided, and the notes in which markers are left."""
+    tree, unmerged = merge_trees(git, ours, theirs)
+    if not unmerged:
+        return tree, ()
+    contents = git.read_blobs(one.blob for each in unmerged for one in (each.base, each.ours, each.theirs) if one)
+    blobs = {path: version.blob for path, version in git.list_tree(tree, *(each.path for each in unmerged)).items()}
+    texts = git.read_blobs(blobs.values())
+    merged = {path: texts[blob] for path, blob in blobs.items() if blob in texts}
+    both = [each.path for each in unmerged if each.ours and each.theirs]
     # A file that one side only has removed may have another name there.
     added = {
-        change.path: change.new.blob
-        for side in (sides if len(both) < len(merge.unmerged) else ())
-        for change in trees.changes(side, merge.tree)
-        if change.old is None and change.new is not None and layout.is_note_path(change.path)
+        path: new.blob
+        for side in ((ours, theirs) if len(both) < len(unmerged) else ())
+        for path, (old, new) in git.diff_trees(side, tree).items()
+        if old is None and new is not None and layout.is_note_path(path)
     }
-    texts = trees.read_blobs(set(added.values()))
+    texts = git.read_blobs(added.values())
     notes_there = {path: texts[blob] for path, blob in added.items() if blob in texts}
-    settled = settling.settle(merge.unmerged, contents, merged, notes_there, place)
     conflicts = tuple(path for path in both if settling.has_markers(merged.get(path, b"")))
-    return trees.with_files(merge.tree, settled), conflicts
+    settled = settling.settle(unmerged, contents, merged, notes_there, place)
+    if not settled:
+        return tree, conflicts
+    modes = {path: version.mode for path, version in git.list_tree(tree, *settled).items()}
+    versions = {
+        path: None if data is None else Version(modes.get(path, NEW_FILE), git.store(data))
+        for path, data in settled.items()
+    }
+    return git.write_tree(tree, versions), conflicts
 
 
 def _list_vouched(history: History, ours: str, theirs: str) -> frozenset[str]:
     """The paths that, of what comes, only commits touch which somebody signed whom the user's own git config trusts.
     Where another merge is among them, which may hold anything, there are none.
     """
-    log = history.branches.log(f"{ours}..{theirs}")
-    signed = history.branches.find_signed(each.commit.id for each in log)
+    log = history.log_changes(f"{ours}..{theirs}")
+    signed = history.find_signed(each.commit.id for each in log)
     touched: dict[bool, set[str]] = {True: set(), False: set()}
     for each in log:
         is_signed = each.commit.id in signed
         if not is_signed and not each.changes:
             return frozenset()
-        touched[is_signed].update(path for change in each.changes for path in (change.path, change.source) if path)
+        touched[is_signed].update(path for change in each.changes for path in (change.path, change.old_path) if path)
     return frozenset(touched[True] - touched[False])
 
 
-def _list_claims(news: Mapping[str, bytes], around: Surroundings, settings: Settings) -> list[str]:
+def _list_claims(news: Mapping[str, bytes], vouched: Collection[str] | None, place: Layout) -> list[str]:
     """The ids of the facts that somebody wrote, or wrote in, who is not known."""
-    if around.vouched is None:
-        return []
-    unknown = (path for path in news if layout.is_note_path(path) and path not in around.vouched)
-    limit, place = MAX_NOTE_BYTES, Layout.of(settings.vault)
-    parsed = (notes.parse_note(path, news[path], limit, place) for path in unknown)
+    unknown = (path for path in news if vouched is not None and path not in vouched and layout.is_note_path(path))
+    parsed = (notes.parse_note(path, news[path], MAX_NOTE_BYTES, place) for path in unknown)
     return [note.id for note in parsed if note.kind is Kind.FACT]

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quaid.history.merge import merge_lines
-from quaid.history.merges import Unmerged
+from quaid.history.merges import Conflict
 from quaid.model import Kind
 from quaid.vault import frontmatter
 from quaid.vault.layout import Layout
@@ -27,7 +27,7 @@ Settled = dict[str, bytes | None]
 
 
 def settle(
-    unmerged: Sequence[Unmerged], contents: Contents, merged: Contents, added: Contents, place: Layout
+    unmerged: Sequence[Conflict], contents: Contents, merged: Contents, added: Contents, place: Layout
 ) -> Settled:
     """Return the files that are not to be as the merge left them. `merged` is what it made of each path, `added` what
     it has of the paths that only one side has.
@@ -73,7 +73,7 @@ def _settle_removed(path: str, base: bytes, theirs: bytes, place: Layout) -> Set
     return {path: added if added and added.strip() else None}
 
 
-def _settle_renamed_twice(unmerged: Sequence[Unmerged], merged: Contents) -> Settled:
+def _settle_renamed_twice(unmerged: Sequence[Conflict], merged: Contents) -> Settled:
     """Both sides gave a note another name: of its two files, which git makes equal, the one that sorts first stays."""
     named: dict[str, list[str]] = {}
     for each in unmerged:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quaid.config import change_user_config, read_user_config
 from quaid.errors import QuaidError
-from quaid.history.remotes import Remote
+
+if TYPE_CHECKING:
+    from quaid.history.remotes import Remote
 
 _TABLE = "remotes"
 

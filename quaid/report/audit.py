@@ -14,7 +14,7 @@ from quaid.recall import provenance
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from quaid.history.branches import VaultCommit
+    from quaid.history.vault_history import VaultCommit
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
     from quaid.recall.provenance import Origin
@@ -28,7 +28,7 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
     """
     history, settings, index = memory.git, memory.settings, memory.index()
     authors, hosts = Authors.of(settings.git, history.owner()), provenance.hosts_of(index)
-    log = history.branches.log() if history.state().head else []
+    log = history.log_changes() if history.state().head else []
     found = provenance.list_origins(log, authors, hosts, memory.layout)
     usual = provenance.add_up(log, found, authors, hosts)
     if since is not None:
@@ -78,7 +78,7 @@ def list_over_quota_since(memory: Memory, since: datetime) -> list[tuple[str, st
     """
     limit = memory.settings.audit.facts_per_day
     try:
-        log = memory.git.branches.log(f"--since={since.isoformat()}", "HEAD") if limit else []
+        log = memory.git.log_changes(f"--since={since.isoformat()}", "HEAD") if limit else []
     except QuaidError:
         return []
     authors, hosts = Authors.of(memory.settings.git, None), provenance.hosts_of(memory.index())

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import BadInputError
-from quaid.history.branches import last_written
+from quaid.history.vault_history import last_written
 from quaid.index import documents, graph
 from quaid.index.scope import EVERYTHING
 from quaid.janitor.tasks.decay import FLOOR, list_fading
@@ -129,7 +129,7 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
     fading = list_fading(
         index,
         memory.answers.records(),
-        last_written(memory.git.branches.log()),
+        last_written(memory.git.log_changes()),
         now,
         (now + timedelta(days=1)).date().isoformat(),
     )

@@ -23,7 +23,7 @@ from quaid.local.locks import try_lock
 from quaid.local.state_files import start_detached
 from quaid.memory import Memory
 from quaid.place import LOG_DIR, folder_identity, make_private_folder, state_folder
-from quaid.remotes.background import leave_exchange
+from quaid.remotes.contact import schedule_exchange
 from quaid.resident import call as calls
 from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call
 from quaid.resident.worker import Worker
@@ -129,7 +129,7 @@ class Listener:
             except TimeoutError:
                 if path.lstat().st_ino != inode or folder_identity(self._root) != vault or not self._is_wanted():
                     return
-                leave_exchange(self._root, settings_for_reading(self._root)[0])
+                schedule_exchange(self._root, settings_for_reading(self._root)[0])
                 continue
             with connection:
                 if not self._code.is_current() or folder_identity(self._root) != vault:

@@ -16,7 +16,7 @@ from quaid.config import settings_for_reading
 from quaid.errors import GitError, LockedError, QuaidError
 from quaid.history.messages import on_one_line
 from quaid.history.mirrors import Mirror, WorkingCopy
-from quaid.history.remotes import Pushed, RemoteRefusedError, RemoteUnreachableError
+from quaid.history.remotes import RemoteRefusedError, RemoteUnreachableError
 from quaid.janitor.vetoes import CLIENT
 from quaid.memory import Memory
 from quaid.resident.worker import Job
@@ -114,7 +114,7 @@ def _run_job(copy: WorkingCopy, caller: Caller, key: str, job: Job[WriteResult])
 def _push(copy: WorkingCopy, mirror: Mirror, commit: str) -> bool:
     """Push, and return whether the remote has the commit; False if another push was faster."""
     try:
-        return copy.push(commit) is Pushed.DONE
+        return copy.push(commit)
     except RemoteRefusedError as error:
         raise NothingStoredError(error) from error
     except (RemoteUnreachableError, GitError) as error:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, LockedError, UnsavedWorkError
+from quaid.history.merges import merge_trees
 from quaid.history.vault_history import History
 from quaid.janitor.vetoes import TASK
 from quaid.janitor.worktree import janitor_lock
@@ -17,7 +18,7 @@ from quaid.timeline.wording import MERGE
 from quaid.vault import files, layout, transaction
 
 if TYPE_CHECKING:
-    from quaid.history.branches import BranchHead
+    from quaid.history.vault_history import BranchHead
     from quaid.open_vault import OpenVault
 
 BACKUPS = "refs/quaid/backup"
@@ -37,7 +38,7 @@ class MemoryBranches:
 
     def list(self) -> list[BranchHead]:
         """Return all of them, by name."""
-        return self._git.branches.list_heads()
+        return self._git.list_branches()
 
     def find(self, name: str = "") -> BranchHead:
         """Return the branch of that name, or the one that is checked out."""
@@ -51,11 +52,11 @@ class MemoryBranches:
     def create(self, name: str, start: str = "HEAD") -> BranchHead:
         """Make a branch of the memory as it was at `start`, a commit or a day (RevisionError)."""
         self._check_alone()
-        if not self._git.branches.is_name(name):
+        if not self._git.is_branch_name(name):
             raise BadInputError(f"{name!r} cannot be the name of a branch. Give letters, digits, - and /, such as work")
         if any(head.name == name for head in self.list()):
             raise BadInputError(f"There is a branch {name!r} already. Switch to it with: quaid branch switch {name}")
-        self._git.branches.create(name, self._git.revisions.find(start).id)
+        self._git.create_branch(name, self._git.revisions.find(start).id)
         return self.find(name)
 
     def switch(self, name: str) -> BranchHead:
@@ -74,15 +75,15 @@ class MemoryBranches:
             if git.read_at(head.id, CONFIG_FILE) is None:
                 raise BadInputError(f"The branch {name!r} holds no vault. See what there is with: quaid branch list")
             state = git.state()
-            if state.detached and not any(git.branches.has(state.head or "", one.id) for one in self.list()):
+            if state.detached and not any(git.has_adopted(state.head or "", one.id) for one in self.list()):
                 raise BadInputError(
                     "HEAD is on no branch, and its commits would be left behind. Keep them with: "
                     "quaid branch create NAME"
                 )
             transaction.commit_deferred(self._root, git)
-            if unsaved := git.branches.list_unsaved():
+            if unsaved := git.list_unsaved():
                 raise UnsavedWorkError(unsaved)
-            git.branches.switch(name)
+            git.switch_branch(name)
         self._vault.catch_up()
         return self.find(name)
 
@@ -94,13 +95,13 @@ class MemoryBranches:
             raise BadInputError(
                 f"The branch {name!r} is checked out in {head.place}. Switch to another one there first."
             )
-        if not force and not self._git.branches.has(head.id):
+        if not force and not self._git.has_adopted(head.id):
             raise BadInputError(
                 f"The branch {name!r} has commits that this one lacks. Merge it with: quaid branch merge {name}, or "
                 f"delete it all the same (it is kept as a backup) with: quaid branch delete {name} --force"
             )
         backup = f"{BACKUPS}/{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{name}"
-        self._git.branches.delete(head, backup)
+        self._git.delete_branch(head, backup)
         return backup
 
     def merge(self, name: str) -> Committed:
@@ -133,18 +134,18 @@ class MemoryBranches:
 
     def _plan_merge(self, head: BranchHead) -> tuple[Edit, ...]:
         """Return the edits that bring what the branch has, none where this one has all of it."""
-        git, trees = self._git, self._git.branches.trees
+        git = self._git
         base = git.state().head
-        if base is None or git.branches.has(head.id):
+        if base is None or git.has_adopted(head.id):
             return ()
-        merged = trees.merge(base, head.id)
-        if merged.unmerged:
+        tree, unmerged = merge_trees(git.runner, base, head.id)
+        if unmerged:
             raise BadInputError(
-                f"{_list_paths([each.path for each in merged.unmerged])} was changed in both branches in the same "
+                f"{_list_paths([each.path for each in unmerged])} was changed in both branches in the same "
                 f"lines: nothing was merged. Settle it by hand: git merge {head.name}, edit what is marked, git add "
                 "it, git commit"
             )
-        pairs = list(git.revisions.compare(base, merged.tree))
+        pairs = list(git.revisions.compare(base, tree))
         changed = [file for pair in pairs for file in pair if file is not None]
         odd = [file for file in changed if file.mode not in _REGULAR or not layout.is_vault_path(file.rel_path)]
         if odd:

@@ -16,7 +16,7 @@ from quaid.vault import differences, layout, notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.history.branches import VaultCommit
+    from quaid.history.vault_history import VaultCommit
 
 How = Literal["learned", "added", "changed", "superseded", "restored", "moved", "forgotten", "removed"]
 FILE = "file"
@@ -65,9 +65,9 @@ def list_spans(logged: VaultCommit) -> dict[str, Span]:
     """Return path -> span of each file that a commit changed; one that was moved is gone from its old path."""
     spans: dict[str, Span] = {}
     for change in logged.changes:
-        if change.source:
-            spans[change.source] = change.befores[0], None
-        spans[change.path] = None if change.source else change.befores[0], change.after
+        if change.old_path:
+            spans[change.old_path] = change.befores[0], None
+        spans[change.path] = None if change.old_path else change.befores[0], change.after
     return spans
 
 

@@ -13,7 +13,7 @@ from quaid.timeline.changes import MaySee, compare, list_blobs, list_spans, read
 from quaid.timeline.wording import name_author, tell
 
 if TYPE_CHECKING:
-    from quaid.history.branches import VaultCommit
+    from quaid.history.vault_history import VaultCommit
     from quaid.vault.layout import Layout
 
 MAX_READ = 300

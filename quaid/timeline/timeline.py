@@ -65,7 +65,7 @@ class Timeline:
     def tell(self, *commit_ids: str) -> list[LogEntry]:
         """Return commits in words; of one that is another owner's private matter not more than that."""
         git = self._git
-        commits = {logged.commit.id: logged.commit for logged in git.branches.read_commits(commit_ids)}
+        commits = {logged.commit.id: logged.commit for logged in git.read_commits(commit_ids)}
         seen = self._answers.see(commits.values())
         described = {entry.commit.id: entry for entry in self._describe(git, [[commit] for commit in seen])}
         return [described.get(commit_id) or log.hide(commits[commit_id]) for commit_id in commit_ids]
@@ -73,8 +73,8 @@ class Timeline:
     def _describe(self, git: History, entries: list[list[Commit]]) -> list[LogEntry]:
         return log.describe(
             entries,
-            git.branches.read_commits(entry[0].id for entry in entries if len(entry[0].files) <= log.MAX_READ),
-            git.branches.read_blobs,
+            git.read_commits(entry[0].id for entry in entries if len(entry[0].files) <= log.MAX_READ),
+            git.read_blobs,
             Authors.of(self._git_settings, git.owner()),
             self._layout,
             self._may_see,
@@ -164,7 +164,7 @@ class Timeline:
         git = self._git
         first, last = states.find_span(git.revisions, span, datetime.now(UTC)) if span else (None, None)
         newest = last or git.revisions.find("HEAD")
-        commits = git.branches.list_path(newest.id, first.id if first else None)
+        commits = git.list_path(newest.id, first.id if first else None)
         with self.vault.pasts.discarding():
             bisection = Bisection(self, query, expected, commits, limit)
             number = bisection.find_turn()
@@ -172,8 +172,8 @@ class Timeline:
         asked = len(bisection.answers)
         if number is None:
             return Turn(is_there, asked, len(commits))
-        spans = list_spans(git.branches.read_commits([commits[number]])[0])
-        changes = compare(*read_sides(spans, git.branches.read_blobs(list_blobs(spans))), self._layout, self._may_see)
+        spans = list_spans(git.read_commits([commits[number]])[0])
+        changes = compare(*read_sides(spans, git.read_blobs(list_blobs(spans))), self._layout, self._may_see)
         return Turn(is_there, asked, len(commits), self.tell(commits[number])[0], tuple(changes))
 
     def ask(self, query: str, limit: int, commit_id: str | None) -> Recall:

@@ -22,8 +22,7 @@ from quaid.vault import files, frontmatter, notes
 from quaid.vault.transaction import DEFERRED_TRAILER
 
 if TYPE_CHECKING:
-    from quaid.history.branches import VaultCommit
-    from quaid.history.vault_history import History
+    from quaid.history.vault_history import History, VaultCommit
     from quaid.open_vault import OpenVault
     from quaid.timeline.changes import MemoryChange
 
@@ -78,7 +77,7 @@ class Present:
     def edited(self) -> frozenset[str]:
         """The paths that somebody other than the janitor has changed since."""
         git = self._vault.git
-        later = git.branches.log("--no-merges", f"{self._undone[-1].commit.id}..HEAD")
+        later = git.log_changes("--no-merges", f"{self._undone[-1].commit.id}..HEAD")
         trailers = [(change.path, logged.commit.trailers) for logged in later for change in logged.changes]
         edited = {path for path, each in trailers if RUN not in each and REVIEW not in each.get(TASK, ())}
         return frozenset(edited.union(git.uncommitted()))
@@ -91,7 +90,7 @@ def find_commits(history: History, reference: str) -> list[VaultCommit]:
     Raises:
         BadInputError: there is no such run or commit.
     """
-    of_runs = history.branches.log(f"--grep=^{RUN}: ", "HEAD") if history.state().head else []
+    of_runs = history.log_changes(f"--grep=^{RUN}: ", "HEAD") if history.state().head else []
 
     def runs_of(commits: Iterable[VaultCommit]) -> list[str]:
         return [run for logged in commits for run in logged.commit.trailers.get(RUN, ())]
@@ -103,7 +102,7 @@ def find_commits(history: History, reference: str) -> list[VaultCommit]:
     if not runs:
         with suppress(QuaidError):
             commit_id = history.revisions.find(reference).id
-            chosen = history.branches.read_commits([commit_id]) if history.branches.has(commit_id) else []
+            chosen = history.read_commits([commit_id]) if history.has_adopted(commit_id) else []
             runs = runs_of(logged for logged in of_runs if logged.commit.id == commit_id and not logged.changes)
     if runs:
         chosen = [logged for logged in of_runs if runs[-1] in logged.commit.trailers.get(RUN, ())]
@@ -267,7 +266,7 @@ def refusal_of(
             "changes with: quaid log"
         )
     path, lines = next(iter(kept.items()))
-    later = history.branches.log("--no-merges", f"{undone[-1].commit.id}..HEAD", path=path)
+    later = history.log_changes("--no-merges", f"{undone[-1].commit.id}..HEAD", path=path)
     by = f", first by {later[0].commit.id[:10]} ({later[0].commit.subject})" if later else ""
     is_new = not lines and path in versions and versions[path].before is None
     step = f"Undo that first: quaid undo {later[0].commit.id[:10]}" if later else "See it with: quaid diff"

@@ -26,7 +26,7 @@ from quaid.timeline.wording import NIGHT, name_author, tell
 from quaid.vault.layout import is_note_path
 
 if TYPE_CHECKING:
-    from quaid.history.branches import VaultCommit
+    from quaid.history.vault_history import VaultCommit
     from quaid.open_vault import OpenVault
     from quaid.recall.answers import Answers
 
@@ -83,12 +83,12 @@ class CommitViews:
         Raises:
             ChangeNotFoundError: there is none.
         """
-        branches = self._history.branches
+        history = self._history
         try:
             commit_id = self._history.revisions.find(reference if _ID.fullmatch(reference) else "").id
         except QuaidError:
             raise ChangeNotFoundError(reference) from None
-        found = branches.read_commits([commit_id]) if branches.has(commit_id) else []
+        found = history.read_commits([commit_id]) if history.has_adopted(commit_id) else []
         if not found:
             raise ChangeNotFoundError(reference)
         return self.view_all(found, first, limit)[0]
@@ -106,7 +106,7 @@ class CommitViews:
             for logged in commits
         ]
         pages = [dict(islice(each.items(), first, first + limit)) for each in spans]
-        blobs = self._history.branches.read_blobs(list_blobs(*pages))
+        blobs = self._history.read_blobs(list_blobs(*pages))
         return [
             replace(self._view(logged, page, blobs, hidden, authors), more=max(0, len(whole) - first - limit))
             for logged, whole, page in zip(commits, spans, pages, strict=True)
@@ -138,7 +138,7 @@ class CommitViews:
     def read(self, commits: Iterable[Commit]) -> list[VaultCommit]:
         """Return these commits with what they changed, in their order."""
         ids = [commit.id for commit in commits]
-        found = {logged.commit.id: logged for logged in self._history.branches.read_commits(ids)}
+        found = {logged.commit.id: logged for logged in self._history.read_commits(ids)}
         return [found[commit_id] for commit_id in ids]
 
     def may_see(self, path: str, data: bytes) -> bool:
@@ -159,7 +159,7 @@ class CommitViews:
         """Return the commit before and the one after on the owner's line, None where there is none. One that came by a
         merge has neither.
         """
-        ids = self._history.branches.list_path("HEAD")[:-1]
+        ids = self._history.list_path("HEAD")[:-1]
         ids += [head] if (head := self._history.state().head) and head not in ids else []
         if commit_id not in ids:
             return None, None
@@ -168,7 +168,7 @@ class CommitViews:
 
     def _list_commits(self, *which: str) -> list[VaultCommit]:
         """Commits of the owner's branch, oldest first; none before the first one."""
-        return self._history.branches.log(*which, "HEAD") if self._history.state().head else []
+        return self._history.log_changes(*which, "HEAD") if self._history.state().head else []
 
     def _group(self, commits: Sequence[VaultCommit]) -> list[Night]:
         """Return the nights that `commits` are of, newest first."""
@@ -197,7 +197,7 @@ class CommitViews:
         known = documents.find_paths(whole, paths)
         unknown = {path for path in paths - hidden if asks(path) or (is_note_path(path) and path not in known)}
         held = [(path, blob) for each in spans for path, span in each.items() if path in unknown for blob in span]
-        texts = self._history.branches.read_blobs({blob for _, blob in held if blob})
+        texts = self._history.read_blobs({blob for _, blob in held if blob})
         read = [(path, texts[blob]) for path, blob in held if blob in texts]
         hidden |= {path for path, data in read if not self._may_see(path, data)}
         about = {path: _list_named(path, data) for path, data in read}
@@ -224,7 +224,7 @@ class CommitViews:
         changes = compare(*sides, self._layout, self._may_see)
         who = name_author(commit, authors)
         what = tell([commit], changes, who) if commit.subject == logged.commit.subject else commit.subject
-        sources = {change.path: change.source for change in logged.changes if change.source}
+        sources = {change.path: change.old_path for change in logged.changes if change.old_path}
         unseen = {path for side in sides for path, data in side.items() if not self._may_see(path, data)}
         files = {path: Versions(*(side.get(path) for side in sides)) for path in spans if path not in unseen}
         for path in files.keys() & {*sources, *sources.values()}:

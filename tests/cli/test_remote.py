@@ -98,7 +98,7 @@ def test_status_says_what_leaves_by_itself(tmp_path, monkeypatch):
     (one,) = make_machines(tmp_path, 1)
     assert json.loads(run(one, "status", "--json"))["leaves"] == []
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr("quaid.remotes.background.start_detached", lambda *_: None)
+    monkeypatch.setattr("quaid.remotes.contact.start_detached", lambda *_: None)
     assert json.loads(run(one, "status", "--json"))["leaves"] == ["every commit to ../remote.git"]
     monkeypatch.setenv("QUAID_OFFLINE", "true")
     assert json.loads(run(one, "status", "--json"))["leaves"] == []

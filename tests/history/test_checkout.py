@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vaults import OWNER, calm  # noqa: F401 - a fixture
 
 from quaid.history import source_repository
-from quaid.history.vault_history import History
+from quaid.history.source_repository import find_checkout
 
 
 def git(top, *args):
@@ -35,7 +35,7 @@ def put(top, text):
 
 def find(top, name="docs/lease.md"):
     path = top / name
-    return History.find_checkout(path, path.read_bytes())
+    return find_checkout(path, path.read_bytes())
 
 
 def head(top):
@@ -77,7 +77,7 @@ def test_a_repository_without_a_commit_is_borne(calm, tmp_path):  # noqa: F811
 def test_a_link_is_followed_to_where_the_file_is(house, tmp_path):
     link = tmp_path / "link.md"
     link.symlink_to(house / "docs/lease.md")
-    assert History.find_checkout(link, link.read_bytes()).path == "docs/lease.md"
+    assert find_checkout(link, link.read_bytes()).path == "docs/lease.md"
 
 
 def test_a_file_that_lfs_keeps_is_not_taken_for_changed(house):

@@ -54,7 +54,7 @@ def house(calm, tmp_path):  # noqa: F811
 
 
 def propose(top, before=BEFORE, after=AFTER, path=DOC, branch="quaid/docs/x"):
-    return propose_branch(top, branch, {path: (before, after)}, "docs: the limit\n\nBecause.\n", WHO)
+    return propose_branch(top, branch, path, before, after, "docs: the limit\n\nBecause.\n", WHO)
 
 
 def seen(top):

@@ -9,6 +9,7 @@ import pytest
 from git_vaults import NOTE, SAY, Vault, ours, theirs
 
 from quaid.errors import GitError
+from quaid.history.creation import create_repository
 from quaid.history.vault_history import History
 from quaid.model import Edit
 from quaid.settings import GitSettings
@@ -92,9 +93,9 @@ def test_a_repository_is_made_only_where_none_is(tmp_path):
     assert History.find_repository(root) is None
     with pytest.raises(GitError, match="is in none"):
         History(root, GitSettings()).state()
-    History(root, GitSettings()).create_repository()
+    create_repository(root)
     assert History(root, GitSettings()).state().branch == "main"
-    History(root / "deep", GitSettings()).create_repository()
+    create_repository(root / "deep")
     assert not (root / "deep" / ".git").exists()
     assert History.find_repository(root / "deep") == root.resolve()
 

@@ -22,7 +22,7 @@ from quaid.history.remotes import BACKUPS, RemoteRefusedError, Remotes, RemoteUn
 from quaid.history.vault_history import History
 from quaid.model import Edit, Message
 from quaid.place import state_folder
-from quaid.remotes import background, exchange, trusted
+from quaid.remotes import contact, exchange, trusted
 from quaid.remotes.exchange import RewrittenError, RewrittenHereError
 from quaid.remotes.incoming import IncomingRefusedError
 from quaid.remotes.lease import JANITOR, LASTS, LeaseHeldError
@@ -615,7 +615,7 @@ def test_offline_is_remembered_since_when(pair, folder, monkeypatch):
     one, _ = pair
     (folder / "remote.git").rename(folder / "away")
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr(background, "start_detached", lambda *_: pytest.fail("an offline remote is asked at once"))
+    monkeypatch.setattr(contact, "start_detached", lambda *_: pytest.fail("an offline remote is asked at once"))
     with pytest.raises(RemoteUnreachableError, match="could not be reached"):
         push(one)
     with one.memory() as memory:
@@ -668,17 +668,17 @@ def test_the_owners_hook_sees_what_is_pushed(pair):
 def test_an_exchange_is_due_after_a_write_and_after_a_while(pair, monkeypatch):
     one, _ = pair
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr(background, "start_detached", lambda *_: None)
+    monkeypatch.setattr(contact, "start_detached", lambda *_: None)
     with one.memory() as memory:
         memory.remotes.exchange()
         settings = memory.settings
         now = datetime.fromisoformat(memory.remotes.list_states()[0].reached)
         later, much_later = now + timedelta(seconds=30), now + timedelta(minutes=11)
-        assert [background.is_due(one.root, settings, at) for at in (now, later, much_later)] == [False, False, True]
+        assert [contact.is_due(one.root, settings, at) for at in (now, later, much_later)] == [False, False, True]
         memory.remember(KAYAK)
-        assert [background.is_due(one.root, settings, at) for at in (now, later)] == [False, True]
-        assert not background.is_due(one.root, Settings(), later)  # off
-    assert background.leave_exchange(one.root, Settings()) is False
+        assert [contact.is_due(one.root, settings, at) for at in (now, later)] == [False, True]
+        assert not contact.is_due(one.root, Settings(), later)  # off
+    assert contact.schedule_exchange(one.root, Settings()) is False
 
 
 def test_the_background_program_pulls_and_pushes(pair, monkeypatch):
@@ -687,8 +687,8 @@ def test_the_background_program_pulls_and_pushes(pair, monkeypatch):
     push(one)
     remember(other, "Jon sold the harbour office in Lisbon")
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr(background, "PAUSE", timedelta())
-    monkeypatch.setattr(background, "start_detached", lambda *_: pytest.fail("there is nothing left to do"))
+    monkeypatch.setattr(contact, "PAUSE", timedelta())
+    monkeypatch.setattr(contact, "start_detached", lambda *_: pytest.fail("there is nothing left to do"))
     run_exchange(other.root)
     monkeypatch.setenv("QUAID_GIT_SYNC", "off")
     pull(one)
@@ -699,7 +699,7 @@ def test_the_background_program_pulls_and_pushes(pair, monkeypatch):
 def test_a_command_leaves_an_exchange_behind_when_one_is_due(pair, monkeypatch):
     one, _ = pair
     started = []
-    monkeypatch.setattr(background, "start_detached", lambda *given: started.append(given[:2]))
+    monkeypatch.setattr(contact, "start_detached", lambda *given: started.append(given[:2]))
     remember(one, KAYAK)
     assert started == []
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
@@ -731,7 +731,7 @@ def hold(vault, now, **how):
 def test_one_machine_tidies_until_its_lease_is_over(pair, monkeypatch):
     one, other = pair
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr(background, "start_detached", lambda *_: None)
+    monkeypatch.setattr(contact, "start_detached", lambda *_: None)
     now = datetime.now(UTC)
     hold(one, now)
     hold(one, now + timedelta(hours=1))
@@ -752,7 +752,7 @@ def test_one_machine_tidies_until_its_lease_is_over(pair, monkeypatch):
 def test_an_offline_machine_goes_by_what_it_knows(pair, folder, monkeypatch):
     one, other = pair
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr(background, "start_detached", lambda *_: None)
+    monkeypatch.setattr(contact, "start_detached", lambda *_: None)
     now = datetime.now(UTC)
     hold(one, now)
     with pytest.raises(LeaseHeldError):
@@ -772,7 +772,7 @@ def test_an_offline_machine_goes_by_what_it_knows(pair, folder, monkeypatch):
 def test_a_lease_that_nobody_gave_counts_for_nothing(pair, folder, said, monkeypatch):
     one, _ = pair
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr(background, "start_detached", lambda *_: None)
+    monkeypatch.setattr(contact, "start_detached", lambda *_: None)
     bare = folder / "remote.git"
     made = run_git(bare, "commit-tree", "main^{tree}", stdin=said)
     run_git(bare, "update-ref", f"refs/quaid/lease/{JANITOR}", made)

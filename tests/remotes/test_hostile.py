@@ -12,7 +12,6 @@ from vaults import Vault
 
 from quaid.errors import GitError
 from quaid.history.git import Version
-from quaid.history.merges import TreeChange
 from quaid.remotes import incoming
 from quaid.remotes.contact import list_reminders
 from quaid.remotes.incoming import IncomingRefusedError
@@ -51,10 +50,9 @@ def accept(vault, said):
 
 def refusal(path, mode=FILE, **around) -> str:
     """Why a change of this path is not taken in; empty where it is."""
-    change = TreeChange(path, None, Version(mode, "b" * 40))
-    known = {"remote": "origin", "branch": "main", "sizes": {}}
+    change = {path: (None, Version(mode, "b" * 40))}
     try:
-        incoming.check([change], incoming.Surroundings(**(known | around)), incoming.Allowance())
+        incoming.check(change, incoming.Source("origin", "main", "c" * 40), **({"sizes": {}} | around))
     except IncomingRefusedError as error:
         return str(error)
     return ""
@@ -163,9 +161,7 @@ LONG = b"a text that is long enough to lose a part of it"
 def test_a_guard_stops_many_removals_that_are_a_large_share(gone, emptied, notes, is_refused):
     olds = {f"n/{number}.md": LONG for number in range(gone + emptied)} | {"n/a.png": LONG, "n/b.md": LONG}
     news = {f"n/{number}.md": b"" for number in range(gone, gone + emptied)} | {"n/a.png": b"", "n/b.md": LONG}
-    changes = [
-        TreeChange(path, Version(FILE, path), Version(FILE, f"new {path}") if path in news else None) for path in olds
-    ]
+    changes = {path: (Version(FILE, path), Version(FILE, f"new {path}") if path in news else None) for path in olds}
     found = [*incoming.list_removed_notes(changes, olds, news), *incoming.list_emptied_notes(olds, news)]
     assert len(found) == gone + emptied
     assert looks_like_accident(found, notes) is is_refused
@@ -173,10 +169,10 @@ def test_a_guard_stops_many_removals_that_are_a_large_share(gone, emptied, notes
 
 @pytest.mark.parametrize(("says", "removed"), [(LONG, []), (b"another text, as long as that", []), (b"", ["a/x.md"])])
 def test_a_note_that_moves_and_is_empty_label_any_more_is_removed_as_a_guard_sees_it(says, removed):
-    changes = [TreeChange("a/x.md", Version(FILE, "1"), None), TreeChange("b/x.md", None, Version(FILE, "2"))]
-    assert incoming.list_removed_notes(changes, {"a/x.md": LONG}, {"b/x.md": says}) == removed
-    assert incoming.list_removed_notes(changes[1:], {}, {"b/x.md": says}) == []
-    text = [changes[0], TreeChange("a/x.txt", None, Version(FILE, "1"))]
+    gone, new = {"a/x.md": (Version(FILE, "1"), None)}, {"b/x.md": (None, Version(FILE, "2"))}
+    assert incoming.list_removed_notes(gone | new, {"a/x.md": LONG}, {"b/x.md": says}) == removed
+    assert incoming.list_removed_notes(new, {}, {"b/x.md": says}) == []
+    text = gone | {"a/x.txt": (None, Version(FILE, "1"))}
     assert incoming.list_removed_notes(text, {"a/x.md": LONG}, {"a/x.txt": LONG}) == ["a/x.md"]
 
 

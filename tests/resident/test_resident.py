@@ -194,7 +194,9 @@ def test_it_ends_with_the_vault_and_without_a_question(home: Vault, monkeypatch:
 
 def test_it_looks_whether_an_exchange_with_remotes_is_due(home: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[Path, object]] = []
-    monkeypatch.setattr("quaid.resident.listener.leave_exchange", lambda root, settings: asked.append((root, settings)))
+    monkeypatch.setattr(
+        "quaid.resident.listener.schedule_exchange", lambda root, settings: asked.append((root, settings))
+    )
     monkeypatch.setattr("quaid.resident.listener.CHECK_S", 0.05)
     with listening(home.root, monkeypatch):
         wait_for(lambda: len(asked) > 1, "a look at what is due")

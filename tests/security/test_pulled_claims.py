@@ -70,7 +70,7 @@ def test_the_marks_of_a_strangers_fact_are_their_claim(machine, tmp_path):
 def test_it_does_not_matter_what_pulls(machine, tmp_path, by, monkeypatch):
     push_tree(tmp_path, [("100644", PATH, LOUD.encode())])
     monkeypatch.setenv("QUAID_GIT_SYNC", "auto")
-    monkeypatch.setattr("quaid.remotes.background.start_detached", lambda *_: None)
+    monkeypatch.setattr("quaid.remotes.contact.start_detached", lambda *_: None)
     with machine.memory() as memory:
         memory.remember("Jon sold the harbour office in Lisbon")
         memory.remotes.push() if by == "push" else memory.remotes.exchange()
@@ -130,7 +130,7 @@ def test_a_strangers_mark_holds_no_decision_of_a_night_back(machine, tmp_path):
     decision = Decision(task="decay", kind="forget", key="k", edits=(edit,), subject="forget it", why="it faded")
     with machine.memory() as memory:
         report = RunReport("", datetime(2026, 11, 26, tzinfo=UTC), notes=4)
-        policy = Policy(memory.settings, memory.git, memory.git.branches.log(), machine.head(), report)
+        policy = Policy(memory.settings, memory.git, memory.git.log_changes(), machine.head(), report)
         assert not policy.admits(decision, memory.index())
         assert (len(report.held_back), len(report.asked)) == (0, 1)
         claimed.drop(machine.root, ID)

@@ -25,6 +25,7 @@ from quaid.capture.files.source_note import AnalysisRequest, SourceNote
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece, split_material
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
 from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError
+from quaid.history.source_repository import find_checkout
 from quaid.index import documents
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined
@@ -94,7 +95,7 @@ class FileAnalyzer:
             raise BadInputError(f"{path} is a memory already. Give a file that is not one of Quaid's own notes.")
         file = read_file(path)
         focus = " ".join(admit(options.focus).text.split())
-        request = AnalysisRequest(file, self._vault.git.find_checkout(path, file.data), focus, options.project)
+        request = AnalysisRequest(file, find_checkout(path, file.data), focus, options.project)
         note = self._find_note(request)[1]
         # The cached answers would be the same again.
         models = self._reader.models.without_answers() if options.again else self._reader.models

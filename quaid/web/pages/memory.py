@@ -84,7 +84,7 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
 
 def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
     found = find_forgotten(memory.git, reference, memory.owners, memory.layout)
-    logged = memory.git.branches.read_commits([found[0]]) if found else []
+    logged = memory.git.read_commits([found[0]]) if found else []
     commit = next(iter(memory.answers.see(each.commit for each in logged)), None)
     if found is None or commit is None:
         return None
