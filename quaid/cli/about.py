@@ -5,11 +5,10 @@ from __future__ import annotations
 import platform
 from typing import Annotated
 
-import typer
-
 from quaid import __version__
 from quaid.cli.invocation import Invocation
 from quaid.cli.main import invoke
+from quaid.cli.options import argument
 
 
 def run_version(invocation: Invocation) -> None:
@@ -25,7 +24,7 @@ def run_version(invocation: Invocation) -> None:
 
 def run_help(
     invocation: Invocation,
-    command: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command to explain.")] = None,
+    command: Annotated[list[str] | None, argument("COMMAND", "The command to explain.")] = None,
 ) -> int:
     """Explain a command, or list all of them.
 

@@ -43,10 +43,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Look back": {
         "view": ("view", "Look at the memory in your browser."),
-        "log": ("log", "Show what changed and what it meant, commit by commit."),
-        "diff": ("diff", "Compare the memory at two commits or days: facts, and answers."),
-        "undo": ("undo", "Take back a change that Quaid made, and keep what came after."),
-        "bisect": ("bisect", "Find the commit at which an answer was lost or gained."),
+        "log": ("history", "Show what changed and what it meant, commit by commit."),
+        "diff": ("history", "Compare the memory at two commits or days: facts, and answers."),
+        "undo": ("history", "Take back a change that Quaid made, and keep what came after."),
+        "bisect": ("history", "Find the commit at which an answer was lost or gained."),
         "branch": ("branch", "Keep another memory in a branch, compare and merge them."),
     },
     "Index": {

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from quaid.cli.app import COMMANDS, build_group
-from quaid.cli.invocation import Invocation, check_one_of
+from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, check_one_of
 from quaid.errors import QuaidError
 
 SCRIPTS = {
@@ -44,7 +45,7 @@ _TAKES_REFERENCE = frozenset({"get", "forget", "why", "edit", "open"})
 
 def run_completion(
     invocation: Invocation,
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help=f"{', '.join(SCRIPTS)}.")],
+    shell: Annotated[str, argument("SHELL", f"{', '.join(SCRIPTS)}.")],
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
     """Print the script with which a shell completes commands, options and names of notes.

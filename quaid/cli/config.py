@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import typer
-
 from quaid.cli.change_output import tell_written
 from quaid.cli.init import change_model
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument
 from quaid.cli.terminal import columns
 from quaid.config import (
     is_users_own,
@@ -39,8 +38,8 @@ class Setting(NamedTuple):
 
 def run_config(
     invocation: Invocation,
-    key: Annotated[str | None, typer.Argument(metavar="KEY", help="A setting, such as recall.limit.")] = None,
-    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="Its new value.")] = None,
+    key: Annotated[str | None, argument("KEY", "A setting, such as recall.limit.")] = None,
+    value: Annotated[str | None, argument("VALUE", "Its new value.")] = None,
 ) -> None:
     """Show all settings, show one, or change one.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Annotated
 
-import typer
-
-from quaid.cli.invocation import Invocation, check_one_of
+from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, check_one_of, option
 from quaid.cli.terminal import columns, count
 from quaid.errors import BadInputError, UsageError
 from quaid.history import merges
@@ -21,12 +20,8 @@ from quaid.vault.merging import Side, merge_note
 
 def run_conflicts(
     invocation: Invocation,
-    ref: Annotated[
-        str | None, typer.Argument(metavar="REF", help="The note to settle: its path or name, or all.")
-    ] = None,
-    settle: Annotated[
-        str | None, typer.Option("--settle", metavar="SIDE", help="Keep ours, theirs or both in the note REF.")
-    ] = None,
+    ref: Annotated[str | None, argument("REF", "The note to settle: its path or name, or all.")] = None,
+    settle: Annotated[str | None, option("SIDE", "Keep ours, theirs or both in the note REF.", "--settle")] = None,
 ) -> int:
     """List the notes that a merge could not solve, or settle them; exit code 1 while there are any.
 

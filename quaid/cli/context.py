@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import option
 
 
 def run_context(
     invocation: Invocation,
-    tokens: Annotated[int | None, typer.Option("--tokens", metavar="N", min=50, help="The maximum length.")] = None,
+    tokens: Annotated[int | None, option("N", "The maximum length.", "--tokens", min=50)] = None,
 ) -> None:
     """Print what an agent should know before it starts: core notes, preferences, projects, questions, recent facts.
 

@@ -14,11 +14,10 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from quaid.cli.init import fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.main import main
+from quaid.cli.options import option
 from quaid.cli.terminal import styled
 from quaid.errors import BadInputError
 from quaid.memory import Memory
@@ -58,7 +57,7 @@ def run_demo(
     invocation: Invocation,
     path: Annotated[
         Path | None,
-        typer.Option("--path", "--keep", metavar="DIR", help="Build the vault in this new or empty folder."),
+        option("DIR", "Build the vault in this new or empty folder.", "--path", "--keep"),
     ] = None,
 ) -> int:
     """Try everything: a vault is built, filled, asked, edited with another program, and asked again.

@@ -1,33 +1,28 @@
-"""`quaid docs`."""
+"""`quaid docs`, and how documents and their freshness look."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from quaid.cli.change_output import tell_written, warn_left
-from quaid.cli.docs_output import (
-    render_checked,
-    render_docs,
-    render_hit,
-    render_update,
-    say_missing,
-    shape_of_freshness,
-    shape_of_hit,
-    shape_of_update,
-    warning_of,
-)
+from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation, print_error
+from quaid.cli.options import Project, Yes, argument, flag, option
 from quaid.cli.terminal import (
+    INDENT,
     clipped,
+    coloured,
+    columns,
     count,
     known,
     line_width,
+    lines,
     moment,
     one_line,
     paragraphs,
@@ -37,67 +32,42 @@ from quaid.cli.terminal import (
     styled,
     titled,
 )
-from quaid.docs.freshness import describe
-from quaid.errors import QuaidError, UsageError
+from quaid.docs.freshness import WORDS, describe
+from quaid.errors import QuaidError
 from quaid.history.proposal import Proposed
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
 from quaid.text.quoting import neutralise
 
 if TYPE_CHECKING:
+    from quaid.docs.catalogue import Catalogue, Doc
     from quaid.docs.documentation import Documentation
+    from quaid.docs.freshness import Freshness
     from quaid.docs.judgements import StaleDoc
+    from quaid.docs.search import DocHit
     from quaid.docs.updates import DocUpdate
 
-ACTIONS = ("list", "search", "read", "check", "update", "confirm", "register", "history", "sync")
-_WITHOUT_REFERENCE = ("list", "check", "sync", "update")
+MAX_SHOWN = 900
+"""Characters of a passage; `quaid docs read` has the rest."""
+LINES_BEFORE = 2
+_MARKS = {
+    "fresh": ("●", "green"),
+    "edited": ("◐", "yellow"),
+    "stale": ("○", "red"),
+    "no sources": ("·", "dim"),
+    "no history": ("?", "yellow"),
+}
+_COUNTED = {"stale": "stale", "fresh": "true", "no sources": "without sources", "no history": "that cannot be checked"}
 
 
-def run_docs(
-    ctx: typer.Context,
-    action: Annotated[str, typer.Argument(metavar="ACTION", help=", ".join(ACTIONS))] = "list",
-    references: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[REF|QUERY]…", help="A document by id, path, file name or title; a project; or a question."
-        ),
-    ] = None,
-    project: Annotated[
-        str | None, typer.Option("--project", "-p", metavar="NAME", help="Only documents of this project.")
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="register: a file or folder it is about; repeatable.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="search, history: show at most N.")
-    ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="check: show the changes as diffs.")] = False,
-    model: Annotated[
-        bool, typer.Option("--model/--no-model", help="check: ask the fast model what matters, if there is one.")
-    ] = True,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="update: make the change.")] = False,
-    patch: Annotated[bool, typer.Option("--patch", help="update: print a patch; change nothing.")] = False,
-) -> int:
-    r"""Search the documents of projects, see which are out of date with their sources, and update them.
+_References = Annotated[
+    list[str] | None, argument("[REF]…", "A document by id, path, file name or title; or a project.")
+]
+_Reference = Annotated[str, argument("REF", "A document by id, path, file name or title.")]
 
-    \b
-    list [REF…]
-               the documents, with what each is about
-    search QUERY
-               passages that answer it, each with a warning where its document is stale
-    read REF   a document, without the secrets in it
-    check [REF…]
-               which documents are stale, since which commit and why; --diff shows the changes
-    update [REF…]
-               what a model would change in stale ones; --yes makes it a commit in the vault, or a branch in the source
-               repository
-    confirm REF
-               record that a document is true for its sources as they are now
-    register PATH
-               add a document to the registry; --source says what it is about
-    history REF
-               the commits that changed it
-    sync       bring the index of the documents up to date
+run_docs = Actions(
+    """
+    Search the documents of projects, see which are out of date with their sources, and update them.
 
     Examples:
       quaid docs search "how is an index rebuilt" --project quaid
@@ -105,70 +75,62 @@ def run_docs(
       quaid docs check shop docs/recall.md
       quaid docs register docs/recall.md --source src/recall --source src/settings.py
       quaid docs update docs/recall.md --yes
-    """
-    given = references or []
-    _check_usage(action, given)
-    invocation: Invocation = ctx.obj
+    """,
+    default="list",
+)
+
+
+@run_docs.action("list")
+def list_docs(invocation: Invocation, references: _References = None, project: Project = None) -> None:
+    """List the documents, with what each is about (the default)."""
     with invocation.open() as memory, invocation.progress(memory):
-        documentation = memory.documentation
-        match action:
-            case "list":
-                list_docs(invocation, documentation, given, project)
-            case "search":
-                search_docs(invocation, documentation, " ".join(given), project, limit)
-            case "read":
-                read_docs(invocation, documentation, given, project)
-            case "check":
-                check_docs(invocation, documentation, given, project, diff=diff, model=model)
-            case "update":
-                return update_docs(invocation, documentation, given, project, yes=yes, patch=patch)
-            case "history":
-                show_history(invocation, documentation, given[0], project, limit or 20)
-            case "sync":
-                sync_docs(invocation, documentation)
-            case _:
-                change_registry(invocation, documentation, action, given, project, source or ())
-    return 0
-
-
-def _check_usage(action: str, references: Sequence[str]) -> None:
-    if action not in ACTIONS:
-        raise UsageError(f"There is no action {action!r}. Give one of {', '.join(ACTIONS)}.")
-    if not references and action not in _WITHOUT_REFERENCE:
-        what = {"search": "a question", "register": "a file"}.get(action, "a document")
-        raise UsageError(f"quaid docs {action} needs {what}.")
-    if references and action == "sync":
-        raise UsageError("quaid docs sync is for all documents; it takes no reference.")
-
-
-def list_docs(
-    invocation: Invocation, documentation: Documentation, references: Sequence[str], project: str | None
-) -> None:
-    """Show the documents, with what each is about."""
-    catalogue = documentation.catalogue(project)
-    found = documentation.check(references, project, catalogue)
+        catalogue = memory.documentation.catalogue(project)
+        found = memory.documentation.check(references or (), project, catalogue)
+    rows = []
+    for doc, freshness in found:
+        named, more = freshness.sources[:2], len(freshness.sources) - 2
+        about = f"{', '.join(named)}{f' and {more} more' if more > 0 else ''} ({freshness.origin})" if named else ""
+        rows.append((symbol(freshness), one_line(doc.id), day(freshness.updated), about))
     invocation.respond(
-        render_docs(found) or "No document yet. Make a project with: quaid project create NAME --root PATH",
+        lines(columns(rows), legend(freshness for _, freshness in found))
+        or "No document yet. Make a project with: quaid project create NAME --root PATH",
         docs=[shape_of_freshness(doc, freshness) for doc, freshness in found],
         missing=catalogue.missing,
         absent_roots=catalogue.absent,
     )
     if not references:
-        say_missing(invocation, catalogue)
+        notify_missing(invocation, catalogue)
 
 
+@run_docs.action("search")
 def search_docs(
-    invocation: Invocation, documentation: Documentation, query: str, project: str | None, limit: int | None
+    invocation: Invocation,
+    words: Annotated[list[str], argument("QUERY", "What you want to know, in words.")],
+    project: Project = None,
+    limit: Annotated[int | None, option("N", "Show at most N.", "--limit", "-n", min=1)] = None,
 ) -> None:
-    """Show the passages that answer a query."""
-    found, fresh = documentation.search(query, project, limit)
+    """Show the passages that answer a question, each with a warning where its document is stale."""
+    query = " ".join(words)
+    with invocation.open() as memory, invocation.progress(memory):
+        found, fresh = memory.documentation.search(query, project, limit)
     invocation.respond(
-        paragraphs(*(render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
+        paragraphs(*(_render_hit(hit, fresh.get(hit.doc), query) for hit in found.hits)),
         query=query,
         degraded=[sentence.partition(":")[0] for sentence in found.degraded],
         took_ms=round(found.took_ms, 1),
         doubt=found.doubt,
-        hits=[shape_of_hit(hit, fresh.get(hit.doc)) for hit in found.hits],
+        hits=[
+            json_object(
+                hit,
+                *("doc", "project", "title", "heading"),
+                text=neutralise(hit.text),
+                lines=[hit.first_line, hit.last_line],
+                score=round(hit.score, 4),
+                status=fresh[hit.doc].status if hit.doc in fresh else None,
+                warning=_warning(fresh.get(hit.doc)),
+            )
+            for hit in found.hits
+        ],
     )
     if degraded := list_degraded(found.degraded, found.trace):
         invocation.notify(f"quaid: {' · '.join(degraded)}")
@@ -178,87 +140,118 @@ def search_docs(
         invocation.notify("Nothing found. See what there is with: quaid docs list")
 
 
+@run_docs.action("read")
 def read_docs(
-    invocation: Invocation, documentation: Documentation, references: Sequence[str], project: str | None
+    invocation: Invocation,
+    references: Annotated[list[str], argument("REF…", "Documents by id, path, file name or title.")],
+    project: Project = None,
 ) -> None:
     """Print documents without the secrets in them."""
     shapes = []
-    for reference in references:
-        doc, text, redacted = documentation.read(reference, project)
-        ((_, freshness),) = documentation.check_docs([doc])
-        shapes.append(json_object(doc, "id", "project", "file", warning=warning_of(freshness), text=neutralise(text)))
-        if not invocation.as_json:
-            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        if redacted:
-            kinds = ", ".join(dict.fromkeys(redacted))
-            invocation.notify(f"Secrets in it are not shown: {kinds}. Keep them out of documents.")
-        if freshness.is_stale:
-            invocation.notify(f"{doc.id} is {describe(freshness)}")
+    with invocation.open() as memory, invocation.progress(memory):
+        for reference in references:
+            doc, text, redacted = memory.documentation.read(reference, project)
+            ((_, freshness),) = memory.documentation.check_docs([doc])
+            shape = json_object(doc, "id", "project", "file", warning=_warning(freshness), text=neutralise(text))
+            shapes.append(shape)
+            if not invocation.as_json:
+                sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+            if redacted:
+                kinds = ", ".join(dict.fromkeys(redacted))
+                invocation.notify(f"Secrets in it are not shown: {kinds}. Keep them out of documents.")
+            if freshness.is_stale:
+                invocation.notify(f"{doc.id} is {describe(freshness)}")
     if invocation.as_json:
         invocation.print_json(docs=shapes)
 
 
+@run_docs.action("check")
 def check_docs(
     invocation: Invocation,
-    documentation: Documentation,
-    references: Sequence[str],
-    project: str | None,
-    *,
-    diff: bool,
-    model: bool,
+    references: _References = None,
+    project: Project = None,
+    diff: Annotated[bool, flag("Show the changes as diffs.", "--diff")] = False,
+    model: Annotated[bool, flag("Ask the fast model what matters, if there is one.", "--model/--no-model")] = True,
 ) -> None:
     """Show which documents are stale, since which commit and why."""
-    catalogue = documentation.catalogue(project)
-    found = documentation.check(references, project, catalogue)
-    problem = None
-    if model:
-        found, problem = documentation.judge_changes(found)
-    changes = documentation.changes([freshness for _, freshness in found if freshness.is_stale]) if diff else {}
-    shapes = [
-        shape_of_freshness(doc, freshness) | ({"diffs": changes[doc.id]} if doc.id in changes else {})
-        for doc, freshness in found
-    ]
-    invocation.respond(render_checked(found, changes), docs=shapes)
+    with invocation.open() as memory, invocation.progress(memory):
+        documentation = memory.documentation
+        catalogue = documentation.catalogue(project)
+        found = documentation.check(references or (), project, catalogue)
+        found, problem = documentation.judge_changes(found) if model else (found, None)
+        changes = documentation.changes([freshness for _, freshness in found if freshness.is_stale]) if diff else {}
+    counted: Counter[str] = Counter(freshness.status for _, freshness in found)
+    text = ", ".join(f"{counted[status]} {word}" for status, word in _COUNTED.items() if counted[status])
+    invocation.respond(
+        paragraphs(
+            f"{count(len(found), 'document')}: {text}" if found else "No document yet.",
+            *(_render_stale(doc, state, changes.get(doc.id, {})) for doc, state in found if state.is_stale),
+            section(
+                "Edited and not committed", [(doc.id, ", ".join(state.edited)) for doc, state in found if state.edited]
+            ),
+            section("Remarks", [(doc.id, problem) for doc, state in found for problem in state.problems]),
+        ),
+        docs=[
+            shape_of_freshness(doc, state) | ({"diffs": changes[doc.id]} if doc.id in changes else {})
+            for doc, state in found
+        ],
+    )
     if not references:
-        say_missing(invocation, catalogue)
+        notify_missing(invocation, catalogue)
     if problem:
         invocation.notify(f"No model was asked what matters: {problem}")
 
 
+@run_docs.action("update")
 def update_docs(
     invocation: Invocation,
-    documentation: Documentation,
-    references: Sequence[str],
-    project: str | None,
-    *,
-    yes: bool,
-    patch: bool,
+    references: _References = None,
+    project: Project = None,
+    yes: Yes = False,
+    patch: Annotated[bool, flag("Print a patch; change nothing.", "--patch")] = False,
 ) -> int:
-    """Propose updates of stale documents, and carry them out with `yes`; return the exit code."""
+    """Show what a model would change in stale documents.
+
+    With --yes it becomes a commit in the vault, or a branch in the source repository.
+    """
     from quaid.docs.updater import render_patch
 
     is_applied = yes and not patch
-    if is_applied:
-        documentation.finish_killed()
     shapes: list[dict[str, object]] = []
     failed = False
-    for found in documentation.propose(references, project):
-        if isinstance(found, str):
-            print_error(found)
-            failed = True
-            continue
-        stale, update = found
-        shape = shape_of_update(stale, update)
-        shapes.append(shape)
-        if is_applied and update.edits:
-            failed |= _apply_update(invocation, documentation, stale, update, shape)
-        else:
+    with invocation.open() as memory, invocation.progress(memory):
+        documentation = memory.documentation
+        if is_applied:
+            documentation.finish_killed()
+        for found in documentation.propose(references or (), project):
+            if isinstance(found, str):
+                print_error(found)
+                failed = True
+                continue
+            stale, update = found
+            edits = [
+                {"find": update.before[edit.start : edit.end], "replace": edit.new, "reason": edit.reason}
+                for edit in update.edits
+            ]
+            shape: dict[str, object] = {
+                "id": stale.doc.id,
+                "still_true": not edits,
+                **json_object(update, "summary", edits=edits),
+                **json_object(update, "model", "prompt"),
+            }
+            shapes.append(shape)
+            if is_applied and edits:
+                failed |= _apply(invocation, documentation, stale, update, shape)
+                continue
             text = render_patch(stale, update)
             shape["patch"] = text or None
             if not invocation.as_json and patch:  # for git, to which a control character is one of the file's
                 print_exactly((text.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
             elif not invocation.as_json:
-                invocation.print(render_update(stale, update, text))
+                headers = ("diff --git", "index ", "--- ", "+++ ")
+                rows = [coloured(row) for row in text.splitlines() if not row.startswith(headers)]
+                head = f"{styled(stale.doc.id, 'bold')}: {update.summary or 'true as it is'}"
+                invocation.print("\n".join([head, *rows]))
     if invocation.as_json:
         invocation.print_json(docs=shapes)
     elif not shapes and not failed:
@@ -269,12 +262,8 @@ def update_docs(
     return int(failed)
 
 
-def _apply_update(
-    invocation: Invocation,
-    documentation: Documentation,
-    stale: StaleDoc,
-    update: DocUpdate,
-    shape: dict[str, object],
+def _apply(
+    invocation: Invocation, documentation: Documentation, stale: StaleDoc, update: DocUpdate, shape: dict[str, object]
 ) -> bool:
     """Carry out an update and add the outcome to its JSON; return whether that failed."""
     try:
@@ -288,35 +277,48 @@ def _apply_update(
     if not invocation.as_json:
         head = f"{styled('Updated', 'green')}: {stale.doc.id}, {count(len(update.edits), 'passage')}"
         invocation.print(titled(head, known(("commit", short(commit)), ("branch", branch))))
-        if branch:
-            folder = shlex.quote(str(stale.doc.folder))
-            invocation.notify(f"Look at it and merge it: git -C {folder} merge {branch}")
+    if branch:
+        invocation.notify(f"Look at it and merge it: git -C {shlex.quote(str(stale.doc.folder))} merge {branch}")
     warn_left(invocation, () if isinstance(done, Proposed) else done.left)
     return False
 
 
-def change_registry(
+@run_docs.action("confirm")
+def confirm(
     invocation: Invocation,
-    documentation: Documentation,
-    action: str,
-    references: Sequence[str],
-    project: str | None,
-    sources: Sequence[str],
+    references: Annotated[list[str], argument("REF…", "The documents.")],
+    project: Project = None,
 ) -> None:
-    """Register documents, or confirm that they are true as their sources are now."""
-    for reference in references:
-        if action == "confirm":
-            written = documentation.confirm(reference, project)
-        else:
-            written = documentation.register(Path(reference).expanduser().absolute(), project, tuple(sources))
-        tell_written(invocation, written)
+    """Record that documents are true for their sources as they are now."""
+    with invocation.open() as memory, invocation.progress(memory):
+        for reference in references:
+            tell_written(invocation, memory.documentation.confirm(reference, project))
 
 
+@run_docs.action("register")
+def register(
+    invocation: Invocation,
+    paths: Annotated[list[Path], argument("PATH…", "The files.")],
+    project: Project = None,
+    source: Annotated[list[str] | None, option("PATH", "A file or folder it is about; repeatable.")] = None,
+) -> None:
+    """Add documents to the registry; --source says what they are about."""
+    with invocation.open() as memory, invocation.progress(memory):
+        for path in paths:
+            file = path.expanduser().absolute()
+            tell_written(invocation, memory.documentation.register(file, project, tuple(source or ())))
+
+
+@run_docs.action("history")
 def show_history(
-    invocation: Invocation, documentation: Documentation, reference: str, project: str | None, limit: int
+    invocation: Invocation,
+    reference: _Reference,
+    project: Project = None,
+    limit: Annotated[int, option("N", "Show at most N.", "--limit", "-n", min=1)] = 20,
 ) -> None:
     """Show the commits that changed a document."""
-    doc, commits = documentation.history(reference, project, limit)
+    with invocation.open() as memory:
+        doc, commits = memory.documentation.history(reference, project, limit)
     width = line_width() - 40
     rows = [
         (styled(short(commit.id), "yellow"), moment(commit.when), commit.author, clipped(commit.subject, width))
@@ -325,9 +327,11 @@ def show_history(
     invocation.respond(section(doc.id, rows) or f"{doc.id}: it was never committed.", id=doc.id, commits=commits)
 
 
-def sync_docs(invocation: Invocation, documentation: Documentation) -> None:
+@run_docs.action("sync")
+def sync_docs(invocation: Invocation) -> None:
     """Bring the index of the documents up to date."""
-    report = documentation.sync()
+    with invocation.open() as memory, invocation.progress(memory):
+        report = memory.documentation.sync()
     changed = [("added", len(report.added)), ("changed", len(report.modified)), ("removed", len(report.removed))]
     news = ", ".join(f"{number} {word}" for word, number in changed if number) or "nothing new"
     shape = json_object(report, without=("renamed", "rebuilt"), took_s=round(report.took_s, 3))
@@ -341,3 +345,97 @@ def sync_docs(invocation: Invocation, documentation: Documentation) -> None:
     for doc, kinds in report.redacted.items():
         secrets = ", ".join(dict.fromkeys(kinds))
         invocation.notify(f"{doc} holds secrets, which are not searched: {secrets}. Keep them out of it.")
+
+
+def symbol(freshness: Freshness) -> str:
+    """One character for how fresh a document is."""
+    mark, style = _MARKS[freshness.state]
+    return styled(mark, style)
+
+
+def legend(found: Iterable[Freshness]) -> str:
+    """The meaning of the characters that were shown."""
+    states = {freshness.state for freshness in found}
+    return styled("  ".join(f"{_MARKS[state][0]} {word}" for state, word in WORDS.items() if state in states), "dim")
+
+
+def _warning(freshness: Freshness | None) -> str | None:
+    """Return a sentence when a document is stale, with since when; None when it is not, or was not checked."""
+    return describe(freshness) if freshness is not None and freshness.is_stale else None
+
+
+def day(iso: str | None) -> str:
+    """`2026-11-20T14:30:00Z` as `2026-11-20`."""
+    return (iso or "")[:10]
+
+
+def notify_missing(invocation: Invocation, catalogue: Catalogue) -> None:
+    """Remark on registered documents and source roots that are missing, moved or refused."""
+    for remark in catalogue.remarks:
+        invocation.notify(remark)
+
+
+def shape_of_freshness(doc: Doc, freshness: Freshness) -> dict[str, object]:
+    """Return a document and its freshness as JSON."""
+    changes = [
+        json_object(finding, "path", "old_path", "kind", trivial=finding.is_trivial)
+        | json_object(finding, "why", "by", "commits")
+        for finding in freshness.findings
+    ]
+    return {
+        **json_object(doc, "id", "project", "file", registered=doc.is_registered, registered_as=doc.registered_as),
+        "status": freshness.status,
+        "warning": _warning(freshness),
+        **json_object(freshness, "updated", "true_at", "since", "origin", "sources"),
+        "changes": changes,
+        **json_object(freshness, "edited", "problems"),
+    }
+
+
+def _render_hit(hit: DocHit, freshness: Freshness | None, query: str) -> str:
+    """Return a passage with its place, and a warning when its document is stale."""
+    heading = neutralise(" > ".join(dict.fromkeys((hit.title, *hit.heading))))
+    warning = _warning(freshness)
+    passage = _excerpt(neutralise(hit.text), query).splitlines()
+    return lines(
+        f"{styled(f'{hit.score:.2f}', 'cyan')}  {styled(heading, 'bold')}",
+        styled(f"{INDENT}{hit.doc}:{hit.first_line}-{hit.last_line}", "dim"),
+        f"{INDENT}{styled(f'! {warning}', 'yellow')}" if warning else "",
+        "\n".join(f"{INDENT}{line}".rstrip() for line in passage),
+    )
+
+
+def _excerpt(text: str, query: str) -> str:
+    """At most `MAX_SHOWN` characters of a passage, with the line that has most of the question's words."""
+    if len(text) <= MAX_SHOWN:
+        return text
+    words = set(re.findall(r"\w{3,}", query.lower()))
+    rows = text.splitlines(keepends=True)
+    best = max(range(len(rows)), key=lambda number: sum(word in rows[number].lower() for word in words))
+    is_near = sum(map(len, rows[: best + 1])) <= MAX_SHOWN
+    rest = text if is_near else "".join(rows[max(0, best - LINES_BEFORE) :])
+    end = f"{rest[:MAX_SHOWN].rstrip()} …" if len(rest) > MAX_SHOWN else rest
+    return end if is_near else f"…\n{end}"
+
+
+def _render_stale(doc: Doc, freshness: Freshness, diffs: Mapping[str, str]) -> str:
+    """Return a stale document, the changes of its sources that matter, and the diffs."""
+    assert freshness.true_at is not None
+    width = line_width() // 2
+    rows = [
+        (f"    {finding.path}", clipped(finding.why, width), short(commit.id), clipped(commit.subject, width))
+        for finding in freshness.significant
+        for commit in finding.commits[:1]
+    ]
+    trivial = len(freshness.findings) - len(freshness.significant)
+    others = f"    {count(trivial, 'other change')} that {'does' if trivial == 1 else 'do'} not matter"
+    shown = []
+    for path, diff in diffs.items():
+        shown.append("\n".join([f"\n  {styled(path, 'bold')}", *map(coloured, diff.splitlines())]))
+    return lines(
+        f"{symbol(freshness)} {styled(doc.id, 'bold')}",
+        f"  true at {short(freshness.true_at.id)} {day(freshness.true_at.when)}, {describe(freshness)}",
+        columns(rows),
+        styled(others, "dim") if trivial else "",
+        *shown,
+    )

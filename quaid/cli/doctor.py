@@ -7,12 +7,11 @@ from contextlib import suppress
 from shlex import quote
 from typing import Annotated
 
-import typer
-
 from quaid.agents.installation import this_machine
 from quaid.cli.init import embed, fetch_model
 from quaid.cli.invocation import Invocation
-from quaid.cli.terminal import aligned, columns, count, known, lines, one_line, paragraphs, section, size, styled
+from quaid.cli.options import flag
+from quaid.cli.terminal import columns, count, known, lines, one_line, paragraphs, section, size, styled
 from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.history.repository import find_repository
 from quaid.memory import Memory
@@ -29,18 +28,12 @@ _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 def run_doctor(
     invocation: Invocation,
-    fetch: Annotated[
-        bool, typer.Option("--fetch", help="Download the embedding model first if it is missing.")
-    ] = False,
+    fetch: Annotated[bool, flag("Download the embedding model first if it is missing.", "--fetch")] = False,
     hooks: Annotated[
-        bool, typer.Option("--hooks", help="Start what is installed in other programs and check that it works.")
+        bool, flag("Start what is installed in other programs and check that it works.", "--hooks")
     ] = False,
-    secrets: Annotated[
-        bool, typer.Option("--secrets", help="Look for secrets in the whole history, and do nothing else.")
-    ] = False,
-    repo: Annotated[
-        bool, typer.Option("--repo", help="Measure the git repository: what takes space, who maintains it.")
-    ] = False,
+    secrets: Annotated[bool, flag("Look for secrets in the whole history, and do nothing else.", "--secrets")] = False,
+    repo: Annotated[bool, flag("Measure the git repository: what takes space, who maintains it.", "--repo")] = False,
 ) -> int:
     """Check everything Quaid needs on this machine; exit code 1 when something is broken.
 
@@ -136,7 +129,7 @@ def _render_size(found: RepositorySize) -> str:
             )
             for file in big
         ]
-        tables.append(section(title, aligned(table, right=(0, 1))))
+        tables.append(section(title, table, right=(0, 1)))
     return paragraphs(columns(rows), *tables)
 
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from quaid.capture.writer import WriteResult
 from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
-from quaid.cli.reference import Reference, choosing
+from quaid.cli.options import Reference, choosing
 from quaid.cli.terminal import has_terminal
 from quaid.errors import QuaidError
 from quaid.memory import Memory

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, option
 from quaid.cli.terminal import ProgressBar, columns, count, moment, paragraphs, section, short, styled
 from quaid.errors import BadInputError
 from quaid.memory import Memory
@@ -32,20 +31,16 @@ def run_eval(
     invocation: Invocation,
     file: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Questions: list items in markdown, or JSON lines."),
+        argument("FILE", "Questions: list items in markdown, or JSON lines."),
     ],
-    before: Annotated[
-        str | None, typer.Option(metavar="REV|DATE", help="Compare with the memory at this commit or day.")
-    ] = None,
+    before: Annotated[str | None, option("REV|DATE", "Compare with the memory at this commit or day.")] = None,
     after: Annotated[
         str | None,
-        typer.Option(metavar="REV|DATE", help="Ask the memory at this commit or day instead of the present files."),
+        option("REV|DATE", "Ask the memory at this commit or day instead of the present files."),
     ] = None,
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", "-n", metavar="N", min=1, help="The number of hits for each question, the k of recall@k."
-        ),
+        option("N", "The number of hits for each question, the k of recall@k.", "--limit", "-n", min=1),
     ] = 10,
 ) -> int:
     """Replay questions and count how many expected answers are found; with --before, which were gained and lost.

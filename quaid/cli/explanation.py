@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.recall_output import INDENT, render_hits
 from quaid.cli.terminal import (
-    aligned,
+    INDENT,
     clipped,
     draw_bar,
-    has_terminal,
     line_width,
     milliseconds,
     moment,
@@ -24,9 +23,9 @@ from quaid.cli.terminal import (
 )
 from quaid.errors import QuaidError
 from quaid.local import recall_trail
-from quaid.memory import Memory
 from quaid.model import Hit, Recall
 from quaid.recall.trace import MIN_SHOWN, group_left_out, list_degraded, split_score
+from quaid.shapes import json_object
 from quaid.text.quoting import short_id
 
 FILLS = (("█", "cyan"), ("▓", "green"), ("▒", "yellow"), ("░", "dim"))
@@ -45,14 +44,13 @@ CALLERS = {"hook": "before a prompt", "mcp": "asked by an agent", "cli": "asked 
 Trace = Mapping[str, Any]
 
 
-def render_explanation(found: Recall) -> str:
-    """Return the whole explanation. On a terminal it includes the hits; in a pipe they are printed before it."""
+def render_explanation(found: Recall, hits: Sequence[str] = ()) -> str:
+    """Return the whole explanation. It includes `hits` as a terminal shows them; a pipe has them before it, and gets a
+    line for each.
+    """
     trace: Trace = found.trace
-    if has_terminal():
-        heads = [*render_hits(found)]
-    else:
-        width = line_width() - len(INDENT)
-        heads = [f"{hit.score:.2f}  {clipped(f'{hit.id}: {hit.text}', width)}" for hit in found.hits]
+    width = line_width() - len(INDENT)
+    heads = hits or [f"{hit.score:.2f}  {clipped(f'{hit.id}: {hit.text}', width)}" for hit in found.hits]
     answer = {
         "in doubt": found.doubt or "no",
         "missing": " · ".join(list_degraded(found.degraded, trace)) or "nothing",
@@ -63,9 +61,14 @@ def render_explanation(found: Recall) -> str:
         for name, text in answer.items()
         for row in zip_longest([name], textwrap.wrap(text, line_width() - 12, break_on_hyphens=False), fillvalue="")
     ]
+    query: Trace = next((stage for stage in trace.get("stages", ()) if stage["stage"] == "query"), {})
+    parsed = {**trace, **query}
+    asked = {"words": " ".join(parsed.get("words", ())) or "none worth searching"}
+    asked |= {name: ", ".join(map(str, parsed[name])) for name in ("names", "dates", "phrases") if parsed.get(name)}
+    asked_rows = [(name, clipped(text, line_width() - 12)) for name, text in asked.items()]
     return paragraphs(
-        section("Question", _question_rows(trace)),
-        section("Road", _stage_rows(trace.get("stages", ()), found.took_ms)),
+        section("Question", [("asks for", parsed.get("intent", "general")), *asked_rows]),
+        section("Road", _stage_rows(trace.get("stages", ()), found.took_ms), right=(1, 3, 5)),
         *_render_scores("Hits", heads, found.hits),
         section("Left out", _left_out_rows(trace)),
         section("Answer", answer_rows),
@@ -83,7 +86,14 @@ def show_last(invocation: Invocation, session: str | None) -> None:
             step = f"No recall{of_session} is known yet. Ask something: quaid recall QUERY"
             invocation.notify(why if is_off else step)
             return
-        hits = [_find_hit(memory, *given) for given in last.given]
+        hits = []
+        for hit_id, score, evidence in last.given:
+            hit = Hit(hit_id, "", "(no longer there)", score, "", evidence=evidence)
+            with suppress(QuaidError):  # the log stores no texts: it is shown with its text of today
+                view = memory.get(hit_id)
+                text, document = " ".join(view.text.split()), view.document
+                hit = replace(hit, kind=document.kind, text=text, path=document.path)
+            hits.append(hit)
     left_out = [{"id": each, "score": score, "why": why} for each, score, why in last.left_out]
     when = [moment(last.at), CALLERS.get(last.door, last.door), *([f"session {last.session}"] if last.session else [])]
     rows = {
@@ -101,31 +111,8 @@ def show_last(invocation: Invocation, session: str | None) -> None:
         section("By themselves", ((hit.id, last.weighed[hit.id]) for hit in hits if hit.id in last.weighed)),
         section("Left out", _left_out_rows({"cut": left_out})),
     )
-    shape = {**last._asdict(), "left_out": left_out}
-    shape["given"] = [{"id": hit.id, "text": hit.text, "score": hit.score, "evidence": hit.evidence} for hit in hits]
-    del shape["asker"]
-    invocation.respond(text, **shape)
-
-
-def _find_hit(memory: Memory, hit_id: str, score: float, evidence: Mapping[str, float]) -> Hit:
-    """Return the hit with its text of today; the log stores no texts."""
-    hit = Hit(hit_id, "", "(no longer there)", score, "", evidence=evidence)
-    try:
-        view = memory.get(hit_id)
-    except QuaidError:
-        return hit
-    return replace(hit, kind=view.document.kind, text=" ".join(view.text.split()), path=view.document.path)
-
-
-def _question_rows(trace: Trace) -> Iterator[tuple[str, str]]:
-    query: Trace = next((stage for stage in trace.get("stages", ()) if stage["stage"] == "query"), {})
-    parsed = {**trace, **query}
-    width = line_width() - 12
-    yield "asks for", str(parsed.get("intent", "general"))
-    yield "words", clipped(" ".join(parsed.get("words", ())), width) or "none worth searching"
-    for name in ("names", "dates", "phrases"):
-        if parsed.get(name):
-            yield name, clipped(", ".join(map(str, parsed[name])), width)
+    given = [json_object(hit, "id", "text", "score", "evidence") for hit in hits]
+    invocation.respond(text, **json_object(last, without=("asker",), left_out=left_out, given=given))
 
 
 def _stage_rows(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]]:
@@ -152,7 +139,7 @@ def _stage_rows(stages: Sequence[Trace], took_ms: float) -> list[tuple[str, ...]
         time = (milliseconds(stage["took_ms"]), draw_bar(stage["took_ms"], slowest, TIME_WIDTH))
         rows.append((name.replace("_", " "), *time, *flow, clipped(", ".join(rest), line_width() - 56)))
     rows.append(("all", milliseconds(took_ms), "", "", "", "", "channels work side by side"))
-    return aligned(rows, right=(1, 3, 5))
+    return rows
 
 
 def _render_scores(title: str, heads: Sequence[str], hits: Sequence[Hit]) -> list[str]:
@@ -163,27 +150,23 @@ def _render_scores(title: str, heads: Sequence[str], hits: Sequence[Hit]) -> lis
 
 
 def _draw_score(hit: Hit, best: float) -> str:
-    """Return the score as a bar, its features, and the channels that found the hit; `best` is the best score."""
+    """Return the score as a bar, split by feature, and the channels that found the hit; `best` is the best score."""
     features, width = split_score(hit), line_width() - len(INDENT)
-    rows = [_draw_features(hit.score / best * min(SCORE_WIDTH, width), features), *_legend_rows(features, width)]
+    given = [value for value in features.values() if value > 0] or [1.0]
+    shares = [*given[: len(FILLS)], sum(given[len(FILLS) :])]
+    length = hit.score / best * min(SCORE_WIDTH, width)
+    bar, end, total = "", 0.0, sum(given)
+    for (fill, style), share in zip([*FILLS, (REST, "dim")], shares, strict=False):
+        begin, end = end, end + share / total * length
+        bar += styled(fill * (round(end) - round(begin)), style)
     channels = [
         f"{name} {found.rank}. ({found.score:.2f})" if found.rank else name.replace("_", " ")
         for name, found in hit.channels.items()
     ]
+    rows = [bar, *_legend_rows(features, width)]
     rows += [f"found by {', '.join(channels)}"] if channels else []
     rows += [clipped(f"via {', then '.join(hit.via)}", width)] if hit.via else []
     return "\n".join(f"{INDENT}{row}" for row in rows)
-
-
-def _draw_features(length: float, features: Mapping[str, float]) -> str:
-    """Return a bar of `length` characters, split by feature: each of the strongest has its own fill."""
-    given = [value for value in features.values() if value > 0] or [1.0]
-    shares = [*given[: len(FILLS)], sum(given[len(FILLS) :])]
-    drawn, end, total = "", 0.0, sum(given)
-    for (fill, style), share in zip([*FILLS, (REST, "dim")], shares, strict=False):
-        begin, end = end, end + share / total * length
-        drawn += styled(fill * (round(end) - round(begin)), style)
-    return drawn
 
 
 def _legend_rows(features: Mapping[str, float], width: int) -> Iterator[str]:

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from quaid.capture.extractor import ExtractResult
 from quaid.capture.files.analyzer import AnalyzeResult
 from quaid.capture.right_command import hint_for, list_transcripts
 from quaid.cli.change_output import warn_left, warn_redacted
 from quaid.cli.invocation import Invocation, print_error
+from quaid.cli.options import argument, flag, option
 from quaid.cli.terminal import clipped, count, known, line_width, short, size, styled, titled
 from quaid.errors import (
     TROUBLE_FOR_ALL,
@@ -35,26 +34,20 @@ MARGIN = 12
 NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept and recalled as they are."
 ERRORS_OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedError)
 """Errors that the next file need not have."""
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
+DryRun = Annotated[bool, flag("Show what would be written; write nothing.", "--dry-run")]
 
 
 def run_extract(
     invocation: Invocation,
     file: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE…", help="Transcripts, exports or folders of them; - reads stdin."),
+        argument("FILE…", "Transcripts, exports or folders of them; - reads stdin."),
     ] = None,
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The session id, when the transcript has none.")
-    ] = None,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Draw facts from the conversations that wait for a model.")
-    ] = False,
+    session: Annotated[str | None, option("ID", "The session id, when the transcript has none.")] = None,
+    pending: Annotated[bool, flag("Draw facts from the conversations that wait for a model.", "--pending")] = False,
     dry_run: DryRun = False,
-    no_facts: Annotated[bool, typer.Option("--no-facts", help="Keep the conversation without asking a model.")] = False,
-    trigger: Annotated[
-        str, typer.Option(metavar="NAME", help="The occasion, used as a heading in snippets and journal.")
-    ] = "Session",
+    no_facts: Annotated[bool, flag("Keep the conversation without asking a model.", "--no-facts")] = False,
+    trigger: Annotated[str, option("NAME", "The occasion, used as a heading in snippets and journal.")] = "Session",
 ) -> int:
     """Store conversations, and let a model draw facts, names and observations from them.
 
@@ -209,10 +202,10 @@ def _error_shape(problem: QuaidError) -> dict[str, str]:
 
 def run_analyze(
     invocation: Invocation,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Text, markdown or PDF files.")],
-    focus: Annotated[str, typer.Option(metavar="TEXT", help="What the model should look for above all.")] = "",
-    project: Annotated[str | None, typer.Option(metavar="NAME", help="The project its facts belong to.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Ask the model even when nothing has changed.")] = False,
+    paths: Annotated[list[str], argument("PATH…", "Text, markdown or PDF files.")],
+    focus: Annotated[str, option("TEXT", "What the model should look for above all.")] = "",
+    project: Annotated[str | None, option("NAME", "The project its facts belong to.")] = None,
+    again: Annotated[bool, flag("Ask the model even when nothing has changed.", "--again")] = False,
     dry_run: DryRun = False,
 ) -> int:
     """Learn from files: a model draws facts and names from them, each with its page or heading.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, flag
 from quaid.hooks.entry import main
 
 
 def run_hook(
     invocation: Invocation,
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="session-start, user-prompt-submit, post-tool-use, "
+    event: Annotated[str, argument("EVENT", "session-start, user-prompt-submit, post-tool-use, "
                                          "pre-compact, stop or session-end; work does what is queued.")],
-    text: Annotated[bool, typer.Option("--text", help="Answer with plain text instead of JSON.")] = False,
+    text: Annotated[bool, flag("Answer with plain text instead of JSON.", "--text")] = False,
 ) -> int:  # fmt: skip
     """Answer an event of a program that an agent runs in; the event is JSON on stdin, as Claude Code sends it.
 

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from quaid.capture.export import write_export
 from quaid.capture.importer import ImportResult, phrase_counts
 from quaid.capture.right_command import hint_for
 from quaid.cli.change_output import warn_left
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, flag, option
 from quaid.cli.terminal import clipped, count, known, lines, section, short, styled, titled
 from quaid.errors import BadInputError, UsageError
 from quaid.index import documents
@@ -25,25 +24,23 @@ _WIDTH = 100
 
 def run_import(
     invocation: Invocation,
-    path: Annotated[
-        str | None, typer.Argument(metavar="PATH", help="A file or a folder; - reads a file from stdin.")
-    ] = None,
+    path: Annotated[str | None, argument("PATH", "A file or a folder; - reads a file from stdin.")] = None,
     format_: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "FORMAT",
+            "The format, when the content does not tell: quaid, mem0, basic-memory, markdown, notes.",
             "--from",
-            metavar="FORMAT",
-            help="The format, when the content does not tell: quaid, mem0, basic-memory, markdown, notes.",
         ),
     ] = None,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="The owner of the facts.")] = None,
-    keep_owners: Annotated[bool, typer.Option("--keep-owners", help="Keep each user_id of mem0 as the owner.")] = False,
-    project: Annotated[str | None, typer.Option(metavar="NAME", help="The project the facts belong to.")] = None,
+    owner: Annotated[str | None, option("NAME", "The owner of the facts.")] = None,
+    keep_owners: Annotated[bool, flag("Keep each user_id of mem0 as the owner.", "--keep-owners")] = False,
+    project: Annotated[str | None, option("NAME", "The project the facts belong to.")] = None,
     into: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="The folder of the vault for imported notes; the default is notes/NAME."),
+        option("FOLDER", "The folder of the vault for imported notes; the default is notes/NAME."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
+    dry_run: Annotated[bool, flag("Show what would be written; write nothing.", "--dry-run")] = False,
 ) -> None:
     """Import another memory: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
     of mem0, a folder of notes such as an Obsidian vault, or what `quaid export` wrote.
@@ -119,12 +116,10 @@ def _first(things: list[str] | tuple[str, ...]) -> str:
 
 def run_export(
     invocation: Invocation,
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="The file to write; the default, -, is stdout.")
-    ] = None,
+    file: Annotated[str | None, argument("FILE", "The file to write; the default, -, is stdout.")] = None,
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND", help="Only this kind: fact, entity, episode, core, note … or ledger; repeatable."),
+        option("KIND", "Only this kind: fact, entity, episode, core, note … or ledger; repeatable."),
     ] = None,
 ) -> None:
     """Write the memory as JSON lines, a note each: its text and what it says of itself, and the whole file.

@@ -19,6 +19,7 @@ from quaid.capture.owner_note import clean_name
 from quaid.cli.consent import ask_about_models, can_answer
 from quaid.cli.importing import remark_on_imported, render_imported
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, flag, option
 from quaid.cli.terminal import count, known, short, styled, titled
 from quaid.cli.trust import notify_steering
 from quaid.config import load_settings
@@ -121,22 +122,16 @@ def run_init(
     invocation: Invocation,
     path: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="PATH",
-            help="The folder; the default is --vault, $QUAID_HOME, the working folder if it is empty or has notes, "
+        argument(
+            "PATH",
+            "The folder; the default is --vault, $QUAID_HOME, the working folder if it is empty or has notes, "
             "or ~/quaid.",
         ),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Your name; the default is git's user.name.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take the defaults.")] = False,
-    fetch: Annotated[
-        bool, typer.Option("--fetch/--no-fetch", help="Download the embedding model (90 MB), once.")
-    ] = True,
-    folder: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="The folder in it for Quaid's folders (facts, journal …).")
-    ] = None,
+    name: Annotated[str | None, option("NAME", "Your name; the default is git's user.name.", "--name")] = None,
+    yes: Annotated[bool, flag("Ask nothing: take the defaults.", "--yes", "-y")] = False,
+    fetch: Annotated[bool, flag("Download the embedding model (90 MB), once.", "--fetch/--no-fetch")] = True,
+    folder: Annotated[str | None, option("FOLDER", "The folder in it for Quaid's folders (facts, journal …).")] = None,
 ) -> None:
     """Make a folder a vault. A folder that has notes is adopted: files are added, none is changed.
 

@@ -7,36 +7,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from quaid.agents import installation
 from quaid.agents.hosts import InstallOptions
 from quaid.agents.installation import ConfigChange, HostStatus, InstallResult
 from quaid.cli.consent import tell_about_models
-from quaid.cli.invocation import Invocation, fields
+from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, flag
 from quaid.cli.terminal import clipped, coloured, columns, count, line_width, lines, styled, wrapped
 from quaid.config import load_settings
 from quaid.errors import UsageError
 from quaid.history import commit_hook, vault_guard
 from quaid.place import CONFIG_FILE
+from quaid.shapes import json_object
 from quaid.trust import locate_vault
 
 _GIT_HOOK = "git-hook"
-_HOST = typer.Argument(
-    metavar="HOST", help="claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini, openclaw or git-hook."
-)
-_DRY_RUN = typer.Option("--dry-run", help="Show what would change; change nothing.")
-_PROJECT = typer.Option("--project", help="claude-code: change the config of this folder instead of your own.")
+_HOST = argument("HOST", "claude-code, claude-desktop, cursor, windsurf, vscode, codex, gemini, openclaw or git-hook.")
+_DRY_RUN = flag("Show what would change; change nothing.", "--dry-run")
+_PROJECT = flag("claude-code: change the config of this folder instead of your own.", "--project")
 
 
 def run_install(
-    ctx: typer.Context,
+    invocation: Invocation,
     host: Annotated[str | None, _HOST] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
     project: Annotated[bool, _PROJECT] = False,
-    plugin: Annotated[
-        bool, typer.Option("--plugin", help="claude-code: enable the plugin, with its skill and commands.")
-    ] = False,
+    plugin: Annotated[bool, flag("claude-code: enable the plugin, with its skill and commands.", "--plugin")] = False,
 ) -> None:
     """Install Quaid in the program that your agent runs in; without a name, list the programs. git-hook has git refuse
     commits of yours that bring a new secret into the vault's repository.
@@ -52,7 +48,6 @@ def run_install(
       quaid install cursor --vault ~/work-memory
       quaid install git-hook
     """
-    invocation: Invocation = ctx.obj
     if host == _GIT_HOOK:
         _change_git_hook(invocation, installed=True, dry_run=dry_run, others=project or plugin)
         return
@@ -77,7 +72,7 @@ def run_install(
 
 
 def run_uninstall(
-    ctx: typer.Context,
+    invocation: Invocation,
     host: Annotated[str, _HOST],
     dry_run: Annotated[bool, _DRY_RUN] = False,
     project: Annotated[bool, _PROJECT] = False,
@@ -91,7 +86,6 @@ def run_uninstall(
       quaid uninstall cursor
       quaid uninstall git-hook
     """
-    invocation: Invocation = ctx.obj
     if host == _GIT_HOOK:
         _change_git_hook(invocation, installed=False, dry_run=dry_run, others=project)
         return
@@ -143,7 +137,7 @@ def shape_of_standing(standing: HostStatus) -> dict[str, object]:
     return {
         "name": standing.host.name,
         "title": standing.host.title,
-        **fields(standing, "found", "installed"),
+        **json_object(standing, "found", "installed"),
         "files": standing.paths,
         "problem": standing.problem or None,
         "next_step": _next_step(standing),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,31 +59,24 @@ class Invocation:
 
         Raises:
             VaultNotFoundError, UntrustedVaultError, ConfigError
+            DeclinedError: it is not the vault that was lent, and the caller opens it itself.
         """
         if self.lent is None:
             from quaid.memory import Memory
 
             memory = Memory.open(self.vault, owner=owner)
         else:
-            memory = self._borrow(self.lent, owner)
+            from quaid.resident.listener import DeclinedError
+
+            memory = self.lent
+            named = Path(self.cwd or "", Path(self.vault).expanduser()) if self.vault else memory.root
+            if os.path.realpath(named) != os.path.realpath(memory.root) or owner not in {None, memory.settings.owner}:
+                raise DeclinedError
             memory.embedding.resume()
         self.adopt(memory)
         for remark in memory.remarks:
             self.notify(remark)
         return memory if self.lent is None else nullcontext(memory)
-
-    def _borrow(self, memory: Memory, owner: str | None) -> Memory:
-        """Return `memory` if it is the named or default one.
-
-        Raises:
-            DeclinedError: it is another one, and the caller opens that itself.
-        """
-        from quaid.resident.listener import DeclinedError
-
-        named = Path(self.cwd or "", Path(self.vault).expanduser()) if self.vault else memory.root
-        if os.path.realpath(named) != os.path.realpath(memory.root) or owner not in {None, memory.settings.owner}:
-            raise DeclinedError
-        return memory
 
     def adopt(self, memory: Memory) -> Memory:
         """Let `memory` report its waits to this call."""
@@ -113,7 +106,7 @@ class Invocation:
         print(_safe(text))
 
     def print_json(self, **shape: object) -> None:
-        """Print one JSON object in one line, version first, without secrets."""
+        """Print one JSON object in one line, version first, without secrets. Records in it become objects."""
         from quaid.redaction import admit_all
 
         safe, _ = admit_all(json_value(shape))
@@ -139,23 +132,6 @@ def _safe(text: str) -> str:
 
 
 def render_json(shape: Mapping[str, object]) -> str:
-    """`shape` with its version in front, as one line."""
+    """Return `shape` with its version in front, as one line."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     return escaped_json(json.dumps({"v": JSON_VERSION, **json_value(shape)}, ensure_ascii=ascii_only))
-
-
-def fields(thing: object, *names: str) -> dict[str, object]:
-    """The attributes of `thing` that are called so, for its JSON shape."""
-    return {name: getattr(thing, name) for name in names}
-
-
-def check_one_of(option: str, values: Iterable[str] | None, known: Sequence[str]) -> None:
-    """Refuse a value of `--option`, or of an ARGUMENT, that is not known.
-
-    Raises:
-        UsageError
-    """
-    for value in values or ():
-        if value not in known:
-            name = option if option.isupper() else f"--{option}"
-            raise UsageError(f"{name} is {value!r}, must be one of {', '.join(known)}.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, cast
 
-import typer
-
 from quaid.cli.commands import Actions
-from quaid.cli.invocation import Invocation, check_one_of, print_error
+from quaid.cli.history import tell_undone
+from quaid.cli.invocation import Invocation, print_error
+from quaid.cli.options import argument, check_one_of, flag, option
 from quaid.cli.terminal import (
     clipped,
     coloured,
@@ -23,7 +23,6 @@ from quaid.cli.terminal import (
     styled,
     titled,
 )
-from quaid.cli.undo import tell_undone
 from quaid.janitor import schedule
 from quaid.janitor.questions import Answer
 from quaid.janitor.run_report import RunReport
@@ -34,9 +33,9 @@ from quaid.shapes import json_object
 
 CHOICES = ("a", "b", "both", "neither")
 MAX_SHOWN = 20
-_Reference = Annotated[str, typer.Argument(metavar="REF", help="A run or a commit.")]
-_Question = Annotated[str, typer.Argument(metavar="REF", help="Its name in review/, its key, or all.")]
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")]
+_Reference = Annotated[str, argument("REF", "A run or a commit.")]
+_Question = Annotated[str, argument("REF", "Its name in review/, its key, or all.")]
+_DryRun = Annotated[bool, flag("Show what would be done; change nothing.", "--dry-run")]
 
 run_janitor = Actions(
     """
@@ -56,13 +55,13 @@ run_janitor = Actions(
 @run_janitor.action("run")
 def run_now(
     invocation: Invocation,
-    task: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this task; repeatable.")] = None,
+    task: Annotated[list[str] | None, option("NAME", "Only this task; repeatable.")] = None,
     dry_run: _DryRun = False,
     accept_removals: Annotated[
-        bool, typer.Option("--accept-removals", help="Run although many notes are gone since the last run.")
+        bool, flag("Run although many notes are gone since the last run.", "--accept-removals")
     ] = False,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Run here from now on, though another machine runs the janitor.")
+        bool, flag("Run here from now on, though another machine runs the janitor.", "--take-over")
     ] = False,
 ) -> int:
     """Decide and merge."""
@@ -82,7 +81,7 @@ def run_now(
 @run_janitor.action("list")
 def list_runs(
     invocation: Invocation,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N runs.")] = 10,
+    limit: Annotated[int, option("N", "Show at most N runs.", "--limit", "-n", min=1)] = 10,
 ) -> None:
     """List the last runs and the open questions (the default)."""
     with invocation.open() as memory:
@@ -118,9 +117,7 @@ def show(invocation: Invocation, reference: _Reference) -> None:
 def accept(
     invocation: Invocation,
     reference: _Question,
-    choice: Annotated[
-        str | None, typer.Argument(metavar="ANSWER", help="Which of two facts is true: a, b, both or neither.")
-    ] = None,
+    choice: Annotated[str | None, argument("ANSWER", "Which of two facts is true: a, b, both or neither.")] = None,
 ) -> None:
     """Accept a question's proposal, or answer which of two facts is true."""
     check_one_of("ANSWER", [choice] if choice else None, CHOICES)
@@ -153,7 +150,7 @@ def undo(invocation: Invocation, reference: _Reference) -> None:
 @run_janitor.action("install")
 def install(
     invocation: Invocation,
-    at: Annotated[str, typer.Option(metavar="HH:MM", help="The time of day.")] = "03:30",
+    at: Annotated[str, option("HH:MM", "The time of day.")] = "03:30",
     dry_run: _DryRun = False,
 ) -> None:
     """Run every night."""

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, cast
 
-import typer
-
-from quaid.cli.dates import parse_option_day
-from quaid.cli.invocation import Invocation, check_one_of
+from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
+from quaid.cli.options import check_one_of, flag, option, parse_option_day
 from quaid.cli.terminal import clipped, columns, count, has_terminal, line_width, one_line, styled
 from quaid.errors import UsageError
 from quaid.index.listing import SORTS, SUPERSEDED, ListedNote, NoteFilter, Sort, list_notes
@@ -28,30 +26,28 @@ def run_list(
     invocation: Invocation,
     kind: Annotated[
         list[str] | None,
-        typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(_KINDS)}."),
+        option("KIND", f"Only this kind; repeatable: {', '.join(_KINDS)}."),
     ] = None,
     of_type: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help="Only this type (preference, person …); repeatable."),
+        option("TYPE", "Only this type (preference, person …); repeatable.", "--type"),
     ] = None,
-    status: Annotated[
-        list[str] | None, typer.Option(metavar="STATUS", help=f"Only this one; repeatable: {', '.join(_STATUSES)}.")
-    ] = None,
+    status: Annotated[list[str] | None, option("STATUS", f"Only this one; repeatable: {', '.join(_STATUSES)}.")] = None,
     about: Annotated[
         list[str] | None,
-        typer.Option("--about", "--entity", metavar="NAME", help="Only notes about this person or thing; repeatable."),
+        option("NAME", "Only notes about this person or thing; repeatable.", "--about", "--entity"),
     ] = None,
-    since: Annotated[str | None, typer.Option(metavar="DAY", help="From this day on: 2026-03-01, last March.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="Up to the end of this day.")] = None,
-    project: Annotated[str | None, typer.Option(metavar="NAME", help="Only notes of this project.")] = None,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only notes of this owner.")] = None,
-    sort: Annotated[str, typer.Option(metavar="ORDER", help=f"{', '.join(SORTS)}; the newest first by date.")] = "date",
-    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False,
+    since: Annotated[str | None, option("DAY", "From this day on: 2026-03-01, last March.")] = None,
+    until: Annotated[str | None, option("DAY", "Up to the end of this day.")] = None,
+    project: Annotated[str | None, option("NAME", "Only notes of this project.")] = None,
+    owner: Annotated[str | None, option("NAME", "Only notes of this owner.")] = None,
+    sort: Annotated[str, option("ORDER", f"{', '.join(SORTS)}; the newest first by date.")] = "date",
+    reverse: Annotated[bool, flag("The other way round.", "--reverse", "-r")] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", metavar="N", min=1, help=f"Show at most N; a terminal shows {MAX_SHOWN}."),
+        option("N", f"Show at most N; a terminal shows {MAX_SHOWN}.", "--limit", "-n", min=1),
     ] = None,
-    paths: Annotated[bool, typer.Option("--paths", help="Print nothing but the paths, one a line.")] = False,
+    paths: Annotated[bool, flag("Print nothing but the paths, one a line.", "--paths")] = False,
 ) -> None:
     """List the notes of the memory, the newest first. The date is when a note was created, else last changed.
 

@@ -10,6 +10,7 @@ import typer
 
 from quaid import trust
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import flag, option
 from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import closed_streams
 from quaid.errors import QuaidError, UsageError
@@ -31,10 +32,8 @@ def run_mcp(
     tools: Annotated[
         Surface, typer.Option(help="The tools that most agents need, or all of them.", show_default=True)
     ] = Surface.DEFAULT,
-    http: Annotated[
-        bool, typer.Option("--http", help="Serve over HTTP on this machine instead of stdin and stdout.")
-    ] = False,
-    port: Annotated[int | None, typer.Option(metavar="N", help="With --http: the port; 0 picks a free one.")] = None,
+    http: Annotated[bool, flag("Serve over HTTP on this machine instead of stdin and stdout.", "--http")] = False,
+    port: Annotated[int | None, option("N", "With --http: the port; 0 picks a free one.")] = None,
 ) -> None:
     """Serve the memory to agents by the Model Context Protocol.
 

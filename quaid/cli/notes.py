@@ -7,11 +7,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
-
 from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation, render_json
-from quaid.cli.reference import Reference, choosing
+from quaid.cli.options import Reference, argument, choosing, flag, option
 from quaid.cli.terminal import count, has_terminal, line_width, paragraphs, print_exactly, styled
 from quaid.errors import NoteNotFoundError, QuaidError
 from quaid.index.documents import Document
@@ -26,7 +24,7 @@ from quaid.vault.markdown import blank, plain
 def run_get(
     invocation: Invocation,
     ref: Reference,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the bytes of the file at a terminal too.")] = False,
+    raw: Annotated[bool, flag("Print the bytes of the file at a terminal too.", "--raw")] = False,
 ) -> None:
     """Print a note as it is, or a part of it: a turn of a conversation, a section.
 
@@ -80,14 +78,12 @@ def run_restore(invocation: Invocation, ref: Reference) -> None:
 
 def run_link(
     invocation: Invocation,
-    subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="A person or a thing.")],
+    subject: Annotated[str, argument("SUBJECT", "A person or a thing.")],
     relation: Annotated[
         str,
-        typer.Argument(
-            metavar="RELATION", help="The relation, such as works_at; an inverse such as employs is turned round."
-        ),
+        argument("RELATION", "The relation, such as works_at; an inverse such as employs is turned round."),
     ],
-    target: Annotated[str, typer.Argument(metavar="OBJECT", help="The person or thing it is related to.")],
+    target: Annotated[str, argument("OBJECT", "The person or thing it is related to.")],
 ) -> None:
     """Connect two things in the graph; notes for them are made on the way.
 
@@ -101,10 +97,8 @@ def run_link(
 
 def run_note(
     invocation: Invocation,
-    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="One line.")],
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Keep it for this session; the default is the next one.")
-    ] = None,
+    text: Annotated[list[str], argument("TEXT", "One line.")],
+    session: Annotated[str | None, option("ID", "Keep it for this session; the default is the next one.")] = None,
 ) -> None:
     """Queue a line that is stored with the next conversation as a note to self.
 

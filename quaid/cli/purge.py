@@ -10,6 +10,7 @@ import typer
 
 from quaid.cli.consent import can_answer
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, flag, option
 from quaid.errors import QuaidError, UsageError
 from quaid.memory import Memory
 from quaid.purge import purging
@@ -33,21 +34,21 @@ class NotProvedError(QuaidError):
 
 
 def run_purge(
-    ctx: typer.Context,
-    ref: Annotated[str | None, typer.Argument(metavar="[REF]", help="The note to purge, in all its versions.")] = None,
+    invocation: Invocation,
+    ref: Annotated[str | None, argument("[REF]", "The note to purge, in all its versions.")] = None,
     text: Annotated[
         str | None,
-        typer.Option("--text", metavar="TEXT", help="Purge this text wherever it stands; - reads it from stdin."),
+        option("TEXT", "Purge this text wherever it stands; - reads it from stdin.", "--text"),
     ] = None,
-    regex: Annotated[bool, typer.Option("--regex", help="TEXT is a regular expression.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    regex: Annotated[bool, flag("TEXT is a regular expression.", "--regex")] = False,
+    dry_run: Annotated[bool, flag("Show what would go, and change nothing.", "--dry-run")] = False,
+    yes: Annotated[bool, flag("Do not ask.", "--yes", "-y")] = False,
     drop_signatures: Annotated[
-        bool, typer.Option("--drop-signatures", help="Commits that are made again may lose their signatures.")
+        bool, flag("Commits that are made again may lose their signatures.", "--drop-signatures")
     ] = False,
     disown: Annotated[
         str | None,
-        typer.Option("--disown", metavar="OBJECT", help="Purge nothing; ignore the lists in purged/ that name OBJECT."),
+        option("OBJECT", "Purge nothing; ignore the lists in purged/ that name OBJECT.", "--disown"),
     ] = None,
 ) -> None:
     """Forget for real: rewrite the history without a note or a text, and prove that nothing here holds it.
@@ -61,7 +62,6 @@ def run_purge(
       quaid purge --text "hunter2-swordfish"
       pass show old/token | quaid purge --text -
     """
-    invocation: Invocation = ctx.obj
     if disown is not None:
         with invocation.open() as memory:
             memory.git.purges.disown(disown)

@@ -11,21 +11,22 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
-from quaid.cli.dates import check_period, parse_option_day
-from quaid.cli.invocation import Invocation, check_one_of
-from quaid.cli.recall_output import render_hits
-from quaid.cli.terminal import count, has_terminal, moment, paragraphs, short, styled
+from quaid.cli.invocation import Invocation
+from quaid.cli.options import check_one_of, flag, option, parse_option_day, parse_period
+from quaid.cli.terminal import INDENT, count, has_terminal, moment, paragraphs, short, styled, wrapped
 from quaid.errors import UsageError
 from quaid.memory import Memory
 from quaid.model import PRIVACIES, STATUSES, Recall
 from quaid.recall.options import KINDS, Depth
 from quaid.recall.trace import list_degraded
 from quaid.shapes import json_object
-from quaid.text.quoting import render_memory_line
+from quaid.text.quoting import describe, relate_rivals, render_memory_line, short_id
 
 DEPTHS: tuple[str, ...] = get_args(Depth)
 FEDERATED_FIELDS = ("vault", "also_in")
 """Fields that a hit has only when several vaults were asked."""
+MAX_SHOWN = 600
+"""Characters of a hit that a terminal shows; `quaid get` has the rest, and a pipe gets all."""
 
 
 class QueryOptions(NamedTuple):
@@ -34,58 +35,36 @@ class QueryOptions(NamedTuple):
     query: Annotated[
         list[str] | None, typer.Argument(metavar="QUERY", help="What you want to know, in words.", show_default=False)
     ] = None
-    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Show at most N hits.")] = None
-    kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help=f"Only this kind; repeatable: {', '.join(KINDS)}.")
-    ] = None
+    limit: Annotated[int | None, option("N", "Show at most N hits.", "--limit", "-n", min=1)] = None
+    kind: Annotated[list[str] | None, option("KIND", f"Only this kind; repeatable: {', '.join(KINDS)}.")] = None
     project: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only notes of this project, or of no project; repeatable.")
+        list[str] | None, option("NAME", "Only notes of this project, or of no project; repeatable.")
     ] = None
-    status: Annotated[
-        list[str] | None, typer.Option(metavar="STATUS", help=f"Only this one; repeatable: {', '.join(STATUSES)}.")
-    ] = None
-    privacy: Annotated[
-        list[str] | None, typer.Option(metavar="WHOSE", help=f"Only this one; repeatable: {', '.join(PRIVACIES)}.")
-    ] = None
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who is asking; private notes of others are left out.")
-    ] = None
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The current session: its own turns are left out.")
-    ] = None
+    status: Annotated[list[str] | None, option("STATUS", f"Only this one; repeatable: {', '.join(STATUSES)}.")] = None
+    privacy: Annotated[list[str] | None, option("WHOSE", f"Only this one; repeatable: {', '.join(PRIVACIES)}.")] = None
+    owner: Annotated[str | None, option("NAME", "Who is asking; private notes of others are left out.")] = None
+    session: Annotated[str | None, option("ID", "The current session: its own turns are left out.")] = None
     compacted_at: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME", help="With --session: turns up to this time were compacted and may be found again."
-        ),
+        option("TIME", "With --session: turns up to this time were compacted and may be found again."),
     ] = None
-    first: Annotated[str | None, typer.Option("--from", metavar="DAY", help="Created on this day or later.")] = None
-    last: Annotated[str | None, typer.Option("--to", metavar="DAY", help="Created on this day or before.")] = None
-    at: Annotated[str | None, typer.Option(metavar="DAY", help="What was true on this day.")] = None
-    as_of: Annotated[
-        str | None, typer.Option(metavar="REV|DAY", help="What the memory held at this commit or day.")
-    ] = None
-    superseded: Annotated[bool, typer.Option("--superseded", help="Also facts that were replaced or have expired.")] = (
-        False
-    )
+    first: Annotated[str | None, option("DAY", "Created on this day or later.", "--from")] = None
+    last: Annotated[str | None, option("DAY", "Created on this day or before.", "--to")] = None
+    at: Annotated[str | None, option("DAY", "What was true on this day.")] = None
+    as_of: Annotated[str | None, option("REV|DAY", "What the memory held at this commit or day.")] = None
+    superseded: Annotated[bool, flag("Also facts that were replaced or have expired.", "--superseded")] = False
     budget: Annotated[
         int | None,
-        typer.Option(
-            metavar="TOKENS", min=1, help="Fill so many tokens: a block for each conversation and note, best first."
-        ),
+        option("TOKENS", "Fill so many tokens: a block for each conversation and note, best first.", min=1),
     ] = None
-    ids: Annotated[bool, typer.Option("--ids", help="With --budget: the id and the score of each memory.")] = False
-    context: Annotated[bool, typer.Option("--context", help="Print the core notes before the hits.")] = False
-    depth: Annotated[
-        str | None, typer.Option(metavar="DEPTH", help=f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")
-    ] = None
-    explain: Annotated[bool, typer.Option("--explain", help="Show how the answer was found and scored.")] = False
-    expect: Annotated[
-        str | None, typer.Option(metavar="REF", help="Exit with 0 when this note is among the hits, else with 1.")
-    ] = None
+    ids: Annotated[bool, flag("With --budget: the id and the score of each memory.", "--ids")] = False
+    context: Annotated[bool, flag("Print the core notes before the hits.", "--context")] = False
+    depth: Annotated[str | None, option("DEPTH", f"{', '.join(DEPTHS)}: never ask a model, in doubt, always.")] = None
+    explain: Annotated[bool, flag("Show how the answer was found and scored.", "--explain")] = False
+    expect: Annotated[str | None, option("REF", "Exit with 0 when this note is among the hits, else with 1.")] = None
     show_last: Annotated[
         bool,
-        typer.Option("--last", help="Show the last answer, or the last of --session: its hits, scores and left-outs."),
+        flag("Show the last answer, or the last of --session: its hits, scores and left-outs.", "--last"),
     ] = False
 
     @property
@@ -106,16 +85,25 @@ class QueryOptions(NamedTuple):
             raise UsageError("--context has the core notes of today, --as-of asks the past. Leave one of them out.")
         if self.ids and self.budget is None:
             raise UsageError("--ids is for --budget: without it, each hit has its id anyway. Leave --ids out.")
-        first = parse_option_day("--from", self.first, now, end=False)
-        last = parse_option_day("--to", self.last, now, end=True)
-        check_period("--from", first, "--to", last)
+        first, last = parse_period(("--from", "--to"), self.first, self.last, now)
+        compacted_at = None
+        if self.compacted_at is not None:
+            if self.session is None:
+                problem = "--compacted-at is a moment of the session that is going on."
+                raise UsageError(f"{problem} Name that with --session ID.")
+            try:
+                time = datetime.fromisoformat(self.compacted_at)
+            except ValueError as error:
+                what = f"--compacted-at is {self.compacted_at!r}, must be a time like 2026-11-20T14:30:00Z."
+                raise UsageError(what) from error
+            compacted_at = time if time.tzinfo else time.replace(tzinfo=UTC)
         options = {
             "kinds": frozenset(self.kind or ()),
             "projects": frozenset(self.project or ()),
             "statuses": frozenset(self.status or ()),
             "privacies": frozenset(self.privacy or ()),
             "exclude_session": self.session,
-            "compacted_at": self._parse_compacted_at(),
+            "compacted_at": compacted_at,
             "first": first,
             "last": last,
             "at": parse_option_day("--at", self.at, now, end=True),
@@ -133,18 +121,6 @@ class QueryOptions(NamedTuple):
         names = {"first": "from", "last": "to", "as_of": "as-of"}
         fields = ("kind", "project", "status", "privacy", "session", "first", "last", "at", "as_of")
         return [f"--{names.get(name, name)}" for name in fields if getattr(self, name)]
-
-    def _parse_compacted_at(self) -> datetime | None:
-        if self.compacted_at is None:
-            return None
-        if self.session is None:
-            raise UsageError("--compacted-at is a moment of the session that is going on. Name that with --session ID.")
-        try:
-            time = datetime.fromisoformat(self.compacted_at)
-        except ValueError as error:
-            what = f"--compacted-at is {self.compacted_at!r}, must be a time like 2026-11-20T14:30:00Z."
-            raise UsageError(what) from error
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def query_command(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
@@ -224,9 +200,23 @@ def _answer(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) 
             check_decidable(found)
             rank = find_expected(found.hits, query.expect, list_targets(memory.index(), query.expect))
     _notify(invocation, query, found)
-    invocation.respond(render_answer(found, explain=query.explain), **_answer_shape(query, found, rank))
+    invocation.respond(
+        render_answer(found, explain=query.explain),
+        query=query.text,
+        degraded=found.degraded,
+        doubt=found.doubt,
+        as_of=found.trace.get("as_of"),
+        took_ms=round(found.took_ms, 2),
+        context=[{"path": path, "text": text} for path, text in found.context],
+        hits=[json_object(hit, without=() if hit.vault else FEDERATED_FIELDS) for hit in found.hits],
+        **({"expected": {"ref": query.expect, "rank": rank}} if query.expect else {}),
+        **({"trace": found.trace} if query.explain else {}),
+    )
     if not found.hits and not invocation.as_json:
-        _suggest(invocation, query, keyword_only=keyword_only)
+        steps = [f"ask without {' '.join(filters)}"] if (filters := query.filters()) else []
+        steps += [] if query.superseded else ["also look at the past: --superseded"]
+        step = ", or ".join(steps or ["see what there is: quaid stats"])
+        invocation.notify(f"Nothing {'' if keyword_only else 'relevant '}found. {step[0].upper()}{step[1:]}")
     if query.expect is None:
         return None
     hits = count(len(found.hits), "hit")
@@ -272,28 +262,6 @@ def _notify(invocation: Invocation, query: QueryOptions, found: Recall) -> None:
         invocation.notify(f"quaid: in doubt: {found.doubt}")
 
 
-def _suggest(invocation: Invocation, query: QueryOptions, *, keyword_only: bool) -> None:
-    steps = [f"ask without {' '.join(filters)}"] if (filters := query.filters()) else []
-    steps += [] if query.superseded else ["also look at the past: --superseded"]
-    step = ", or ".join(steps or ["see what there is: quaid stats"])
-    what = "Nothing found." if keyword_only else "Nothing relevant found."
-    invocation.notify(f"{what} {step[0].upper()}{step[1:]}")
-
-
-def _answer_shape(query: QueryOptions, found: Recall, rank: int | None) -> dict[str, Any]:
-    return {
-        "query": query.text,
-        "degraded": found.degraded,
-        "doubt": found.doubt,
-        "as_of": found.trace.get("as_of"),
-        "took_ms": round(found.took_ms, 2),
-        "context": [{"path": path, "text": text} for path, text in found.context],
-        "hits": [json_object(hit, without=() if hit.vault else FEDERATED_FIELDS) for hit in found.hits],
-        **({"expected": {"ref": query.expect, "rank": rank}} if query.expect else {}),
-        **({"trace": found.trace} if query.explain else {}),
-    }
-
-
 def render_answer(found: Recall, *, explain: bool) -> str:
     """Return the core notes that were asked for, then the hits, then with `explain` how they were found."""
     blocks = [f"{styled(path, 'bold')}\n{text}" for path, text in found.context]
@@ -306,5 +274,22 @@ def render_answer(found: Recall, *, explain: bool) -> str:
     if explain:
         from quaid.cli.explanation import render_explanation
 
-        blocks.append(render_explanation(found))
+        blocks.append(render_explanation(found, render_hits(found) if has_terminal() else []))
     return paragraphs(*blocks)
+
+
+def render_hits(found: Recall) -> list[str]:
+    """Return each hit for a terminal: its text, its source, and the facts that contradict it."""
+    by_id, blocks = {hit.id: hit for hit in found.hits}, []
+    for hit in found.hits:
+        text = hit.text if len(hit.text) <= MAX_SHOWN else f"{hit.text[:MAX_SHOWN].rstrip()} …"
+        rows = [f"{styled(f'{hit.score:.2f}', 'cyan')}  {wrapped(text, INDENT).removeprefix(INDENT)}"]
+        rows.append(styled(wrapped(" · ".join([*describe(hit), hit.id]), INDENT), "dim"))
+        marks = ["no longer true"] if hit.superseded else []
+        for rival_id, word in relate_rivals(hit).items():
+            rival = by_id.get(rival_id)
+            since = rival and (rival.valid_from or rival.created)
+            date = f" ({'since' if rival and rival.valid_from else 'said'} {since[:10]})" if since else ""
+            marks.append(f"{word} {short_id(rival_id)}{date}")
+        blocks.append("\n".join([*rows, *(f"{INDENT}{styled(f'! {mark}', 'yellow')}" for mark in marks)]))
+    return blocks

@@ -9,10 +9,9 @@ from dataclasses import replace
 from datetime import date
 from typing import Annotated
 
-import typer
-
 from quaid.cli.change_output import tell_written
-from quaid.cli.invocation import Invocation, check_one_of
+from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, check_one_of, flag, option
 from quaid.errors import BadInputError, UsageError
 from quaid.model import DURABILITIES, FACT_TYPES, PRIVACIES, SOURCES, STATUSES
 
@@ -21,31 +20,25 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
 
 def run_remember(
     invocation: Invocation,
-    text: Annotated[
-        list[str], typer.Argument(metavar="TEXT", help="One statement of at least three words; - reads it from stdin.")
-    ],
-    type_: Annotated[str, typer.Option("--type", metavar="TYPE", help=f"{', '.join(FACT_TYPES)}.")] = "fact",
-    speaker: Annotated[str | None, typer.Option(metavar="NAME", help="The speaker.")] = None,
-    source: Annotated[str, typer.Option(metavar="SOURCE", help=f"Where it comes from: {', '.join(SOURCES)}.")] = "user",
+    text: Annotated[list[str], argument("TEXT", "One statement of at least three words; - reads it from stdin.")],
+    type_: Annotated[str, option("TYPE", f"{', '.join(FACT_TYPES)}.", "--type")] = "fact",
+    speaker: Annotated[str | None, option("NAME", "The speaker.")] = None,
+    source: Annotated[str, option("SOURCE", f"Where it comes from: {', '.join(SOURCES)}.")] = "user",
     keywords: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORDS", help="Words to find it by, repeatable or with commas between them."),
+        option("WORDS", "Words to find it by, repeatable or with commas between them."),
     ] = None,
-    confidence: Annotated[float, typer.Option(metavar="0…1", min=0.0, max=1.0, help="How certain the fact is.")] = 0.8,
-    valid_from: Annotated[
-        str | None, typer.Option(metavar="DATE", help="The day from which it is true, such as 2026-11-01.")
-    ] = None,
-    valid_until: Annotated[str | None, typer.Option(metavar="DATE", help="The day until which it is true.")] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="The conversation it comes from.")] = None,
-    project: Annotated[str | None, typer.Option(metavar="NAME", help="The project it belongs to.")] = None,
-    status: Annotated[str, typer.Option(metavar="STATUS", help=f"{', '.join(STATUSES)}.")] = "active",
-    durability: Annotated[str, typer.Option(metavar="HOW", help=f"{', '.join(DURABILITIES)}.")] = "mutable",
-    privacy: Annotated[str, typer.Option(metavar="WHOSE", help=f"{', '.join(PRIVACIES)}.")] = "private",
-    pinned: Annotated[bool, typer.Option("--pinned", help="Never let it fade.")] = False,
-    replaces: Annotated[
-        str | None, typer.Option(metavar="REF", help="The fact, or its words, that is true no longer.")
-    ] = None,
-    technical: Annotated[bool, typer.Option("--technical", help="It is about how something is built.")] = False,
+    confidence: Annotated[float, option("0…1", "How certain the fact is.", min=0.0, max=1.0)] = 0.8,
+    valid_from: Annotated[str | None, option("DATE", "The day from which it is true, such as 2026-11-01.")] = None,
+    valid_until: Annotated[str | None, option("DATE", "The day until which it is true.")] = None,
+    session: Annotated[str | None, option("ID", "The conversation it comes from.")] = None,
+    project: Annotated[str | None, option("NAME", "The project it belongs to.")] = None,
+    status: Annotated[str, option("STATUS", f"{', '.join(STATUSES)}.")] = "active",
+    durability: Annotated[str, option("HOW", f"{', '.join(DURABILITIES)}.")] = "mutable",
+    privacy: Annotated[str, option("WHOSE", f"{', '.join(PRIVACIES)}.")] = "private",
+    pinned: Annotated[bool, flag("Never let it fade.", "--pinned")] = False,
+    replaces: Annotated[str | None, option("REF", "The fact, or its words, that is true no longer.")] = None,
+    technical: Annotated[bool, flag("It is about how something is built.", "--technical")] = False,
 ) -> None:
     """Store a fact as a note, or confirm the one that says the same.
 

@@ -13,6 +13,7 @@ import typer
 
 from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, flag, option
 from quaid.cli.terminal import columns, count, paragraphs, styled
 from quaid.config import read_user_config, user_config_path
 from quaid.errors import BadInputError, ConfigError, UsageError
@@ -29,9 +30,7 @@ if HAS_DRIVER:
 
 CONFIG_VARIABLE = "QUAID_SERVER_CONFIG"
 FILE = "server.toml"
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="The configuration of the server.", show_default=False)
-]
+Config = Annotated[Path | None, option("FILE", "The configuration of the server.", "--config", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 run_serve = Actions(
@@ -70,7 +69,7 @@ def run(_: Invocation, config: Config = None) -> None:
 @run_serve.action("setup")
 def set_up(
     invocation: Invocation,
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="The database as its owner reaches it.")],
+    address: Annotated[str, argument("ADDRESS", "The database as its owner reaches it.")],
     config: Config = None,
 ) -> None:
     """Make the tables in the database."""
@@ -96,8 +95,8 @@ def show_status(invocation: Invocation, config: Config = None) -> None:
 def add_vault(
     invocation: Invocation,
     name: Name,
-    address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Its repository.")],
-    branch: Annotated[str, typer.Option(metavar="NAME", help="The branch that is served.")] = "main",
+    address: Annotated[str, argument("ADDRESS", "Its repository.")],
+    branch: Annotated[str, option("NAME", "The branch that is served.")] = "main",
     config: Config = None,
 ) -> None:
     """Serve a repository."""
@@ -123,11 +122,9 @@ def remove_vault(invocation: Invocation, name: Name, config: Config = None) -> N
 def add_token(
     invocation: Invocation,
     name: Name,
-    grant: Annotated[
-        list[str] | None, typer.Option(metavar="VAULT:SCOPES", help="What it may do; once for each vault.")
-    ] = None,
-    owner: Annotated[str, typer.Option(metavar="NAME", help="The owner whose private notes it may read.")] = "",
-    metrics: Annotated[bool, typer.Option("--metrics", help="It may read the metrics.")] = False,
+    grant: Annotated[list[str] | None, option("VAULT:SCOPES", "What it may do; once for each vault.")] = None,
+    owner: Annotated[str, option("NAME", "The owner whose private notes it may read.")] = "",
+    metrics: Annotated[bool, flag("It may read the metrics.", "--metrics")] = False,
     config: Config = None,
 ) -> None:
     """Make a token for a machine; it is printed only once."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
 from typing import Annotated
 
-import typer
-
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import flag
 from quaid.cli.terminal import (
-    aligned,
     clipped,
     columns,
     count,
@@ -24,15 +22,19 @@ from quaid.cli.terminal import (
     size,
 )
 from quaid.errors import UsageError
+from quaid.local.model_usage import DayUsage, PromptUsage
 from quaid.local.recall_log import Gap
-from quaid.model import ModelUsage
+from quaid.local.recall_summary import RecallSummary
+from quaid.local.runs import Snapshot
+from quaid.model import ModelUsage, Use
 from quaid.report import stats
 from quaid.report.stats import HEALTH_DAYS
-from quaid.settings import RecallSettings
+from quaid.settings import ModelSettings, RecallSettings
 from quaid.shapes import json_object
 
 BAR_WIDTH = 32
-TITLE_WIDTH = 58
+WIDTH = 58
+"""Characters of a title or a question."""
 MAX_DAYS = 14
 MAX_GAPS = 20
 MAX_PROMPTS = 12
@@ -42,15 +44,11 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 def run_stats(
     invocation: Invocation,
-    recall: Annotated[
-        bool, typer.Option("--recall", help="Recall: its speed, its answers, what is recalled most.")
-    ] = False,
-    gaps: Annotated[bool, typer.Option("--gaps", help="Questions that found nothing, newest first.")] = False,
-    models: Annotated[
-        bool, typer.Option("--models", help="Tokens and cost of language models, by day and by prompt.")
-    ] = False,
+    recall: Annotated[bool, flag("Recall: its speed, its answers, what is recalled most.", "--recall")] = False,
+    gaps: Annotated[bool, flag("Questions that found nothing, newest first.", "--gaps")] = False,
+    models: Annotated[bool, flag("Tokens and cost of language models, by day and by prompt.", "--models")] = False,
     health: Annotated[
-        bool, typer.Option("--health", help="The state of the memory after each janitor run of the last 60 days.")
+        bool, flag("The state of the memory after each janitor run of the last 60 days.", "--health")
     ] = False,
 ) -> None:
     """Show what the memory is made of, in numbers, or one page on recall, gaps, models or health.
@@ -65,32 +63,33 @@ def run_stats(
     if recall + gaps + models + health > 1:
         raise UsageError("--recall, --gaps, --models and --health are pages of their own. Ask for one of them.")
     with invocation.open() as memory:
-        vault, settings = str(memory.root), memory.settings
+        vault, settings = memory.root, memory.settings
         if recall:
-            recalls = stats.recall_stats_of(memory)
-            most = [{"id": ref, "title": title, **json_object(use)} for ref, title, use in recalls.most_recalled]
-            shape = json_object(recalls.numbers, most_recalled=most)
-            invocation.respond(render_recall_stats(recalls), vault=vault, log=recalls.log, **shape)
+            numbers, most_recalled = stats.recall_stats_of(memory)
+            most = [{"id": ref, "title": title, **json_object(use)} for ref, title, use in most_recalled]
+            shape = {"vault": vault, "log": settings.recall.log, **json_object(numbers, most_recalled=most)}
+            invocation.respond(render_recall_stats(numbers, most_recalled, settings.recall), **shape)
         elif gaps:
             found, total = stats.list_gaps(memory, stats.MAX_GAPS)
             text = render_gap_stats(found, total, settings.recall)
             invocation.respond(text, vault=vault, kept=settings.recall.gaps, total=total, gaps=found)
         elif models:
-            usage = stats.model_stats_of(memory)
+            today, days, prompts = stats.model_stats_of(memory)
             invocation.respond(
-                render_model_stats(usage),
+                render_model_stats(today, days, prompts, settings.models),
                 vault=vault,
-                today=usage.today,
-                **json_object(usage.caps, "max_tokens_per_day", "max_usd_per_day"),
-                days=[{"date": day.day, **json_object(day.usage), "unsettled": day.unsettled} for day in usage.days],
+                today=today,
+                **json_object(settings.models, "max_tokens_per_day", "max_usd_per_day"),
+                days=[{"date": day.day, **json_object(day.usage), "unsettled": day.unsettled} for day in days],
                 prompts=[
-                    {**json_object(one, "prompt", "provider", "model"), **json_object(one.usage)}
-                    for one in usage.prompts
+                    {**json_object(one, "prompt", "provider", "model"), **json_object(one.usage)} for one in prompts
                 ],
             )
         elif health:
-            history = stats.health_stats_of(memory)
-            invocation.respond(render_health_stats(history), **json_object(history))
+            until = datetime.now(UTC).date()
+            last, warning, history = stats.health_stats_of(memory, until)
+            shape = {"vault": vault, "until": until, "last_success": last, "warning": warning, "days": history}
+            invocation.respond(render_health_stats(history, until, warning), **shape)
         else:
             contents = stats.stats_of(memory)
             invocation.respond(render_stats(contents), **json_object(contents))
@@ -112,33 +111,36 @@ def render_stats(numbers: stats.Stats) -> str:
         "Speakers": numbers.speakers,
     }
     tables = (
-        section(title, aligned([(name, f"{number:,}") for name, number in group.items()], right=(1,)))
+        section(title, [(name, f"{number:,}") for name, number in group.items()], right=(1,))
         for title, group in groups.items()
     )
     return paragraphs(columns(head), *tables)
 
 
-def render_recall_stats(found: stats.RecallStats) -> str:
+def render_recall_stats(
+    numbers: RecallSummary, most_recalled: Sequence[tuple[str, str | None, Use]], settings: RecallSettings
+) -> str:
     """Return the page of `--recall`."""
-    numbers, latency = found.numbers, found.numbers.latency
-    off = "The recall log is off; switch it on with: quaid config recall.log text" if found.log == "off" else ""
-    often = [
-        (f"{use.accesses:,}x", clipped(title or f"{ref} (no longer there)", TITLE_WIDTH))
-        for ref, title, use in found.most_recalled
-    ]
-    most_recalled = section("Most recalled", aligned(often, right=(0,)))
+    off = "The recall log is off; switch it on with: quaid config recall.log text" if settings.log == "off" else ""
+    often = section(
+        "Most recalled",
+        [
+            (f"{use.accesses:,}x", clipped(name or f"{ref} (no longer there)", WIDTH))
+            for ref, name, use in most_recalled
+        ],
+        right=(0,),
+    )
+    latency = numbers.latency
     if not numbers.recalls or latency is None:
-        return paragraphs(
-            off or "No recall is logged yet. Ask something: quaid recall 'what does Maya drink?'", most_recalled
-        )
-    answered = f"{numbers.answered:,} ({_share(numbers.answered, numbers.recalls)})"
-    without = f"{numbers.unanswered:,} without a hit (see quaid stats --gaps)"
-    degraded = ", ".join(f"{kind} {number:,}" for kind, number in numbers.degraded.items())
-    share = _share(numbers.degraded_recalls, numbers.recalls)
+        return paragraphs(off or "No recall is logged yet. Ask something: quaid recall 'what does Maya drink?'", often)
+    answered, degraded = (f"{100 * n / numbers.recalls:.0f}%" for n in (numbers.answered, numbers.degraded_recalls))
+    without = f"{numbers.unanswered:,}" if numbers.unanswered else "none"
+    hint = " (see quaid stats --gaps)" if numbers.unanswered else ""
+    kinds = ", ".join(f"{kind} {number:,}" for kind, number in numbers.degraded.items())
     head = [
         ("recalls", f"{numbers.recalls:,} from {moment(numbers.first)} to {moment(numbers.last)}"),
-        ("answered", f"{answered}, {without if numbers.unanswered else 'none without a hit'}"),
-        ("degraded", f"{numbers.degraded_recalls:,} ({share}): {degraded}" if numbers.degraded_recalls else "none"),
+        ("answered", f"{numbers.answered:,} ({answered}), {without} without a hit{hint}"),
+        ("degraded", f"{numbers.degraded_recalls:,} ({degraded}): {kinds}" if numbers.degraded_recalls else "none"),
         ("asked by", ", ".join(f"{door} {number:,}" for door, number in numbers.doors.items())),
     ]
     speeds = [("", "half within", "95% within")]
@@ -151,25 +153,23 @@ def render_recall_stats(found: stats.RecallStats) -> str:
     times = [(f"up to {milliseconds(bar.up_to_ms)}" if bar.up_to_ms else "longer", f"{bar.count:,}") for bar in bars]
     newest = numbers.days[-MAX_DAYS:]
     days = [
-        (day.date, f"{day.recalls:,}", _share(day.answered, day.recalls), milliseconds(day.p50_ms)) for day in newest
+        (day.date, f"{day.recalls:,}", f"{100 * day.answered / day.recalls:.0f}%", milliseconds(day.p50_ms))
+        for day in newest
     ]
     return paragraphs(
         off,
         columns(head),
-        section("Speed", aligned(speeds, right=(1, 2))),
-        section("How long a recall took", _with_bars(times, [bar.count for bar in bars], BAR_WIDTH)),
-        section(
-            "By day: recalls, share answered, half within",
-            _with_bars(days, [day.recalls for day in newest], BAR_WIDTH),
-        ),
-        most_recalled,
+        section("Speed", speeds, right=(1, 2)),
+        _bars("How long a recall took", times, [bar.count for bar in bars], BAR_WIDTH),
+        _bars("By day: recalls, share answered, half within", days, [day.recalls for day in newest], BAR_WIDTH),
+        often,
     )
 
 
-def _with_bars(rows: Sequence[tuple[str, ...]], numbers: Sequence[int], width: int) -> list[tuple[str, ...]]:
-    """The rows, all but their first column right-aligned, each with a bar as long as its number is of the greatest."""
+def _bars(title: str, rows: Sequence[tuple[str, ...]], numbers: Sequence[int], width: int) -> str:
+    """Return a section of rows, each with a bar as long as its number is of the greatest."""
     drawn = [(*row, draw_bar(number, max(numbers), width)) for row, number in zip(rows, numbers, strict=True)]
-    return aligned(drawn, right=range(1, len(rows[0])))
+    return section(title, drawn, right=range(1, len(rows[0])))
 
 
 def render_gap_stats(gaps: Sequence[Gap], total: int, settings: RecallSettings) -> str:
@@ -180,87 +180,86 @@ def render_gap_stats(gaps: Sequence[Gap], total: int, settings: RecallSettings) 
         return f"Questions that find nothing are not listed. List them with: quaid config recall.gaps hashes.{in_log}"
     if not gaps:
         return "No gap is known: every question asked so far has found something."
-    shown = gaps[:MAX_GAPS]
     rows = [
-        (moment(gap.last_asked), f"{gap.asked:,}x", clipped(gap.text or gap.key[:12], TITLE_WIDTH)) for gap in shown
+        (moment(gap.last_asked), f"{gap.asked:,}x", clipped(gap.text or gap.key[:12], WIDTH)) for gap in gaps[:MAX_GAPS]
     ]
-    more = total - len(shown)
     stored = "This list stores only hashes" if settings.gaps == "hashes" else "New questions are not listed"
     step = f"\n{stored}. Store the words from now on with: quaid config recall.gaps text.{in_log}"
     return lines(
         section(f"{count(total, 'question')} found nothing", rows),
-        f"  … and {more:,} more" if more else "",
+        f"  … and {total - len(rows):,} more" if total > len(rows) else "",
         "" if settings.gaps == "text" else step,
     )
 
 
-def render_model_stats(found: stats.ModelStats) -> str:
+def render_model_stats(
+    today: ModelUsage, days: Sequence[DayUsage], prompts: Sequence[PromptUsage], caps: ModelSettings
+) -> str:
     """Return the page of `--models`."""
-    if not found.days:
+    if not days:
         return "No model was asked here in 90 days. See which one would be: quaid doctor"
-    today, caps = found.today, found.caps
     tokens = f" of {caps.max_tokens_per_day:,}" if caps.max_tokens_per_day else ""
     dollars = f" of ${caps.max_usd_per_day:.2f}" if caps.max_usd_per_day else ""
-    unsettled = sum(day.unsettled for day in found.days)
+    spent = f"{count(today.calls, 'call')}, {today.tokens:,} tokens{tokens}, {_dollars(today.cost_usd)}{dollars}"
+    unsettled = sum(day.unsettled for day in days)
     head = known(
-        (
-            "today",
-            f"{count(today.calls, 'call')}, {today.tokens:,} tokens{tokens}, {_dollars(today.cost_usd)}{dollars}",
-        ),
+        ("today", spent),
         ("unended", f"{count(unsettled, 'call')}, counted at the most that could be taken" if unsettled else None),
     )
-    newest = found.days[-MAX_DAYS:]
-    days = [(day.day, *_usage(day.usage)) for day in newest]
-    prompts = [(one.prompt.partition("@")[0], one.model, *_usage(one.usage)) for one in found.prompts[:MAX_PROMPTS]]
+    newest = days[-MAX_DAYS:]
+    by_prompt = [(one.prompt.partition("@")[0], one.model, *_usage(one.usage)) for one in prompts[:MAX_PROMPTS]]
     return paragraphs(
         columns(head),
-        section(
+        _bars(
             "By day: calls, tokens in and out, cost",
-            _with_bars(days, [day.usage.tokens for day in newest], BAR_WIDTH // 2),
+            [(day.day, *_usage(day.usage)) for day in newest],
+            [day.usage.tokens for day in newest],
+            BAR_WIDTH // 2,
         ),
-        section("By prompt, 90 days", aligned(prompts, right=(2, 3, 4, 5))),
+        section("By prompt, 90 days", by_prompt, right=(2, 3, 4, 5)),
     )
 
 
-def render_health_stats(found: stats.HealthStats) -> str:
+def render_health_stats(days: Sequence[Snapshot], until: date, warning: str | None) -> str:
     """Return the page of `--health`."""
-    if not found.days:
-        return found.warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
-    costs = [day.cost_usd for day in found.days if day.cost_usd is not None]
+    if not days:
+        return warning or "The janitor has not run here in 60 days. Begin with: quaid janitor run"
+    costs = [day.cost_usd for day in days if day.cost_usd is not None]
     head = [
-        ("runs", f"on {count(len(found.days), 'day')} from {found.days[0].day} to {found.days[-1].day}"),
-        ("cost", f"{_dollars(sum(costs))}{'' if len(costs) == len(found.days) else ' and more, of unknown price'}"),
+        ("runs", f"on {count(len(days), 'day')} from {days[0].day} to {days[-1].day}"),
+        ("cost", f"{_dollars(sum(costs))}{'' if len(costs) == len(days) else ' and more, of unknown price'}"),
     ]
-    columns_of_days: dict[str, list[float | None]] = {
-        "notes": [day.notes for day in found.days],
-        "facts": [day.kinds.get("fact", 0) for day in found.days],
-        "pending": [day.pending for day in found.days],
-        "superseded": [day.superseded for day in found.days],
-        "entities": [day.entities for day in found.days],
-        "edges": [day.edges for day in found.days],
-        "embedded": [day.embedded_share for day in found.days],
-        "index": [day.index_bytes for day in found.days],
-        "repository": [day.repository_bytes for day in found.days],
-        "recall": [day.recall_p50_ms for day in found.days],
-        "gaps": [day.gaps for day in found.days],
-        "questions": [day.waiting for day in found.days],
-        "cost": [day.cost_usd for day in found.days],
+    charts: dict[str, list[float | None]] = {
+        "notes": [day.notes for day in days],
+        "facts": [day.kinds.get("fact", 0) for day in days],
+        "pending": [day.pending for day in days],
+        "superseded": [day.superseded for day in days],
+        "entities": [day.entities for day in days],
+        "edges": [day.edges for day in days],
+        "embedded": [day.embedded_share for day in days],
+        "index": [day.index_bytes for day in days],
+        "repository": [day.repository_bytes for day in days],
+        "recall": [day.recall_p50_ms for day in days],
+        "gaps": [day.gaps for day in days],
+        "questions": [day.waiting for day in days],
+        "cost": [day.cost_usd for day in days],
     }
-    rows = [(name, *_chart(name, found, values)) for name, values in columns_of_days.items()]
+    rows = [
+        (name, *_chart(name, dict(zip((day.day for day in days), numbers, strict=True)), until))
+        for name, numbers in charts.items()
+    ]
     title = f"{HEALTH_DAYS} days: the last, the change, {DAYS_A_CELL} days a bar"
-    return paragraphs(columns(head), section(title, aligned(rows, right=(1, 2))), found.warning)
+    return paragraphs(columns(head), section(title, rows, right=(1, 2)), warning)
 
 
-def _chart(name: str, found: stats.HealthStats, numbers: Sequence[float | None]) -> tuple[str, str, str]:
+def _chart(name: str, figures: Mapping[str, float | None], until: date) -> tuple[str, str, str]:
     """Return the last value, how far it is from the first, and a line of bars from the lowest to the highest."""
-    measured = {day.day: number for day, number in zip(found.days, numbers, strict=True) if number is not None}
+    measured = {day: number for day, number in figures.items() if number is not None}
     if not measured:
         return "-", "", ""
     values = [*measured.values()]
     first, last = _format_figure(name, values[0]), _format_figure(name, values[-1])
-    change = _format_figure(name, abs(values[-1] - values[0]))
-    change = "" if first == last else f"{'+' if values[-1] > values[0] else '-'}{change}"
-    until = date.fromisoformat(found.until)
+    change = f"{'+' if values[-1] > values[0] else '-'}{_format_figure(name, abs(values[-1] - values[0]))}"
     cells: list[float | None] = [None] * (HEALTH_DAYS // DAYS_A_CELL)
     for day, number in measured.items():
         cells[-1 - (until - date.fromisoformat(day)).days // DAYS_A_CELL] = number
@@ -268,7 +267,7 @@ def _chart(name: str, found: stats.HealthStats, numbers: Sequence[float | None])
     low, span = min(shown), max(shown) - min(shown)
     top = len(_LEVELS) - 1
     bars = (" " if cell is None else _LEVELS[round(top * (cell - low) / span) if span else 0] for cell in cells)
-    return last, change, "".join(bars).rstrip()
+    return last, "" if first == last else change, "".join(bars).rstrip()
 
 
 def _format_figure(name: str, number: float) -> str:
@@ -289,7 +288,3 @@ def _dollars(cost_usd: float | None) -> str:
     return (
         "unknown" if cost_usd is None else f"${cost_usd:.2f}" if cost_usd >= 1 or not cost_usd else f"${cost_usd:.4f}"
     )
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f}%"

@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-import typer
-
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import flag
 from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
 from quaid.errors import QuaidError
@@ -24,11 +23,9 @@ from quaid.sync.watcher import read_heartbeat
 def run_sync(
     invocation: Invocation,
     accept_removals: Annotated[
-        bool, typer.Option("--accept-removals", help="Index the vault although many notes are gone.")
+        bool, flag("Index the vault although many notes are gone.", "--accept-removals")
     ] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="Read every file, not only those whose size or time has changed.")
-    ] = False,
+    full: Annotated[bool, flag("Read every file, not only those whose size or time has changed.", "--full")] = False,
 ) -> None:
     """Bring the index up to date with the files and embed what is new.
 

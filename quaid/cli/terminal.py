@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from itertools import zip_longest
 from math import ceil
 from shutil import get_terminal_size
 from types import TracebackType
@@ -25,6 +26,8 @@ _OWN = "".join(chr(0xF0000 + int.from_bytes(os.urandom(2))) for _ in range(2))
 """Stands for the escape character of Quaid's own styles. No text can forge it: it is another one in each process."""
 _WIDEST = 100
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+INDENT = "      "
+"""As wide as a score."""
 
 
 drawn_bars: list[ProgressBar] = []
@@ -130,19 +133,14 @@ def print_exactly(data: bytes) -> None:
         sys.stdout.buffer.write(data)
 
 
-def columns(rows: Iterable[Sequence[object]], gap: str = "  ") -> str:
-    """Rows as left-aligned columns; the last column is not padded."""
+def columns(rows: Iterable[Sequence[object]], right: Collection[int] = ()) -> str:
+    """Rows as columns, those at `right` aligned to their ends; the last column is not padded."""
     table = [[str(cell) for cell in row] for row in rows]
-    if not table:
-        return ""
-    widths = [max(len(row[i]) for row in table if i < len(row)) for i in range(max(map(len, table)))]
-    return "\n".join(gap.join(cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip() for row in table)
-
-
-def aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[tuple[str, ...]]:
-    """Rows whose columns at `right` end together."""
-    widths = {position: max((len(row[position]) for row in rows), default=0) for position in right}
-    return [tuple(cell.rjust(widths.get(i, 0)) for i, cell in enumerate(row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip_longest(*table, fillvalue="")]
+    padded = (
+        [cell.rjust(widths[i]) if i in right else cell.ljust(widths[i]) for i, cell in enumerate(row)] for row in table
+    )
+    return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 def draw_bar(number: float, most: float, width: int) -> str:
@@ -151,14 +149,20 @@ def draw_bar(number: float, most: float, width: int) -> str:
     return (_EIGHTHS[-1] * (eighths // 8) + _EIGHTHS[eighths % 8]).rstrip()
 
 
-def section(title: str, rows: Iterable[Sequence[object]]) -> str:
+def section(title: str, rows: Iterable[Sequence[object]], right: Collection[int] = ()) -> str:
     """A heading with columns below it, empty when there are none."""
-    return titled(styled(title, "bold"), table) if (table := list(rows)) else ""
+    return titled(styled(title, "bold"), table, right) if (table := list(rows)) else ""
 
 
-def titled(head: str, rows: Iterable[Sequence[object]]) -> str:
+def titled(head: str, rows: Iterable[Sequence[object]], right: Collection[int] = ()) -> str:
     """A line with indented columns below it."""
-    return lines(head, textwrap.indent(columns(rows), "  "))
+    return lines(head, textwrap.indent(columns(rows, right), "  "))
+
+
+def first(texts: Sequence[str], most: int | None, more: str = "and {:,} more") -> list[str]:
+    """The first `most` texts, and a line that counts the others."""
+    left = len(texts) - (len(texts) if most is None else most)
+    return [*texts[:most], *([more.format(left)] if left > 0 else [])]
 
 
 def known(*rows: tuple[str, str | None]) -> list[tuple[str, str]]:

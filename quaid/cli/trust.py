@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from quaid import trust
 from quaid.cli.invocation import Invocation
+from quaid.cli.options import argument, flag
 from quaid.cli.terminal import styled
 from quaid.config import ignored_settings
 from quaid.errors import BadInputError, UsageError
@@ -20,15 +19,13 @@ from quaid.history.repository import find_repository
 from quaid.place import CONFIG_FILE
 from quaid.remotes.exchange import ORIGIN
 
-Own = Annotated[
-    bool | None, typer.Option("--own/--shared", help="Your own machines alone write there, or others as well.")
-]
+Own = Annotated[bool | None, flag("Your own machines alone write there, or others as well.", "--own/--shared")]
 
 
 def run_clone(
     invocation: Invocation,
-    url: Annotated[str, typer.Argument(metavar="URL", help="The repository, as git clone takes it.")],
-    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="A new folder; the default is ~/quaid.")] = None,
+    url: Annotated[str, argument("URL", "The repository, as git clone takes it.")],
+    path: Annotated[Path | None, argument("PATH", "A new folder; the default is ~/quaid.")] = None,
     own: Own = None,
 ) -> None:
     """Clone a vault of yours and trust it, and the repository that it comes from: quaid pull and quaid push use that.
@@ -54,11 +51,9 @@ def run_clone(
 
 def run_trust(
     invocation: Invocation,
-    path: Annotated[
-        Path | None, typer.Argument(metavar="PATH", help="The vault; the default is the working folder.")
-    ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Stop trusting it; nothing is deleted.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="List the trusted vaults.")] = False,
+    path: Annotated[Path | None, argument("PATH", "The vault; the default is the working folder.")] = None,
+    remove: Annotated[bool, flag("Stop trusting it; nothing is deleted.", "--remove")] = False,
+    show: Annotated[bool, flag("List the trusted vaults.", "--list")] = False,
 ) -> None:
     """Trust a vault that you did not make with quaid init here: one that you cloned, copied, moved or unpacked.
 

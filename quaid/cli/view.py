@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.reference import choosing
+from quaid.cli.options import choosing, flag, option
 
 
 def run_view(
@@ -15,12 +15,8 @@ def run_view(
     ref: Annotated[
         str | None, typer.Argument(metavar="REF", help="Begin with this memory.", show_default=False)
     ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the browser, or only print the address.")
-    ] = True,
-    port: Annotated[
-        int | None, typer.Option(metavar="N", help="The port, 7438 else; 0 picks a free one.", show_default=False)
-    ] = None,
+    browser: Annotated[bool, flag("Open the browser, or only print the address.", "--browser/--no-browser")] = True,
+    port: Annotated[int | None, option("N", "The port, 7438 else; 0 picks a free one.", show_default=False)] = None,
 ) -> None:
     """Look at the memory in your browser: ask it, read a note, see where it comes from and how it has changed.
 

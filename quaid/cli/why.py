@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
-from quaid.cli.reference import Reference, choosing
+from quaid.cli.options import Reference, choosing
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, short, styled
 from quaid.index.references import Related
 from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText

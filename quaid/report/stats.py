@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from quaid.errors import QuaidError
 from quaid.index import documents, graph, references
-from quaid.index.port import IndexConnection
 from quaid.index.scope import list_hidden
 from quaid.janitor.news import overdue
 from quaid.local.model_usage import DayUsage, ModelRecords, PromptUsage
@@ -20,7 +20,6 @@ from quaid.model import Kind, ModelUsage, Use
 from quaid.place import CACHE_FILE, INDEX_FILE, LOCAL_FILE
 from quaid.recall.records import RecallRecords
 from quaid.report.status import count_chunks
-from quaid.settings import ModelSettings
 
 MAX_GAPS = 100
 MAX_RECALLED = 10
@@ -48,42 +47,6 @@ class Stats:
     newest: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RecallStats:
-    """All of `quaid stats --recall`. `log` is the setting `recall.log`; `most_recalled` are (id, title, use), where the
-    title of a forgotten memory is None.
-    """
-
-    log: str
-    numbers: RecallSummary
-    most_recalled: list[tuple[str, str | None, Use]]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelStats:
-    """All of `quaid stats --models`: tokens and cost on each day (UTC) and by each prompt, and what today's cap is."""
-
-    vault: str
-    caps: ModelSettings
-    today: ModelUsage
-    days: list[DayUsage]
-    prompts: list[PromptUsage]
-
-
-@dataclass(frozen=True, slots=True)
-class HealthStats:
-    """All of `quaid stats --health`: the snapshots of the last `HEALTH_DAYS` (UTC), one a day, up to `until`.
-
-    `warning` is there when the janitor has not run for long.
-    """
-
-    vault: str
-    until: str
-    last_success: str | None
-    warning: str | None
-    days: list[Snapshot]
-
-
 def stats_of(memory: Memory) -> Stats:
     """Return what the memory is made of."""
     connection = memory.index()
@@ -106,21 +69,27 @@ def stats_of(memory: Memory) -> Stats:
     )
 
 
-def recall_stats_of(memory: Memory) -> RecallStats:
-    """Return the summary of the recall log, and what is recalled most, by all devices together.
+def recall_stats_of(memory: Memory) -> tuple[RecallSummary, list[tuple[str, str | None, Use]]]:
+    """Return the summary of the recall log, and (id, title, use) of the most recalled memories, by all devices
+    together; the title of a forgotten memory is None.
 
     Raises:
         LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError: local.db cannot be opened.
     """
-    with RecallRecords(memory.root, memory.settings) as books:
-        numbers, most_used = books.numbers(), books.most_used(MAX_RECALLED)
+    with RecallRecords(memory.root, memory.settings) as records:
+        numbers, most_used = records.numbers(), records.most_used(MAX_RECALLED)
     hidden = list_hidden(memory.whole_index(), memory.owners)
-    connection = memory.visible_index()
-    return RecallStats(
-        memory.settings.recall.log,
-        numbers,
-        [(ref, _find_title(connection, ref), use) for ref, use in most_used if ref.partition("#")[0] not in hidden],
-    )
+    connection, most_recalled = memory.visible_index(), []
+    for ref, use in most_used:
+        if ref.partition("#")[0] in hidden:
+            continue
+        title = None
+        with suppress(QuaidError):  # the memory is no longer there
+            document, turn, _ = references.resolve_one(connection, ref)
+            has_text = turn is not None or document.kind == Kind.FACT
+            title = (documents.text_of(connection, document.doc_id, turn) or None) if has_text else document.title
+        most_recalled.append((ref, title, use))
+    return numbers, most_recalled
 
 
 def list_gaps(memory: Memory, limit: int) -> tuple[list[Gap], int]:
@@ -133,34 +102,25 @@ def list_gaps(memory: Memory, limit: int) -> tuple[list[Gap], int]:
     return [gap._replace(text=gap.text or words.get(gap.key)) for gap in gaps], total
 
 
-def model_stats_of(memory: Memory) -> ModelStats:
-    """Return what models took. Raises as `recall_stats_of` does."""
+def model_stats_of(memory: Memory) -> tuple[ModelUsage, list[DayUsage], list[PromptUsage]]:
+    """Return the usage of models today (UTC), by day, and by prompt. Raises as `recall_stats_of` does."""
     records = ModelRecords(memory.state / LOCAL_FILE)
-    today = records.spent(datetime.now(UTC).date().isoformat())
-    return ModelStats(str(memory.root), memory.settings.models, today, records.by_day(), records.by_prompt())
+    return records.spent(datetime.now(UTC).date().isoformat()), records.by_day(), records.by_prompt()
 
 
-def health_stats_of(memory: Memory) -> HealthStats:
-    """Return how the memory was after each run of the janitor. Raises as `recall_stats_of` does."""
-    path = memory.state / LOCAL_FILE
-    now = datetime.now(UTC)
-    runs = Runs(path)
+def health_stats_of(memory: Memory, today: date) -> tuple[str | None, str | None, list[Snapshot]]:
+    """Return how the memory was after each run of the janitor. Raises as `recall_stats_of` does.
+
+    Returns:
+        When the last run succeeded, a warning where none has for long, and a snapshot for each of the last
+        `HEALTH_DAYS` days up to `today` (UTC) on which one ran.
+    """
+    runs = Runs(memory.state / LOCAL_FILE)
     last = runs.last_success()
-    until = now.date().isoformat()
-    since = (now.date() - timedelta(days=HEALTH_DAYS - 1)).isoformat()
-    days = [day for day in HealthLog(path).by_day(since) if day.day <= until]  # a clock may have been set back
-    return HealthStats(str(memory.root), until, last.started if last else None, overdue(runs, now), days)
-
-
-def _find_title(connection: IndexConnection, reference: str) -> str | None:
-    """The text of a fact or a turn, else the title; None when the memory is no longer there."""
-    try:
-        document, turn, _ = references.resolve_one(connection, reference)
-    except QuaidError:
-        return None
-    if turn is not None:
-        return documents.text_of(connection, document.doc_id, turn) or None
-    return documents.text_of(connection, document.doc_id) if document.kind == Kind.FACT else document.title
+    since = (today - timedelta(days=HEALTH_DAYS - 1)).isoformat()
+    days = HealthLog(memory.state / LOCAL_FILE).by_day(since)
+    days = [day for day in days if day.day <= today.isoformat()]  # a clock may have been set back
+    return last.started if last else None, overdue(runs, datetime.now(UTC)), days
 
 
 def _size(path: Path) -> int:

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quaid.model import name_key
 from quaid.recall.evaluation import find_expected, list_targets
 
 if TYPE_CHECKING:
-    from quaid.timeline.changes import MemoryChange
-    from quaid.timeline.log import LogEntry
     from quaid.timeline.timeline import Timeline
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """The last change of an answer: whether it `is_there` at the end of the `commits` that were searched, and the
-    commit since which that is so. `entry` is None where it was the same in all of the `asked` states.
-    """
-
-    is_there: bool
-    asked: int
-    commits: int
-    entry: LogEntry | None = None
-    changes: tuple[MemoryChange, ...] = ()
 
 
 class Bisection:

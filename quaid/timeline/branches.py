@@ -14,7 +14,7 @@ from quaid.janitor.vetoes import TASK
 from quaid.janitor.worktree import janitor_lock
 from quaid.model import Committed, Edit, Message
 from quaid.place import CONFIG_FILE
-from quaid.timeline.wording import MERGE
+from quaid.timeline.log import MERGE
 from quaid.vault import files, layout, transaction
 
 if TYPE_CHECKING:

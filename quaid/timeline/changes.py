@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import count
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 How = Literal["learned", "added", "changed", "superseded", "restored", "moved", "forgotten", "removed"]
 FILE = "file"
 """The kind of what is no note."""
-MaySee = Callable[[str, bytes], bool]
-
-
 Span = tuple[str | None, str | None]
 """The ids of what a file held before and after, None for no file."""
+Versions = tuple[bytes | None, bytes | None]
+"""What a file held before and after, None for no file."""
+_Version = tuple[str, bytes, Note | None]
+"""The path and bytes of a file, and the note that it is; None for what is no note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,6 @@ class MemoryChange:
     was: str | None = None
     by: str | None = None
     details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """One version of a file; `note` is None for what is no note."""
-
-    path: str
-    data: bytes
-    note: Note | None
-
-    @property
-    def identity(self) -> str | bytes:
-        """What tells that a file was moved: the note's id, else its content."""
-        has_id = self.note is not None and self.note.id != self.path
-        return self.note.id if self.note is not None and has_id else self.data
 
 
 def list_spans(logged: VaultCommit) -> dict[str, Span]:
@@ -86,68 +72,76 @@ def compare(
     before: Mapping[str, bytes],
     after: Mapping[str, bytes],
     place: Layout,
-    may_see: MaySee,
+    hidden: Collection[str] = (),
     progress: Progress = ignore_progress,
 ) -> list[MemoryChange]:
     """Return what the memory gained, lost and changed from the files `before` to those `after`, path -> bytes: the ones
-    that differ. Notes that their reader may not see are left out, and so are the counters of recalls.
+    that differ. The paths in `hidden` are left out, and so are the counters of recalls.
     """
     done, total = count(1), len(before) + len(after)
 
-    def read(path: str, data: bytes) -> _State:
+    def read(path: str, data: bytes) -> _Version:
         progress("Comparing notes", next(done), total)
-        return _State(path, data, notes.parse_note(path, data, place=place) if layout.is_note_path(path) else None)
+        return path, data, notes.parse_note(path, data, place=place) if layout.is_note_path(path) else None
 
-    sides = [
-        {path: read(path, data) for path, data in side.items() if not is_counter(path)} for side in (before, after)
-    ]
-    hidden = {path for side in sides for path, state in side.items() if not may_see(path, state.data)}
-    old, new = ({path: state for path, state in side.items() if path not in hidden} for side in sides)
-    moved_to = {state.identity: path for path, state in new.items() if path not in old}
+    old, new = (
+        {path: read(path, data) for path, data in side.items() if path not in hidden and not is_counter(path)}
+        for side in (before, after)
+    )
+    moved_to = {_identity(version): path for path, version in new.items() if path not in old}
     sources = {
-        moved_to[state.identity]: path for path, state in old.items() if path not in new and state.identity in moved_to
+        moved_to[_identity(version)]: path
+        for path, version in old.items()
+        if path not in new and _identity(version) in moved_to
     }
     gone = [path for path in old if path not in new and path not in sources.values()]
-    pairs = [(old.get(sources.get(path, path)), state) for path, state in new.items()]
-    found = [_change(was, now) for was, now in (*pairs, *((old[path], None) for path in gone))]
+    pairs = [(old.get(sources.get(path, path)), version) for path, version in new.items()]
+    found = [_compare_note(was, now) for was, now in (*pairs, *((old[path], None) for path in gone))]
     return sorted(found, key=lambda change: change.path)
 
 
-def _change(before: _State | None, after: _State | None) -> MemoryChange:
+def _identity(version: _Version) -> str | bytes:
+    """Return what shows that a file was moved: the note's id, else its content."""
+    path, data, note = version
+    return note.id if note is not None and note.id != path else data
+
+
+def _compare_note(before: _Version | None, after: _Version | None) -> MemoryChange:
     state = after or before
     assert state is not None
-    kind = state.note.kind if state.note else Kind.NOTE
-    how, by = _judge(before, after, is_fact=kind is Kind.FACT)
-    texts = [_say(side) if side else None for side in (before, after)]
-    details = differences.describe(kind, [before.data], after.data) if before and after else []
+    path, _, note = state
+    kind = note.kind if note else Kind.NOTE
+    is_fact = kind is Kind.FACT
+    by, details = None, list[str]()
+    how: How = "learned" if is_fact else "added"
+    if before and after:
+        details = differences.describe(kind, [before[1]], after[1])
+        how = "moved" if before[1] == after[1] else "changed"
+        if before[2] and after[2] and bool(before[2].superseded_by) != bool(after[2].superseded_by):
+            how, by = "superseded" if after[2].superseded_by else "restored", after[2].superseded_by
+    elif before:
+        how = "forgotten" if is_fact else "removed"
+    was, text = _title(before), _title(after)
     return MemoryChange(
         how,
-        kind.value if state.note else FILE,
-        state.note.id if state.note else state.path,
-        state.path,
-        texts[1] or texts[0] or "",
-        texts[0] if before and after and kind is Kind.FACT and texts[0] != texts[1] else None,
+        note.kind.value if note else FILE,
+        note.id if note else path,
+        path,
+        text or was or "",
+        was if is_fact and after and was != text else None,
         by,
-        tuple(sentence for sentence in details if kind is not Kind.FACT or not sentence.startswith("“")),
+        tuple(sentence for sentence in details if not is_fact or not sentence.startswith("“")),
     )
 
 
-def _judge(before: _State | None, after: _State | None, *, is_fact: bool) -> tuple[How, str | None]:
-    """What became of a note, and the name of the one that replaces it."""
-    if before is None or after is None:
-        made: How = "learned" if is_fact else "added"
-        gone: How = "forgotten" if is_fact else "removed"
-        return made if before is None else gone, None
-    if before.note and after.note and bool(before.note.superseded_by) != bool(after.note.superseded_by):
-        return "superseded" if after.note.superseded_by else "restored", after.note.superseded_by
-    return "moved" if before.data == after.data else "changed", None
-
-
-def _say(state: _State) -> str:
-    """A fact as a sentence, any other note as it is called."""
-    if state.note is None or state.note.kind not in {Kind.FACT, Kind.ENTITY, Kind.EPISODE}:
-        return state.path
-    return " ".join(state.note.text.split()) if state.note.kind is Kind.FACT else note_name(state.path)
+def _title(version: _Version | None) -> str | None:
+    """Return a fact as a sentence, any other note as it is called."""
+    if version is None:
+        return None
+    path, _, note = version
+    if note is None or note.kind not in {Kind.FACT, Kind.ENTITY, Kind.EPISODE}:
+        return path
+    return " ".join(note.text.split()) if note.kind is Kind.FACT else note_name(path)
 
 
 def diff_words(before: str, after: str) -> Iterator[tuple[str, str]]:

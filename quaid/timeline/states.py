@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING
 from quaid.errors import RevisionError, UsageError
 from quaid.history.revisions import parse_moment
 from quaid.model import Hit
-from quaid.recall.evaluation import EvalQuestion, find_expected, parse_questions
+from quaid.recall.evaluation import EvalQuestion, parse_questions
 from quaid.text.dates import parse_day
-from quaid.timeline.changes import MemoryChange, Span, list_blobs, read_sides
+from quaid.timeline.changes import Span, list_blobs, read_sides
 from quaid.vault import files
 
 if TYPE_CHECKING:
@@ -22,15 +21,6 @@ if TYPE_CHECKING:
 
 ANSWERS = 5
 """The default number of hits that count as the answer to a question."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateDiff:
-    """The memory at `before` and at `after`: None is the time before there was any, and the files as they are."""
-
-    before: Point | None
-    after: Point | None
-    changes: tuple[MemoryChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,46 +37,42 @@ class AnswerChange:
 
 
 def find_span(revisions: Revisions, text: str, now: datetime) -> tuple[Point | None, Point | None]:
-    """Return the two states that `A..B` names, None as in `StateDiff`. Each is a commit or a day; days are whole:
-    `yesterday..` is what changed since yesterday began. `A` alone is `A..`.
+    """Return the two states that `A..B` names: None is the time before there was any, and the files as they are. Each
+    is a commit or a day; days are whole: `yesterday..` is what changed since yesterday began. `A` alone is `A..`.
 
     Raises:
         UsageError, RevisionError: there is no such commit or day.
     """
-    first, _, last = text.partition("..")
+    first, _, last = (part.strip() for part in text.partition(".."))
     if last.startswith("."):
         raise UsageError(f"{text!r} has three dots. Give two commits or days with two between them: A..B")
     return (
-        _find(revisions, first.strip() or "HEAD", now, is_start=True),
-        _find(revisions, last.strip(), now, is_start=False) if last.strip() else None,
+        _find(revisions, first or "HEAD", now, is_start=True),
+        _find(revisions, last, now, is_start=False) if last else None,
     )
 
 
 def _find(revisions: Revisions, text: str, now: datetime, *, is_start: bool) -> Point | None:
-    day = _parse_day(revisions, text, now, is_start=is_start)
-    try:
-        return revisions.find(day or text)
-    except RevisionError:
-        if day and is_start:
-            return None  # the history begins later
-        raise
-
-
-def _parse_day(revisions: Revisions, text: str, now: datetime, *, is_start: bool) -> str:
-    """Return the day whose end is the referenced state, as `Revisions.find` takes it; empty where a commit is."""
+    """Return the referenced commit, or the state at the end of a day: for the start of a span, of the day before."""
     moment = parse_moment(text)
     if moment is not None:
-        is_day = len(text.strip()) == len("2026-03-01")
-        return f"{moment - timedelta(days=1):%Y-%m-%d}" if is_start and is_day else text
-    try:
-        revisions.find(text)
-    except RevisionError as unknown:
+        is_day = is_start and len(text) == len("2026-03-01")
+        day = f"{moment - timedelta(days=1):%Y-%m-%d}" if is_day else text
+    else:
         try:
-            day = parse_day(text, now, end=not is_start)
-        except UsageError:
-            raise unknown from None
-        return f"{day - timedelta(days=1) if is_start else day:%Y-%m-%d}"
-    return ""
+            return revisions.find(text)
+        except RevisionError as unknown:
+            try:
+                last = parse_day(text, now, end=not is_start)
+            except UsageError:
+                raise unknown from None
+            day = f"{last - timedelta(days=1) if is_start else last:%Y-%m-%d}"
+    try:
+        return revisions.find(day)
+    except RevisionError:
+        if is_start:
+            return None  # the history begins later
+        raise
 
 
 def read_states(
@@ -126,20 +112,3 @@ def read_questions(path: Path) -> list[EvalQuestion]:
         lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
         text = "\n".join(line if line.startswith(("- ", "* ", "#")) or not line else f"- {line}" for line in lines)
     return parse_questions(text, str(path))
-
-
-def compare_answers(
-    question: EvalQuestion, old: Sequence[Hit], new: Sequence[Hit], targets: Mapping[str, frozenset[str]]
-) -> AnswerChange:
-    """Return what a question gains and loses from its `old` hits to the `new` ones. `targets` has the paths of the
-    notes that each expected name may refer to.
-    """
-    known, left = {hit.id for hit in old}, {hit.id for hit in new}
-    ranks = {name: [find_expected(hits, name, paths) for hits in (old, new)] for name, paths in targets.items()}
-    return AnswerChange(
-        question,
-        tuple(hit for hit in new if hit.id not in known),
-        tuple(hit for hit in old if hit.id not in left),
-        tuple(name for name, (was, now) in ranks.items() if was is None and now is not None),
-        tuple(name for name, (was, now) in ranks.items() if was is not None and now is None),
-    )

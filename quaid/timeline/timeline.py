@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from quaid.capture.writer import Writer
+from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.authorship import JANITOR, Authors
 from quaid.model import Commit, Recall
+from quaid.recall.evaluation import find_expected, list_targets
 from quaid.recall.options import RecallOptions
+from quaid.sync.embedding import Progress, ignore_progress
 from quaid.timeline import log, states, undo
+from quaid.timeline.bisect import Bisection
 from quaid.timeline.branches import MemoryBranches
 from quaid.timeline.changes import MemoryChange, compare, list_blobs, list_spans, read_sides
-from quaid.timeline.states import AnswerChange, StateDiff
+from quaid.timeline.log import CommitView
+from quaid.timeline.states import AnswerChange
 from quaid.timeline.undo import ChangeNotFoundError, Undone
 from quaid.timeline.views import CommitViews
 from quaid.vault import files
 
 if TYPE_CHECKING:
-    from quaid.capture.writer import WritePlan
-    from quaid.history.vault_history import History
+    from quaid.history.revisions import Point
     from quaid.open_vault import OpenVault
     from quaid.recall.answers import Answers
     from quaid.recall.evaluation import EvalQuestion
-    from quaid.timeline.bisect import Turn
-    from quaid.timeline.log import LogEntry
 
 
 class Timeline:
@@ -36,14 +36,10 @@ class Timeline:
     def __init__(self, vault: OpenVault, answers: Answers) -> None:
         self.vault = vault
         self._root = vault.root
+        self._git = vault.git
         self._layout = vault.layout
         self._own = {vault.settings.git.email, JANITOR[1]}
-        self._git_settings = vault.settings.git
         self._answers = answers
-
-    @property
-    def _git(self) -> History:
-        return self.vault.git
 
     @property
     def branches(self) -> MemoryBranches:
@@ -55,30 +51,41 @@ class Timeline:
         """The commits, and the nights, as a page shows them."""
         return CommitViews(self.vault, self._answers)
 
-    def log(self, limit: int, *, since: str | None = None, **which: Any) -> list[LogEntry]:
-        """Return the newest `limit` commits in words; without `which` (as for `History.log`) a night is one of them."""
-        git = self._git
-        list_commits = partial(self._answers.log, since=since, **which)
-        entries = log.list_entries(list_commits, limit, fold=not any(which.values()))
-        return self._describe(git, entries)
+    def log(self, limit: int, *, since: str | None = None, **which: Any) -> list[CommitView]:
+        """Return the newest `limit` commits in words; without `which` (as for `History.log`) all of a run are one of
+        them, its merge.
+        """
+        asked, is_folded = limit, not any(which.values())
+        while True:
+            found = self._answers.log(asked, since=since, **which)
+            entries = log.group_by_run(found) if is_folded else [[commit] for commit in found]
+            if len(entries) >= limit or len(found) < asked:
+                return self._describe(entries[:limit])
+            asked *= 4
 
-    def tell(self, *commit_ids: str) -> list[LogEntry]:
+    def tell(self, *commit_ids: str) -> list[CommitView]:
         """Return commits in words; of one that is another owner's private matter not more than that."""
-        git = self._git
-        commits = {logged.commit.id: logged.commit for logged in git.read_commits(commit_ids)}
+        commits = {logged.commit.id: logged.commit for logged in self._git.read_commits(commit_ids)}
         seen = self._answers.see(commits.values())
-        described = {entry.commit.id: entry for entry in self._describe(git, [[commit] for commit in seen])}
+        described = {view.commit.id: view for view in self._describe([[commit] for commit in seen])}
         return [described.get(commit_id) or log.hide(commits[commit_id]) for commit_id in commit_ids]
 
-    def _describe(self, git: History, entries: list[list[Commit]]) -> list[LogEntry]:
-        return log.describe(
-            entries,
-            git.read_commits(entry[0].id for entry in entries if len(entry[0].files) <= log.MAX_READ),
-            git.read_blobs,
-            Authors.of(self._git_settings, git.owner()),
-            self._layout,
-            self._may_see,
-        )
+    def _describe(self, entries: list[list[Commit]]) -> list[CommitView]:
+        """Return the entries of the log in words, each with the meaning of its first commit."""
+        authors = Authors.of(self.vault.settings.git, self._git.owner())
+        files = {entry[0].id: set(entry[0].files) for entry in entries}
+        spans = {
+            one.commit.id: {path: span for path, span in list_spans(one).items() if path in files[one.commit.id]}
+            for one in self._git.read_commits(each for each, paths in files.items() if len(paths) <= log.MAX_READ)
+            if len(one.changes) <= log.MAX_READ
+        }
+        blobs = self._git.read_blobs(list_blobs(*spans.values()))
+        views = []
+        for entry in entries:
+            changes = self._compare(*read_sides(spans.get(entry[0].id, {}), blobs))
+            who = log.name_author(entry[0], authors)
+            views.append(CommitView(entry[0], who, log.describe(entry, changes, who)))
+        return views
 
     def commits_of(self, reference: str) -> list[Commit]:
         """The commits of a run of the janitor's, or one commit, newest first.
@@ -96,8 +103,6 @@ class Timeline:
             BadInputError: there is no such thing, it is not Quaid's (but `anybodys` may be undone), or all of it was
                 changed since: nothing was done.
         """
-        from quaid.capture.writer import WritePlan, WriteResult
-
         git = self._git
         found = undo.find_commits(git, reference or undo.find_last(git, self._own))
         commits = tuple(logged.commit for logged in reversed(found))
@@ -108,17 +113,14 @@ class Timeline:
         def plan() -> WritePlan:
             versions = undo.read_versions(git, found)
             edits, stays = undo.plan_undo(versions, undo.Present(self.vault, found), is_night=undo.is_run(found))
-            seen = [path for path in stays if self._may_see(path, files.read_note(self._root, path))]
+            seen = [path for path in stays if self.views.may_see(path, files.read_note(self._root, path) or b"")]
             remaining = {path: stays[path] for path in seen}
             if stays and not edits:
                 raise undo.refusal_of(git, remaining, versions, found)
             before = {edit.rel_path: edit.before for edit in edits if edit.before is not None}
             after = {edit.rel_path: edit.after for edit in edits if edit.after is not None}
-            changes = [asdict(change) for change in compare(before, after, self._layout, self._may_see)]
-            return WritePlan(
-                WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits),
-                {"kept": remaining, "changes": changes},
-            )  # fmt: skip
+            details = {"kept": remaining, "changes": [asdict(change) for change in self._compare(before, after)]}
+            return WritePlan(WriteResult(commits[0].id, "", "undone"), edits, undo.undo_message(commits), details)
 
         key = f"undo {' '.join(commit.id for commit in commits)}"
         done = plan() if dry_run else Writer(self.vault).write(key, plan, by_owner=True)
@@ -127,40 +129,56 @@ class Timeline:
         changes = tuple(MemoryChange(**change) for change in done.details["changes"])
         return Undone(commits, done.written.commit, changes, done.details["kept"], done.written.left)
 
-    def diff(self, span: str, now: datetime | None = None) -> StateDiff:
-        """Return what the memory gained, lost and changed from one state to another: `A..B`, commits or days; without
-        B up to the files as they are.
+    def diff(
+        self, span: str, now: datetime | None = None
+    ) -> tuple[Point | None, Point | None, tuple[MemoryChange, ...]]:
+        """Return two states, `A..B` as for `states.find_span`, and what the memory gained, lost and changed from one to
+        the other.
 
         Raises:
             UsageError, RevisionError: there is no such commit or day.
         """
         before, after = states.find_span(self._git.revisions, span, now or datetime.now(UTC))
-        sides = states.read_states(self._git, self._root, before, after)
-        changes = compare(*sides, self._layout, self._may_see, self.vault.show_progress)
-        return StateDiff(before, after, tuple(changes))
+        files_of_states = states.read_states(self._git, self._root, before, after)
+        return before, after, self._compare(*files_of_states, self.vault.show_progress)
 
-    def diff_answers(self, diff: StateDiff, questions: Sequence[EvalQuestion], limit: int) -> list[AnswerChange]:
+    def diff_answers(
+        self, before: Point | None, after: Point | None, questions: Sequence[EvalQuestion], limit: int
+    ) -> list[AnswerChange]:
         """Return what each question gains and loses from one state to the other. No model is asked."""
-        from quaid.recall.evaluation import list_targets
-
         index, found = self.vault.index(), []
         for number, question in enumerate(questions):
             self.vault.show_progress("Asking", number, len(questions))
-            old = self.ask(question.text, limit, diff.before.id).hits if diff.before else ()
-            new = self.ask(question.text, limit, diff.after.id if diff.after else None).hits
-            targets = {name: list_targets(index, name) for name in question.expected}
-            found.append(states.compare_answers(question, old, new, targets))
+            old = self.ask(question.text, limit, before.id).hits if before else ()
+            new = self.ask(question.text, limit, after.id if after else None).hits
+            known, left = {hit.id for hit in old}, {hit.id for hit in new}
+            was, now = set[str](), set[str]()
+            for name in question.expected:
+                paths = list_targets(index, name)
+                was |= {name} if find_expected(old, name, paths) is not None else set()
+                now |= {name} if find_expected(new, name, paths) is not None else set()
+            change = AnswerChange(
+                question,
+                gained=tuple(hit for hit in new if hit.id not in known),
+                lost=tuple(hit for hit in old if hit.id not in left),
+                found=tuple(name for name in question.expected if name in now - was),
+                missing=tuple(name for name in question.expected if name in was - now),
+            )
+            found.append(change)
         return found
 
-    def bisect(self, query: str, expected: str, span: str = "", limit: int = states.ANSWERS) -> Turn:
-        """Return the commit since which the answer to `query` has, or has no longer, the note that `expected` names or
-        the text that it is. `span` is as for `diff`, by default the whole history.
+    def bisect(
+        self, query: str, expected: str, span: str = "", limit: int = states.ANSWERS
+    ) -> tuple[bool, int, int, CommitView | None]:
+        """Bisect for the last change of an answer. `span` is as for `diff`, by default the whole history.
+
+        Returns:
+            Whether the answer to `query` has the note that `expected` names, or the text that it is; how many of how
+            many commits were queried; and the commit since which that is so, None where it was never seen otherwise.
 
         Raises:
             UsageError, RevisionError: there is no such commit or day, or no commit at all.
         """
-        from quaid.timeline.bisect import Bisection, Turn
-
         git = self._git
         first, last = states.find_span(git.revisions, span, datetime.now(UTC)) if span else (None, None)
         newest = last or git.revisions.find("HEAD")
@@ -169,17 +187,22 @@ class Timeline:
             bisection = Bisection(self, query, expected, commits, limit)
             number = bisection.find_turn()
             is_there = bisection.has(len(commits) - 1)
-        asked = len(bisection.answers)
-        if number is None:
-            return Turn(is_there, asked, len(commits))
-        spans = list_spans(git.read_commits([commits[number]])[0])
-        changes = compare(*read_sides(spans, git.read_blobs(list_blobs(spans))), self._layout, self._may_see)
-        return Turn(is_there, asked, len(commits), self.tell(commits[number])[0], tuple(changes))
+        view = None
+        if number is not None:
+            spans = list_spans(git.read_commits([commits[number]])[0])
+            changes = self._compare(*read_sides(spans, git.read_blobs(list_blobs(spans))))
+            view = replace(self.tell(commits[number])[0], changes=changes)
+        return is_there, len(bisection.answers), len(commits), view
 
     def ask(self, query: str, limit: int, commit_id: str | None) -> Recall:
         """Return the answer to a question at a commit, or now; no model is asked."""
         options = RecallOptions(limit=limit, depth="fast")
         return self._answers.recall(query, options, as_of=commit_id, keep=False)
 
-    def _may_see(self, path: str, data: bytes | None) -> bool:
-        return self.views.may_see(path, data or b"")
+    def _compare(
+        self, before: Mapping[str, bytes], after: Mapping[str, bytes], progress: Progress = ignore_progress
+    ) -> tuple[MemoryChange, ...]:
+        """Return what the files mean that the owner may see."""
+        views, held = self.views, (*before.items(), *after.items())
+        hidden = {path for path, data in held if not views.may_see(path, data)}
+        return tuple(compare(before, after, self._layout, hidden, progress))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, QuaidError
 from quaid.history.merge import revert_change
@@ -16,8 +16,8 @@ from quaid.index import documents
 from quaid.janitor.vetoes import REVERTS, REVIEW, RUN, TASK, asks, is_by_quaid, is_byproduct, trailers_of_undoing
 from quaid.model import Commit, Edit, Message
 from quaid.place import CONFIG_FILE
-from quaid.timeline.changes import Span, list_spans
-from quaid.timeline.wording import PULL, UNDO
+from quaid.timeline.changes import Span, Versions, list_spans
+from quaid.timeline.log import PULL, UNDO
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.transaction import DEFERRED_TRAILER
 
@@ -49,13 +49,6 @@ class Undone:
     changes: tuple[MemoryChange, ...] = ()
     kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
     left: tuple[str, ...] = ()
-
-
-class Versions(NamedTuple):
-    """A file before and after what is undone; None for no file."""
-
-    before: bytes | None
-    after: bytes | None
 
 
 class Present:
@@ -191,7 +184,7 @@ def read_versions(history: History, undone: Sequence[VaultCommit]) -> dict[str, 
     for side in (0, 1):
         wanted = [TreeFile(path, 0o100644, blob) for path, span in spans.items() if (blob := span[side])]
         sides.append(dict(history.revisions.read_files(wanted, filtered=True)))
-    return {path: Versions(sides[0].get(path), sides[1].get(path)) for path in spans}
+    return {path: (sides[0].get(path), sides[1].get(path)) for path in spans}
 
 
 def is_run(undone: Sequence[VaultCommit]) -> bool:
@@ -211,7 +204,7 @@ def plan_undo(
         if is_night and asks(path):
             # Of what comes along with decisions only questions that nobody has answered go.
             current = now.read(path)
-            if version.before is None and current is not None and current == version.after:
+            if version[0] is None and current is not None and current == version[1]:
                 edits.append(Edit(path, current, None))
             continue
         edit, lines = _plan_note(path, version, now)
@@ -268,7 +261,7 @@ def refusal_of(
     path, lines = next(iter(kept.items()))
     later = history.log_changes("--no-merges", f"{undone[-1].commit.id}..HEAD", path=path)
     by = f", first by {later[0].commit.id[:10]} ({later[0].commit.subject})" if later else ""
-    is_new = not lines and path in versions and versions[path].before is None
+    is_new = not lines and path in versions and versions[path][0] is None
     step = f"Undo that first: quaid undo {later[0].commit.id[:10]}" if later else "See it with: quaid diff"
     more = f", or forget it: quaid forget {quote(path)}" if is_new else ""
     more += f", or single commits instead: quaid janitor show {undone[-1].commit.id[:10]}" if len(undone) > 1 else ""

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
-from quaid.history.authorship import Authors, Who
+from quaid.history.authorship import Authors
 from quaid.index import documents
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, REVERTS, RUN, TASK, asks, is_counter
 from quaid.model import Commit
 from quaid.recall.visibility import find_hidden_names, may_see, visible_paths, without_others
-from quaid.timeline import log
-from quaid.timeline.changes import MemoryChange, Span, compare, list_blobs, list_spans, read_sides
-from quaid.timeline.undo import ChangeNotFoundError, Versions
-from quaid.timeline.wording import NIGHT, name_author, tell
+from quaid.timeline.changes import Span, compare, list_blobs, list_spans, read_sides
+from quaid.timeline.log import MAX_READ, NIGHT, CommitView, describe, hide, name_author
+from quaid.timeline.undo import ChangeNotFoundError
 from quaid.vault.layout import is_note_path
 
 if TYPE_CHECKING:
@@ -33,21 +32,6 @@ if TYPE_CHECKING:
 _ID = re.compile("[0-9a-f]{4,64}")
 _FIRST_LOOK = 200
 """Commits among which nights are looked for first."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommitView:
-    """A commit. `files` are what the shown ones of its files held before and after, by path; `more` counts the others.
-    `is_hidden` where all of it is another owner's private matter.
-    """
-
-    commit: Commit
-    who: Who
-    what: str
-    changes: tuple[MemoryChange, ...] = ()
-    files: Mapping[str, Versions] = field(default_factory=dict)
-    more: int = 0
-    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +61,7 @@ class CommitViews:
         self._settings = vault.settings.git
         self._layout = vault.layout
 
-    def view(self, reference: str, first: int = 0, limit: int = log.MAX_READ) -> CommitView:
+    def view(self, reference: str, first: int = 0, limit: int = MAX_READ) -> CommitView:
         """Return the commit of the owner's branch that an id means, with `limit` of its files from number `first` on.
 
         Raises:
@@ -93,7 +77,7 @@ class CommitViews:
             raise ChangeNotFoundError(reference)
         return self.view_all(found, first, limit)[0]
 
-    def view_all(self, commits: Sequence[VaultCommit], first: int = 0, limit: int = log.MAX_READ) -> list[CommitView]:
+    def view_all(self, commits: Sequence[VaultCommit], first: int = 0, limit: int = MAX_READ) -> list[CommitView]:
         """Return each of `commits`, with `limit` of its files from number `first` on."""
         hidden = self._find_hidden(commits)
         authors = Authors.of(self._settings, self._history.owner())
@@ -144,7 +128,8 @@ class CommitViews:
     def may_see(self, path: str, data: bytes) -> bool:
         """Return whether a file is not what another owner keeps private, nor a question about it."""
         names = _list_named(path, data)
-        return self._may_see(path, data) and not (names and self._find_secret(names))
+        is_own = may_see(path, data, self._vault.owners, self._layout)
+        return is_own and not (names and self._find_secret(names))
 
     def list_undone(self) -> dict[str, str]:
         """Return commit -> the commit that took it back, for those that are taken back still."""
@@ -199,7 +184,7 @@ class CommitViews:
         held = [(path, blob) for each in spans for path, span in each.items() if path in unknown for blob in span]
         texts = self._history.read_blobs({blob for _, blob in held if blob})
         read = [(path, texts[blob]) for path, blob in held if blob in texts]
-        hidden |= {path for path, data in read if not self._may_see(path, data)}
+        hidden |= {path for path, data in read if not may_see(path, data, self._vault.owners, self._layout)}
         about = {path: _list_named(path, data) for path, data in read}
         secret = self._find_secret({name for names in about.values() for name in names})
         return hidden | {path for path, names in about.items() if not secret.isdisjoint(names)}
@@ -218,21 +203,16 @@ class CommitViews:
     ) -> CommitView:
         commit = _narrow(logged, hidden)
         if commit is None:
-            entry = log.hide(logged.commit)
-            return CommitView(entry.commit, entry.who, entry.what, is_hidden=True)
-        sides = read_sides(spans, blobs)
-        changes = compare(*sides, self._layout, self._may_see)
+            return hide(logged.commit)
+        before, after = read_sides(spans, blobs)
+        held = (*before.items(), *after.items())
+        unseen = {path for path, data in held if not may_see(path, data, self._vault.owners, self._layout)}
+        changes = compare(before, after, self._layout, unseen)
         who = name_author(commit, authors)
-        what = tell([commit], changes, who) if commit.subject == logged.commit.subject else commit.subject
-        sources = {change.path: change.old_path for change in logged.changes if change.old_path}
-        unseen = {path for side in sides for path, data in side.items() if not self._may_see(path, data)}
-        files = {path: Versions(*(side.get(path) for side in sides)) for path in spans if path not in unseen}
-        for path in files.keys() & {*sources, *sources.values()}:
-            del files[path]  # only moved
+        what = describe([commit], changes, who) if commit.subject == logged.commit.subject else commit.subject
+        moved = {path for change in logged.changes if change.old_path for path in (change.path, change.old_path)}
+        files = {path: (before.get(path), after.get(path)) for path in spans if path not in unseen | moved}
         return CommitView(commit, who, what, tuple(changes), files)
-
-    def _may_see(self, path: str, data: bytes) -> bool:
-        return may_see(path, data, self._vault.owners, self._layout)
 
 
 def _list_named(path: str, data: bytes) -> Sequence[str]:

@@ -27,8 +27,7 @@ def a_plain_screen(monkeypatch):
 
 @pytest.fixture
 def shown_on_a_terminal(monkeypatch):
-    for module in ("recall", "explanation"):
-        monkeypatch.setattr(f"quaid.cli.{module}.has_terminal", lambda: True)
+    monkeypatch.setattr("quaid.cli.recall.has_terminal", lambda: True)
 
 
 def quaid(vault, *arguments):

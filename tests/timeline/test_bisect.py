@@ -58,14 +58,13 @@ def gone(vault):
 def test_the_commit_that_lost_or_gained_an_answer_is_found(vault, gone, capsys):
     lost, gained = gone[0], gone[1].commit
     with vault.memory() as memory:
-        turn = memory.timeline.bisect("What milk does Maya take?", "oat milk")
-        assert (turn.is_there, turn.entry.commit.id) == (False, lost)
-        assert turn.entry.what == f"forgot “{MILK}”"
-        assert [change.how for change in turn.changes] == ["forgotten"]
-        turn = memory.timeline.bisect("Where does Maya live?", gone[1].id, limit=3)
-        assert (turn.is_there, turn.entry.commit.id) == (True, gained)
-        turn = memory.timeline.bisect("What milk does Maya take?", "oat milk", f"HEAD~5..{lost}^")
-        assert (turn.is_there, turn.entry) == (True, None)
+        is_there, _, _, view = memory.timeline.bisect("What milk does Maya take?", "oat milk")
+        assert (is_there, view.commit.id, view.what) == (False, lost, f"forgot “{MILK}”")
+        assert [change.how for change in view.changes] == ["forgotten"]
+        is_there, _, _, view = memory.timeline.bisect("Where does Maya live?", gone[1].id, limit=3)
+        assert (is_there, view.commit.id) == (True, gained)
+        is_there, _, _, view = memory.timeline.bisect("What milk does Maya take?", "oat milk", f"HEAD~5..{lost}^")
+        assert (is_there, view) == (True, None)
         # The indexes of the past that it made are gone.
         assert list((state_folder(vault.root) / AS_OF_DIR).glob("*.db")) == []
         assert vault.status() == ""

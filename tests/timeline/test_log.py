@@ -16,7 +16,7 @@ from quaid.history.authorship import Authors
 from quaid.model import Commit
 from quaid.place import INDEX_FILE, state_folder
 from quaid.recall.visibility import SEVERAL_OWNERS
-from quaid.timeline import log, wording
+from quaid.timeline import log
 from quaid.vault import files
 
 
@@ -75,6 +75,7 @@ def test_a_night_is_one_line_with_what_it_did_and_its_decisions_are_found_by_the
     assert new[0] == ("janitor", "night: approved 2 facts, reworded 1")
     with vault.memory() as memory:
         decided = memory.timeline.log(30, author="Janitor")
+        assert len(memory.timeline.log(2)) == 2  # though the night alone has four commits
     assert len(decided) == 3
     assert vault.git("log", "-1", "--format=%P").count(" ") == 1
 
@@ -84,24 +85,10 @@ def test_a_night_that_a_rebase_has_flattened_is_still_one_line():
     commits = [
         Commit(f"{n}", "", "Quaid Janitor", "janitor@localhost", f"janitor(compare): merge {n}", "", run) for n in "abc"
     ]
-    (entry,) = log.list_entries(lambda count: commits[:count], 5, fold=True)
-    assert wording.tell(entry, [], "janitor") == "night: merge a and 2 more"
-
-
-def test_a_log_goes_on_asking_until_it_has_as_many_lines_as_are_wanted():
-    run = {"Quaid-Run": ("01a",)}
-    commits = [Commit(f"{n}", "", "J", "j@x", "janitor: x", "", run) for n in range(9)]
-    commits += [Commit(f"x{n}", "", "Maya", "m@x", "mine", "") for n in range(9)]
-    asked = []
-
-    def list_commits(count):
-        asked.append(count)
-        return commits[:count]
-
-    entries = log.list_entries(list_commits, 3, fold=True)
-    assert [entry[0].id for entry in entries] == ["0", "x0", "x1"]
-    assert asked == [3, 12]
-    assert len(log.list_entries(list_commits, 3, fold=False)) == 3
+    mine = Commit("x", "", "Maya", "m@x", "mine", "")
+    night, other = log.group_by_run([*commits[:2], mine, commits[2]])
+    assert (night, other) == (commits, [mine])
+    assert log.describe(night, [], "janitor") == "night: merge a and 2 more"
 
 
 @for_each(
@@ -120,7 +107,7 @@ def test_a_log_goes_on_asking_until_it_has_as_many_lines_as_are_wanted():
 )
 def test_who_made_a_commit(email, owner, trailers, subject, who):
     commit = Commit("a", "", "Somebody", email, subject, "", trailers)
-    assert wording.name_author(commit, Authors("q@x", [owner] if owner else [])) == who
+    assert log.name_author(commit, Authors("q@x", [owner] if owner else [])) == who
 
 
 def test_what_another_owner_keeps_private_is_not_told(vault):

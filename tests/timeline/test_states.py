@@ -12,8 +12,8 @@ from matrices import examples
 from timelines import HOME, MILK
 from vaults import refused
 
+from quaid.cli.history import render_words
 from quaid.cli.main import main
-from quaid.cli.memory_changes import render_words
 from quaid.errors import BadInputError, RevisionError, UsageError
 from quaid.timeline.changes import compare, diff_words
 from quaid.timeline.states import read_questions
@@ -28,7 +28,7 @@ def fact(text, note_id="01a", more=""):
 
 
 def compared(before, after):
-    found = compare(before, after, PLACE, lambda _path, _data: True)
+    found = compare(before, after, PLACE)
     return [(change.how, change.kind, change.text, change.was) for change in found]
 
 
@@ -84,17 +84,18 @@ def test_days_are_whole_and_what_was_before_the_beginning_is_nothing(vault):
     today = datetime.now(UTC)
     with vault.memory() as memory:
         diff = memory.timeline.diff
-        everything = [change.path for change in diff("yesterday..").changes]
+        before, _, changes = diff("yesterday..")
+        everything = [change.path for change in changes]
+        assert before is None
         assert "quaid.toml" in everything
-        assert diff("yesterday..").before is None
-        assert [change.path for change in diff(f"{today:%Y-%m-%d}..{today:%Y-%m-%d}").changes] == everything
+        assert [change.path for change in diff(f"{today:%Y-%m-%d}..{today:%Y-%m-%d}")[2]] == everything
         tomorrow = f"{today + timedelta(days=1):%Y-%m-%d}"
-        assert diff(f"{tomorrow}..").changes == ()
-        assert diff("HEAD..").changes == ()
+        assert diff(f"{tomorrow}..")[2] == ()
+        assert diff("HEAD..")[2] == ()
         memory.remember("Ana plays the cello in town")
-        (learned,) = diff("HEAD^").changes
+        (learned,) = diff("HEAD^")[2]
         assert (learned.how, learned.text) == ("learned", "Ana plays the cello in town")
-        assert [change.how for change in diff("HEAD..HEAD^").changes] == ["forgotten"]
+        assert [change.how for change in diff("HEAD..HEAD^")[2]] == ["forgotten"]
         refused(lambda: diff("HEAD...HEAD^"), UsageError)
         refused(lambda: diff("nowhere..HEAD"), RevisionError)
 
@@ -105,9 +106,9 @@ def test_what_is_not_committed_counts_as_now(vault):
     (path,) = (path for path, data in vault.notes().items() if MILK.encode() in data)
     (vault.root / path).unlink()
     with vault.memory() as memory:
-        found = {change.path: change.how for change in memory.timeline.diff("HEAD").changes}
+        found = {change.path: change.how for change in memory.timeline.diff("HEAD")[2]}
         assert found == {"USER.md": "changed", "notes/new.md": "added", path: "forgotten"}
-        assert memory.timeline.diff("HEAD^..HEAD").changes[0].path == "projects/boat/GUIDE.md"
+        assert memory.timeline.diff("HEAD^..HEAD")[2][0].path == "projects/boat/GUIDE.md"
 
 
 def test_answers_gained_and_lost(vault, tmp_path, capsys):

@@ -32,11 +32,12 @@ HERE = "/health"
 
 def show_health(memory: Memory, request: Request) -> Context:
     """Return the figures that are known at once, and the fact that has just answered a gap."""
-    recalls, models = stats.recall_stats_of(memory), stats.model_stats_of(memory)
+    numbers, most_recalled = stats.recall_stats_of(memory)
+    today, by_day, prompts = stats.model_stats_of(memory)
+    recalls = {"numbers": numbers, "most_recalled": most_recalled, "log": memory.settings.recall.log}
     gaps, all_gaps = stats.list_gaps(memory, health.MAX_GAPS)
     growth = health.measure_growth(memory)
-    days, spent = recalls.numbers.days[-MAX_DAYS:], models.days[-MAX_DAYS:]
-    today, caps = models.today, models.caps
+    days, spent, caps = numbers.days[-MAX_DAYS:], by_day[-MAX_DAYS:], memory.settings.models
     return {
         "growth": growth,
         "kinds": _draw_kinds(growth.kinds),
@@ -55,7 +56,7 @@ def show_health(memory: Memory, request: Request) -> Context:
         "all_gaps": all_gaps,
         "kept_gaps": memory.settings.recall.gaps,
         "contradictions": health.list_contradictions(memory),
-        "models": models,
+        "models": {"today": today, "days": by_day, "caps": caps},
         "limits": [
             _limit("tokens", today.tokens, caps.max_tokens_per_day),
             _limit("$", today.cost_usd or 0.0, caps.max_usd_per_day),
@@ -67,7 +68,7 @@ def show_health(memory: Memory, request: Request) -> Context:
             _column("tokens in", [day.usage.input_tokens for day in spent]),
             _column("tokens out", [day.usage.output_tokens for day in spent]),
         ],
-        "prompts": models.prompts[:MAX_PROMPTS],
+        "prompts": prompts[:MAX_PROMPTS],
     }
 
 

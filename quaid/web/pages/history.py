@@ -14,8 +14,8 @@ from quaid.errors import QuaidError
 from quaid.janitor.commits import in_words
 from quaid.janitor.questions import read_question
 from quaid.janitor.vetoes import DECISION, RUN, TASK, asks
+from quaid.timeline.log import NIGHT
 from quaid.timeline.undo import ChangeNotFoundError
-from quaid.timeline.wording import NIGHT
 from quaid.web.answer import Context, Form, go_to, own_address, page_number
 from quaid.web.rendering import render_reason
 from quaid.web.word_diff import diff_versions
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from quaid.local.runs import Run
     from quaid.memory import Memory
-    from quaid.timeline.views import CommitView, Night
+    from quaid.timeline.log import CommitView
+    from quaid.timeline.views import Night
 
 MAX_FILES = 40
 """Files of a commit on one page."""

@@ -1,0 +1,284 @@
+"""`quaid log`, `diff`, `undo` and `bisect`: what became of memories, commit by commit or between two states."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from quaid.cli.change_output import warn_left
+from quaid.cli.invocation import Invocation
+from quaid.cli.options import DryRun, argument, flag, option, parse_option_moment
+from quaid.cli.terminal import (
+    clipped,
+    count,
+    first,
+    line_width,
+    lines,
+    moment,
+    one_line,
+    paragraphs,
+    section,
+    short,
+    styled,
+)
+from quaid.errors import BadInputError, NoteNotFoundError, UsageError
+from quaid.model import Kind
+from quaid.shapes import json_object
+from quaid.timeline.changes import MemoryChange, diff_words
+
+if TYPE_CHECKING:
+    from quaid.timeline.log import CommitView
+    from quaid.timeline.states import AnswerChange
+    from quaid.timeline.undo import Undone
+
+MAX_CHANGES = 50
+"""Changes of one sort that are listed; of the others their number."""
+MAX_COMMITS = 20
+_FACTS = {"learned": "Learned", "changed": "Changed", "superseded": "No longer true", "restored": "True again"} | {
+    "forgotten": "Forgotten", "moved": "Moved"
+}  # fmt: skip
+_OTHERS = {
+    "Entities": {"entity"},
+    "Core notes": {"core"},
+    "Conversations": {"episode"},
+    "Questions to you": {"review"},
+    "Notes and files": {"snippet", "journal", "doc", "note", "file"},
+}
+_MARKS = {"learned": "+", "added": "+", "restored": "+", "forgotten": "-", "removed": "-", "superseded": "-"}
+_STYLES = {"+": "green", "-": "red", "~": "yellow"}
+
+
+def run_log(
+    invocation: Invocation,
+    limit: Annotated[int, option("N", "Show at most N commits.", "--limit", "-n", min=1)] = 20,
+    author: Annotated[str | None, option("NAME", "Only commits of authors whose name or e-mail contains this.")] = None,
+    fact: Annotated[str | None, option("REF", "Only commits that concern this fact.")] = None,
+    session: Annotated[str | None, option("ID", "Only commits that came from this session.")] = None,
+    since: Annotated[str | None, option("DAY", "From this day on: 2026-03-01, last March, 2026-03-01T14:30.")] = None,
+    stat: Annotated[bool, flag("List the files of each commit.", "--stat")] = False,
+) -> None:
+    """Show who changed what and what it meant, newest first, a night of the janitor's as one line. Times are in UTC.
+
+    With --author, --fact or --session each decision of a night is a line of its own.
+
+    Examples:
+      quaid log -n 5 --stat
+      quaid log --fact 7k3qd
+      quaid log --author Quaid --since yesterday --json
+    """
+    after = parse_option_moment("--since", since, datetime.now(UTC))
+    with invocation.open() as memory:
+        trailer = ("Quaid-Session", session) if session else None
+        if fact:
+            with suppress(NoteNotFoundError):  # a forgotten note is referenced by its whole id
+                fact = memory.get(fact).document.id
+            trailer = ("Quaid-Fact", fact)
+        views = memory.timeline.log(
+            limit, author=author, grep_trailer=trailer, since=after.isoformat() if after else None
+        )
+        if fact and session:
+            views = [view for view in views if session in view.commit.trailers.get("Quaid-Session", ())]
+    names = [view.commit.author if view.who == "other" else view.who for view in views]
+    width = max(map(len, names), default=0)
+    rows = []
+    for name, view in zip(names, views, strict=True):
+        head = f"{styled(short(view.commit.id), 'yellow')}  {moment(view.commit.when)}  {name:{width}}"
+        rows.append(f"{head}  {one_line(view.what)}")
+        rows += [f"            {path}" for path in view.commit.files] if stat else []
+    invocation.respond("\n".join(rows), commits=[_commit_shape(view) for view in views])
+    if not views:
+        invocation.notify("No commit fits.")
+
+
+def _commit_shape(view: CommitView) -> dict[str, object]:
+    return json_object(view.commit, who=view.who, what=view.what)
+
+
+def run_diff(
+    invocation: Invocation,
+    span: Annotated[str, argument("A..B", "Two commits or days; without B up to the files as they are.")] = "HEAD..",
+    recall: Annotated[Path | None, option("FILE", "Also compare the answers to the questions of this file.")] = None,
+    limit: Annotated[int, option("N", "--recall: the hits that count as an answer.", "--limit", "-n", min=1)] = 5,
+) -> None:
+    """Show what the memory learned, changed, replaced and forgot between two commits or days.
+
+    Days are whole: yesterday.. is what changed since yesterday began. Without A..B it is what is not committed.
+
+    Examples:
+      quaid diff yesterday..
+      quaid diff 2026-03-01..2026-03-31
+      quaid diff HEAD~5..HEAD --recall questions.txt
+    """
+    from quaid.timeline.states import read_questions
+
+    with invocation.open() as memory, invocation.progress(memory):
+        before, after, changes = memory.timeline.diff(span)
+        try:
+            questions = read_questions(recall) if recall else []
+        except (OSError, UnicodeDecodeError) as error:
+            step = "Give a text file with a question a line."
+            raise BadInputError(f"{recall} could not be read ({error}). {step}") from error
+        answers = memory.timeline.diff_answers(before, after, questions, limit)
+    facts = Counter(change.how for change in changes if change.kind == Kind.FACT)
+    others = len(changes) - facts.total()
+    counts = [f"{number:,} {how}" for how, number in facts.items()] + ([count(others, "other note")] if others else [])
+    names = [
+        f"{moment(point.when)}, at {short(point.id)}" if point else otherwise
+        for point, otherwise in ((before, "the beginning"), (after, "now"))
+    ]
+    summary = styled(f"{' to '.join(names)}: {', '.join(counts) or 'nothing changed'}", "dim")
+    invocation.respond(
+        paragraphs(render_changes(changes), render_answers(answers), summary),
+        before=json_object(before, "id", "when") if before else None,
+        after=json_object(after, "id", "when") if after else None,
+        changes=changes,
+        answers=[
+            {
+                "question": one.question.text,
+                "gained": [json_object(hit, "id", "kind", "path", "text") for hit in one.gained],
+                "lost": [json_object(hit, "id", "kind", "path", "text") for hit in one.lost],
+                "found": one.found,
+                "missing": one.missing,
+            }
+            for one in answers
+        ],
+    )
+
+
+def run_undo(
+    invocation: Invocation,
+    reference: Annotated[
+        str | None, argument("REF", "A commit, or a run of the janitor's; see them with: quaid log")
+    ] = None,
+    last: Annotated[bool, flag("The last change that Quaid made and that is not undone.", "--last")] = False,
+    anybodys: Annotated[bool, flag("Also a commit that is not Quaid's.", "--any")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Take back a change that Quaid made: a fact, a conversation, an import, a night, an answer, a setting, an undo.
+
+    What was changed since stays, line by line, and is named. The undo is a commit, which can be undone too.
+
+    Examples:
+      quaid undo --last
+      quaid undo --dry-run 4fea123456
+      quaid undo 7k3qd
+    """
+    if (reference is None) != last:
+        raise UsageError("Nothing to undo was given. Use --last, or a commit or run id from: quaid log")
+    with invocation.open() as memory, invocation.progress(memory):
+        undone = memory.timeline.undo(reference, anybodys=anybodys, dry_run=dry_run)
+    tell_undone(invocation, undone, dry_run=dry_run)
+
+
+def tell_undone(invocation: Invocation, undone: Undone, *, dry_run: bool = False) -> None:
+    """Print what was taken back, and what stays."""
+    head = f"{styled('Would undo' if dry_run else 'Undone', 'green')}: {count(len(undone.commits), 'commit')}"
+    subjects = [f"  {clipped(commit.subject, line_width())}" for commit in undone.commits[:MAX_COMMITS]]
+    text = "Nothing was changed: it is undone already, or has only asked and counted"
+    if undone.changes or undone.commit:
+        text = lines(head, *subjects, f"  commit  {short(undone.commit)}" if undone.commit else None)
+    kept = [(path, line) for path, changed in undone.kept.items() for line in changed or ("the whole note",)]
+    invocation.respond(
+        paragraphs(text, render_changes(undone.changes), section("Changed since, so it stays", kept)),
+        dry_run=dry_run,
+        commits=[commit.id for commit in undone.commits],
+        **json_object(undone, "commit", "changes", "kept", "left"),
+    )
+    warn_left(invocation, undone.left)
+    if undone.commit:
+        invocation.notify(f"Take that back with: quaid undo {short(undone.commit)}")
+
+
+def run_bisect(
+    invocation: Invocation,
+    query: Annotated[str, option("QUESTION", "The question.", "--query")],
+    expect: Annotated[str, option("X", "What it should have: a text, or a note by its name or id.", "--expect")],
+    span: Annotated[str, option("A..B", "Look between these commits or days, not everywhere.", "--between")] = "",
+    limit: Annotated[int, option("N", "The hits that count.", "--limit", "-n", min=1)] = 5,
+) -> int:
+    """Find the commit at which the answer to a question lost, or gained, what is expected of it.
+
+    Bisecting n commits takes about log2(n) queries. No model is asked and nothing of the vault is touched. The exit
+    code is 1 when the answer was never seen to change.
+
+    Examples:
+      quaid bisect --query "Where does Maya live?" --expect Lisbon
+      quaid bisect --query "what milk?" --expect 7k3qd --between "last March.."
+    """
+    with invocation.open() as memory, invocation.progress(memory):
+        memory.warm()
+        is_there, asked, commits, view = memory.timeline.bisect(query, expect, span, limit)
+    head = f"The answer {'has' if is_there else 'does not have'} {expect!r}, and never was seen otherwise"
+    if view:
+        verb = styled("gained", "green") if is_there else styled("lost", "red")
+        when = f"{styled(short(view.commit.id), 'yellow')}  {moment(view.commit.when)}  {view.who}  {view.what}"
+        head = lines(f"The answer {verb} {expect!r} with", f"  {when}")
+    changes = view.changes if view else ()
+    invocation.respond(
+        paragraphs(head, render_changes(changes)),
+        query=query,
+        expect=expect,
+        is_there=is_there,
+        asked=asked,
+        commits=commits,
+        commit=_commit_shape(view) if view else None,
+        changes=changes,
+    )
+    invocation.notify(f"(asked at {asked:,} of {count(commits, 'commit')})")
+    return 0 if view else 1
+
+
+def render_changes(changes: Sequence[MemoryChange]) -> str:
+    """Return the changes under a heading for each sort; empty where there are none."""
+    facts = [change for change in changes if change.kind == Kind.FACT]
+    groups = {title: [fact for fact in facts if fact.how == how] for how, title in _FACTS.items()}
+    groups |= {title: [change for change in changes if change.kind in kinds] for title, kinds in _OTHERS.items()}
+    return paragraphs(
+        *(
+            lines(
+                styled(f"{title} ({len(group):,})", "bold"),
+                *first([_render_change(change) for change in group], MAX_CHANGES, "  and {:,} more"),
+            )
+            for title, group in groups.items()
+            if group
+        )
+    )
+
+
+def _render_change(change: MemoryChange) -> str:
+    mark = _MARKS.get(change.how, "~")
+    text = clipped(change.text, line_width() - 4)
+    if change.was is not None:
+        text = render_words(change.was, change.text)
+    details = [*(() if change.by is None else (f"replaced by {change.by}",)), *change.details]
+    if change.how in {"superseded", "restored"}:  # which says it
+        details = [sentence for sentence in details if not sentence.startswith(("superseded_by ", "valid_until "))]
+    rows = [f"      {clipped(sentence, line_width() - 6)}" for sentence in details]
+    return lines(f"  {styled(mark, _STYLES[mark])} {text}", *rows)
+
+
+def render_words(before: str, after: str) -> str:
+    """Return how a sentence was reworded: [-what was taken-]{+what was brought+}, as `git diff --word-diff` has it."""
+    marks = {"-": ("[-{}-]", "red"), "+": ("{{+{}+}}", "green")}
+    words = []
+    for how, text in diff_words(before, after):
+        shape, style = marks.get(how, ("", ""))
+        words.append(styled(shape.format(text.strip()), style) if shape else text.strip())
+    return " ".join(words)
+
+
+def render_answers(answers: Sequence[AnswerChange]) -> str:
+    """Return the questions whose answers differ, and how; empty without questions."""
+    differing = [one for one in answers if one.gained or one.lost]
+    rows = [styled(f"Answers: {len(differing)} of {count(len(answers), 'question')} changed", "bold")]
+    for one in differing:
+        rows.append(f"  {one.question.text}")
+        for mark, hits in (("+", one.gained), ("-", one.lost)):
+            rows += [f"    {styled(mark, _STYLES[mark])} {clipped(hit.text, line_width() - 6)}" for hit in hits]
+        rows += [f"    {styled('expected and found', 'green')}: {name}" for name in one.found]
+        rows += [f"    {styled('expected and missing', 'red')}: {name}" for name in one.missing]
+    return lines(*rows) if answers else ""
