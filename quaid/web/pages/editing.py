@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture.note_edit import describe_new_problems
@@ -41,7 +40,6 @@ def show_edit(memory: Memory, request: Request) -> Context:
     """Return the form with the whole referenced note.
 
     Raises:
-        NoteNotFoundError, AmbiguousReferenceError
         NotEditableHereError: it is too long, or not UTF-8.
     """
     path = memory.get(request.path_params["reference"]).document.path
@@ -67,13 +65,24 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
     after = read_from_form(before, form.get("text", ""))
     try:
         path = memory.get(reference).document.path
-        loss = "" if form.get("anyway") else _describe_loss(memory, path, before, after)
+        was, now = (notes.parse_note(path, data, place=memory.layout) for data in (before, after))
+        if form.get("anyway"):
+            loss = ""
+        elif now.kind is not was.kind:
+            loss = f"Without its head this would be a note of your own and not a {was.kind.value}."
+        else:
+            loss = describe_new_problems(was, now) or ""
         if not loss:
             written = memory.writer.save_edit(path, before, after)
             return go_to_written(memory_path(written.id), written, "edited")
         problem = loss
     except NoteChangedError:
-        return _show_both(memory, request, path, before, after)
+        there = _read(memory, path)
+        # The other changes are merged into the reader's text, which wins where both changed a line.
+        filled = _fill_form(request, path, there, show_in_form(revert_change(there, before, after).text))
+        theirs, yours = (admit(text, keep_lines=True).text for text in (_decode(path, there), show_in_form(after)))
+        both = {"theirs": theirs, "yours": yours, "pieces": diff_words(theirs, yours)}
+        return Shown("conflict.html", {**filled, **both})
     except QuaidError as error:
         path, problem, loss = reference, str(error).partition("\n")[0], ""
     filled = _fill_form(request, path, before, show_in_form(after))
@@ -96,44 +105,24 @@ def read_from_form(before: bytes, sent: str) -> bytes:
     return f"{mark}{restored}".encode()
 
 
-def _describe_loss(memory: Memory, path: str, before: bytes, after: bytes) -> str:
-    """Return what the memory would no longer know of the note; empty if nothing."""
-    was, now = (notes.parse_note(path, data, place=memory.layout) for data in (before, after))
-    if now.kind is not was.kind:
-        return f"Without its head this would be a note of your own and not a {was.kind.value}."
-    return describe_new_problems(was, now) or ""
-
-
-def _show_both(memory: Memory, request: Request, path: str, before: bytes, mine: bytes) -> Shown:
-    """Return the page with the note as it is now, the reader's text, and a merge of both."""
-    now = _read(memory, path)
-    # The other changes are merged into the reader's text, which wins where both changed a line.
-    draft = show_in_form(revert_change(now, before, mine).text)
-    theirs, yours = (admit(text, keep_lines=True).text for text in (_decode(path, now), show_in_form(mine)))
-    filled = _fill_form(request, path, now, draft)
-    return Shown("conflict.html", {**filled, "theirs": theirs, "yours": yours, "pieces": diff_words(theirs, yours)})
-
-
 def _fill_form(request: Request, path: str, before: bytes, text: str) -> dict[str, Any]:
     """Return the fields of the form that changes the note `before` and contains `text`."""
+    unseen = []
+    for character, lines in list_unseen(text).items():
+        name = unicodedata.name(character[0], "a control character").lower()
+        more = f" and {len(lines) - MAX_LINES_NAMED} more" if len(lines) > MAX_LINES_NAMED else ""
+        where = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
+        unseen.append(f"{escaped(character)} ({name}) in line{'s' if len(lines) > 1 else ''} {where}{more}")
     return {
         "reference": request.path_params["reference"],
         "note_path": path,
         "before": urlsafe_b64encode(before).decode(),
         "version": notes.content_hash(before),
         "text": text,
-        "unseen": list(_describe_unseen(text)),
+        "unseen": unseen,
         "problem": "",
         "warning": "",
     }
-
-
-def _describe_unseen(text: str) -> Iterator[str]:
-    for character, lines in list_unseen(text).items():
-        name = unicodedata.name(character[0], "a control character").lower()
-        more = f" and {len(lines) - MAX_LINES_NAMED} more" if len(lines) > MAX_LINES_NAMED else ""
-        where = ", ".join(map(str, lines[:MAX_LINES_NAMED]))
-        yield f"{escaped(character)} ({name}) in line{'s' if len(lines) > 1 else ''} {where}{more}"
 
 
 def _read(memory: Memory, path: str) -> bytes:

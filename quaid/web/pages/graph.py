@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from textwrap import shorten
@@ -144,9 +144,16 @@ def select(
 ) -> Picture:
     """Return a part of `graph`; empty filters select everything. Filters of edges leave only connected entities.
 
-    `focus` is the name of an entity, `hops` the greatest distance from it, `on` a day on which edges are true.
+    `focus` is the name of an entity or a part of the name, `hops` the greatest distance from it, `on` a day on which
+    edges are true.
     """
-    place, choices = _find(graph.entities, focus)
+    key = name_key(focus)
+    found = [place for place, each in enumerate(graph.entities) if key and (key in each.keys or each.path == focus)]
+    # Or the only one whose name contains it.
+    found = found or [
+        place for place, each in enumerate(graph.entities) if key and any(key in one for one in each.keys)
+    ]
+    place, choices = (found[0], []) if len(found) == 1 else (None, found[:MAX_CHOICES])
     selected = {
         number
         for number, entity in enumerate(graph.entities)
@@ -164,7 +171,10 @@ def select(
         connected = {end for link in links for end in (link.subject, link.object)}
         selected &= connected | ({place} if place is not None else set())
     if place is not None and hops:
-        selected &= _walk(place, links, hops)
+        reached, ends = {place}, [{link.subject, link.object} for link in links]
+        for _ in range(hops):
+            reached = reached.union(*(pair for pair in ends if not pair.isdisjoint(reached)))
+        selected &= reached
     drawn = sorted(selected, key=lambda number: (number != place, number))[:MAX_DRAWN]
     places = {old: new for new, old in enumerate(sorted(drawn))}
     return Picture(
@@ -194,27 +204,6 @@ def _read_graph(memory: Memory) -> EntityGraph:
 def _unique_name(entity: Entity) -> str:
     """Return the name of an entity, or its note's path if the name is another entity's."""
     return entity.name if entity.path is None or name_key(entity.name) in entity.keys else entity.path
-
-
-def _find(entities: Sequence[Entity], name: str) -> tuple[int | None, list[int]]:
-    """Return the place of the entity with this name, or of the only one whose name contains it; or of several."""
-    key = name_key(name)
-    if not key:
-        return None, []
-    found = [place for place, entity in enumerate(entities) if key in entity.keys or entity.path == name]
-    found = found or [place for place, entity in enumerate(entities) if any(key in each for each in entity.keys)]
-    return (found[0], []) if len(found) == 1 else (None, found[:MAX_CHOICES])
-
-
-def _walk(start: int, links: Iterable[Link], hops: int) -> set[int]:
-    neighbours: dict[int, set[int]] = defaultdict(set)
-    for link in links:
-        neighbours[link.subject].add(link.object)
-        neighbours[link.object].add(link.subject)
-    reached = {start}
-    for _ in range(hops):
-        reached |= {other for place in reached for other in neighbours[place]}
-    return reached
 
 
 def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]]]:

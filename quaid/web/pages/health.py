@@ -6,6 +6,7 @@ What fades, and the checks of `quaid doctor`, take longer and are separate parts
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -20,7 +21,6 @@ from quaid.web.answer import Context, Form, Shown, go_to
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from quaid.index.references import NoteView
     from quaid.memory import Memory
 
 MAX_COLOURS = 4
@@ -38,9 +38,17 @@ def show_health(memory: Memory, request: Request) -> Context:
     gaps, all_gaps = stats.list_gaps(memory, health.MAX_GAPS)
     growth = health.measure_growth(memory)
     days, spent, caps = numbers.days[-MAX_DAYS:], by_day[-MAX_DAYS:], memory.settings.models
+    kinds = [_column(kind, counts, place) for place, (kind, counts) in enumerate(growth.kinds.items(), 1)]
+    if len(kinds) > MAX_COLOURS + 1:  # the less frequent ones are one column
+        others = [*growth.kinds.values()][MAX_COLOURS:]
+        kinds[MAX_COLOURS:] = [_column("other", [*map(sum, zip(*others, strict=True))], MAX_COLOURS + 1)]
+    answer = None
+    if fact := request.query_params.get("fact", ""):
+        with suppress(QuaidError):  # it was undone, or forgotten
+            answer = memory.get(fact)
     return {
         "growth": growth,
-        "kinds": _draw_kinds(growth.kinds),
+        "kinds": kinds,
         "recalls": recalls,
         "recall_days": [day.date for day in days],
         "recall_columns": [
@@ -50,7 +58,7 @@ def show_health(memory: Memory, request: Request) -> Context:
             _column("without an answer", [day.recalls - day.answered for day in days]),
             _column("degraded", [day.degraded for day in days]),
         ],
-        "answer": _find_answer(memory, request.query_params.get("fact", "")),
+        "answer": answer,
         "gaps": [gap for gap in gaps if gap.text],
         "wordless": all_gaps - sum(gap.text is not None for gap in gaps),
         "all_gaps": all_gaps,
@@ -81,13 +89,6 @@ def _limit(name: str, used: float, most: float) -> Mapping[str, Any]:
     """Return the use of a daily budget, with a width in percent; `most` is 0 without a limit."""
     width = min(100.0, 100 * used / most) if most else 0.0
     return {"name": name, "used": used, "most": most, "width": width}
-
-
-def _find_answer(memory: Memory, fact_id: str) -> NoteView | None:
-    try:
-        return memory.get(fact_id) if fact_id else None
-    except QuaidError:
-        return None  # it was undone, or forgotten
 
 
 def show_fading(memory: Memory, _: Request) -> Context:
@@ -130,12 +131,3 @@ def leave_out_gap(memory: Memory, form: Form, _: Request) -> str:
     """Close a gap without an answer."""
     health.close_gap(memory, form.get("key", ""))
     return go_to(f"{HERE}#gaps", "gap_left_out")
-
-
-def _draw_kinds(kinds: Mapping[str, tuple[int, ...]]) -> list[Mapping[str, Any]]:
-    """Return a column for each kind; the less frequent kinds are one column."""
-    columns = [_column(kind, counts, place) for place, (kind, counts) in enumerate(kinds.items(), 1)]
-    if len(columns) <= MAX_COLOURS + 1:
-        return columns
-    others = [*kinds.values()][MAX_COLOURS:]
-    return [*columns[:MAX_COLOURS], _column("other", [*map(sum, zip(*others, strict=True))], MAX_COLOURS + 1)]

@@ -71,7 +71,10 @@ def show_memory(memory: Memory, request: Request) -> Context | Shown:
         "title": document.title if document.kind != "fact" else view.text or document.title,
         "body": render_markdown(view.markdown) if is_part else render_note(view.markdown),
         "source": admit(view.markdown, keep_lines=True).text,
-        "properties": {} if is_part else _list_properties(view.markdown),
+        "properties": {
+            name: [str(item) for item in (value if isinstance(value, list) else [value]) if str(item).strip()]
+            for name, value in ({} if is_part else frontmatter.parse(view.markdown).fields).items()
+        },
         "found": found,
         "life": [_describe_step(change, is_created=change is found.created) for change in changes[:MAX_CHANGES]],
         "more_changes": max(0, len(changes) - MAX_CHANGES),
@@ -104,15 +107,6 @@ def _show_forgotten(memory: Memory, reference: str) -> Shown | None:
         "turns": turns,
     }
     return Shown("forgotten.html", context)
-
-
-def _list_properties(source: str) -> dict[str, list[str]]:
-    """Return the frontmatter of a note, each value as a list of words."""
-    fields = frontmatter.parse(source).fields
-    return {
-        name: [str(item) for item in (value if isinstance(value, list) else [value]) if str(item).strip()]
-        for name, value in fields.items()
-    }
 
 
 def _describe_step(change: NoteChange, *, is_created: bool) -> Mapping[str, Any]:

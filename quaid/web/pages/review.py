@@ -162,15 +162,20 @@ def _make_card(
     `texts` are the wordings that an acceptance changes, `diffs` all its files; `remark` says why an answer may not do
     what it seems to.
     """
-    edits = list(_list_edits(memory, decision))
-    fates = {edit.rel_path: _describe_fate(edit) for edit in edits}
+    edits = [  # of visible notes, without byproducts
+        edit
+        for edit in (decision.edits if decision else ())
+        if not is_byproduct(edit.rel_path)
+        and all(may_see(edit.rel_path, data or b"", memory.owners, memory.layout) for data in (edit.before, edit.after))
+    ]
+    described = {edit.rel_path: _describe_edit(memory, edit) for edit in edits}
     is_conflict = question.kind == CONFLICT
     sides = [
         {
             "reference": document.id,
             "text": documents.text_of(memory.index(), document.doc_id, None),
             "letter": letter if is_conflict else "",
-            "fate": "" if is_conflict else fates.get(document.path, "stays") if edits else "",
+            "fate": described.get(document.path, ("stays",))[0] if edits and not is_conflict else "",
             "known": list(_list_properties(document, uses.get(document.id, Use()))),
             "turns": list_cited(memory.index(), document)[:MAX_TURNS],
         }
@@ -193,39 +198,26 @@ def _make_card(
         "why": _render_why(text, [str(side["text"]) for side in sides]),
         "sides": sides,
         "choices": [] if is_gone else [ANSWERS[answer] for answer in question.answers],
-        "texts": [(edit.rel_path, pieces) for edit in edits if (pieces := _diff_text(memory, edit))],
+        "texts": [(path, pieces) for path, (_, pieces) in described.items() if pieces],
         "diffs": [(path, diff_versions(before, after)) for path, before, after in diffs],
         "remark": remark,
     }
 
 
-def _list_edits(memory: Memory, decision: Decision | None) -> Iterator[Edit]:
-    """Yield the edits of visible notes that an acceptance makes, without byproducts."""
-    for edit in decision.edits if decision else ():
-        sides = (edit.before or b"", edit.after or b"")
-        is_visible = all(may_see(edit.rel_path, data, memory.owners, memory.layout) for data in sides)
-        if is_visible and not is_byproduct(edit.rel_path):
-            yield edit
-
-
-def _describe_fate(edit: Edit) -> str:
-    if edit.after is None:
-        return "would go"
-    if edit.before is None:
-        return "would be written"
-    old, new = (notes.parse_fact(edit.rel_path, data) for data in (edit.before, edit.after))
-    if new.superseded_by and not old.superseded_by:
-        return "would be replaced"
-    return "would be reworded" if old.text != new.text else "would change"
-
-
-def _diff_text(memory: Memory, edit: Edit) -> Sequence[Any]:
-    """Return the change of the statement of a fact, or of the whole of another note; nothing for a fact that goes."""
-    if memory.layout.folder_kind(edit.rel_path) is not Kind.FACT:
-        return diff_versions(edit.before, edit.after)
+def _describe_edit(memory: Memory, edit: Edit) -> tuple[str, Sequence[Any]]:
+    """Return what an edit does to its note, and the change of the statement of a fact, or of the whole of another note;
+    nothing for a fact that is written or goes.
+    """
+    is_fact = memory.layout.folder_kind(edit.rel_path) is Kind.FACT
+    pieces = [] if is_fact else diff_versions(edit.before, edit.after)
     if edit.before is None or edit.after is None:
-        return []
-    return diff_versions(*(notes.parse_fact(edit.rel_path, data).text.encode() for data in (edit.before, edit.after)))
+        return "would go" if edit.after is None else "would be written", pieces
+    old, new = (notes.parse_fact(edit.rel_path, data) for data in (edit.before, edit.after))
+    if is_fact:
+        pieces = diff_versions(old.text.encode(), new.text.encode())
+    if new.superseded_by and not old.superseded_by:
+        return "would be replaced", pieces
+    return "would be reworded" if old.text != new.text else "would change", pieces
 
 
 def _list_properties(document: Document, use: Use) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from itertools import groupby
@@ -69,7 +69,18 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         total = len(entries)
     else:
         spans = _Spans(index, lane, today)
-        shown["columns"] = _draw_columns(spans, period)
+        counts = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
+        highest = max((count for _, count in counts), default=0) or 1
+        shown["columns"] = [
+            {
+                "period": each,
+                "name": _short_name(each.at)[: 3 if len(each.at) == len("2026-03") else None],
+                "total": count,
+                "height": 100 * count / highest,
+                "is_shown": each.at == period.at,
+            }
+            for each, count in counts
+        ]
         total = spans.count(period)
         if lane == "conversations":
             shown["talks"] = _by_day((talk.started, talk) for talk in days.list_talks(index, *window))
@@ -86,7 +97,10 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         "lane": lane,
         "lanes": LANES,
         "period": period,
-        "above": list(_list_above(period.at)),
+        "above": [
+            ("", "All time"),
+            *((part, _short_name(part)) for length in (4, 7, 10) if len(part := period.at[:length]) == length),
+        ],
         "total": total,
         "is_more": total > rows * page,
         "page": page,
@@ -184,17 +198,9 @@ class _Spans:
         return bisect_right(self._firsts, period.last) - bisect_left(self._lasts, period.first)
 
 
-def _draw_columns(spans: _Spans, period: Period) -> list[Mapping[str, Any]]:
-    """Return a column for each period: where it leads, its name, its count, its height in percent of the highest."""
-    found = [(each, spans.count(each)) for each in _list_columns(spans, period.at)]
-    highest = max((count for _, count in found), default=0) or 1
-    columns: list[Mapping[str, Any]] = []
-    for each, count in found:
-        year, month, day = each.at[:4], each.at[5:7], each.at[8:]
-        name = str(int(day)) if day else calendar.month_abbr[int(month)] if month else year
-        height, is_shown = 100 * count / highest, each.at == period.at
-        columns.append({"period": each, "name": name, "total": count, "height": height, "is_shown": is_shown})
-    return columns
+def _short_name(at: str) -> str:
+    """Return the name of a period within the next longer one: `2026`, `March`, `14`."""
+    return str(int(at[8:])) if at[8:] else calendar.month_name[int(at[5:7])] if at[5:7] else at
 
 
 def _list_columns(spans: _Spans, at: str) -> list[Period]:
@@ -214,15 +220,6 @@ def _list_columns(spans: _Spans, at: str) -> list[Period]:
     years = [read_period(f"{year:04}") for year in range(max(1, first // 12), last // 12 + 1)]
     filled = years if len(years) <= MAX_YEARS else [year for year in years if spans.count(year)]
     return filled[-MAX_YEARS:]
-
-
-def _list_above(at: str) -> Iterator[tuple[str, str]]:
-    """Yield (address, name) of the periods around a period, the widest first."""
-    yield "", "All time"
-    for length in (4, 7, 10):
-        if len(at) >= length:
-            part = at[:length]
-            yield part, {4: part, 7: calendar.month_name[int(at[5:7] or 1)], 10: str(int(at[8:] or 1))}[length]
 
 
 def _by_day(items: Iterable[tuple[str, Any]]) -> list[tuple[str, Sequence[Any]]]:
