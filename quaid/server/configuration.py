@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from quaid.errors import ConfigError
 from quaid.http import is_local
 from quaid.place import state_home
+from quaid.settings import Duration, Range, check_type, read_hints
 
 DATABASE_VARIABLE = "QUAID_SERVER_DATABASE"
 WEBHOOK_VARIABLE = "QUAID_SERVER_WEBHOOK_SECRET"
 MIN_SECRET = 16
-_KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+Number = Annotated[int, Range(1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class ServerConfig:
     database: str
     address: str
     host: str = "127.0.0.1"
-    port: int = 7440
+    port: Annotated[int, Range(0, 65_535)] = 7440
     folder: str = ""
     mirrors: str = ""
     name: str = ""
@@ -55,19 +56,19 @@ class ServerConfig:
     proxies: str = "127.0.0.1, ::1"
     plain_hosts: str = ""
     issuers: tuple[Issuer, ...] = ()
-    workers: int = 2
-    readers: int = 4
-    writers: int = 8
-    poll_s: float = 60.0
-    lease_s: float = 15.0
-    write_s: float = 60.0
-    stop_s: float = 20.0
-    git_timeout_s: float = 60.0
-    max_repository_bytes: int = 2_000_000_000
-    max_files: int = 200_000
-    max_body_bytes: int = 4 * 2**20
-    rate: float = 20.0
-    burst: int = 60
+    workers: Number = 2
+    readers: Number = 4
+    writers: Number = 8
+    poll_s: Duration = 60.0
+    lease_s: Duration = 15.0
+    write_s: Duration = 60.0
+    stop_s: Duration = 20.0
+    git_timeout_s: Duration = 60.0
+    max_repository_bytes: Number = 2_000_000_000
+    max_files: Number = 200_000
+    max_body_bytes: Number = 4 * 2**20
+    rate: Duration = 20.0
+    burst: Number = 60
 
     @property
     def place(self) -> Path:
@@ -114,28 +115,26 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> ServerC
 
 
 def _read(cls: Any, table: Mapping[str, Any], where: str) -> Any:
+    """Return a table as a record. ConfigError: it lacks a key, or has an unknown one, or one with an invalid value."""
     known = {field.name: field for field in fields(cls) if field.name != "issuers"}
+    hints, values = read_hints(cls), {}
     if unknown := sorted(table.keys() - known.keys()):
         raise ConfigError(where, f"{unknown[0]!r} is not a setting; there are {', '.join(sorted(known))}")
     for name, field in known.items():
-        if name not in table:
-            if field.default is MISSING:
-                raise ConfigError(where, f"{name} is missing")
-            continue
-        wanted = _KINDS[str(field.type)]
-        if isinstance(table[name], bool) or not isinstance(table[name], wanted):
-            raise ConfigError(where, f"{name} is not a {'text' if field.type == 'str' else 'number'}")
-    return cls(**table)
+        if name in table:
+            try:
+                values[name] = check_type(table[name], hints[name])
+            except ValueError as error:
+                raise ConfigError(where, f"{name} is {error}") from error
+        elif field.default is MISSING:
+            raise ConfigError(where, f"{name} is missing")
+    return cls(**values)
 
 
 def _check(config: ServerConfig, where: str) -> None:
     address = urlsplit(config.address)
     if address.scheme not in {"https", "http"} or not address.netloc or address.query or address.fragment:
         raise ConfigError(where, "address is not an http address")
-    for field in fields(config):
-        value = getattr(config, field.name)
-        if isinstance(value, (int, float)) and value <= 0 and field.name != "port":
-            raise ConfigError(where, f"{field.name} is not more than 0")
     try:
         is_all = any(ip_network(each.strip()).prefixlen == 0 for each in config.proxies.split(",") if each.strip())
     except ValueError:

@@ -20,7 +20,7 @@ from quaid.server.metrics import Labels, Metrics
 from quaid.server.oauth import AccessTokens
 from quaid.server.tokens import MAX_KNOWN, PREFIX, Caller, Tokens, digest_of
 from quaid.server.upkeep import Leases, Upkeep
-from quaid.server.vaults import Indexes, VaultFolders
+from quaid.server.vaults import Indexes, VaultFolders, holding
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
@@ -160,7 +160,7 @@ class VaultServer:
             vault = self.catalogue.find(name)
             folder = self._folders.of(vault)
             # In the same order as upkeep.py, which has the lease before it opens the folder.
-            with folder.in_line(wait_s), self._leases.held(vault.vault, wait_s), folder.alone(wait_s):
+            with holding(folder.line, wait_s), self._leases.held(vault.vault, wait_s), folder.alone(wait_s):
                 written, attempts = writing.write(folder, vault, caller, key, job)
                 outcome = "stored"
                 if attempts:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ _OTHERS_WRITE = "Others keep writing to this vault"
 
 @dataclass(frozen=True)
 class VaultFolder:
-    """The folder of one vault."""
+    """The folder of one vault. `line` lets one writer of this process wait for the vault's lease."""
 
     path: Path
     mirror: Mirror
@@ -66,7 +66,13 @@ class VaultFolder:
         copy = WorkingCopy(self.path / "copy", self.mirror)
         mark = self.path / _UNFINISHED
         if mark.exists():
-            _discard(copy.root)
+            state = state_folder(copy.root)
+            # Except the vectors of texts, which no write can spoil.
+            for path in (copy.root, *(each for each in state.glob("*") if not each.name.startswith(CACHE_FILE))):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
         make_private_folder(self.path)
         mark.touch(mode=0o600)
         try:
@@ -86,7 +92,7 @@ class VaultFolder:
             LockedError: they are locked for longer than `wait_s` seconds.
         """
         until = time.monotonic() + wait_s
-        with _holding(self.mutex, wait_s):
+        with holding(self.mutex, wait_s):
             make_private_folder(self.mirror.folder.parent)
             lock = FileLock(f"{self.mirror.folder}.lock", mode=0o600)
             try:
@@ -97,10 +103,6 @@ class VaultFolder:
                 yield
             finally:
                 lock.release()
-
-    def in_line(self, wait_s: float) -> AbstractContextManager[None]:
-        """Be the only writer of this process that waits for the vault's lease. Raises as `alone`."""
-        return _holding(self.line, wait_s)
 
 
 class VaultFolders:
@@ -127,25 +129,14 @@ class VaultFolders:
 
 
 @contextmanager
-def _holding(mutex: threading.Lock, wait_s: float) -> Iterator[None]:
+def holding(mutex: threading.Lock, wait_s: float) -> Iterator[None]:
+    """Hold a lock. LockedError: others have it for longer than `wait_s` seconds."""
     if not mutex.acquire(timeout=wait_s):
         raise LockedError(_OTHERS_WRITE)
     try:
         yield
     finally:
         mutex.release()
-
-
-def _discard(root: Path) -> None:
-    """Remove a working copy and its state, except the vectors of texts, which no write can spoil."""
-    shutil.rmtree(root, ignore_errors=True)
-    for path in state_folder(root).glob("*"):
-        if path.name.startswith(CACHE_FILE):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 class ServedMemory:
@@ -178,13 +169,10 @@ class ServedMemory:
             raise BadInputError("A server does not answer as of the past. Ask where the vault is cloned.")
         fields = {name: value for name, value in options.items() if name not in {"door", "keep", "session"}}
         wanted = RecallOptions(limit=limit, owners=self._owners, **fields)
-        recall, visible = self.settings.recall, self._visible
+        visible = self._visible
         with contents.shared_snapshot(visible, self._second) as second:
             sources = Sources(visible, second, self._embedding.embedder_of, self._matrix, self._postings, self._cache)
-            if wanted.recent and not query.strip():
-                answer = pipeline.list_newest(sources, recall, wanted, self._helpers)
-            else:
-                answer = pipeline.recall(sources, query, recall, wanted, self._helpers)
+            answer = pipeline.answer(sources, query, self.settings.recall, wanted, self._helpers)
             waiting = self._cache.of(visible, "pending", partial(vectors.count_missing, visible))
         if wanted.recent:
             answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
@@ -202,7 +190,10 @@ class ServedMemory:
         with self._visible.snapshot():
             view = view_note(self._visible, reference)
             commit = contents.get_meta(self._visible, COMMIT) or ""
-        data = self._read(commit, view.document.path)
+        mirror = self._folder.mirror
+        if mirror.resolve(commit) is None:  # another server has indexed it
+            mirror.fetch()
+        data = mirror.read(commit, view.document.path)
         if data is None:
             raise NoteNotFoundError(reference)
         return with_source(view, data)
@@ -222,13 +213,6 @@ class ServedMemory:
     def index(self) -> IndexConnection:
         """Return the index without the private notes of others."""
         return self._visible
-
-    def _read(self, commit: str, path: str) -> bytes | None:
-        """Return a file of the vault. Another server may have indexed a commit that is not here yet."""
-        mirror = self._folder.mirror
-        if mirror.resolve(commit) is None:
-            mirror.fetch()
-        return mirror.read(commit, path)
 
 
 MAX_OPEN = 256
