@@ -1,4 +1,4 @@
-"""Answers of a hook without an open memory: quick, so without an embedding model."""
+"""The context of a session without an open memory: quick, so without an embedding model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quaid.agents.prompt_context import HookAnswer, build_prompt_context
 from quaid.agents.session_context import build_session_context, is_current
-from quaid.config import own_names, settings_for_reading
+from quaid.config import own_names
 from quaid.errors import QuaidError
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
@@ -32,36 +31,16 @@ def build_context(root: Path, settings: Settings, longest: int, cwd: str) -> str
             is_behind = True
         if is_behind:
             reader.close()
-            _update_index(root, settings)
+            from quaid.sync.derived_index import SyncOptions
+            from quaid.sync.embedding import Embedding
+            from quaid.sync.indexer import Indexer
+
+            quick = replace(settings, embedding=replace(settings.embedding, provider="none"))
+            # After a failure the session begins with what there is, and `quaid status` says why.
+            with suppress(QuaidError):
+                options = SyncOptions(fetch_weights=False, wait_ms=WAIT_MS)
+                Indexer(root, quick, Embedding(root, quick.embedding)).sync(options)
         tokens, owners = settings.hooks.context_tokens, own_names(root, settings)
         return build_session_context(root, reader.open(), owners, tokens, longest, cwd, place=layout)
     finally:
         reader.close()
-
-
-def _update_index(root: Path, settings: Settings) -> None:
-    """Sync without embedding. After a failure the session begins with what there is, and `quaid status` says why."""
-    from quaid.sync.derived_index import SyncOptions
-    from quaid.sync.embedding import Embedding
-    from quaid.sync.indexer import Indexer
-
-    quick = replace(settings, embedding=replace(settings.embedding, provider="none"))
-    with suppress(QuaidError):
-        options = SyncOptions(fetch_weights=False, wait_ms=WAIT_MS)
-        Indexer(root, quick, Embedding(root, quick.embedding)).sync(options)
-
-
-def answer_prompt(root: Path, prompt: str, session: str, *, is_retained: bool) -> HookAnswer:
-    """Return the context of a prompt by words and graph."""
-    settings, problem = settings_for_reading(root)
-    if settings.hooks.recall == "off":
-        return HookAnswer(problem=str(problem or ""))
-    from quaid.memory import Memory
-
-    embedding = replace(settings.embedding, provider="none")
-    quick = replace(settings, embedding=embedding, models=replace(settings.models, provider="none"))
-    with Memory(root, quick) as memory:
-        found = build_prompt_context(
-            memory.root, memory.settings, memory.recall, prompt, session, is_retained=is_retained
-        )
-    return found._replace(problem=str(problem or ""))

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,11 @@ def main(arguments: Sequence[str], stdin: bytes | None = None) -> int:
     found = HookAnswer()
     try:
         event = _read(read_input() if stdin is None else stdin) if name in EVENTS else {}
-        root = _locate(arguments, event)
+        cwd = event.get("cwd")
+        start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
+        root, remark = trust.locate_vault("".join(named_vaults(arguments)[-1:]) or None, start=start)
+        if remark:
+            print(f"quaid: {remark}", file=sys.stderr)
         vault_guard.check(root)
         is_readable = True
         if name == "work":
@@ -98,16 +103,6 @@ def _read(stdin: bytes) -> Event:
     return event if isinstance(event, dict) else {}
 
 
-def _locate(arguments: Sequence[str], event: Event) -> Path:
-    named = "".join(named_vaults(arguments)[-1:]) or None
-    cwd = event.get("cwd")
-    start = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") else None
-    root, remark = trust.locate_vault(named, start=start)
-    if remark:
-        print(f"quaid: {remark}", file=sys.stderr)
-    return root
-
-
 def _finish(
     arguments: Sequence[str], event: Event, root: Path | None, found: HookAnswer, started: float, *, is_readable: bool
 ) -> tuple[Path, str] | None:
@@ -117,7 +112,14 @@ def _finish(
     name, session = event_name(arguments), event.get("session_id")
     problem, news = admit(found.problem).text, found.news
     with suppress(OSError):
-        news = "\n".join(filter(None, (news, _record_outcome(name, root or Path(), session, problem, is_readable))))
+        vault = root or Path()
+        if problem and name in (*EVENTS, "work"):
+            hook_log.record_failure(vault, name, problem, is_there=is_readable)
+        elif name in (*EVENTS, "work"):
+            hook_log.record_success(vault, name)
+        if name in SHOWN_EVENTS and isinstance(session, str):
+            failures = hook_log.take_news(vault, session, is_there=is_readable)
+            news = "\n".join(filter(None, (news, failures)))
     # No program accepts a longer context.
     text = found.text if len(json.dumps(found.text, ensure_ascii=False)) <= MAX_ANSWER else ""
     shown = text
@@ -140,19 +142,6 @@ def _finish(
     if root is None or not (text and found.given and session):
         return None
     return sessions.plan_record(state_folder(root), admit(str(session)).text, found.given)
-
-
-def _record_outcome(name: str, vault: Path, session: object, problem: str, is_readable: bool) -> str:
-    """Record whether the hook failed, and return the failures to show to its session."""
-    if name not in (*EVENTS, "work"):
-        return ""
-    if problem:
-        hook_log.record_failure(vault, name, problem, is_there=is_readable)
-    else:
-        hook_log.record_success(vault, name)
-    if name not in SHOWN_EVENTS or not isinstance(session, str):
-        return ""
-    return hook_log.take_news(vault, session, is_there=is_readable)
 
 
 # -- the answer to each event ----------------------------------------------------------------------------------------
@@ -190,14 +179,14 @@ def _start_session(root: Path, session: str, event: Event, memory: Memory | None
         start_worker(root)  # for sessions that never ended, or whose worker was killed
     if source not in _NEW_CONTEXT:
         return HookAnswer()
-    from quaid.hooks import alone
+    from quaid.hooks.alone import build_context
     from quaid.vault import markdown
 
     settings, problem = (memory.settings, memory.problem) if memory else settings_for_reading(root)
     if not settings.hooks.context:
         return HookAnswer(problem=str(problem or ""))
     longest, cwd = MAX_ANSWER - 200, _field(event, "cwd")
-    text = memory.context(None, longest, cwd) if memory else alone.build_context(root, settings, longest, cwd)
+    text = memory.context(None, longest, cwd) if memory else build_context(root, settings, longest, cwd)
     # Facts are given as they are, notes without markup.
     given = {"text": f"{text}\n{markdown.plain(text)}"} if session and text else {}
     return HookAnswer(text, problem=str(problem or ""), given=given)
@@ -210,12 +199,18 @@ def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None
     if len(prompt) > 2 * _MAX_FIELD:
         prompt = f"{prompt[:_MAX_FIELD]}\n{prompt[-_MAX_FIELD:]}"
     is_retained = event.get("host") not in _FORGETFUL_HOSTS
-    if memory is None:
-        from quaid.hooks import alone
+    if memory is not None:
+        found = build_prompt_context(root, memory.settings, memory.recall, prompt, session, is_retained=is_retained)
+        return found._replace(problem=str(memory.problem or ""))
+    settings, problem = settings_for_reading(root)
+    if settings.hooks.recall == "off":
+        return HookAnswer(problem=str(problem or ""))
+    from quaid.memory import Memory
 
-        return alone.answer_prompt(root, prompt, session, is_retained=is_retained)
-    found = build_prompt_context(root, memory.settings, memory.recall, prompt, session, is_retained=is_retained)
-    return found._replace(problem=str(memory.problem or ""))
+    # By words and graph: a model would take too long to load.
+    embedding, models = replace(settings.embedding, provider="none"), replace(settings.models, provider="none")
+    with Memory(root, replace(settings, embedding=embedding, models=models), problem) as quick:
+        return _answer_prompt(root, session, event, quick)
 
 
 def _record_edit(root: Path, session: str, event: Event) -> None:

@@ -59,20 +59,15 @@ def run_worker(root: Path, *, idle_s: float | None = None) -> int:
 
 
 def _due(state: Path, silent_s: float) -> list[queue.QueuedItem]:
-    now = time.time()
-    return [
-        item
-        for item in queue.waiting(state)
-        if now - item.at >= item.attempts * RETRY_S
-        and (item.when == "now" or now - _last_change(state, item) >= silent_s)
-    ]
-
-
-def _last_change(state: Path, item: queue.QueuedItem) -> float:
-    """Return the time at which the conversation was queued or last written, in seconds since 1970."""
-    with suppress(OSError, QuaidError), _open_transcript(state, item).stream as file:
-        return max(item.at, os.fstat(file.fileno()).st_mtime)
-    return item.at
+    now, due = time.time(), []
+    for item in queue.waiting(state):
+        changed_at = item.at
+        if item.when != "now":
+            with suppress(OSError, QuaidError), _open_transcript(state, item).stream as file:
+                changed_at = max(changed_at, os.fstat(file.fileno()).st_mtime)
+        if now - item.at >= item.attempts * RETRY_S and (item.when == "now" or now - changed_at >= silent_s):
+            due.append(item)
+    return due
 
 
 def _learn(memory: Memory, state: Path, item: queue.QueuedItem) -> int:

@@ -79,7 +79,13 @@ class Listener:
     def start(self, worker: Worker | None = None) -> None:
         """Listen in a thread, as soon as no other process does; with the memory of `worker` if one is given."""
         self._worker = worker
-        threading.Thread(target=self._wait_in_line, name="quaid-listener", daemon=True).start()
+
+        def wait_in_line() -> None:
+            while self._code.is_current() and not self._closed.is_set():
+                self.listen()
+                self._closed.wait(RETRY_S)
+
+        threading.Thread(target=wait_in_line, name="quaid-listener", daemon=True).start()
 
     def close(self) -> None:
         """Stop soon; safe from a signal handler."""
@@ -94,6 +100,14 @@ class Listener:
                 return
         except OSError:  # a path too long, a disk without space
             return
+
+        def warm(memory: Memory) -> None:
+            # A caller that came now would wait longer than without a listener.
+            memory.warm()
+            for _ in range(2):  # the second query starts the watch for changes
+                memory.recall("memory", 1, depth="fast", keep=False)
+            self.run(memory, Call(str(self._root), _WARM_UP, cwd="/"))
+
         with try_lock(lock_path(path)) as is_ours:
             if not is_ours or not self._is_wanted():
                 return
@@ -101,7 +115,7 @@ class Listener:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
                 try:
                     if worker is not self._worker:
-                        worker.submit(self._warm).result()
+                        worker.submit(warm).result()
                     path.unlink(missing_ok=True)  # of a process that was killed
                     listening.bind(str(path))
                     listening.listen(64)
@@ -113,11 +127,6 @@ class Listener:
                         path.unlink(missing_ok=True)
                     if worker is not self._worker:
                         worker.close().result()
-
-    def _wait_in_line(self) -> None:
-        while self._code.is_current() and not self._closed.is_set():
-            self.listen()
-            self._closed.wait(RETRY_S)
 
     def _answer_all(self, listening: socket.socket, path: Path, worker: Worker) -> None:
         inode, vault = path.lstat().st_ino, folder_identity(self._root)
@@ -150,35 +159,31 @@ class Listener:
         if identity != self._identity:
             return False
         if call.arguments == [ABOUT]:
-            about = Listening(os.getpid(), self._what, self._since, _memory_mb())
-            connection.sendall(calls.pack_answer([(OUT, json.dumps(asdict(about)).encode()), (EXIT, b"0")]))
+            try:
+                pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+                size = pages * os.sysconf("SC_PAGE_SIZE")
+            except (OSError, ValueError):  # the peak, where the system does not report the current size
+                peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+                size = peak if sys.platform == "darwin" else peak << 10
+            about = asdict(Listening(os.getpid(), self._what, self._since, size >> 20))
+            connection.sendall(calls.pack_answer([(OUT, json.dumps(about).encode()), (EXIT, b"0")]))
             return False
-        if _is_closed(connection):
+        events = select.poll()
+        events.register(connection, 0)
+        if any(event & select.POLLHUP for _, event in events.poll(0)):  # the caller waits no longer
             return False
-        # Whatever goes wrong, the caller runs into it itself, and reports it.
-        with suppress(DeclinedError, Exception):
-            connection.sendall(calls.pack_answer(self._run(call, worker)))
-        return True
 
-    def _run(self, call: Call, worker: Worker) -> Answer:
         def run(memory: Memory) -> Answer:
             if memory.settings.resident == "off":
                 raise DeclinedError
             return self.run(memory, call)
 
         future = worker.submit(run)
-        try:
-            return future.result(ANSWER_S)
-        except TimeoutError:  # the caller waits no longer
-            future.cancel()
-            raise DeclinedError from None
-
-    def _warm(self, memory: Memory) -> None:
-        """Load what answers need: a caller that came now would wait longer than without a listener."""
-        memory.warm()
-        for _ in range(2):  # the second query starts the watch for changes
-            memory.recall("memory", 1, depth="fast", keep=False)
-        self.run(memory, Call(str(self._root), _WARM_UP, cwd="/"))
+        # Whatever goes wrong, the caller runs into it itself, and reports it.
+        with suppress(DeclinedError, Exception):
+            connection.sendall(calls.pack_answer(future.result(ANSWER_S)))
+        future.cancel()  # it took too long
+        return True
 
     def _is_wanted(self) -> bool:
         try:
@@ -254,19 +259,3 @@ class _Code:
             if self._seen.setdefault(path, stamp) != stamp:
                 return False
         return True
-
-
-def _is_closed(connection: socket.socket) -> bool:
-    """Return whether the caller waits no longer."""
-    events = select.poll()
-    events.register(connection, 0)
-    return any(event & select.POLLHUP for _, event in events.poll(0))
-
-
-def _memory_mb() -> int:
-    """Return the physical memory of this process, or its peak where the system does not report the current size."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
-    return pages * os.sysconf("SC_PAGE_SIZE") // (1 << 20)
