@@ -74,7 +74,13 @@ class VaultExistsError(QuaidError):
         )
 
 
-class VaultReadOnlyError(QuaidError):
+class UnwritableError(QuaidError):
+    """A file of the vault or of the state folder cannot be used, for this `reason`: without it, reading goes on."""
+
+    reason = ""
+
+
+class VaultReadOnlyError(UnwritableError):
     code = "read_only"
 
     def __init__(self, path: object, reason: str) -> None:
@@ -82,7 +88,7 @@ class VaultReadOnlyError(QuaidError):
         super().__init__(f"{self.reason}: nothing was changed. Make the folder writable and try again.")
 
 
-class DiskFullError(QuaidError):
+class DiskFullError(UnwritableError):
     code = "disk_full"
 
     def __init__(self, path: object) -> None:
@@ -90,7 +96,7 @@ class DiskFullError(QuaidError):
         self.reason = f"the disk that holds {path} is full"
 
 
-class DiskFailedError(QuaidError):
+class DiskFailedError(UnwritableError):
     code = "disk_failed"
 
     def __init__(self, path: object, reason: str) -> None:
@@ -445,10 +451,8 @@ class HookProofError(QuaidError):
 TROUBLE_FOR_ALL = (ModelUnavailableError, ModelTimeoutError, BudgetExceededError)
 """Errors that the next question to a model would meet as well."""
 
-NOT_INDEXED = (LockedError, MassRemovalError, VaultReadOnlyError, DiskFullError, DiskFailedError)
+NOT_INDEXED = (LockedError, MassRemovalError, UnwritableError)
 """Errors after which the index is not up to date with the files yet."""
-UNWRITABLE = (VaultReadOnlyError, DiskFullError, DiskFailedError)
-"""Errors of a file of the state folder: reading goes on without it."""
 
 
 def _typed(path: object) -> str:

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 
 from quaid.config import own_names
 from quaid.embed.runtime import open_multiply
-from quaid.errors import (
-    NOT_INDEXED,
-    UNWRITABLE,
-    DiskFailedError,
-    DiskFullError,
-    QuaidError,
-    VaultNotFoundError,
-    VaultReadOnlyError,
-)
+from quaid.errors import NOT_INDEXED, QuaidError, UnwritableError, VaultNotFoundError
 from quaid.index.cache import AnswerCache
 from quaid.index.fulltext import Postings
 from quaid.index.sqlite import database
@@ -63,7 +55,7 @@ class OpenVault:
         self.second_reader = IndexReader(self.indexer.path)
         self.freshness = IndexFreshness(self.indexer, self.whole_reader, EMBED_BUDGET_S)
         self.index_in_memory: SqliteIndex | None = None
-        self._write_error: VaultReadOnlyError | DiskFullError | DiskFailedError | None = None
+        self._write_error: UnwritableError | None = None
         self.report_to(None, None)
 
     def check_settings(self) -> None:
@@ -154,7 +146,7 @@ class OpenVault:
             try:
                 _, stale = self.freshness.ensure(about)
                 connection = self.whole_reader.open()
-            except UNWRITABLE as error:
+            except UnwritableError as error:
                 return self._build_in_memory(error)
             if connection is None:
                 raise VaultNotFoundError(self.root)
@@ -162,9 +154,7 @@ class OpenVault:
             return connection, stale
         return self._build_in_memory(self._write_error)
 
-    def _build_in_memory(
-        self, error: VaultReadOnlyError | DiskFullError | DiskFailedError
-    ) -> tuple[IndexConnection, tuple[str, ...]]:
+    def _build_in_memory(self, error: UnwritableError) -> tuple[IndexConnection, tuple[str, ...]]:
         self.index_in_memory = self.indexer.rebuild_in_memory(self.index_in_memory)
         return self.index_in_memory, (f"index: it is kept in memory, without vectors: {error.reason}",)
 
@@ -192,7 +182,7 @@ class OpenVault:
         """
         return _IndexRetries(self)
 
-    def keep_in_memory(self, error: VaultReadOnlyError | DiskFullError | DiskFailedError) -> None:
+    def keep_in_memory(self, error: UnwritableError) -> None:
         """Use an index in memory from now on: the file is damaged, and no other can be written because of `error`."""
         self._close_readers()
         self._write_error = error
@@ -210,9 +200,9 @@ class _IndexRetries(DamageRetries):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         try:
-            if not isinstance(error, UNWRITABLE):
+            if not isinstance(error, UnwritableError):
                 return super().__exit__(kind, error, trace)
-        except UNWRITABLE as refusal:
+        except UnwritableError as refusal:
             error = refusal
         if self._vault.is_index_unwritable:
             return False

@@ -19,14 +19,7 @@ from typing import TypeVar
 
 import apsw
 
-from quaid.errors import (
-    DiskFailedError,
-    DiskFullError,
-    LockedError,
-    QuaidError,
-    StateDamagedError,
-    VaultReadOnlyError,
-)
+from quaid.errors import DiskFailedError, DiskFullError, LockedError, QuaidError, StateDamagedError, VaultReadOnlyError
 
 BUSY_MS = 30_000
 MAX_DAMAGE_RETRIES = 3
@@ -237,7 +230,7 @@ def set_aside(path: Path, damaged: int, reason: str) -> str:
     Nothing happens when another process has done so, or begun a new one, already.
 
     Raises:
-        DiskFullError, DiskFailedError, VaultReadOnlyError: it stays in the way.
+        UnwritableError: it stays in the way.
     """
     target, daily = path.with_name(f"{path.name}.damaged"), Path(f"{path}{DAILY}")
     notice = f"{path.name} was damaged and is preserved as {target.name}; a new one is begun"
@@ -268,7 +261,7 @@ def translated(path: Path, opened: int = 0, busy: str = "") -> Iterator[None]:
     """Raise the errors of SQLite and the system about the database at `path` as Quaid's own.
 
     Raises:
-        DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be read or written.
+        UnwritableError: it cannot be read or written.
         LockedError: another process is at work, as `busy` says.
         StateDamagedError: the file, opened as the inode `opened`, was damaged; it is set aside now.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from quaid.errors import UNWRITABLE
+from quaid.errors import UnwritableError
 
 if TYPE_CHECKING:
     from quaid.sqlite import Database
@@ -77,7 +77,7 @@ class EmbeddingCache:
         asked = (fingerprint, json.dumps(list(keys)))
         try:
             return self._use(lambda connection: dict(connection.execute(_SELECT, asked)))
-        except UNWRITABLE:
+        except UnwritableError:
             return {}
 
     def count(self, fingerprint: str, keys: Sequence[str]) -> int:
@@ -88,14 +88,14 @@ class EmbeddingCache:
         counted = _SELECT.replace("key, vector", "count(*)")
         try:
             return self._use(lambda connection: int(next(iter(connection.execute(counted, asked)))[0]))
-        except UNWRITABLE:
+        except UnwritableError:
             return 0
 
     def put_many(self, fingerprint: str, items: Iterable[tuple[str, bytes]]) -> None:
         """Store (key, vector) pairs, all or none; a pair that exists is replaced.
 
         Raises:
-            DiskFullError, DiskFailedError, VaultReadOnlyError: the file cannot be written.
+            UnwritableError: the file cannot be written.
             LockedError: another process held the lock for half a minute.
         """
         from quaid.sqlite import transaction

@@ -43,7 +43,7 @@ def open_local(
     the last few writes, a killed process none.
 
     Raises:
-        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
+        UnwritableError, LockedError: it cannot be used.
     """
     retries = sqlite.DamageRetries(path)
     while True:
@@ -103,7 +103,7 @@ def translated(connection: Database) -> AbstractContextManager[None]:
     """Raise SQLite's errors about the local.db that `connection` has open as Quaid's own.
 
     Raises:
-        DiskFullError, DiskFailedError, LockedError, VaultReadOnlyError: it cannot be used.
+        UnwritableError, LockedError: it cannot be used.
         StateDamagedError: the file was damaged; the next `open_local` opens its copy or a new one.
     """
     return sqlite.translated(connection.path, connection.inode)

@@ -9,16 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid.config import person_of
-from quaid.errors import (
-    DiskFailedError,
-    DiskFullError,
-    NoteNotFoundError,
-    PartNotFoundError,
-    QuaidError,
-    SettingError,
-    VaultNotFoundError,
-    VaultReadOnlyError,
-)
+from quaid.errors import NoteNotFoundError, PartNotFoundError, QuaidError, SettingError, VaultNotFoundError
 from quaid.index import contents, vectors
 from quaid.index.references import NoteView, view_note
 from quaid.index.scope import list_hidden, visible_to
@@ -43,7 +34,6 @@ if TYPE_CHECKING:
 
 _MAX_NAMED = 3
 """Notes that a sentence names."""
-Unwritable = VaultReadOnlyError | DiskFullError | DiskFailedError
 
 
 class Answers:

@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from quaid.config import own_names
-from quaid.errors import (
-    UNWRITABLE,
-    DiskFullError,
-    LockedError,
-    QuaidError,
-    StateDamagedError,
-    VaultReadOnlyError,
-)
+from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedError, UnwritableError, VaultReadOnlyError
 from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
@@ -216,7 +209,7 @@ class RecallRecords:
         try:
             connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
             refused = None
-        except UNWRITABLE as error:  # the ledgers can still be read
+        except UnwritableError as error:  # the ledgers can still be read
             connection, refused = open_in_memory(schema), error
         return _Tables(connection, self._settings, refused)
 
@@ -232,7 +225,7 @@ class RecallRecords:
             self._say(f"{ledger.USAGE_DIR}/ cannot be read ({error.strerror}): its counters wait")
             return
         # While local.db takes no writes, what it knew of the other devices will do.
-        with suppress(LockedError, *UNWRITABLE), translated(tables.connection):
+        with suppress(LockedError, UnwritableError), translated(tables.connection):
             tables.usage.mirror(stamps, self._read_ledger)
 
     def _read_ledger(self, device: str) -> Mapping[str, Use]:

@@ -132,7 +132,7 @@ class DerivedIndex(ABC):
         Raises:
             MassRemovalError: too many files vanished at once. They stay in the index; all else is up to date.
             LockedError: another process has been indexing for longer than `wait_ms`.
-            DiskFullError, DiskFailedError, VaultReadOnlyError: it cannot be written.
+            UnwritableError: it cannot be written.
         """
         started, retries = time.monotonic(), DamageRetries(self.path)
         asked, report_progress = options or SyncOptions(), progress or ignore_progress

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from quaid.errors import UNWRITABLE, LockedError, MassRemovalError
+from quaid.errors import LockedError, MassRemovalError, UnwritableError
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.sync.derived_index import SyncOptions, SyncReport
@@ -102,7 +102,7 @@ class IndexFreshness:
             report = self._indexer.sync(options)
         except MassRemovalError as error:
             return None, (f"removals: {error}",)
-        except (LockedError, *UNWRITABLE) as error:
+        except (LockedError, UnwritableError) as error:
             if self._reader.open() is None:
                 raise
             return None, (f"stale: {error}",)

@@ -64,7 +64,7 @@ class Indexer(DerivedIndex):
         Raises:
             VaultNotFoundError: there is no vault.
             MassRemovalError: too many notes vanished at once. They stay in the index; all else is up to date.
-            LockedError, DiskFullError, DiskFailedError, VaultReadOnlyError
+            LockedError, UnwritableError
         """
         remove_stale_cookies(self.root)
         if not self.is_there():

@@ -9,7 +9,7 @@ import pytest
 from vaults import Vault, mounted, refused
 
 from quaid import Memory
-from quaid.errors import UNWRITABLE
+from quaid.errors import UnwritableError
 from quaid.place import state_folder
 
 TEXT = "Maya's quokka lives in Perth"
@@ -62,7 +62,7 @@ def _assert_answers(memory: Memory, vault: Vault) -> None:
     vault.write_fact("late", "Maya's wombat came late.")
     assert [hit.text for hit in memory.recall("wombat").hits] == ["Maya's wombat came late."]
     assert memory.get("01f3").text == f"{TEXT} 3."
-    refused(lambda: memory.remember("Maya bought a lawnmower"), UNWRITABLE)
+    refused(lambda: memory.remember("Maya bought a lawnmower"), UnwritableError)
 
 
 def test_with_a_state_folder_that_cannot_be_made(filled: Vault) -> None:
