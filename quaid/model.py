@@ -110,12 +110,25 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a doc as it is shown: its markdown under `heading` (the path of headings, outermost first), and its
+    first and last line in the file, from 1. The chunks with its `ordinal` as their `passage` find it.
+    """
+
+    ordinal: int
+    heading: tuple[str, ...]
+    text: str
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """A parsed note: the frontmatter Quaid knows, typed, and what is searched, linked and cited.
 
     `problems` are sentences about what could not be understood; such a note is still indexed.
     Times are ISO 8601 strings as written; dates compare as text. `text_hash` (facts only) is what exact duplicates
-    share.
+    share. A doc has `passages`, and `redacted` are the kinds of the secrets that were taken out of it, in their order.
     """
 
     rel_path: str
@@ -150,26 +163,6 @@ class Note:
     links: tuple[str, ...] = ()
     citations: tuple[Citation, ...] = ()
     problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A stretch of a doc as it is shown: its markdown under `heading` (the path of headings, outermost first), and its
-    first and last line in the file, from 1. The chunks with its `ordinal` as their `passage` find it.
-    """
-
-    ordinal: int
-    heading: tuple[str, ...]
-    text: str
-    first_line: int
-    last_line: int
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedDoc:
-    """A doc as it is indexed. `redacted` are the kinds of the secrets that were taken out of it, in their order."""
-
-    note: Note
     passages: tuple[Passage, ...] = ()
     redacted: tuple[str, ...] = ()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import PurePosixPath
 
-from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, ParsedDoc, Passage
+from quaid.model import CONFLICT_PROBLEM, Chunk, Kind, Note, Passage
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.redaction import admit
 from quaid.vault import files, frontmatter, markdown, notes
@@ -44,8 +44,8 @@ class _Piece:
     plain: str
 
 
-def parse_doc(doc_id: str, project: str, data: bytes, max_bytes: int) -> ParsedDoc:
-    """Parse a document; only its first `max_bytes` are searched. `note.problems` are sentences about what is odd."""
+def parse_doc(doc_id: str, project: str, data: bytes, max_bytes: int) -> Note:
+    """Parse a document; only its first `max_bytes` are searched. `problems` are sentences about what is odd."""
     text, problems = notes.decode(data, max_bytes)
     # Before the text is cut: half of a key would not be recognised.
     safe = admit(_NEWLINE.sub("\n", text), keep_lines=True)
@@ -85,11 +85,11 @@ def parse_doc(doc_id: str, project: str, data: bytes, max_bytes: int) -> ParsedD
     if safe.redacted:
         problems += (f"secrets in it are not searched: {', '.join(dict.fromkeys(safe.redacted))}",)
     owner, privacy = read_ownership(place.name, data)
-    note = Note(
+    return Note(
         rel_path=doc_id, content_hash=notes.content_hash(data), kind=Kind.DOC, id=doc_id, title=title, text="",
         chunks=tuple(chunks), owner=owner, privacy=privacy, project=project, names=(place.stem,), problems=problems,
+        passages=tuple(passages), redacted=safe.redacted,
     )  # fmt: skip
-    return ParsedDoc(note, tuple(passages), safe.redacted)
 
 
 def read_ownership(path: str, data: bytes) -> tuple[str, str]:

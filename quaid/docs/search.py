@@ -22,7 +22,7 @@ from quaid.index.cache import AnswerCache
 from quaid.index.fulltext import Postings
 from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
-from quaid.model import ChannelRank, ParsedDoc
+from quaid.model import ChannelRank, Note
 from quaid.place import DOCS_FILE
 from quaid.recall import pipeline
 from quaid.recall.options import FEATURES, Depth, Profile, RecallOptions, Weights
@@ -91,7 +91,7 @@ class DocsIndex(DerivedIndex):
         except OSError:
             return None
 
-    def parse_file(self, key: str, data: bytes) -> ParsedDoc:
+    def parse_file(self, key: str, data: bytes) -> Note:
         return parse_doc(key, self._docs[key].project, data, MAX_NOTE_BYTES)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quaid.errors import QuaidError
     from quaid.index.port import IndexConnection
     from quaid.index.sqlite.connection import SqliteIndex
-    from quaid.model import ParsedDoc
+    from quaid.model import Note
 
 _MADE_WITH = "made_with"
 
@@ -105,7 +105,7 @@ class DerivedIndex(ABC):
         """Return what is searched of a file; None when it is gone."""
 
     @abstractmethod
-    def parse_file(self, key: str, data: bytes) -> ParsedDoc:
+    def parse_file(self, key: str, data: bytes) -> Note:
         """Return a file as it is indexed."""
 
     def refuse_removals(self, _connection: IndexConnection, _gone: Sequence[str], _known: int) -> QuaidError | None:
@@ -192,7 +192,7 @@ class DerivedIndex(ABC):
                 written.append(key)
                 if found.removed and done < len(found.added):
                     hashes[key] = content_hash
-                if odd := parsed.note.problems[: -1 if parsed.redacted else None]:  # the last one tells of the secrets
+                if odd := parsed.problems[: -1 if parsed.redacted else None]:  # the last one tells of the secrets
                     problems[key] = odd
                 if parsed.redacted:
                     redacted[key] = parsed.redacted
@@ -233,7 +233,7 @@ class DerivedIndex(ABC):
 
     def _replace(
         self, connection: IndexConnection, key: str, stat: FileStat, old_hash: str | None
-    ) -> tuple[str, ParsedDoc] | None:
+    ) -> tuple[str, Note] | None:
         """Index a file again; return its content hash and what is indexed, None if it is unchanged or gone."""
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
 
@@ -246,7 +246,7 @@ class DerivedIndex(ABC):
             documents.touch(connection, key, row)
             return None
         parsed = self.parse_file(key, data)
-        doc_id = documents.replace_document(connection, parsed.note, row)
+        doc_id = documents.replace_document(connection, parsed, row)
         if parsed.passages:
             documents.insert(connection, doc_id, parsed.passages)
         return row.content_hash, parsed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from quaid.errors import MassRemovalError, QuaidError, VaultNotFoundError
 from quaid.index import contents, documents
 from quaid.local import claimed
-from quaid.model import Kind, ParsedDoc
+from quaid.model import Kind, Note
 from quaid.place import CONFIG_FILE, INDEX_FILE, process_exists
 from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync import diff
@@ -85,13 +85,13 @@ class Indexer(DerivedIndex):
         except PermissionError:
             return b""
 
-    def parse_file(self, key: str, data: bytes) -> ParsedDoc:
+    def parse_file(self, key: str, data: bytes) -> Note:
         from quaid.vault import notes  # not above: a read that finds nothing new parses nothing
 
         note = notes.parse_note(key, data, MAX_NOTE_BYTES, self._layout)
         if note.kind is Kind.FACT and note.id in self._claimed:
             note = replace(note, pinned=False, verified=False, confirmations=0, source=claimed.OTHER_PERSON)
-        return ParsedDoc(note)
+        return note
 
     def list_outdated(self, connection: IndexConnection, is_whole: bool) -> Collection[str]:
         """Return the facts that have become somebody else's word, or the owner's, since they were indexed."""

@@ -27,7 +27,7 @@ from quaid.docs.catalogue import Doc
 from quaid.docs.search import DocHit, DocsIndex
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
-from quaid.model import ParsedDoc
+from quaid.model import Note
 from quaid.recall.retrieval import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sync.embedding import Embedding
@@ -129,15 +129,15 @@ def _channels(settings: RecallSettings) -> dict[str, RecallSettings]:
 class _WholePassages(DocsIndex):
     """Indexes each passage as one chunk."""
 
-    def parse_file(self, key: str, data: bytes) -> ParsedDoc:
+    def parse_file(self, key: str, data: bytes) -> Note:
         doc = super().parse_file(key, data)
         chunks = []
         for passage in doc.passages:
-            parts = [chunk for chunk in doc.note.chunks if chunk.passage == passage.ordinal]
+            parts = [chunk for chunk in doc.chunks if chunk.passage == passage.ordinal]
             if parts:
                 text = "\n\n".join(part.text for part in parts)
                 chunks.append(replace(parts[0], ordinal=len(chunks), text=text))
-        return replace(doc, note=replace(doc.note, chunks=tuple(chunks)))
+        return replace(doc, chunks=tuple(chunks))
 
 
 def _index(root: Path, settings: Settings, index: type[DocsIndex]) -> Sources:

@@ -53,7 +53,7 @@ def test_a_passage_is_what_stands_under_a_heading():
 def test_small_neighbours_under_one_heading_share_a_passage():
     text = "# Guide\n\nIntro.\n\n## A\n\nOne.\n\n## B\n\nTwo.\n\n### Deep\n\nThree.\n\n## C\n\nFour.\n"
     assert places(text) == [(("Guide",), 1, 11), (("Guide", "B", "Deep"), 13, 15), (("Guide", "C"), 17, 19)]
-    contexts = [chunk.context for chunk in parse(text).note.chunks]
+    contexts = [chunk.context for chunk in parse(text).chunks]
     assert contexts == ["Guide", "Guide > A", "Guide > B", "Guide > B > Deep", "Guide > C"]
 
 
@@ -64,7 +64,7 @@ def test_headings_above_a_heading_go_with_it_and_one_with_nothing_below_is_its_o
         ("Guide", "Setup", "Linux"), 1, ["# Guide", "## Setup", "### Linux"],
     )  # fmt: skip
     assert last.text == "## Nothing"
-    assert parse(text).note.chunks[-1].text == "Nothing"
+    assert parse(text).chunks[-1].text == "Nothing"
 
 
 @pytest.mark.parametrize(("text", "heading"), [
@@ -86,7 +86,7 @@ def test_nothing_in_code_is_a_heading(fence):
     (passage,) = cut(text)
     assert (passage.heading, passage.first_line, passage.last_line) == (("Real",), 1, 8)
     assert "<!--" in passage.text
-    assert "# comment" in parse(text).note.chunks[0].text
+    assert "# comment" in parse(text).chunks[0].text
 
 
 def test_a_fence_that_is_never_closed_hides_nothing():
@@ -107,9 +107,9 @@ def test_frontmatter_counts_as_lines_and_is_not_shown():
     doc = parse(text)
     (passage,) = doc.passages
     assert (passage.text, passage.first_line, passage.last_line) == ("# Begin\n\nWords.", 6, 8)
-    assert doc.note.title == "The guide"
-    assert doc.note.chunks[0].keywords == "docs a setup How to begin"
-    assert doc.note.chunks[0].context == "The guide > Begin"
+    assert doc.title == "The guide"
+    assert doc.chunks[0].keywords == "docs a setup How to begin"
+    assert doc.chunks[0].context == "The guide > Begin"
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,12 @@ def test_frontmatter_counts_as_lines_and_is_not_shown():
 )
 def test_a_doc_that_is_empty_label_has_no_passages(text):
     doc = parse(text)
-    assert (doc.passages, doc.note.chunks) == ((), ())
-    assert doc.note.title in {"a", "Only this"}
+    assert (doc.passages, doc.chunks) == ((), ())
+    assert doc.title in {"a", "Only this"}
 
 
 def test_a_doc_takes_nothing_from_its_frontmatter_that_would_hide_it():
-    note = parse(
-        "---\ntechnical: true\nprivacy: private\nvalid_until: 2020-01-01\nid: x\ntype: fact\n---\nWords.\n"
-    ).note
+    note = parse("---\ntechnical: true\nprivacy: private\nvalid_until: 2020-01-01\nid: x\ntype: fact\n---\nWords.\n")
     assert (note.id, note.kind, note.project, note.technical, note.valid_until) == (
         "p:docs/a.md",
         "doc",
@@ -152,7 +150,7 @@ def test_a_long_section_is_cut_and_neighbours_overlap():
 
 def test_what_is_repeated_is_searched_once():
     text = "# A\n\n" + "\n\n".join(f"Paragraph {n} is about thing{n}x. " + long(30) for n in range(40))
-    chunks = parse(text).note.chunks
+    chunks = parse(text).chunks
     assert all(sum(f"thing{n}x" in chunk.text for chunk in chunks) == 1 for n in range(40))
 
 
@@ -186,10 +184,10 @@ def test_a_heading_stays_with_code_that_is_too_long():
 
 def test_chunks_are_short_and_say_what_their_passage_says():
     doc = parse("# A\n\n" + "\n\n".join(f"Paragraph **{n}** of [many](x.md). " + long(40) for n in range(30)))
-    assert all(len(chunk.text) <= CHUNK_CHARS * 1.25 for chunk in doc.note.chunks)
-    assert all("**" not in chunk.text and "x.md" not in chunk.text for chunk in doc.note.chunks)
-    assert {chunk.passage for chunk in doc.note.chunks} == {one.ordinal for one in doc.passages}
-    assert [chunk.ordinal for chunk in doc.note.chunks] == [*range(len(doc.note.chunks))]
+    assert all(len(chunk.text) <= CHUNK_CHARS * 1.25 for chunk in doc.chunks)
+    assert all("**" not in chunk.text and "x.md" not in chunk.text for chunk in doc.chunks)
+    assert {chunk.passage for chunk in doc.chunks} == {one.ordinal for one in doc.passages}
+    assert [chunk.ordinal for chunk in doc.chunks] == [*range(len(doc.chunks))]
 
 
 def test_five_thousand_lines():
@@ -213,24 +211,24 @@ def test_plain_text_has_no_headings(name):
     doc = parse(f"Title\n=====\n\n# no heading\n\n{long(1500)}\n", doc_id=f"p:{name}")
     assert {one.heading for one in doc.passages} == {()}
     assert doc.passages[0].first_line == 1
-    assert doc.note.title == name.partition(".")[0]
+    assert doc.title == name.partition(".")[0]
 
 
 def test_a_doc_without_headings_and_bytes_that_are_no_utf8():
     doc = parse("Gr\xfc\xdfe aus K\xf6ln.".encode("cp1252"))
     assert doc.passages[0].text == "Grüße aus Köln."
-    assert doc.note.problems == ("it is not UTF-8; read as Windows-1252",)
+    assert doc.problems == ("it is not UTF-8; read as Windows-1252",)
 
 
 def test_both_sides_of_a_conflict_are_searched():
     doc = parse("# A\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\n")
-    assert "merge conflict" in doc.note.problems[0]
+    assert "merge conflict" in doc.problems[0]
     assert [(one.heading, one.last_line) for one in doc.passages] == [(("A",), 6)]
 
 
 def test_a_long_doc_is_searched_up_to_its_limit():
     doc = parse("# A\n\n" + "word " * 1000, max_bytes=1000)
-    assert "only its first" in doc.note.problems[0]
+    assert "only its first" in doc.problems[0]
     assert sum(len(one.text) for one in doc.passages) < 1001
 
 
@@ -245,13 +243,13 @@ PEM = (
 def test_secrets_are_not_in_it_and_lines_survive():
     text = f"# Tools\n\nToken: `{TOKEN}`\n\n```\n{PEM}\n```\n\n<private>\nmine\n</private>\n\n## Last\n\n{long(300)}\n"
     doc = parse(text)
-    whole = "\n".join([*(one.text for one in doc.passages), *(chunk.text for chunk in doc.note.chunks)])
+    whole = "\n".join([*(one.text for one in doc.passages), *(chunk.text for chunk in doc.chunks)])
     assert TOKEN not in whole
     assert "MIIEow" not in whole
     assert "mine" not in whole
     assert "[redacted: " in whole
     assert len(doc.redacted) == 2
-    assert "secrets in it are not searched" in doc.note.problems[0]
+    assert "secrets in it are not searched" in doc.problems[0]
     last = doc.passages[-1]
     assert text.split("\n")[last.first_line - 1] == "## Last"
     assert last.last_line == text.count("\n")
@@ -311,4 +309,4 @@ def test_any_text_is_a_doc(text):
     doc = parse(text, SMALL)
     ends = [(one.first_line, one.last_line) for one in doc.passages]
     assert ends == sorted(ends)
-    assert {chunk.passage for chunk in doc.note.chunks} <= {one.ordinal for one in doc.passages}
+    assert {chunk.passage for chunk in doc.chunks} <= {one.ordinal for one in doc.passages}
