@@ -16,17 +16,18 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
 from quaid.capture import relations
+from quaid.capture.stored_note import StoredNote
 from quaid.model import OWNER_LABELS, Edge, Edit, is_owner_label, name_key, note_name
 from quaid.text.words import count_words
 from quaid.vault import frontmatter, layout, notes
 from quaid.vault.layout import DEFAULT, Layout, entity_path
 
-FindNote = Callable[[str], "EntityNote | None"]
+FindNote = Callable[[str], "StoredNote | None"]
 """name -> the entity note of this name."""
 FindEdges = Callable[[str], Iterable[Edge]]
 """name of a note -> its edges in the memory."""
@@ -84,18 +85,6 @@ _AT_WORK = frozenset({"works_at", "colleague_of", "manages"})
 _UNIQUE = frozenset({"spouse_of", "born_in"})
 _UNIQUE_FOR_NOW = frozenset({"lives_in"})
 _SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f]+")
-
-
-@dataclass(frozen=True, slots=True)
-class EntityNote:
-    """The note of an entity on disk. `name` is its file name, which links use; an owner's own note (`is_own`) is never
-    edited.
-    """
-
-    name: str
-    rel_path: str
-    data: bytes
-    is_own: bool = False
 
 
 def plan_entity(
@@ -515,8 +504,7 @@ class EntityNames:
         if note in self.created:
             return self.created[note]
         found = self.find_note(note)
-        head = frontmatter.parse(found.data.decode("utf-8", errors="replace")).fields if found else {}
-        return str(head.get("type") or "concept")
+        return str((found and found.head.fields.get("type")) or "concept")
 
 
 def is_name(text: str) -> bool:

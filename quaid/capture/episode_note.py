@@ -6,12 +6,12 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from quaid.capture.stored_note import StoredNote
 from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter, layout, notes
 from quaid.vault.layout import Layout
@@ -20,16 +20,8 @@ NOTE_SPEAKER = "Note to self"
 _MIN_SHARED_TURNS = 2
 
 
-@dataclass(frozen=True)
-class StoredEpisode:
+class StoredEpisode(StoredNote):
     """An episode note as it is on disk."""
-
-    rel_path: str
-    data: bytes
-
-    @cached_property
-    def head(self) -> frontmatter.Head:
-        return frontmatter.parse(self.data.decode("utf-8", errors="replace"))
 
     @cached_property
     def started(self) -> datetime | None:
@@ -123,15 +115,6 @@ def shared_start(stored: StoredEpisode, conversation: Conversation) -> int:
     return stored.inherited + shared if shared else 0
 
 
-class EpisodePlan(NamedTuple):
-    """The `edit` is None when there is nothing new. New turns are numbered from `first_turn`."""
-
-    rel_path: str
-    edit: Edit | None
-    first_turn: int
-    new_turns: int
-
-
 def plan_episode(
     session: str,
     conversation: Conversation,
@@ -141,8 +124,9 @@ def plan_episode(
     owner: str = "default",
     fork: Fork | None = None,
     place: Layout = layout.DEFAULT,
-) -> EpisodePlan:
-    """Return the edit that stores every turn of `conversation` once.
+) -> tuple[str, Edit | None, int]:
+    """Return the path of the note, the edit that stores every turn of `conversation` once, None when there is nothing
+    new, and the number of new turns.
 
     Notes to self that were queued for the session follow the new turns, so that turn n stays the n-th utterance. Of a
     session that left another one (`fork`; only for a session without an episode) the turns after the fork are written;
@@ -154,13 +138,13 @@ def plan_episode(
         new = [*_new_turns(stored, turns), *own]
         first = max(stored.last_number, stored.inherited) + 1
         edit = Edit(stored.rel_path, stored.data, _grow(stored, conversation, new, first)) if new else None
-        return EpisodePlan(stored.rel_path, edit, first, len(new))
+        return stored.rel_path, edit, len(new)
     shared = fork.turns if fork else 0
     new = [*turns[shared:], *own]
     started = conversation.started or next((turn.at for turn in turns if turn.at), None) or now
     rel_path = place.place(layout.episode_path(session, started, conversation.title))
     if fork and not new:
-        return EpisodePlan(rel_path, None, shared + 1, 0)
+        return rel_path, None, 0
     ended = _last_time(conversation)
     fields: dict[str, frontmatter.Value | None] = {
         "type": "episode",
@@ -177,7 +161,7 @@ def plan_episode(
         **_progress_fields(turns),
     }
     text = frontmatter.render(fields) + episodes.render_turns(new, shared + 1, started)
-    return EpisodePlan(rel_path, Edit(rel_path, None, text.encode()), shared + 1, len(new))
+    return rel_path, Edit(rel_path, None, text.encode()), len(new)
 
 
 def _grow(stored: StoredEpisode, conversation: Conversation, new: Sequence[Turn], first: int) -> bytes:

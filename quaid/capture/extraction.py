@@ -120,12 +120,14 @@ def learned_fields(plan: WritePlan, found: Extraction) -> dict[str, Any]:
 
 
 def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
-    """Return the repairable problems of facts in an answer that fits its schema; ten at most."""
+    """Return the repairable problems of facts in an answer that fits its schema, ten at most; none where it cites no
+    turns, as of a file.
+    """
     known = piece.numbers
     found = []
     for place, fact in enumerate(value["facts"]):
-        cited = list(_cited(fact["turns"]))
-        if not any(turn in known for turn in cited):
+        cited = list(_cited(fact.get("turns", ())))
+        if "turns" in fact and not any(turn in known for turn in cited):
             what = f"cites {', '.join(fact['turns'])}, which is not a turn here" if cited else "cites no turn"
             turns = f"t{min(known)} to t{max(known)}" if known else "none"
             found.append(ItemProblem("facts", place, f"{what}; the turns are {turns}"))

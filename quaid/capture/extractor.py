@@ -7,10 +7,10 @@ together. When no model answers, the episode alone is written and stays pending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.capture import episode_note, extraction, facts
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
@@ -68,7 +68,9 @@ class ExtractResult(Learned):
 
 
 class _Draft(NamedTuple):
-    """An episode as it will be: the `text` of its note, the `edit` that writes it, None when it is on disk already."""
+    """An episode as it will be: the `text` of its note, the `edit` that writes it, None when it is on disk already.
+    `noted` are the ids of the queued notes to self that go into it.
+    """
 
     session: str
     path: str
@@ -89,6 +91,7 @@ class Extractor:
         self._vault = vault
         self._settings = vault.settings
         self._writer = Writer(vault)
+        self._queue = SessionNotes(vault.state / LOCAL_FILE)
         self.reader = ConversationReader(vault)
 
     def extract(self, conversation: Conversation, options: ExtractOptions, *, is_lasting: bool) -> ExtractResult:
@@ -97,17 +100,10 @@ class Extractor:
         One that is not `is_lasting`, a stream, is stored before a model is prompted: it could not be given again.
         """
         safe, redacted = _without_secrets(conversation)
-        queue = SessionNotes(self._vault.state / LOCAL_FILE)
         with extracting(self._vault.state):
             store_first = options.facts and not (is_lasting or options.dry_run or self._is_facts_only)
             runs = [options._replace(facts=False), options] if store_first else [options]
-            results: list[ExtractResult] = []
-            for how in runs:
-                key = make_key("extract", safe.session, safe.turns, how)
-                result, noted = self._learn(self._draft, (safe, queue), key, how)
-                results.append(result)
-                if not options.dry_run:
-                    queue.remove(noted)
+            results = [self._learn(safe, make_key("extract", safe.session, safe.turns, how), how) for how in runs]
         first, done = results[0], results[-1]
         return replace(
             done,
@@ -122,7 +118,7 @@ class Extractor:
         """Learn from the stored episode at `path`. A missing or broken one is a `problem`: others are pending too."""
         try:
             with extracting(self._vault.state):
-                return self._learn(self._read_draft, (path,), make_key("extract", path), options)[0]
+                return self._learn(path, make_key("extract", path), options)
         except (NoteNotFoundError, NoteBrokenError) as error:
             return ExtractResult(session=note_name(path), path=path, problem=error)
 
@@ -132,23 +128,18 @@ class Extractor:
         Raises:
             NoteNotFoundError, NoteBrokenError
         """
-        return self.reader.build_prompt(self._read_draft(path).text)
+        return self.reader.build_prompt(self._draft(path).text)
 
-    def _learn(
-        self, make_draft: Callable[..., _Draft], source: tuple[Any, ...], key: str, options: ExtractOptions
-    ) -> tuple[ExtractResult, list[int]]:
-        """Draft the episode with `make_draft(*source)`, read it, plan and write.
-
-        Returns the result, and the ids of the notes to self that went into the episode.
-        """
+    def _learn(self, source: Conversation | str, key: str, options: ExtractOptions) -> ExtractResult:
+        """Draft the episode of a conversation or at a path, read it, plan and write."""
         for _ in range(ATTEMPTS):
-            draft = make_draft(*source)
+            draft = self._draft(source)
             try:
                 reading = self._read(draft, options)
             except Exception as error:  # whatever a model's client raises, the conversation is stored
                 is_of_note = isinstance(error, NoteBrokenError)
                 if not (is_of_note or options.dry_run or options.answer or self._is_facts_only):
-                    self._writer.write(key, self._plan, make_draft, source, None, options)
+                    self._writer.write(key, self._plan, source, None, options)
                 raise
             if self._is_facts_only and (reading is None or reading.extraction is None):
                 raise (reading and reading.problem) or BadInputError(
@@ -157,16 +148,30 @@ class Extractor:
                 )
             try:
                 if options.dry_run:
-                    plan = self._plan_draft(draft, reading, options)
+                    plan = self._plan(source, reading, options)
                 else:
-                    plan = self._writer.write(key, self._plan, make_draft, source, reading, options)
+                    plan = self._writer.write(key, self._plan, source, reading, options)
             except _EpisodeChangedError:
                 continue
-            if plan.travels and reading is not None and not options.dry_run:
-                model = reading.extraction.model if reading.extraction else None
-                read = EmptyReading(f"{_now():%Y-%m-%d}", draft.session, len(reading.material.turns), model)
-                EmptyReadings(self._vault.state / LOCAL_FILE).add(read)
-            return _result(plan, reading, is_dry_run=options.dry_run), plan.details["noted"]
+            found = (reading and reading.extraction) or Extraction()
+            if not options.dry_run:
+                self._queue.remove(plan.details["noted"])
+                if plan.travels and reading is not None:
+                    read = EmptyReading(f"{_now():%Y-%m-%d}", draft.session, len(reading.material.turns), found.model)
+                    EmptyReadings(self._vault.state / LOCAL_FILE).add(read)
+            return ExtractResult(
+                session=plan.written.id,
+                path=plan.written.path,
+                turns=plan.details["turns"],
+                new_turns=plan.details["new_turns"],
+                waiting=plan.details["waiting"],
+                snippets={file: len(lines) for file, lines in found.snippets.items()},
+                journal=tuple(found.journal),
+                quarantined=reading.quarantined if reading else None,
+                problem=reading.problem if reading else None,
+                **extraction.learned_fields(plan, found),
+                is_dry_run=options.dry_run,
+            )
         raise LockedError(f"The conversation {draft.session} keeps being added to")
 
     def _read(self, draft: _Draft, options: ExtractOptions) -> ConversationReading | None:
@@ -190,72 +195,68 @@ class Extractor:
 
     # -- the episode ---------------------------------------------------------------------------------------------
 
-    def _draft(self, conversation: Conversation, queue: SessionNotes) -> _Draft:
-        session, stored = self._find_session(conversation)
-        queued = queue.waiting(session)
+    def _draft(self, source: Conversation | str) -> _Draft:
+        if isinstance(source, str):
+            data = files.read_note(self._vault.root, source)
+            if data is None:
+                raise NoteNotFoundError(source)
+            with naming_broken_note(source):
+                text = data.decode("utf-8")
+            return _Draft(read_material(text).session or note_name(source), source, text)
+        index, finder = self._vault.whole_index(), self._writer.finder
+        sessions = [source.session] if source.session is not None else episode_note.candidate_sessions(source)
+        for session in sessions:
+            stored = finder.find_episode(index, session)
+            if stored is None or source.session is not None or episode_note.continues(stored, source):
+                break
+        fork = None
+        started = source.started or next((turn.at for turn in source.turns if turn.at), None)
+        if stored is None and started is not None:
+            # A session that another one left, whose turns it repeats, began at the same time.
+            others = finder.find_episodes(index, render_time(started), session)
+            with naming_broken_note(session):
+                forks = [found for other in others if (found := episode_note.find_fork(other, source))]
+            fork = max(forks, key=lambda fork: fork.turns, default=None)
+        queued = self._queue.waiting(session)
         # A crash can come between the commit and the queue: a note that is in the episode is not added again.
         present = {turn.text for turn in stored.turns if turn.speaker == NOTE_SPEAKER} if queued and stored else set()
         own = [text for _, text in queued if text not in present]
         with naming_broken_note(stored.rel_path if stored else session):
-            fork = None if stored else self._find_fork(session, conversation)
-            path, edit, _, new_turns = episode_note.plan_episode(
-                session, conversation, stored, _now(), own, self._settings.owner, fork, self._vault.layout
+            path, edit, new_turns = episode_note.plan_episode(
+                session, source, stored, _now(), own, self._settings.owner, fork, self._vault.layout
             )
         data = edit.after if edit else stored.data if stored else None
         text = (data or b"").decode("utf-8", errors="replace")
         path = fork.parent if fork and not edit else path  # the fork has no turns yet
         return _Draft(session, path, text, edit, new_turns, tuple(note_id for note_id, _ in queued))
 
-    def _read_draft(self, path: str) -> _Draft:
-        data = files.read_note(self._vault.root, path)
-        if data is None:
-            raise NoteNotFoundError(path)
-        with naming_broken_note(path):
-            text = data.decode("utf-8")
-        return _Draft(read_material(text).session or note_name(path), path, text)
-
-    def _find_session(self, conversation: Conversation) -> tuple[str, episode_note.StoredEpisode | None]:
-        index = self._vault.whole_index()
-        find = self._writer.finder.find_episode
-        if conversation.session is not None:
-            return conversation.session, find(index, conversation.session)
-        for session in episode_note.candidate_sessions(conversation):
-            stored = find(index, session)
-            if stored is None or episode_note.continues(stored, conversation):
-                return session, stored
-        raise AssertionError("unreachable")
-
-    def _find_fork(self, session: str, conversation: Conversation) -> episode_note.Fork | None:
-        """Return the session that this one left, whose turns it repeats: they began at the same time."""
-        started = conversation.started or next((turn.at for turn in conversation.turns if turn.at), None)
-        if started is None:
-            return None
-        others = self._writer.finder.find_episodes(self._vault.whole_index(), render_time(started), session)
-        forks = [fork for stored in others if (fork := episode_note.find_fork(stored, conversation))]
-        return max(forks, key=lambda fork: fork.turns, default=None)
-
     # -- the plan ------------------------------------------------------------------------------------------------
 
     def _plan(
-        self,
-        make_draft: Callable[..., _Draft],
-        source: tuple[Any, ...],
-        reading: ConversationReading | None,
-        options: ExtractOptions,
+        self, source: Conversation | str, reading: ConversationReading | None, options: ExtractOptions
     ) -> WritePlan:
-        return self._plan_draft(make_draft(*source), reading, options)
-
-    def _plan_draft(self, draft: _Draft, reading: ConversationReading | None, options: ExtractOptions) -> WritePlan:
-        if reading is None or reading.extraction is None:
-            return _plan_storing(draft)
+        draft = self._draft(source)
+        everything = read_material(draft.text, everything=True).turns
+        details = {"turns": len(everything), "new_turns": draft.new_turns, "noted": list(draft.noted)}
+        stored = count(draft.new_turns or len(read_material(draft.text).turns), "turn")
+        storing = Message(f"keep: {stored} of session {draft.session}", trailers=(("Quaid-Session", draft.session),))
+        is_read = reading is not None and reading.extraction is not None
+        if reading is not None and is_read:
+            through = options.answer.through if options.answer else None
+            now = read_material(draft.text, everything=self._is_facts_only, through=through)
+            if now.fingerprint != reading.material.fingerprint:
+                raise _EpisodeChangedError
+            is_marked = not draft.text or "extracted" in frontmatter.parse(draft.text).fields
+            is_read = bool(reading.material.turns) or draft.edit is not None or not is_marked
+        if reading is None or reading.extraction is None or not is_read:
+            edit = draft.edit
+            if edit is not None and edit.before is not None and edit.after is not None:  # it has grown: pending again
+                pending = frontmatter.set_fields(edit.after.decode("utf-8"), {"extracted": None})
+                edit = replace(edit, after=pending.encode())
+            details["waiting"] = bool(read_material(draft.text).turns)
+            written = WriteResult(draft.session, draft.path, "kept" if edit else "unchanged")
+            return WritePlan(written, (edit,) if edit else (), storing, details)
         material, found = reading.material, reading.extraction
-        through = options.answer.through if options.answer else None
-        now = read_material(draft.text, everything=self._is_facts_only, through=through)
-        if now.fingerprint != material.fingerprint:
-            raise _EpisodeChangedError
-        is_marked = not draft.text or "extracted" in frontmatter.parse(draft.text).fields
-        if not material.turns and draft.edit is None and is_marked:
-            return _plan_storing(draft)
         when = material.ended or _now()
         finder, turns = self._writer.finder, (*material.earlier, *material.turns)
         index = self._vault.whole_index()
@@ -263,44 +264,42 @@ class Extractor:
         new = extraction.cite_episode(found, material.session, self._settings.owner, episode_name)
         names = finder.entity_names(self._vault.visible_index(), when, [turn.speaker for turn in turns])
         same, texts = finder.find_duplicates(index, new), [turn.text for turn in turns]
-        stored = facts.plan_facts(new, same, names, when, found.renamed, things=found.names, turns=texts)
-        learned = (*stored.edits, *self._plan_core(found, options.trigger, when))
-        details = {**_details(draft), "waiting": self._has_rest(draft, material.last), **stored.details}
+        planned = facts.plan_facts(new, same, names, when, found.renamed, things=found.names, turns=texts)
+        learned = (*planned.edits, *self._plan_core(found, options.trigger, when))
+        details["waiting"] = not self._is_facts_only and any(turn.number > material.last for turn in everything)
         return WritePlan(
             WriteResult(draft.session, draft.path, "kept"),
             (self._plan_mark(draft, material.last), *learned),
-            commit_message(reading, stored) if learned else _storing_message(draft),
-            details,
+            commit_message(reading, planned) if learned else storing,
+            {**details, **planned.details},
             travels=not learned,
         )
 
     def _plan_mark(self, draft: _Draft, last: int) -> Edit:
         """Return the edit that marks the episode as read up to `last`; where only facts are stored, without turns."""
+        mark: dict[str, frontmatter.Value | None] = {"extracted": render_time(_now()), "extracted_turns": None}
         text = split_body(draft.text)[0] if self._is_facts_only else draft.text
-        when = None if self._has_rest(draft, last) else render_time(_now())
-        mark = {"extracted": when, "extracted_turns": None if self._is_facts_only else last}
+        if not self._is_facts_only:
+            mark["extracted_turns"] = last
+            if any(turn.number > last for turn in read_material(draft.text, everything=True).turns):
+                mark["extracted"] = None
         with naming_broken_note(draft.path):
             marked = frontmatter.set_fields(text, mark)
         before = draft.edit.before if draft.edit else draft.text.encode()
         return Edit(draft.path, before, marked.encode())
 
-    def _has_rest(self, draft: _Draft, last: int) -> bool:
-        if self._is_facts_only:
-            return False
-        return any(turn.number > last for turn in read_material(draft.text, everything=True).turns)
-
     def _plan_core(self, found: Extraction, trigger: str, when: datetime) -> Iterator[Edit]:
-        changes = [(layout.snippets_path(core), core, True) for core in found.snippets]
-        changes += [(layout.journal_path(core), core, False) for core in found.journal]
-        for rel_path, core, is_snippet in changes:
+        changes = [(layout.snippets_path(core), found.snippets[core], True) for core in found.snippets]
+        changes += [(layout.journal_path(core), found.journal[core], False) for core in found.journal]
+        for rel_path, lines, is_snippet in changes:
             path = self._vault.layout.place(rel_path)
             data = files.read_note(self._vault.root, path)
             with naming_broken_note(path):
                 text = None if data is None else data.decode("utf-8")
                 if is_snippet:
-                    after = core_notes.add_observations(text, trigger, when, found.snippets[core]).encode()
+                    after = core_notes.add_observations(text, trigger, when, lines).encode()
                 else:
-                    after = core_notes.add_entry(text, trigger, when, "\n\n".join(found.journal[core])).encode()
+                    after = core_notes.add_entry(text, trigger, when, "\n\n".join(lines)).encode()
             if after != data:
                 yield Edit(path, data, after)
 
@@ -321,21 +320,6 @@ def _without_secrets(conversation: Conversation) -> tuple[Conversation, tuple[st
     return replace(conversation, turns=tuple(turns), session=session), tuple(redacted)
 
 
-def _plan_storing(draft: _Draft) -> WritePlan:
-    """Return the plan for the episode alone; one that has grown is pending again."""
-    edit = draft.edit
-    if edit is not None and edit.before is not None and edit.after is not None:
-        pending = frontmatter.set_fields(edit.after.decode("utf-8"), {"extracted": None})
-        edit = replace(edit, after=pending.encode())
-    written = WriteResult(draft.session, draft.path, "kept" if edit else "unchanged")
-    return WritePlan(written, (edit,) if edit else (), _storing_message(draft), _details(draft))
-
-
-def _storing_message(draft: _Draft) -> Message:
-    turns = count(draft.new_turns or len(read_material(draft.text).turns), "turn")
-    return Message(f"keep: {turns} of session {draft.session}", trailers=(("Quaid-Session", draft.session),))
-
-
 def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:
     """Return the message of an extraction: `extract: 14 facts from session 2f1c9a`, and the facts."""
     session, found = reading.material.session, reading.extraction or Extraction()
@@ -350,32 +334,6 @@ def commit_message(reading: ConversationReading, stored: FactsPlan) -> Message:
         found,
         stored,
         [("Quaid-Task", "extract"), ("Quaid-Session", session)],
-    )
-
-
-def _details(draft: _Draft) -> dict[str, Any]:
-    return {
-        "turns": len(read_material(draft.text, everything=True).turns),
-        "new_turns": draft.new_turns,
-        "noted": list(draft.noted),
-        "waiting": bool(read_material(draft.text).turns),
-    }
-
-
-def _result(plan: WritePlan, reading: ConversationReading | None, *, is_dry_run: bool) -> ExtractResult:
-    found = (reading and reading.extraction) or Extraction()
-    return ExtractResult(
-        session=plan.written.id,
-        path=plan.written.path,
-        turns=plan.details["turns"],
-        new_turns=plan.details["new_turns"],
-        waiting=plan.details["waiting"],
-        snippets={file: len(lines) for file, lines in found.snippets.items()},
-        journal=tuple(found.journal),
-        quarantined=reading.quarantined if reading else None,
-        problem=reading.problem if reading else None,
-        **extraction.learned_fields(plan, found),
-        is_dry_run=is_dry_run,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from quaid.capture import relations
 from quaid.capture.entities import EntityNames, FindNote, NamedThing, plan_entity
+from quaid.capture.stored_note import StoredNote
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, Edit, name_key, note_name
 from quaid.text.invisible import without_unseen
@@ -66,15 +67,7 @@ class NewFact:
 _FIELDS = tuple(each.name for each in fields(NewFact) if each.name not in {"text", "edges"})
 
 
-class KnownFact(NamedTuple):
-    """The note on disk of a fact that is repeated."""
-
-    id: str
-    rel_path: str
-    data: bytes
-
-
-Duplicate = KnownFact | int | None
+Duplicate = StoredNote | int | None
 """The fact that makes the same claim as a new one: a note, the place of an earlier new one, or None."""
 
 
@@ -244,7 +237,7 @@ def plan_facts(
     stored: list[StoredFact] = []
     confirmed: set[str] = set()
     for fact, duplicate, own in zip(new, same, placed, strict=True):
-        if isinstance(duplicate, KnownFact):
+        if isinstance(duplicate, StoredNote):
             counts = duplicate.id not in confirmed and _is_news(fact, duplicate, known)
             path, draft = duplicate.rel_path, drafts.get(duplicate.rel_path)
             data = draft.after if draft is not None and draft.after is not None else duplicate.data
@@ -288,12 +281,12 @@ def _place_edges(edges: Sequence[Edge], names: EntityNames) -> tuple[Edge, ...]:
     return tuple(placed)
 
 
-def _is_news(fact: NewFact, duplicate: KnownFact, known: Collection[str] | None) -> bool:
+def _is_news(fact: NewFact, duplicate: StoredNote, known: Collection[str] | None) -> bool:
     """Return True when a person repeats `duplicate` for the first time in this source."""
     if known is not None:
         is_repeated = note_name(duplicate.rel_path) in known
     else:
-        head = frontmatter.parse(duplicate.data.decode("utf-8", errors="replace")).fields
+        head = duplicate.head.fields
         here = {turn.partition("#")[0] for turn in fact.turns}
         cited = frontmatter.list_values(head.get("turns"))
         is_repeated = str(head.get("session") or "") == (fact.session or "") or any(

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid import redaction
 from quaid.capture import facts, relations
-from quaid.capture.entities import EntityNote, FindNote, plan_entity
+from quaid.capture.entities import FindNote, plan_entity
 from quaid.capture.facts import NewFact
 from quaid.capture.importers.formats import NoteFolder, select_format
 from quaid.capture.importers.import_content import (
@@ -31,6 +31,7 @@ from quaid.capture.importers.import_content import (
     Redact,
 )
 from quaid.capture.stated_relations import add_stated
+from quaid.capture.stored_note import StoredNote
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.config import person_of
 from quaid.errors import BadInputError, FactTooShortError
@@ -350,7 +351,7 @@ class _Planner:
         return replace(edit, after=f"{head}{body}\n".encode() if body else head.encode())
 
     def _plan_known_entity(
-        self, note: EntityNote, entity: ImportedEntity, edges: Sequence[Edge], edge_fact: NewFact
+        self, note: StoredNote, entity: ImportedEntity, edges: Sequence[Edge], edge_fact: NewFact
     ) -> None:
         """Add the edges that its note does not have. Its text is its owner's."""
         if note.is_own:
@@ -472,7 +473,7 @@ class _Entities:
     def __init__(self, entities: Sequence[ImportedEntity], find_note: FindNote) -> None:
         self._find_note = find_note
         self._names: dict[str, str] = {}
-        self.notes: dict[str, tuple[ImportedEntity, EntityNote | None]] = {}
+        self.notes: dict[str, tuple[ImportedEntity, StoredNote | None]] = {}
         for entity in entities:
             self._add(entity)
         for entity in entities:

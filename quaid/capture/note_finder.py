@@ -10,15 +10,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.entities import EntityNames, EntityNote, has_no_capitals
+from quaid.capture.entities import EntityNames, has_no_capitals
 from quaid.capture.episode_note import StoredEpisode
-from quaid.capture.facts import Duplicate, KnownFact, NewFact
+from quaid.capture.facts import Duplicate, NewFact
+from quaid.capture.stored_note import StoredNote
 from quaid.claims import claim_key, difference, is_same_claim
 from quaid.config import person_of
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, references, vectors
 from quaid.index.documents import Document
-from quaid.model import Edge, Kind, name_key, note_name
+from quaid.model import Edge, Kind, name_key
 from quaid.settings import Settings
 from quaid.sync.embedding import Embedding
 from quaid.vault import files, frontmatter, layout, notes
@@ -73,7 +74,7 @@ class NoteFinder:
             found[place] = next(same, None) if known is None else known
         return found
 
-    def find_entity(self, index: IndexConnection, name: str) -> EntityNote | None:
+    def find_entity(self, index: IndexConnection, name: str) -> StoredNote | None:
         """Return the entity note of this name, else the owner's own note, else the file of this name, which `index` may
         not show.
         """
@@ -86,13 +87,13 @@ class NoteFinder:
             for document in found:
                 data = files.read_note(self._root, document.path)
                 if data is not None:
-                    return EntityNote(note_name(document.path), document.path, data, is_own=kind is Kind.NOTE)
+                    return StoredNote(document.path, data, is_own=kind is Kind.NOTE)
         path = self._layout.place(layout.entity_path(name))
         data = files.read_note(self._root, path)
         if data is None:
             return None
         kind = self._layout.kind_of(path, frontmatter.parse(data.decode("utf-8", "replace")).fields)
-        return EntityNote(note_name(path), path, data, is_own=kind is not Kind.ENTITY)
+        return StoredNote(path, data, is_own=kind is not Kind.ENTITY)
 
     def entity_names(self, index: IndexConnection, now: datetime, speakers: Iterable[str] = ()) -> EntityNames:
         """Return the names of all entities that `index` shows, for a plan made at `now`."""
@@ -124,7 +125,7 @@ class NoteFinder:
 
     def _find_alike(
         self, index: IndexConnection, new: Sequence[NewFact], found: Sequence[Duplicate]
-    ) -> dict[int, KnownFact]:
+    ) -> dict[int, StoredNote]:
         """Return place of a fact without a duplicate so far -> the known fact with the same claim in other words."""
         import numpy as np
 
@@ -145,7 +146,7 @@ class NoteFinder:
         owners = {new[place].owner for place in nearest}
         repeatable = (each for owner in owners for each in documents.list_repeatable(index, chunks, owner))
         known = {each.chunk_id: each for each in repeatable}
-        alike: dict[int, KnownFact] = {}
+        alike: dict[int, StoredNote] = {}
         for place, chunk_ids in nearest.items():
             fact = new[place]
             for document in (known[chunk_id] for chunk_id in sorted(chunk_ids & known.keys())):
@@ -155,7 +156,7 @@ class NoteFinder:
                     break
         return alike
 
-    def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> KnownFact | None:
+    def _known(self, index: IndexConnection, fact: NewFact, document: Document | None) -> StoredNote | None:
         """Return the note of a duplicate, or of the fact that it was merged into unless that differs."""
         survivor = references.find_survivor(index, document) if document else None
         if survivor is None or (
@@ -163,7 +164,7 @@ class NoteFinder:
         ):
             return None
         data = files.read_note(self._root, survivor.path)
-        return KnownFact(survivor.id, survivor.path, data) if data is not None else None
+        return StoredNote(survivor.path, data) if data is not None else None
 
 
 def list_waiting(root: Path, connection: IndexConnection) -> tuple[str, ...]:

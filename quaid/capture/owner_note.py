@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quaid.capture.entities import EntityNote, add_aliases, plan_entity
+from quaid.capture.entities import add_aliases, plan_entity
+from quaid.capture.stored_note import StoredNote
 from quaid.config import render_setting
 from quaid.errors import BadInputError
 from quaid.model import Edit, is_owner_label, name_key, note_name
@@ -68,7 +69,7 @@ def plan_owner(name: str, also: Iterable[str], now: datetime, place: Layout) -> 
     return replace(edit, after=add_aliases(edit.after or b"", aliases))
 
 
-def plan_new_name(name: str, former: EntityNote) -> Edit | None:
+def plan_new_name(name: str, former: StoredNote) -> Edit | None:
     """Return the edit that adds `name` to the note of an owner with a former name; None where Quaid did not write that
     note or cannot edit it.
     """

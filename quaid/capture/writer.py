@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quaid.capture import facts, note_edit, owner_note
-from quaid.capture.facts import KnownFact, NewFact
+from quaid.capture.facts import NewFact
 from quaid.capture.note_edit import Mark
 from quaid.capture.note_finder import NoteFinder
 from quaid.capture.stated_relations import add_stated
+from quaid.capture.stored_note import StoredNote
 from quaid.config import is_users_own, person_of, render_setting, render_value, set_users_own
 from quaid.errors import (
     BadInputError,
@@ -231,7 +232,7 @@ class Writer:
         index, visible = self._vault.whole_index(), self._vault.visible_index()
         old = self._find_replaced(visible, replaces, fact) if replaces else None
         (same,) = self.finder.find_duplicates(index, [fact])
-        if isinstance(same, KnownFact) and (old is None or same.id != old.id):
+        if isinstance(same, StoredNote) and (old is None or same.id != old.id):
             note_id, outcome, verb = same.id, "confirmed", "confirm"
             with naming_broken_note(same.rel_path):
                 edit = facts.plan_confirmation(same.rel_path, self._read(same.rel_path))
@@ -267,7 +268,7 @@ class Writer:
             document, turn, _ = references.resolve_one(index, reference)
         except NoteNotFoundError:
             (same,) = self.finder.find_duplicates(index, [replace(new, text=reference)])
-            if not isinstance(same, KnownFact):
+            if not isinstance(same, StoredNote):
                 raise NothingToReplaceError(reference) from None
             document, turn, _ = references.resolve_one(index, same.rel_path)
         if document.kind != Kind.FACT or turn is not None or document.superseded_by:

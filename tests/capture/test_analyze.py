@@ -345,7 +345,7 @@ def test_a_note_of_another_file_is_not_taken_for_ones_own(vault, service, lease)
     note.write_text(note.read_text("utf-8").replace("\npath: ", "\npath: /elsewhere"), encoding="utf-8")
     other = analyze(vault, lease)
     assert other.note != done.note
-    assert SourceNote.of(other.note, (vault.root / other.note).read_bytes()).fields["checksum"] == done.file.checksum
+    assert SourceNote(other.note, (vault.root / other.note).read_bytes()).head.fields["checksum"] == done.file.checksum
 
 
 def test_what_is_said_of_a_file_is_private_to_who_had_it_read(vault, service, lease, monkeypatch):  # noqa: F811

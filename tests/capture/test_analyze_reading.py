@@ -14,7 +14,7 @@ from vaults import refused
 
 from quaid.capture.files import source_file
 from quaid.capture.files.analyzer import piece_inputs, split_file
-from quaid.capture.files.source_file import PART_CHARS, Part, read_file
+from quaid.capture.files.source_file import PART_CHARS, read_file
 from quaid.errors import BadInputError
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -31,7 +31,7 @@ def test_a_markdown_file_is_read_by_heading(tmp_path):
     found = read_file(put(tmp_path, "lease.md", text))
     assert (found.media, found.title, found.pages, found.size) == ("text/markdown", "The lease", None, len(text))
     assert found.checksum == hashlib.sha256(text.encode()).hexdigest()
-    assert found.parts == (Part("Flat", "Rent is 900."), Part("Flat > Deadlines", "notice: March\n\n# no heading"))
+    assert found.parts == (("Flat", "Rent is 900."), ("Flat > Deadlines", "notice: March\n\n# no heading"))
 
 
 def test_the_first_heading_is_the_title_of_markdown_that_names_none(tmp_path):
@@ -50,13 +50,13 @@ def test_the_first_heading_is_the_title_of_markdown_that_names_none(tmp_path):
 def test_text_is_read_whatever_its_name_and_encoding(tmp_path, name, data, media):
     found = read_file(put(tmp_path, name, data))
     assert (found.media, found.remarks) == (media, ())
-    assert "€" in found.parts[0].text
-    assert found.parts[0].place == ""
+    assert "€" in found.parts[0][1]
+    assert found.parts[0][0] == ""
 
 
 def test_another_encoding_is_read_and_said(tmp_path):
     found = read_file(put(tmp_path, "old.txt", "Kündigung am Ersten".encode("cp1252")))
-    assert found.parts[0].text == "Kündigung am Ersten"
+    assert found.parts[0][1] == "Kündigung am Ersten"
     assert "not UTF-8" in found.remarks[0]
 
 
@@ -64,12 +64,12 @@ def test_a_pdf_is_read_by_page(tmp_path):
     data = make_pdf("The lease\nRent is 900.", "", "Notice: March", title="Lease of the flat")
     found = read_file(put(tmp_path, "scan.bin", data))
     assert (found.media, found.pages, found.title) == ("application/pdf", 3, "Lease of the flat")
-    assert found.parts == (Part("page 1", "The lease\nRent is 900."), Part("page 3", "Notice: March"))
+    assert found.parts == (("page 1", "The lease\nRent is 900."), ("page 3", "Notice: March"))
     assert found.remarks == (f"{tmp_path / 'scan.bin'}: 1 of 3 pages hold no text, pictures perhaps.",)
 
 
 def test_a_pdf_that_only_forbids_printing_is_read(tmp_path):
-    assert read_file(put(tmp_path, "a.pdf", encrypted(make_pdf("Rent is 900."), ""))).parts[0].text == "Rent is 900."
+    assert read_file(put(tmp_path, "a.pdf", encrypted(make_pdf("Rent is 900."), ""))).parts[0][1] == "Rent is 900."
 
 
 @pytest.mark.parametrize(("name", "data", "said"), [
@@ -114,7 +114,7 @@ def test_secrets_are_gone_before_the_text_is_taken_apart(tmp_path):
     text = f"# Access\n\nThe token of the build is {KEY}.\n\n<private>my own affair</private>\n"
     found = read_file(put(tmp_path, "a.md", text))
     assert found.redacted
-    assert "[redacted: " in found.parts[0].text
+    assert "[redacted: " in found.parts[0][1]
     assert KEY not in str(found.parts)
     assert "affair" not in str(found.parts)
     pdf = read_file(put(tmp_path, "a.pdf", make_pdf("first", f"The token of the build is {KEY}.")))
@@ -130,7 +130,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
         found = read_file(path)
     except BadInputError:
         return
-    assert all(part.text.strip() for part in found.parts)
+    assert all(text.strip() for _, text in found.parts)
 
 
 @settings(max_examples=examples(40))
@@ -147,7 +147,7 @@ def test_a_damaged_pdf_is_read_or_refused(tmp_path_factory, noise, place):
 def test_a_long_text_is_asked_about_in_pieces_that_overlap(tmp_path):
     paragraphs = [f"Paragraph {number} says that item {number} costs {number} euros. " * 12 for number in range(60)]
     file = read_file(put(tmp_path, "long.md", "# Prices\n\n" + "\n\n".join(paragraphs)))
-    assert all(len(part.text) <= PART_CHARS * 1.3 for part in file.parts)
+    assert all(len(text) <= PART_CHARS * 1.3 for _, text in file.parts)
     pieces = split_file(file, 3_000)
     assert len(pieces) > 3
     shown = [piece_inputs(piece, file, "prices", "so far") for piece in pieces]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import examples, for_each
 
-from quaid.capture.entities import EntityNames, EntityNote, is_name, plan_entity
+from quaid.capture.entities import EntityNames, is_name, plan_entity
+from quaid.capture.stored_note import StoredNote
 from quaid.model import Edge, name_key, note_name
 from quaid.vault import frontmatter, layout
 
@@ -30,7 +31,7 @@ class Notes:
         listed = [*_aliases(text), *aliases]
         data = frontmatter.set_fields(text, {"aliases": listed}).encode() if listed else edit.after
         note = note_name(edit.rel_path)
-        self.by_name[note] = (EntityNote(note, edit.rel_path, data), [note, *listed])
+        self.by_name[note] = (StoredNote(edit.rel_path, data), [note, *listed])
 
     def find(self, name):
         found = (note for note, names in self.by_name.values() if name_key(name) in map(name_key, names))
@@ -266,7 +267,7 @@ def test_a_file_whose_owner_has_broken_it_stays_as_it_is():
     notes = Notes(Maya=("person",))
     note, listed = notes.by_name["Maya"]
     for data in (b"---\ntype: [person\n---\n", b"\xff\xfe\x00", b"---\ntype: person\naliases: [a\n---\n"):
-        notes.by_name["Maya"] = (EntityNote("Maya", note.rel_path, data), listed)
+        notes.by_name["Maya"] = (StoredNote(note.rel_path, data), listed)
         names = notes.names("Maya")
         assert names.resolve("Maya", "person") == "Maya"
         names.resolve("May", "person")
@@ -276,7 +277,7 @@ def test_a_file_whose_owner_has_broken_it_stays_as_it_is():
 def test_aliases_join_those_there_are_and_the_rest_of_the_note_stays():
     notes = Notes(Maya=("person",))
     data = b"---\n# mine\ntype: person\naliases: Mimi\nid: 01x\n---\nHer note.\r\n"
-    notes.by_name["Maya"] = (EntityNote("Maya", "entities/Maya.md", data), ["Maya", "Mimi"])
+    notes.by_name["Maya"] = (StoredNote("entities/Maya.md", data), ["Maya", "Mimi"])
     names = notes.names()
     assert names.resolve("Maya Chen", "person") == "Maya"
     (edit,) = names.edits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from quaid.capture.episode_note import (
     plan_episode,
     shared_start,
 )
-from quaid.model import Conversation, Turn
+from quaid.model import Conversation, Edit, Turn
 from quaid.vault import episodes, frontmatter
 from quaid.vault.frontmatter import FrontmatterBrokenError
 
@@ -34,8 +35,14 @@ def talk(*texts, session="2f1c9a", **more):
     return Conversation(turns, session, started=STARTED, **more)
 
 
+class Plan(NamedTuple):
+    rel_path: str
+    edit: Edit | None
+    new_turns: int
+
+
 def keep(conversation, kept=None, own=(), session="2f1c9a", fork=None):
-    plan = plan_episode(session, conversation, kept, NOW, own, fork=fork)
+    plan = Plan(*plan_episode(session, conversation, kept, NOW, own, fork=fork))
     return plan, StoredEpisode(plan.rel_path, plan.edit.after) if plan.edit else kept
 
 
@@ -58,7 +65,7 @@ def head(kept):
 
 def test_a_new_conversation_is_a_note_of_its_turns():
     plan, kept = keep(talk("hi", "yo", "how are you?", project="house"))
-    assert (plan.rel_path, plan.first_turn, plan.new_turns) == ("episodes/2026/11/20-1402-2f1c9a.md", 1, 3)
+    assert (plan.rel_path, plan.new_turns) == ("episodes/2026/11/20-1402-2f1c9a.md", 3)
     assert plan.edit.before is None
     assert said(kept) == [(1, "hi"), (2, "yo"), (3, "how are you?")]
     fields = head(kept).fields
@@ -76,13 +83,13 @@ def test_the_same_conversation_again_changes_nothing():
     conversation = talk("hi", "yo")
     _, kept = keep(conversation)
     plan, _ = keep(conversation, kept)
-    assert (plan.edit, plan.new_turns, plan.first_turn) == (None, 0, 3)
+    assert (plan.edit, plan.new_turns) == (None, 0)
 
 
 def test_a_grown_conversation_adds_only_its_new_turns():
     _, kept = keep(talk("hi", "yo"))
     plan, grown = keep(talk("hi", "yo", "and", "so on"), kept)
-    assert (plan.first_turn, plan.new_turns) == (3, 2)
+    assert plan.new_turns == 2
     assert said(grown) == [(1, "hi"), (2, "yo"), (3, "and"), (4, "so on")]
     assert grown.data.startswith(kept.data[: kept.data.index(b"ended")])
     assert head(kept).body.strip() in head(grown).body
@@ -118,7 +125,6 @@ def test_a_conversation_that_was_rewound_is_followed_from_where_it_parts():
     _, kept = keep(talk("hi", "yo", "left", "ok"))
     plan, kept = keep(talk("hi", "yo", "right", "fine", "more"), kept)
     assert texts(kept) == ["hi", "yo", "left", "ok", "right", "fine", "more"]
-    assert plan.first_turn == 5
     plan, kept = keep(talk("hi", "yo", "right", "fine", "more", "end"), kept)
     assert said(kept)[-1] == (8, "end")
     assert plan.new_turns == 1
@@ -171,9 +177,8 @@ def test_a_forgotten_turn_stays_forgotten(number):
 def test_a_turn_the_owner_took_out_whole_does_not_come_back_when_it_grows():
     _, kept = keep(talk("hi", "yo", "bye"))
     kept = edited(kept, "**Tom** (14:03): yo ^t2\n\n", "")
-    plan, grown = keep(talk("hi", "yo", "bye", "again"), kept)
+    _, grown = keep(talk("hi", "yo", "bye", "again"), kept)
     assert said(grown) == [(1, "hi"), (3, "bye"), (4, "again")]
-    assert plan.first_turn == 4
 
 
 def test_text_the_owner_added_is_left_where_it_is():
@@ -202,7 +207,7 @@ def test_notes_to_self_follow_the_new_turns():
 def test_a_note_to_self_alone_is_new():
     _, kept = keep(talk("hi"))
     plan, kept = keep(talk("hi"), kept, own=["remember"])
-    assert (plan.first_turn, plan.new_turns) == (2, 1)
+    assert plan.new_turns == 1
     assert texts(kept) == ["hi", "remember"]
     assert keep(talk("hi", "yo"), kept)[1].data.decode().count("remember") == 1
 
@@ -321,7 +326,7 @@ def test_the_same_words_at_another_time_or_by_another_are_no_fork():
 def test_of_a_fork_only_what_follows_is_written():
     _, parent = keep(talk("hi", "yo", "left", "ok"))
     plan, kept = leave(parent, talk("hi", "yo", "right", "fine", session="77aa00"))
-    assert (plan.first_turn, plan.new_turns) == (3, 2)
+    assert plan.new_turns == 2
     assert said(kept) == [(3, "right"), (4, "fine")]
     fields = head(kept).fields
     assert fields["continues"] == "[[20-1402-2f1c9a#^t2]]"

@@ -14,10 +14,10 @@ from matrices import examples, for_each
 from replay import facts_of, needs
 
 from quaid.capture import extraction
-from quaid.capture.conversation_reader import list_new_relations, read_relations, relation_inputs
 from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import cite_episode, find_problems, merge, read_answer
 from quaid.capture.extractor import commit_message
+from quaid.capture.piece_reader import list_new_relations, read_relations, relation_inputs
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.llm.prompts import load_prompt
 from quaid.llm.schema import violations

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import examples, for_each
 
-from quaid.capture.entities import EntityNote, plan_entity
+from quaid.capture.entities import plan_entity
 from quaid.capture.facts import (
     NewFact,
     check_period,
@@ -22,6 +22,7 @@ from quaid.capture.facts import (
     plan_link,
     render_statement,
 )
+from quaid.capture.stored_note import StoredNote
 from quaid.errors import BadInputError, FactTooShortError
 from quaid.model import Edge, name_key
 from quaid.vault import frontmatter, markdown
@@ -256,7 +257,7 @@ class Graph:
     def find(self, name):
         for known, data in self.notes.items():
             if name_key(known) == name_key(name):
-                return EntityNote(known, f"entities/{known}.md", data)
+                return StoredNote(f"entities/{known}.md", data)
         return None
 
     def apply(self, plan):

@@ -35,8 +35,8 @@ def feed(kept: dict[str, StoredEpisode], lines: list[str]) -> dict[str, StoredEp
         return kept
     for conversation in found:
         session = conversation.session or next(candidate_sessions(conversation))
-        edit = plan_episode(session, conversation, kept.get(session), NOW).edit
-        kept = {**kept, session: StoredEpisode(edit.rel_path, edit.after)} if edit else kept
+        path, edit, _ = plan_episode(session, conversation, kept.get(session), NOW)
+        kept = {**kept, session: StoredEpisode(path, edit.after)} if edit else kept
     return kept
 
 
@@ -245,14 +245,15 @@ def conversation(*said: tuple[str, str]) -> Conversation:
 
 def test_an_episode_whose_answers_are_one_turn_each_gets_only_what_is_new():
     merged = conversation(("user", "go"), ("assistant", "I look.\n\nTwo files.\n\nDone."), ("user", "thanks"))
-    first = plan_episode("s", merged, None, NOW)
-    kept = StoredEpisode(first.rel_path, first.edit.after)
+    path, edit, _ = plan_episode("s", merged, None, NOW)
+    kept = StoredEpisode(path, edit.after)
     apart = [("user", "go"), ("assistant", "I look."), ("assistant", "Two files."), ("assistant", "Done."),
              ("user", "thanks")]  # fmt: skip
-    assert plan_episode("s", conversation(*apart), kept, NOW).new_turns == 0
-    grown = plan_episode("s", conversation(*apart, ("assistant", "Gladly."), ("assistant", "Done.")), kept, NOW)
-    assert (grown.first_turn, grown.new_turns) == (4, 2)
-    kept = StoredEpisode(grown.rel_path, grown.edit.after)
+    assert plan_episode("s", conversation(*apart), kept, NOW)[1:] == (None, 0)
+    more = conversation(*apart, ("assistant", "Gladly."), ("assistant", "Done."))
+    path, edit, new_turns = plan_episode("s", more, kept, NOW)
+    assert new_turns == 2
+    kept = StoredEpisode(path, edit.after)
     numbers = [(turn.number, turn.text) for turn in kept.turns]
     assert numbers[1:] == [(2, "I look.\n\nTwo files.\n\nDone."), (3, "thanks"), (4, "Gladly."), (5, "Done.")]
     assert all(before < after for (before, _), (after, _) in pairwise(numbers))

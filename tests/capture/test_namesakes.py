@@ -11,8 +11,9 @@ from replay import facts_of, write_talk
 from vaults import Vault, assert_verified
 
 from quaid.capture.conversation_reader import HostAnswer
-from quaid.capture.entities import EntityNames, EntityNote, NamedThing, plan_entity
+from quaid.capture.entities import EntityNames, NamedThing, plan_entity
 from quaid.capture.relations import normalise_edge
+from quaid.capture.stored_note import StoredNote
 from quaid.model import Edge, name_key, note_name
 from quaid.vault import frontmatter
 
@@ -40,7 +41,7 @@ class Memory:
                     if aliases
                     else edit.after.decode()
                 )
-                return EntityNote(note, edit.rel_path, text.encode())
+                return StoredNote(edit.rel_path, text.encode())
         return None
 
     def learn(self, *edges, names=(), said=(), speakers=("Maya",), owner=""):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from matrices import examples
 
 from quaid.capture.entities import EntityNames
-from quaid.capture.facts import KnownFact, NewFact, plan_fact, plan_facts
+from quaid.capture.facts import NewFact, plan_fact, plan_facts
+from quaid.capture.stored_note import StoredNote
 from quaid.model import Edge
 from quaid.vault import frontmatter, notes
 
@@ -28,15 +29,15 @@ def new(statement=MILK, turns=("[[e2#^t1]]",), session="s2", **details):
 
 
 def known(statement=MILK, session="s1", turns=("[[e1#^t1]]",), **details):
-    note_id, edit = plan_fact(NewFact(statement, session=session, turns=tuple(turns), **details), NOW)
-    return KnownFact(note_id, edit.rel_path, edit.after)
+    _, edit = plan_fact(NewFact(statement, session=session, turns=tuple(turns), **details), NOW)
+    return StoredNote(edit.rel_path, edit.after)
 
 
 def again(twin, plan):
     """`twin` as the plan leaves it."""
     edit = next(edit for edit in plan.edits if edit.rel_path == twin.rel_path)
     assert edit.before == twin.data
-    return twin._replace(data=edit.after)
+    return StoredNote(twin.rel_path, edit.after)
 
 
 def fields(edit):
@@ -123,7 +124,7 @@ def test_what_an_answer_says_twice_is_one_note_with_all_turns():
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"---\nturns: [a\n---\nx\n"])
 def test_a_known_note_that_its_owner_has_broken_stays_as_it_is(data):
-    twin = KnownFact("01x", "facts/x.md", data)
+    twin = StoredNote("facts/x.md", data)
     made = plan([new()], [twin])
     assert made.edits == ()
     assert made.stored[0].outcome == "known"
@@ -131,7 +132,7 @@ def test_a_known_note_that_its_owner_has_broken_stays_as_it_is(data):
 
 def test_the_owners_words_in_a_known_note_stay():
     data = b"---\r\n# mine\r\nid: 01x\r\nturns: '[[e1#^t1]]'\r\n---\r\nMaya drinks tea.\r\n\r\nMy remark."
-    made = plan([new()], [KnownFact("01x", "facts/x.md", data)])
+    made = plan([new()], [StoredNote("facts/x.md", data)])
     after = made.edits[0].after.decode()
     assert "# mine\r\n" in after
     assert after.endswith("---\r\nMaya drinks tea.\r\n\r\nMy remark.")
@@ -183,7 +184,7 @@ def test_storing_the_same_answer_again_changes_nothing(said, before):
     assert len(first.stored) == len(facts)
     written = {edit.rel_path: edit.after for edit in first.edits}
     stored = {
-        fact.text: KnownFact(done.id, done.path, written.get(done.path) or there[fact.text].data)
+        fact.text: StoredNote(done.path, written.get(done.path) or there[fact.text].data)
         for fact, done in zip(facts, first.stored, strict=True)
     }
     assert plan(facts, [stored[fact.text] for fact in facts]).edits == ()

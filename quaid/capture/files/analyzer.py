@@ -7,8 +7,7 @@ plan is made on the memory as it is then.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -16,30 +15,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.capture import extraction, facts
-from quaid.capture.conversation_reader import ConversationReader, name_relations
 from quaid.capture.extraction import Extraction, Learned, LeftOut
-from quaid.capture.facts import FactsPlan, StoredFact
+from quaid.capture.facts import NewFact, StoredFact
 from quaid.capture.files import source_note
 from quaid.capture.files.source_file import SourceFile, read_file
 from quaid.capture.files.source_note import AnalysisRequest, SourceNote
+from quaid.capture.piece_reader import PieceReader, name_relations
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece, split_material
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
-from quaid.errors import BadInputError, ModelAnswerError, ModelRefusedError
+from quaid.errors import BadInputError, ModelError
 from quaid.history.source_repository import find_checkout
 from quaid.index import documents
-from quaid.local import quarantine
-from quaid.local.quarantine import Quarantined
 from quaid.model import Kind, note_name
-from quaid.redaction import admit, admit_all
+from quaid.redaction import admit
 from quaid.vault import files, frontmatter, notes
 from quaid.vault.headings import without_control
 
 if TYPE_CHECKING:
-    from quaid.index.port import IndexConnection
     from quaid.llm import Models
     from quaid.open_vault import OpenVault
 
-PROMPT = "analyze"
 NO_PLACE = 0
 """The turn of facts that name no place of the file."""
 
@@ -75,13 +70,31 @@ class AnalyzeResult(Learned):
         return self.request.file
 
 
+class FileReader(PieceReader):
+    """Reads one file; `summary` is of the pieces so far."""
+
+    prompt = "analyze"
+    units = "parts"
+
+    def __init__(self, vault: OpenVault, models: Models, request: AnalysisRequest) -> None:
+        super().__init__(vault, models)
+        self._request = request
+        self.summary = ""
+
+    def inputs(self, piece: Piece) -> Mapping[str, str]:
+        return piece_inputs(piece, self._request.file, self._request.focus, self.summary)
+
+    def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:
+        self.summary = " ".join(without_control(value["summary"]).split()).lstrip("-*+#>| ") or self.summary
+        return read_piece(value, piece)
+
+
 class FileAnalyzer:
     """Analyzes files for one vault."""
 
     def __init__(self, vault: OpenVault) -> None:
         self._vault = vault
         self._writer = Writer(vault)
-        self._reader = ConversationReader(vault)
 
     def analyze(self, path: Path, options: AnalyzeOptions) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file, if it or the focus has changed since the last time.
@@ -98,24 +111,30 @@ class FileAnalyzer:
         request = AnalysisRequest(file, find_checkout(path, file.data), focus, options.project)
         note = self._find_note(request)[1]
         # The cached answers would be the same again.
-        models = self._reader.models.without_answers() if options.again else self._reader.models
-        label = models.prompt(PROMPT).label
+        models = self._vault.models.start_run()
+        reader = FileReader(self._vault, models.without_answers() if options.again else models, request)
+        label = models.prompt(reader.prompt).label
         if note is not None and note.is_current(request, label) and not options.again:
             return AnalyzeResult(request=request, note=note.rel_path, outcome="unchanged", prompt=label)
-        found, summary, pieces = self._read(request, models)
-        found = name_relations(models, found, self._vault.index())
+        pieces = split_file(file, extraction.PIECE_TOKENS, options.project)
+        try:
+            parts, _ = reader.read_pieces(file.path.name, pieces)
+        except ModelError as error:
+            reader.quarantine_error(files.printable(str(file.path)), error)
+            raise
+        found = name_relations(reader.models, extraction.merge(parts), self._vault.index())
         if options.dry_run:
-            plan = self._plan(request, found, summary)
+            plan = self._plan(request, found, reader.summary)
         else:
             key = make_key("analyze", request.repository, request.path, file.checksum, request.focus, label)
-            plan = self._writer.write(key, self._plan, request, found, summary)
+            plan = self._writer.write(key, self._plan, request, found, reader.summary)
         return AnalyzeResult(
             request=request,
             note=plan.written.path,
             outcome="analyzed",
-            summary=summary,
+            summary=reader.summary,
             missing=tuple(StoredFact(*fact) for fact in plan.details["missing"]),
-            pieces=pieces,
+            pieces=len(pieces),
             **extraction.learned_fields(plan, found),
             is_dry_run=options.dry_run,
         )
@@ -124,35 +143,10 @@ class FileAnalyzer:
         """Return the path of a file's source note, and the note, None when it does not exist."""
         for rel_path in request.note_paths():
             data = files.read_note(self._vault.root, rel_path)
-            note = SourceNote.of(rel_path, data) if data is not None else None
+            note = SourceNote(rel_path, data) if data is not None else None
             if note is None or note.is_of(request):
                 return rel_path, note
         raise AssertionError("unreachable")
-
-    def _read(self, request: AnalysisRequest, models: Models) -> tuple[Extraction, str, int]:
-        """Return what the model finds in the file, a summary, and the number of pieces. Cached answers cost nothing."""
-        name = request.file.path.name
-        prompt = models.prompt(PROMPT)
-        pieces = split_file(request.file, extraction.PIECE_TOKENS, request.project)
-        parts: list[Extraction] = []
-        summary = ""
-        for number, piece in enumerate(pieces):
-            if len(pieces) > 1:
-                self._vault.show_progress(f"Reading {name}", number, len(pieces))
-            try:
-                answer = models.ask(prompt, piece_inputs(piece, request.file, request.focus, summary))
-            except (ModelAnswerError, ModelRefusedError) as error:
-                about, at = files.printable(str(request.file.path)), datetime.now(UTC).isoformat()
-                entry = Quarantined(at, about, str(error), prompt=prompt.label, raw=admit(error.raw).text)
-                with suppress(OSError):  # the answer is worth a look, but not another error
-                    quarantine.put(self._vault.state, entry)
-                raise
-            safe: Any = admit_all(answer.value)[0]
-            part = read_piece(safe, piece)
-            left_out = (*part.left_out, *extraction.list_failed(answer.failed))
-            parts.append(replace(part, left_out=left_out, model=answer.model, prompt=prompt.label, usage=answer.usage))
-            summary = " ".join(without_control(safe["summary"]).split()).lstrip("-*+#>| ") or summary
-        return extraction.merge(parts), summary, len(pieces)
 
     def _plan(self, request: AnalysisRequest, found: Extraction, summary: str) -> WritePlan:
         index, now = self._vault.whole_index(), datetime.now(UTC)
@@ -160,22 +154,31 @@ class FileAnalyzer:
         named = [*note.facts, *note.former] if note else []
         earlier = {name: next(iter(documents.find_by_reference(index, name)), None) for name in named}
         found = self._without_forgotten(found, [name for name, document in earlier.items() if document is None])
-        stored = self._plan_facts(index, request, found, note_name(rel_path), earlier, now)
+        owner, document = self._vault.settings.owner, note_name(rel_path)
+        new: list[NewFact] = []
+        for fact in found.facts:
+            place = next((request.file.parts[int(turn) - 1][0] for turn in fact.turns if int(turn) != NO_PLACE), "")
+            place = " ".join(_UNLINKABLE.sub(" ", place).split())
+            fact = extraction.as_project(fact, owner, request.project or fact.project)  # noqa: PLW2901 - of the vault
+            new.append(replace(fact, turns=(), document=f"[[{document}|{place}]]" if place else f"[[{document}]]"))
+        finder, visible = self._writer.finder, self._vault.visible_index()
+        entities = finder.entity_names(visible, now, [fact.speaker for fact in new if fact.speaker])
+        same = finder.find_duplicates(index, new)
+        stored = facts.plan_facts(new, same, entities, now, found.renamed, known=earlier)
         names = list(dict.fromkeys(note_name(fact.path) for fact in stored.stored))
         with naming_broken_note(rel_path):
             living = [name for name, document in earlier.items() if document]
-            source, owner = (found.prompt, found.model), self._vault.settings.owner
+            source = (found.prompt, found.model)
             edit, gone = source_note.plan_note(rel_path, request, note, names, summary, source, living, now, owner)
-        visible = self._vault.visible_index()
         missing = [
             StoredFact(document.id, document.path, text, "missing")
             for document in map(earlier.get, gone)
             if document is not None and (text := documents.text_of(visible, document.doc_id))
         ]
         details = {**stored.details, "missing": missing, "left_out": found.left_out}
-        new, name = len(stored.with_outcome("created")), files.printable(request.file.path.name)
+        number, name = len(stored.with_outcome("created")), files.printable(request.file.path.name)
         message = extraction.build_message(
-            f"analyze: {new or 'no new'} {'fact' if new == 1 else 'facts'} from {name}",
+            f"analyze: {number or 'no new'} {'fact' if number == 1 else 'facts'} from {name}",
             f"{request.path}, read by {found.model}.",
             replace(found, left_out=()),
             stored,
@@ -183,30 +186,6 @@ class FileAnalyzer:
             [fact.text for fact in missing],
         )
         return WritePlan(WriteResult(rel_path, rel_path, "kept"), (*stored.edits, edit), message, details)
-
-    def _plan_facts(
-        self,
-        index: IndexConnection,
-        request: AnalysisRequest,
-        found: Extraction,
-        note: str,
-        earlier: Collection[str],
-        now: datetime,
-    ) -> FactsPlan:
-        owner = self._vault.settings.owner
-        new = [
-            replace(
-                extraction.as_project(fact, owner, request.project or fact.project),
-                turns=(),
-                document=f"[[{note}|{place}]]" if place else f"[[{note}]]",
-            )
-            for fact in found.facts
-            for place in [_place_of(request.file, fact.turns)]
-        ]
-        speakers = [fact.speaker for fact in new if fact.speaker]
-        names = self._writer.finder.entity_names(self._vault.visible_index(), now, speakers)
-        same = self._writer.finder.find_duplicates(index, new)
-        return facts.plan_facts(new, same, names, now, found.renamed, known=earlier)
 
     def _is_memory(self, path: Path) -> bool:
         real, root = path.resolve(), self._vault.root.resolve()
@@ -238,8 +217,8 @@ class FileAnalyzer:
 def split_file(file: SourceFile, limit_tokens: int, project: str | None = None) -> list[Piece]:
     """Return the pieces of a file, each of at most about `limit_tokens` tokens, overlapping a little."""
     turns = tuple(
-        NumberedTurn(number, f"[{part.place}]" if part.place else "", part.text)
-        for number, part in enumerate(file.parts, NO_PLACE + 1)
+        NumberedTurn(number, f"[{place}]" if place else "", text)
+        for number, (place, text) in enumerate(file.parts, NO_PLACE + 1)
     )
     material = Material(session="", source=file.media, project=project, started=None, turns=turns)
     return split_material(material, limit_tokens)
@@ -288,8 +267,3 @@ def _show(turns: Sequence[NumberedTurn]) -> str:
     """Return the parts, each place named once above its text."""
     groups = [(place, [turn.text for turn in found]) for place, found in groupby(turns, lambda turn: turn.speaker)]
     return "\n\n".join("\n\n".join([place, *texts] if place else texts) for place, texts in groups) or "(none)"
-
-
-def _place_of(file: SourceFile, turns: Sequence[str]) -> str:
-    place = next((file.parts[int(turn) - 1].place for turn in turns if int(turn) != NO_PLACE), "")
-    return " ".join(_UNLINKABLE.sub(" ", place).split())

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError
 from quaid.redaction import admit
@@ -45,16 +45,12 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
-class Part(NamedTuple):
-    """A stretch of a file's text. `place` is `page 3`, a path of headings `Setup > Linux`, or empty."""
-
-    place: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file without its secrets, whose kinds are `redacted`; `remarks` are sentences about unreadable parts."""
+    """A file without its secrets, whose kinds are `redacted`; `remarks` are sentences about unreadable parts.
+
+    `parts` are (place, text): the place is `page 3`, a path of headings such as `Setup > Linux`, or empty.
+    """
 
     path: Path
     data: bytes
@@ -62,7 +58,7 @@ class SourceFile:
     media: str
     title: str | None
     pages: int | None
-    parts: tuple[Part, ...]
+    parts: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...] = ()
     redacted: tuple[str, ...] = ()
 
@@ -161,13 +157,13 @@ def _filled(
     found: SourceFile, parts: Iterable[tuple[str, str]], *, media: str | None = None, title: str = ""
 ) -> SourceFile:
     split = tuple(
-        Part(" ".join(without_control(place).split()), piece)
+        (" ".join(without_control(place).split()), piece)
         for place, text in parts
         for piece in markdown.split_text(without_control(text), PART_CHARS)
     )
     if not split:
         raise BadInputError(f"{found.path} holds no text. Give a file with something to read in it.")
-    if sum(len(part.text) for part in split) > MAX_CHARS:
+    if sum(len(text) for _, text in split) > MAX_CHARS:
         raise BadInputError(
             f"{found.path} holds more than {MAX_CHARS // MEGABYTE} million characters of text. "
             "Give the part that matters."

@@ -7,13 +7,13 @@ The head names the file, its checksum, its commit, and the facts that were drawn
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from quaid.capture.files.source_file import SourceFile
+from quaid.capture.stored_note import StoredNote
 from quaid.history.source_repository import Checkout
 from quaid.model import Edit
 from quaid.vault import files, frontmatter, layout, markdown, notes
@@ -50,32 +50,23 @@ class AnalysisRequest:
         return [layout.source_path(self.file.path.name, digest[:length]) for length in (_MIN_DIGITS, 12, 40)]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceNote:
+class SourceNote(StoredNote):
     """A source note on disk. Its lists are names of fact notes."""
-
-    rel_path: str
-    data: bytes
-    fields: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, rel_path: str, data: bytes) -> SourceNote:
-        return cls(rel_path, data, frontmatter.parse(data.decode("utf-8", errors="replace")).fields)
 
     @property
     def facts(self) -> list[str]:
-        return _names(self.fields.get("facts"))
+        return _names(self.head.fields.get("facts"))
 
     @property
     def former(self) -> list[str]:
-        return _names(self.fields.get("former"))
+        return _names(self.head.fields.get("former"))
 
     def is_of(self, request: AnalysisRequest) -> bool:
-        return (self.fields.get("path"), self.fields.get("repository")) == (request.path, request.repository)
+        return (self.head.fields.get("path"), self.head.fields.get("repository")) == (request.path, request.repository)
 
     def is_current(self, request: AnalysisRequest, prompt: str) -> bool:
         """Return True for the same content, focus and prompt."""
-        known = (self.fields.get("checksum"), self.fields.get("focus") or "", self.fields.get("prompt"))
+        known = (self.head.fields.get("checksum"), self.head.fields.get("focus") or "", self.head.fields.get("prompt"))
         return known == (request.file.checksum, request.focus, prompt)
 
 
@@ -142,7 +133,7 @@ def plan_note(
     start = len(body) - len(body.lstrip())
     end = body.find(notes.newline_of(body) * 2, start)
     end = len(body.rstrip()) if end < 0 else end
-    if _summary_hash(body[start:end]) == note.fields.get("summary_hash"):  # the owner has not edited it
+    if _summary_hash(body[start:end]) == note.head.fields.get("summary_hash"):  # the owner has not edited it
         body = f"{body[:start]}{summary}{body[end:]}"
     return Edit(note.rel_path, note.data, (head + body).encode()), missing
 
@@ -155,8 +146,8 @@ def _sort(
         return list(dict.fromkeys(found)), [], ()
     before = [name for name in note.facts if name in living]
     # Another focus or prompt finds other facts in the same text: only changed text makes a fact missing.
-    is_changed = note.fields.get("checksum") != request.file.checksum
-    is_same_focus = (note.fields.get("focus") or "") == request.focus
+    is_changed = note.head.fields.get("checksum") != request.file.checksum
+    is_same_focus = (note.head.fields.get("focus") or "") == request.focus
     missing = [name for name in before if name not in found] if is_changed and is_same_focus else []
     facts = dict.fromkeys([*(name for name in before if name not in missing), *found])
     former = dict.fromkeys([*note.former, *(name for name in note.facts if name not in living), *missing])

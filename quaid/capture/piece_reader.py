@@ -1,0 +1,193 @@
+"""Prompting the deep model about a source, piece by piece. Unusable answers are quarantined."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from quaid.capture import extraction, relations
+from quaid.capture.extraction import Extraction, LeftOut
+from quaid.capture.prompt_pieces import Piece, split_piece
+from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
+from quaid.index import graph
+from quaid.llm.drafts import CUT_OFF
+from quaid.llm.exchange import FailedItem
+from quaid.local import quarantine
+from quaid.local.quarantine import Quarantined
+from quaid.model import Edge
+from quaid.redaction import admit_all
+
+if TYPE_CHECKING:
+    from quaid.index.port import IndexConnection
+    from quaid.llm import Models
+    from quaid.open_vault import OpenVault
+
+MAX_REFUSALS = 20
+"""After so many refusals and no answer, the model is the cause and not the text."""
+RELATIONS_PROMPT = "relations"
+RELATIONS_TIMEOUT_S = 20.0
+_MAX_NEW_RELATIONS = 60
+_MAX_KNOWN_RELATIONS = 200
+
+
+class PieceReader:
+    """Reads one kind of source, with models that are opened when first used."""
+
+    prompt = ""
+    """The name of the prompt about a piece."""
+    units = ""
+    """What the numbers of a piece count, such as turns."""
+
+    def __init__(self, vault: OpenVault, models: Models | None = None) -> None:
+        self._vault = vault
+        self._run = models
+
+    @property
+    def models(self) -> Models:
+        """The models, with the caps of the run that has begun."""
+        if self._run is None:
+            self._run = self._vault.models.start_run()
+        return self._run
+
+    def inputs(self, piece: Piece) -> Mapping[str, str]:
+        """Return one text for each slot of the prompt."""
+        raise NotImplementedError
+
+    def extract(self, value: Mapping[str, Any], piece: Piece) -> Extraction:
+        """Return what may be stored of an answer."""
+        raise NotImplementedError
+
+    def read_pieces(self, about: str, pieces: Sequence[Piece]) -> tuple[list[Extraction], str | None]:
+        """Return the extraction from each piece, and the quarantine file. A refused piece is split; a refused single
+        turn, and a piece without a usable answer, is left out by name and quarantined.
+
+        Raises:
+            ModelError: as `Models.ask`; there is no answer about any piece.
+        """
+        parts: list[Extraction] = []
+        refused: list[tuple[Piece, ModelRefusedError | ModelAnswerError]] = []
+        pending = deque(pieces)
+        count, refusals, quarantined = len(pending), 0, None
+        prompt = self.models.prompt(self.prompt)
+        while pending:
+            if count > 1:
+                self._vault.show_progress(f"Reading {about}", max(0, count - len(pending)), count)
+            piece = pending.popleft()
+            try:
+                check = partial(extraction.find_problems, piece=piece)
+                answer = self.models.ask(prompt, self.inputs(piece), check=check)
+            except (ModelRefusedError, ModelAnswerError) as error:
+                refusals += 1
+                smaller = split_piece(piece) if isinstance(error, ModelRefusedError) else []
+                if not parts and (refusals == MAX_REFUSALS or not (smaller or pending)):
+                    raise
+                pending.extendleft(reversed(smaller))
+                refused += [] if smaller else [(piece, error)]
+                continue
+            origin = Extraction(model=answer.model, prompt=answer.prompt, usage=answer.usage)
+            problem = f"the answer cannot be read to its end: {CUT_OFF}" if CUT_OFF in answer.problems else ""
+            value: Any = admit_all(answer.value)[0]
+            part, where = self.accept(about, value, piece, origin, answer.failed, problem)
+            parts, quarantined = [*parts, part], where or quarantined
+        for piece, refusal in refused:
+            named = f"{self.units} {min(piece.numbers)} to {max(piece.numbers)}"
+            part = Extraction(left_out=(LeftOut(named, str(refusal)),), model=parts[-1].model, prompt=parts[-1].prompt)
+            quarantined = self.quarantine(about, f"{named}: {refusal}", refusal.raw, part)
+            parts.append(part)
+        # The caller may cancel before anything is written.
+        self._vault.show_progress(f"Reading {about}", count, count)
+        return parts, quarantined
+
+    def accept(
+        self,
+        about: str,
+        value: Mapping[str, Any],
+        piece: Piece,
+        origin: Extraction,
+        failed: Sequence[FailedItem],
+        problem: str = "",
+    ) -> tuple[Extraction, str | None]:
+        """Return the usable part of an answer of `origin`, and the quarantine file with the rest and `failed` items."""
+        found = self.extract(value, piece)
+        left_out = (*found.left_out, *extraction.list_failed(failed))
+        part = replace(found, left_out=left_out, model=origin.model, prompt=origin.prompt, usage=origin.usage)
+        if not (left_out or failed or problem):
+            return part, None
+        safe = admit_all({"failed": [{"value": item.value, "items": item.items} for item in failed]})[0]
+        raw = json.dumps({**value, **(safe if failed else {})}, ensure_ascii=False)
+        return part, self.quarantine(about, problem or "some of it was left out", raw, part)
+
+    def quarantine(self, about: str, problem: str, raw: str, part: Extraction | None = None) -> str | None:
+        """Write an answer to a file and return its path, None where it cannot be written."""
+        part = part or Extraction()
+        left_out = tuple((item.text, item.reason) for item in part.left_out)
+        at = datetime.now(UTC).isoformat()
+        found = Quarantined(at, about, problem, part.model or "", part.prompt or "", raw, left_out)
+        try:
+            return str(quarantine.put(self._vault.state, found))
+        except OSError:
+            return None
+
+    def quarantine_error(self, about: str, error: ModelError) -> str | None:
+        """Write the unusable answer that an error has, if any, to a file and return its path."""
+        raw = error.raw if isinstance(error, ModelAnswerError | ModelRefusedError) else ""
+        return self.quarantine(about, str(error), raw) if raw else None
+
+
+def name_relations(models: Models, found: Extraction, index: IndexConnection) -> Extraction:
+    """Let the model find the usual name of relations that neither the tables nor the graph know.
+
+    Without an answer they keep their own, and `degraded` shows it.
+    """
+    edges = [edge for fact in found.facts for edge in fact.edges]
+    new, known = list_new_relations(edges, graph.relations(index))
+    if not new:
+        return found
+    try:
+        answer = models.ask(
+            models.prompt(RELATIONS_PROMPT), relation_inputs(new, known), deadline_s=RELATIONS_TIMEOUT_S
+        )
+    except ModelError:
+        return replace(found, degraded=("relations",))
+    return replace(found, renamed=read_relations(answer.value, new, known), usage=found.usage + answer.usage)
+
+
+def list_new_relations(edges: Sequence[Edge], in_use: Sequence[str]) -> tuple[list[Edge], list[str]]:
+    """Return (an example for each new relation, the known relations); `in_use` are the graph's, most frequent first."""
+    new: dict[str, Edge] = {}
+    for edge in edges:
+        if not relations.is_known(edge.relation) and edge.relation not in in_use:
+            new.setdefault(edge.relation, edge)
+    known = list(dict.fromkeys((*sorted(relations.CANONICAL), *in_use)))
+    return list(new.values())[:_MAX_NEW_RELATIONS], known[:_MAX_KNOWN_RELATIONS]
+
+
+def relation_inputs(new: Sequence[Edge], known: Sequence[str]) -> dict[str, str]:
+    """Return one text for each slot of the prompt `relations`."""
+    lines = [
+        json.dumps({"n": n, "subject": edge.subject, "relation": edge.relation, "object": edge.object})
+        for n, edge in enumerate(new, 1)
+    ]
+    return {"relations": ", ".join(known), "edges": "\n".join(lines)}
+
+
+def read_relations(value: Mapping[str, Any], new: Sequence[Edge], known: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """Return relation -> (the known one for the same, whether subject and object change places)."""
+    renamed: dict[str, tuple[str, bool]] = {}
+    for choice in value["edges"]:
+        if choice["n"] > len(new):
+            continue
+        edge = new[choice["n"] - 1]
+        try:
+            named = relations.normalise_edge(Edge(edge.subject, choice["relation"], edge.object))
+        except BadInputError:
+            continue
+        is_turned = named.subject == edge.object
+        if named.relation in known and named.relation != edge.relation:
+            renamed[edge.relation] = (named.relation, bool(choice["flipped"]) != is_turned)
+    return renamed
