@@ -144,7 +144,7 @@ class Memory(OpenVault):
         """The commits that touched a note, newest first, across renames."""
         document = self.get(reference).document
         life = self.git.note_history(document.path, None if document.id == document.path else document.id)
-        return self.answers.see_parts(revision.commit for revision in life[:limit])
+        return self.answers.visible_commits().of_parts(revision.commit for revision in life[:limit])
 
     def why(self, reference: str) -> Provenance:
         """Return where a memory comes from, as far as files and history tell. `recall` never asks git, this does."""
@@ -153,9 +153,9 @@ class Memory(OpenVault):
         retries = self.index_retries()
         while True:
             with retries:
-                index, seen = self.index(), self.answers.see_parts
-                git, names = self.settings.git, self.answers.helpers().owner_names
-                return explain(view_note(index, reference), index, self.git, self.root, git, seen, names)
+                index, answers, git = self.index(), self.answers, self.settings.git
+                view, visible = view_note(index, reference), answers.visible_commits()
+                return explain(view, index, self.git, self.root, git, visible, answers.owner_names)
 
     def context(self, tokens: int | None = None, longest: int | None = None, cwd: str | None = None) -> str:
         """Return what an agent should know before it works in the folder `cwd`, in `tokens` and `longest` at most."""

@@ -55,6 +55,8 @@ class OpenVault:
         self.second_reader = IndexReader(self.indexer.path)
         self.freshness = IndexFreshness(self.indexer, self.whole_reader, EMBED_BUDGET_S)
         self.index_in_memory: SqliteIndex | None = None
+        self.model_refusal: BaseException | None = None
+        """Raised where a recall would call a model; None lets it."""
         self._write_error: UnwritableError | None = None
         self.report_to(None, None)
 

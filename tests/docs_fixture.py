@@ -16,8 +16,8 @@ from quaid.docs.catalogue import Doc
 from quaid.docs.search import DocSearchResult, DocsIndex
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
-from quaid.recall.pipeline import Helpers
-from quaid.recall.retrieval import Sources
+from quaid.recall.rerank import Judge
+from quaid.recall.search import Sources
 from quaid.settings import EmbeddingSettings, RecallSettings, Settings
 from quaid.sqlite import connect
 from quaid.sync.derived_index import SyncOptions, SyncReport
@@ -71,14 +71,14 @@ class Docs:
         *projects: str,
         limit: int = 5,
         settings: RecallSettings | None = None,
-        helpers: Helpers | None = None,
+        judge: Judge | None = None,
         **options: Any,
     ) -> DocSearchResult:
         with closing(database.connect_reader(self.index.path)) as reader:
-            sources = Sources(reader, reader, self.embedding.embedder_of, VectorMatrix())
+            sources = Sources(reader, reader, self.embedding.embedder_of, VectorMatrix(), judge=judge)
             return search.search(
                 sources, query, settings or self.settings.recall, limit=limit, projects=frozenset(projects),
-                helpers=helpers, **options,
+                **options,
             )  # fmt: skip
 
     def rows(self, sql: str) -> list[Any]:

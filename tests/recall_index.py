@@ -17,9 +17,9 @@ from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Recall
 from quaid.recall import pipeline
-from quaid.recall.options import Profile, RecallOptions, Weights
-from quaid.recall.pipeline import Helpers
-from quaid.recall.retrieval import Sources
+from quaid.recall.options import WEIGHTS, Profile, RecallOptions
+from quaid.recall.rerank import Judge
+from quaid.recall.search import Sources
 from quaid.settings import RecallSettings
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -84,16 +84,16 @@ def ask(
     text: str,
     embedder: ByWords | None = None,
     profile: Profile | None = None,
-    helpers: Helpers | None = None,
+    judge: Judge | None = None,
     matrix: VectorMatrix | None = None,
     **options: Any,
 ) -> Recall:
     """The answer of the pipeline alone. `vectors` are asked of `matrix`, a new one unless given."""
-    sources = Sources(connection, connection, lambda _: embedder, matrix or VectorMatrix())
+    sources = Sources(connection, connection, lambda _: embedder, matrix or VectorMatrix(), judge=judge)
     wanted = RecallOptions(**{"now": NOW, **options})
     if profile is not None and not profile.cut_share and wanted.limit is None and wanted.budget is None:
         wanted = replace(wanted, limit=100)
-    return pipeline.recall(sources, text, RecallSettings(), replace(wanted, profile=profile), helpers)
+    return pipeline.recall(sources, text, RecallSettings(), replace(wanted, profile=profile))
 
 
 def everything(**changed: Any) -> Profile:
@@ -103,7 +103,7 @@ def everything(**changed: Any) -> Profile:
 
 def without(*features: str, **changed: Any) -> Profile:
     """The default ranking without some features."""
-    return Profile(Weights(**dict.fromkeys(features, 0.0)), **changed)
+    return Profile({**WEIGHTS, **dict.fromkeys(features, 0.0)}, **changed)
 
 
 def paths(answer: Recall) -> list[str]:

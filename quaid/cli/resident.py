@@ -55,7 +55,7 @@ def run_call(memory: Memory, call: Call) -> Answer:
     out = _Written(answer, OUT, call.encoding, is_terminal=call.has_terminal)
     err = _Written(answer, ERR, call.encoding, is_terminal=call.has_error_terminal)
     reader = Reader(cast("TextIO", out), cast("TextIO", err), call.environ, call.columns)
-    memory.answers.before_model = _decline
+    memory.model_refusal = DeclinedError()  # called with the caller's keys, and for as long as the caller waits
     try:
         with printing_to(reader):
             if call.arguments[0] == "hook":
@@ -66,14 +66,9 @@ def run_call(memory: Memory, call: Call) -> Answer:
             else:
                 code = invoke(call.arguments, Invocation(cwd=call.cwd, lent=memory))
     finally:
-        memory.answers.before_model = lambda: None
+        memory.model_refusal = None
     answer.append((EXIT, str(code).encode()))
     return answer
-
-
-def _decline() -> None:
-    """A model is called with the caller's keys, and for as long as the caller waits."""
-    raise DeclinedError
 
 
 class CommandListener(Listener):

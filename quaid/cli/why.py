@@ -10,8 +10,9 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
 from quaid.cli.options import Reference, choosing
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, short, styled
+from quaid.index.listing import TurnText
 from quaid.index.references import Related
-from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView, TurnText
+from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView
 from quaid.shapes import json_object
 
 MAX_EDITS = 20

@@ -227,7 +227,7 @@ class Documentation:
             projects,
             limit or DEFAULT_LIMIT,
             depth or self._settings.recall.depth,
-            self._answers.helpers(),
+            self._answers.judge,
         )
         hit = [docs[doc_id] for doc_id in dict.fromkeys(hit.doc for hit in found.hits) if doc_id in docs]
         checked = self.check_docs(hit) if self._settings.docs.check else []

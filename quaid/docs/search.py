@@ -25,9 +25,8 @@ from quaid.index.vectors import VectorMatrix
 from quaid.model import ChannelRank, Note
 from quaid.place import DOCS_FILE
 from quaid.recall import pipeline
-from quaid.recall.options import FEATURES, Depth, Profile, RecallOptions, Weights
-from quaid.recall.pipeline import Helpers
-from quaid.recall.retrieval import Sources
+from quaid.recall.options import Depth, Profile, RecallOptions
+from quaid.recall.search import Sources
 from quaid.settings import MAX_NOTE_BYTES, RecallSettings
 from quaid.sqlite import DamageRetries
 from quaid.sync.derived_index import DerivedIndex, SyncOptions
@@ -37,6 +36,7 @@ from quaid.vault import files
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
     from quaid.open_vault import OpenVault
+    from quaid.recall.rerank import Judge
 
 SEARCH_WAIT_MS = 500
 """The time that a search waits for another process that is indexing."""
@@ -44,7 +44,7 @@ MAX_EMBED_S = 1.0
 """A large repository takes twenty seconds to embed, and a search does not wait for that."""
 MAX_OF_ONE_DOC = 2
 """The passages of one document that may rank before those of others: a question is often answered in two pages."""
-PROFILE = Profile(Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "phrase": 0.3}))
+PROFILE = Profile({"own": 1.0, "phrase": 0.3})
 """A passage is scored by its own words and likeness and by a quoted phrase. Its neighbours give no support, and its
 length does not count, because it was cut.
 """
@@ -151,7 +151,7 @@ class DocSearch:
         projects: frozenset[str],
         limit: int,
         depth: Depth,
-        helpers: Helpers,
+        judge: Judge | None,
     ) -> DocSearchResult:
         """Return the passages that the vault's owner may see and that answer `query`. `docs` are all documents."""
         retries = DamageRetries(self._path)
@@ -162,8 +162,8 @@ class DocSearch:
                 if one is None or other is None:
                     return DocSearchResult(query, (), degraded)
                 with contents.shared_snapshot(one, other) as second:
-                    embedder_of = self._vault.embedding.embedder_of
-                    sources = Sources(one, second, embedder_of, self._matrix, self._postings, self._cache)
+                    cached = self._matrix, self._postings, self._cache
+                    sources = Sources(one, second, self._vault.embedding.embedder_of, *cached, judge)
                     found = search(
                         sources,
                         query,
@@ -172,7 +172,6 @@ class DocSearch:
                         projects=projects,
                         owners=self._vault.owners,
                         depth=depth,
-                        helpers=helpers,
                     )
                 return replace(found, degraded=(*found.degraded, *degraded))
 
@@ -202,11 +201,10 @@ def search(
     projects: frozenset[str] = frozenset(),
     owners: frozenset[str] = frozenset(),
     depth: Depth = "auto",
-    helpers: Helpers | None = None,
 ) -> DocSearchResult:
     """Return the passages in `sources` that answer `query`, of `projects` or of all, as untrusted text."""
     options = RecallOptions(limit * _SPARE, projects=projects, owners=owners, depth=depth, profile=PROFILE)
-    found = pipeline.recall(sources, query, settings, options, helpers)
+    found = pipeline.recall(sources, query, settings, options)
     # The id of a hit ends in the number of its passage: `docs/recall.md#p3`.
     places = [(hit.path, int(hit.id.rpartition("#p")[2])) for hit in found.hits]
     known = documents.fetch(sources.connection, places)

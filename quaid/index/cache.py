@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from quaid.index.port import IndexConnection
-from quaid.index.scope import Scope
+from quaid.index.scope import Scope, list_chunks
 
+Args = TypeVarTuple("Args")
 Answer = TypeVar("Answer")
 MAX_CACHED = 64
 
@@ -34,13 +35,16 @@ class AnswerCache:
         self._moment = Moment()
         self._answers: dict[Hashable, Any] = {}
 
-    def of(self, connection: IndexConnection, key: Hashable, compute: Callable[[], Answer]) -> Answer:
-        """Return the cached answer for `key`, or compute and cache it."""
+    def of(
+        self, connection: IndexConnection, query: Callable[[IndexConnection, *Args], Answer], *args: *Args
+    ) -> Answer:
+        """Return `query(connection, *args)`, cached."""
         if len(self._answers) > MAX_CACHED or not self._moment.is_of(connection):
             self._moment.move_to(connection)
             self._answers.clear()
+        key = query, args
         if key not in self._answers:
-            self._answers[key] = compute()
+            self._answers[key] = query(connection, *args)
         answer: Answer = self._answers[key]
         return answer
 
@@ -48,4 +52,4 @@ class AnswerCache:
         """Return the chunk_ids in `scope`, or None for all. A query for each chunk found, whether it is in scope, takes
         several times as long as the search.
         """
-        return None if scope.is_open else self.of(connection, scope.key, lambda: scope.list_chunks(connection))
+        return None if scope.is_open else self.of(connection, list_chunks, scope)

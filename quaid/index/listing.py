@@ -88,9 +88,9 @@ def list_values(connection: IndexConnection, column: Literal["owner", "project"]
 
 
 def list_turns(connection: IndexConnection, doc_id: int) -> list[int]:
-    """Return the numbers of the turns of an episode."""
-    rows = connection.execute("SELECT DISTINCT turn FROM chunks WHERE doc_id = ? AND turn IS NOT NULL", (doc_id,))
-    return [int(row[0]) for row in rows]
+    """Return the numbers of the turns of an episode, ascending."""
+    wanted = "SELECT DISTINCT turn FROM chunks WHERE doc_id = ? AND turn IS NOT NULL ORDER BY turn"
+    return [turn for (turn,) in connection.execute(wanted, (doc_id,))]
 
 
 def _conditions(connection: IndexConnection, wanted: NoteFilter) -> tuple[list[str], dict[str, Any]]:
@@ -178,10 +178,11 @@ class Talk(NamedTuple):
     facts: int
 
 
-class ListedTurn(NamedTuple):
-    """A turn of a conversation; `said_at` is ISO 8601 in UTC."""
+class TurnText(NamedTuple):
+    """A turn of a conversation; `id` is how a fact cites it. `said_at` is ISO 8601 in UTC."""
 
-    number: int
+    id: str
+    turn: int
     speaker: str | None
     said_at: str | None
     text: str
@@ -282,18 +283,21 @@ def _list_extracted_ids(connection: IndexConnection, talks: Collection[tuple[str
     return extracted
 
 
-def read_turns(connection: IndexConnection, doc_id: int, limit: int, offset: int = 0) -> list[ListedTurn]:
-    """Return turns of the episode `doc_id`, in their order."""
+def read_turns(connection: IndexConnection, episode: Document, numbers: Collection[int]) -> list[TurnText]:
+    """Return turns of an episode, in their order."""
     rows = connection.execute(
-        "SELECT turn, speaker, said_at, text FROM chunks WHERE doc_id = ?1 AND turn IN ("
-        "SELECT DISTINCT turn FROM chunks WHERE doc_id = ?1 AND turn IS NOT NULL ORDER BY turn LIMIT ?2 OFFSET ?3) "
-        "ORDER BY turn, ordinal",
-        (doc_id, limit, offset),
+        "SELECT turn, speaker, said_at, text FROM chunks WHERE doc_id = ? "
+        "AND turn IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) ORDER BY turn, ordinal",
+        (episode.doc_id, json.dumps(list(numbers))),
     )
-    turns: dict[int, ListedTurn] = {}
+    name = note_name(episode.path)
+    turns: dict[int, TurnText] = {}
     for number, speaker, said_at, text in rows:
-        known = turns.get(number)
-        turns[number] = ListedTurn(number, speaker, said_at, f"{known.text}\n\n{text}" if known else text)
+        first = turns.get(number)
+        whole = f"{first.text}\n\n{text}" if first else text
+        turns[number] = (
+            first._replace(text=whole) if first else TurnText(f"{name}#t{number}", number, speaker, said_at, text)
+        )
     return list(turns.values())
 
 

@@ -256,29 +256,6 @@ def find_session(connection: IndexConnection, session: str) -> Document | None:
     return found[0] if found else None
 
 
-def count_turns(connection: IndexConnection, doc_id: int) -> int:
-    row = connection.execute("SELECT count(DISTINCT turn) FROM chunks WHERE doc_id = ?", (doc_id,)).fetchone()
-    return int(row[0]) if row else 0
-
-
-def turn_at(connection: IndexConnection, doc_id: int, turn: int) -> tuple[str | None, str | None, str] | None:
-    """Return (speaker, time, text) of one turn; None for one that is forgotten or never was."""
-    rows: list[Any] = connection.execute(
-        "SELECT speaker, said_at, text FROM chunks WHERE doc_id = ? AND turn = ? ORDER BY ordinal", (doc_id, turn)
-    ).fetchall()
-    return (rows[0][0], rows[0][1], "\n\n".join(str(row[2]) for row in rows)) if rows else None
-
-
-def adjacent_turns(connection: IndexConnection, doc_id: int, turn: int) -> tuple[int | None, int | None]:
-    """Return the numbers of the turns before and after, whatever is missing between."""
-    row = connection.execute(
-        "SELECT (SELECT max(turn) FROM chunks WHERE doc_id = ?1 AND turn < ?2), "
-        "(SELECT min(turn) FROM chunks WHERE doc_id = ?1 AND turn > ?2)",
-        (doc_id, turn),
-    ).fetchone()
-    return (row[0], row[1]) if row else (None, None)
-
-
 def facts_from(connection: IndexConnection, episode: Document, turn: int | None = None) -> list[Related]:
     """Return facts that cite the episode (or this turn of it); of the whole episode also those that name its
     session.

@@ -42,17 +42,8 @@ class Scope:
         """Return the join that `and_documents` needs, for rows of `table` that have a `doc_id`."""
         return f"JOIN documents d ON d.doc_id = {table}.doc_id" if self.documents else ""
 
-    @property
-    def key(self) -> str:
-        """What two scopes of the same notes share."""
-        return json.dumps([self.documents, self.chunks, self.values], sort_keys=True, default=str)
-
-    def list_chunks(self, connection: IndexConnection) -> frozenset[int]:
-        """Return the chunk_ids in it."""
-        rows = connection.execute(
-            f"SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE true {self.and_chunks}", self.values
-        )
-        return frozenset(row[0] for row in rows)
+    def __hash__(self) -> int:
+        return hash((self.documents, self.chunks, *self.values))
 
     def narrowed(self, documents: str, chunks: str = "", **values: object) -> Scope:
         """Return this scope with one condition more."""
@@ -64,6 +55,14 @@ class Scope:
 
 
 EVERYTHING = Scope()
+
+
+def list_chunks(connection: IndexConnection, scope: Scope) -> frozenset[int]:
+    """Return the chunk_ids in `scope`."""
+    rows = connection.execute(
+        f"SELECT c.chunk_id FROM chunks c JOIN documents d USING (doc_id) WHERE true {scope.and_chunks}", scope.values
+    )
+    return frozenset(row[0] for row in rows)
 
 
 PRIVATE = "private"

@@ -196,15 +196,6 @@ def search(
     return connection.vectors.search(row, query, limit, allowed)
 
 
-def list_sample(connection: IndexConnection, row: EmbedderRow, count: int) -> list[int]:
-    """Return the `count` newest chunks that have a vector in the set of `row`: what a question is compared with to see
-    what "unlike" means.
-    """
-    held = f"SELECT chunk_id FROM ({connection.vectors.held(row)}) held ORDER BY chunk_id DESC LIMIT ?"
-    rows = connection.execute(held, (count,))
-    return [int(found[0]) for found in rows]
-
-
 def list_after(connection: IndexConnection, row: EmbedderRow, chunk_id: int) -> list[int]:
     """Return the chunks behind `chunk_id` that have a vector."""
     held = f"SELECT chunk_id FROM ({connection.vectors.held(row)}) held WHERE chunk_id > ? ORDER BY chunk_id"
@@ -312,11 +303,8 @@ class VectorMatrix:
         self._moved = 0
         self._row_of: Any = None
         """The row of each chunk, -1 for one without: an array by chunk_id."""
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the vectors are in memory, each number in 16 bits."""
-        return self._upper is not None
+        self._sampled: tuple[Any, Any] = None, None
+        """The latest sample, and the state of the index that it is of."""
 
     def search(
         self,
@@ -359,6 +347,16 @@ class VectorMatrix:
             return list(held), np.stack([*held.values()]) if held else np.empty((0, row.dimension), np.float32)
         ids, rows = self._held(np.fromiter(chunk_ids, np.int64, len(chunk_ids)))
         return ids.tolist(), self._exactly(rows)
+
+    def sample(self, connection: IndexConnection, row: EmbedderRow, count: int) -> npt.NDArray[np.float32]:
+        """Return the vectors of the `count` newest chunks that have one. Call it after `search`."""
+        state = connection.name, connection.version(), row.table, count, self._upper is None
+        if self._sampled[0] != state:
+            held = f"SELECT chunk_id FROM ({connection.vectors.held(row)}) held ORDER BY chunk_id DESC LIMIT ?"
+            newest = [chunk_id for (chunk_id,) in connection.execute(held, (count,))]
+            self._sampled = state, self.vectors(connection, row, newest)[1]
+        sample: npt.NDArray[np.float32] = self._sampled[1]
+        return sample
 
     def _held(self, ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Return those of `ids` that have a vector, and their rows."""

@@ -33,7 +33,7 @@ from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open
 from quaid.local.runs import Decision, Decisions, Judgements
 from quaid.model import Edit, Message
 from quaid.place import LOCAL_FILE, VERSION
-from quaid.recall.provenance import hosts_of, list_doubts
+from quaid.recall.accounts import SourceHistory
 from quaid.recall.records import RecallRecords
 from quaid.vault import transaction
 
@@ -146,8 +146,8 @@ class _Run:
             if asks(change.path)
         }
         authors = Authors.of(self._settings.git, self._history.owner())
-        hosts, quota = hosts_of(worktree.index()), self._settings.audit.facts_per_day
-        self._doubts = list_doubts(log, authors, hosts, vault.layout, quota)
+        brought = SourceHistory(log, authors, worktree.index(), vault.layout)
+        self._doubts = brought.list_doubts(self._settings.audit.facts_per_day)
         self._ranking = Ranking(self._history, authors, worktree.base, self._settings.git.sign == "auto")
         self._policy = Policy(self._settings, self._history, log, worktree.base, report)
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from functools import cmp_to_key
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
 
 from quaid.index import documents, graph
-from quaid.index.documents import Document
 from quaid.index.scope import EVERYTHING, Scope
 from quaid.model import Kind, name_key
-from quaid.recall.candidates import Chosen
-from quaid.recall.retrieval import SearchRequest
-from quaid.recall.scoring import truth
+from quaid.recall.scoring import holding
+from quaid.recall.search import Chosen, Search
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -66,61 +64,56 @@ class DatedStatement(Protocol):
     def created(self) -> str | None: ...
 
 
-def show_together(request: SearchRequest, chosen: Sequence[Chosen]) -> tuple[list[Chosen], dict[int, set[int]]]:
+def show_together(search: Search, chosen: Sequence[Chosen]) -> tuple[list[Chosen], dict[int, set[int]]]:
     """Return `chosen` with each fact followed by those that contradict it, found so far or not: one alone would pass
     for the truth. And which documents contradict each other, shown or not.
     """
-    with request.trace.stage("contradictions") as noted:
-        connection, scope = request.connection, request.scope
+    with search.trace.stage("contradictions") as noted:
+        connection, scope = search.connection, search.scope
         facts = {candidate.doc_id for candidate, _, _ in chosen if candidate.kind == Kind.FACT}
-        disputed = request.sources.cache.of(connection, "disputed", lambda: graph.list_disputed(connection))
+        disputed = search.sources.cache.of(connection, graph.list_disputed)
         asked = {pair for pair in disputed if not facts.isdisjoint(pair)}
-        opposed = _by_document(list_opposed(connection, facts, scope) | asked)
+        opposed: dict[int, set[int]] = {}
+        for pair in list_opposed(connection, facts, scope) | asked:
+            for one, other in (pair, pair[::-1]):
+                opposed.setdefault(one, set()).add(other)
         noted["pairs"] = sum(map(len, opposed.values())) // 2
         if not opposed:
             return list(chosen), {}
-        documents_of_chosen = {candidate.doc_id for candidate, _, _ in chosen}
-        missing = documents.first_chunks(connection, set(opposed) - documents_of_chosen)
+        by_document = {candidate.doc_id: (candidate, score, count) for candidate, score, count in reversed(chosen)}
+        missing = documents.first_chunks(connection, opposed.keys() - by_document.keys())
         fetched = documents.fetch_candidates(connection, missing, scope)
-        holds = truth(request, fetched.values())
-        rivals = {candidate.doc_id: candidate for candidate in fetched.values() if holds(candidate)}
-        shown = documents_of_chosen | rivals.keys()
+        rivals = {candidate.doc_id: candidate for candidate in holding(search, fetched.values())}
+        shown = by_document.keys() | rivals.keys()
         visible = {doc_id: others & shown for doc_id, others in opposed.items() if doc_id in shown}
-    return _later_first(_pair(chosen, rivals, opposed), opposed), visible
-
-
-def _pair(chosen: Sequence[Chosen], rivals: Mapping[int, Document], opposed: Mapping[int, set[int]]) -> list[Chosen]:
-    """Return `chosen` with each fact followed by those that contradict it; `rivals` were not chosen themselves."""
-    by_document = {each[0].doc_id: each for each in reversed(chosen)}
     added = 0
-    result: dict[int, Chosen] = {}
+    paired: dict[int, Chosen] = {}
     for candidate, score, count in chosen:
-        result.setdefault(candidate.chunk_id, (candidate, score, count))
+        paired.setdefault(candidate.chunk_id, (candidate, score, count))
         for doc_id in sorted(opposed.get(candidate.doc_id, ())):
-            other = by_document.get(doc_id)
-            if other is None and doc_id in rivals and added < MAX_PAIRED:
+            if doc_id in rivals and doc_id not in by_document and added < MAX_PAIRED:
                 added += 1
-                other = by_document[doc_id] = (rivals[doc_id], score, 1)
-            if other is not None:
-                result.setdefault(other[0].chunk_id, other)
-    return list(result.values())
+                by_document[doc_id] = (rivals[doc_id], score, 1)
+            if (found := by_document.get(doc_id)) is not None:
+                paired.setdefault(found[0].chunk_id, found)
+    return _later_first(paired, opposed), visible
 
 
-def _later_first(chosen: Sequence[Chosen], opposed: Mapping[int, set[int]]) -> list[Chosen]:
-    """Return `chosen` with the latest of facts about one state before the earlier ones, in the place of the first."""
+def _later_first(waiting: dict[int, Chosen], opposed: Mapping[int, set[int]]) -> list[Chosen]:
+    """Return what is `waiting`, by chunk, with the latest of facts about one state before the earlier ones, in the
+    place of the first.
+    """
     by_time = cmp_to_key(compare_times)
-    waiting = {each[0].chunk_id: each for each in chosen}
     result: list[Chosen] = []
-    for each in chosen:
-        if each[0].chunk_id not in waiting:
-            continue
-        rivals = opposed.get(each[0].doc_id, set())
+    while waiting:
+        first = next(iter(waiting.values()))
+        rivals = opposed.get(first[0].doc_id, set())
         others = (other for other in waiting.values() if other[0].doc_id in rivals)
-        later = [other for other in others if compare_times(other[0], each[0]) == 1]
+        later = [other for other in others if compare_times(other[0], first[0]) == 1]
         later.sort(key=lambda other: by_time(other[0]), reverse=True)
-        for candidate, score, count in [*later, each]:
+        for candidate, score, count in [*later, first]:
             del waiting[candidate.chunk_id]
-            result.append((candidate, max(score, each[1]), count))
+            result.append((candidate, max(score, first[1]), count))
     return result
 
 
@@ -158,9 +151,9 @@ def find_pairs(
     same: Mapping[str, str] | None = None,
     around: Collection[frozenset[str]] = (),
 ) -> set[tuple[int, int]]:
-    """Return the pairs of documents, the lower doc_id first, that give one subject two objects of a single-valued
-    relation. A document that gives both contradicts nothing. `same` maps the key of a name to the one it is
-    known by; of two names in `around` one is a part of the other.
+    """Return the newest pairs of documents, the lower doc_id first, that give one subject two objects of a
+    single-valued relation. A document that gives both contradicts nothing. `same` maps the key of a name to the one it
+    is known by; of two names in `around` one is a part of the other.
     """
     same = same or {}
     states: dict[tuple[str, str], dict[str, set[int]]] = {}
@@ -172,22 +165,17 @@ def find_pairs(
             ends = [same.get(key, key) for key in (name_key(subject), name_key(target))]
             for one, other in (ends, ends[::-1]) if state in _HELD_BY_BOTH else (ends,):
                 states.setdefault((one, state), {}).setdefault(other, set()).add(doc_id)
-    return {pair for objects in states.values() for pair in _list_pairs(objects, around)}
-
-
-def _list_pairs(objects: Mapping[str, set[int]], around: Collection[frozenset[str]]) -> list[tuple[int, int]]:
-    """Return the newest pairs of documents that give one subject different objects."""
-    pairs = {
-        (min(pair), max(pair))
-        for (one, left), (other, right) in combinations(objects.items(), 2)
-        if not _is_part(one, other)
-        and not _is_part(other, one)
-        and frozenset((one, other)) not in around
-        and not _may_be_one_day(one, other)
-        and not _may_be_one_day(other, one)
-        for pair in product(left - right, right - left)
-    }
-    return sorted(pairs)[-MAX_OPPOSED:]
+    found: set[tuple[int, int]] = set()
+    for objects in states.values():
+        pairs = {
+            (min(pair), max(pair))
+            for (one, left), (other, right) in combinations(objects.items(), 2)
+            if frozenset((one, other)) not in around
+            and not any(_is_part(*names) or _may_be_one_day(*names) for names in ((one, other), (other, one)))
+            for pair in product(left - right, right - left)
+        }
+        found.update(sorted(pairs)[-MAX_OPPOSED:])
+    return found
 
 
 def _is_part(part: str, whole: str) -> bool:
@@ -233,12 +221,3 @@ def compare_times(one: DatedStatement, other: DatedStatement) -> int:
 
 def _state(relation: str) -> str:
     return _SAME_STATE.get(relation, relation)
-
-
-def _by_document(pairs: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
-    """Return for each document those that contradict it."""
-    opposed: dict[int, set[int]] = {}
-    for one, other in pairs:
-        opposed.setdefault(one, set()).add(other)
-        opposed.setdefault(other, set()).add(one)
-    return opposed

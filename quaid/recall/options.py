@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -26,51 +27,48 @@ KINDS = tuple(_KIND_CONDITIONS)
 """Kinds of hits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The weight of each feature of a candidate, its own score being 1. A negative weight counts against it."""
-
-    own: float = 1.0
-    """What it says for itself: the fused score of its words and its likeness to the question."""
-    beside: float = 0.4
-    """The better of the adjacent turns by another speaker, half of it in work with an assistant; of a fact, the best
-    turn that it cites."""
-    session_best: float = 0.45
-    """The best turn of its session."""
-    session_words: float = 0.35
-    """bm25 of its session as a whole; among people."""
-    cited: float = 0.3
-    """The best fact that cites it; a fact is its own."""
-    session_fact: float = 0.3
-    """The best fact from its session."""
-    speaker: float = 0.5
-    """It is by, or about, the one person whom the question names, or the owner where it says `I` or `my`."""
-    length: float = 0.35
-    """Logarithm of its length: `Yes, exactly!` answers little; among people."""
-    pieces: float = -0.3
-    """Logarithm of the number of chunks that its turn has: the best of many is found good by chance."""
-    asks: float = -0.15
-    """It ends with a question; among people."""
-    answers: float = 0.1
-    """The turn before it asks; among people."""
-    tells_when: float = 0.45
-    """The question is WHEN, and it speaks of a time."""
-    graph: float = 0.17
-    """The nearness in the graph to what the question names."""
-    dated: float = 0.25
-    """It is from the time that the question names."""
-    phrase: float = 0.1
-    """It has the question's quoted phrase."""
-
-
-FEATURES = tuple(item.name for item in fields(Weights))
+WEIGHTS: Mapping[str, float] = {
+    # The candidate itself: the fused score of its words and its likeness to the question.
+    "own": 1.0,
+    # The better of the adjacent turns by another speaker, half of it in work with an assistant; of a fact, the best
+    # turn that it cites.
+    "beside": 0.4,
+    # The best turn of its session.
+    "session_best": 0.45,
+    # bm25 of its session as a whole; among people.
+    "session_words": 0.35,
+    # The best fact that cites it; a fact is its own.
+    "cited": 0.3,
+    # The best fact from its session.
+    "session_fact": 0.3,
+    # It is by, or about, the one person whom the question names, or the owner where it says `I` or `my`.
+    "speaker": 0.5,
+    # Logarithm of its length: `Yes, exactly!` answers little; among people.
+    "length": 0.35,
+    # Logarithm of the number of chunks that its turn has: the best of many is found good by chance.
+    "pieces": -0.3,
+    # It ends with a question; among people.
+    "asks": -0.15,
+    # The turn before it asks; among people.
+    "answers": 0.1,
+    # The question is WHEN, and it speaks of a time.
+    "tells_when": 0.45,
+    # The nearness in the graph to what the question names.
+    "graph": 0.17,
+    # It is from the time that the question names.
+    "dated": 0.25,
+    # It has the question's quoted phrase.
+    "phrase": 0.1,
+}
+"""The default weight of each feature of a candidate. A negative weight counts against it."""
+FEATURES = tuple(WEIGHTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The formulas of a ranking. A number of 0 switches its stage off."""
+    """The formulas of a ranking. A number of 0 switches its stage off; a feature without a weight does not count."""
 
-    weights: Weights = field(default_factory=Weights)
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
     vector_weight: float = 0.6
     """Share of the vector score in the fusion; the rest is keyword."""
     is_by_rank: bool = False
@@ -89,11 +87,10 @@ class Profile:
     """Hits under this share of the best score are not shown."""
 
 
-_CLASSIC_WEIGHTS = Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "graph": 0.17, "dated": 0.25, "phrase": 0.1})
 PROFILES = {
     "default": Profile(),
     "classic": Profile(
-        _CLASSIC_WEIGHTS,
+        {"own": 1.0, "graph": 0.17, "dated": 0.25, "phrase": 0.1},
         is_by_rank=True,
         is_by_intent=True,
         is_by_use=True,

@@ -249,26 +249,15 @@ MAX_CORRECTIONS = 3
 MIN_MISSPELT = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """Words of the vault that a question may mean by words it does not have, and entities by part of a name."""
-
-    words: tuple[str, ...] = ()
-    named: frozenset[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.words or self.named)
-
-
 def expand(
     connection: IndexConnection,
     query: Query,
     named: Collection[str],
     scope: Scope,
     allowed: Collection[int] | None = None,
-) -> Expansion:
-    """Look for misspelt words and for names that the words are a part of, in `scope`, whose chunks are `allowed` (None
-    for all).
+) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return words of the vault that a question may mean by words it does not have, and entities by part of a name; of
+    the chunks `allowed` (None for all) in `scope`.
     """
     unknown = [word for word in query.words if not fulltext.search(connection, fulltext.match_any([word]), 1, allowed)]
     words = dict.fromkeys(near for word in unknown for near in _nearest(connection, word, allowed))
@@ -277,7 +266,7 @@ def expand(
     capitalised = {token.lower() for token in written if token[:1].isupper()}
     parts = [*(word for word in query.words if word in capitalised), *unknown, *words]
     found = graph.find_similar_names(connection, parts, scope) if parts else set()
-    return Expansion(tuple(words), frozenset(found) - frozenset(named))
+    return tuple(words), frozenset(found) - frozenset(named)
 
 
 def _nearest(connection: IndexConnection, word: str, allowed: Collection[int] | None) -> list[str]:

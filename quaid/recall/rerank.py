@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 if TYPE_CHECKING:
     from quaid.index.documents import Document
     from quaid.llm import Models
+    from quaid.open_vault import OpenVault
 
 PROMPT = "rerank"
 MAX_JUDGED = 20
@@ -59,6 +60,9 @@ class Judged(NamedTuple):
 class Judge(Protocol):
     """A model, or a test, that judges candidates."""
 
+    def is_ready(self) -> bool:
+        """Return whether there is a model to call."""
+
     def judge(self, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
         """Return the judgement of `memories` as answers to `query`, in `budget_s` seconds at most, all in all.
 
@@ -68,33 +72,47 @@ class Judge(Protocol):
 
 
 class ModelJudge:
-    """The fast tier as a judge. The first 20 memories are judged. Safe to use from several threads."""
+    """The fast tier of a vault's models as a judge. No provider is looked for before a question needs it."""
 
-    def __init__(self, models: Models) -> None:
-        self._models = models
+    def __init__(self, vault: OpenVault) -> None:
+        self._vault = vault
+
+    def is_ready(self) -> bool:
+        """Return whether there is a model to call. Raises `model_refusal` of the vault, where that is set."""
+        if self._vault.model_refusal is not None:
+            raise self._vault.model_refusal
+        return self._vault.models.describe().provider is not None
 
     def judge(self, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
-        """Return as `Judge.judge`. The same question about the same memories is asked once while `Models` caches
-        answers.
+        """Return what `judge_memories` does."""
+        models = self._vault.models
+        # A cached answer would store the question, in other words.
+        is_stored = self._vault.settings.recall.log == "text"
+        return judge_memories(models if is_stored else models.without_answers(), query, memories, budget_s)
 
-        The grades come in the order of the memories. If their number is wrong, none can be assigned: the model is asked
-        once more if there is time, and otherwise none counts.
 
-        Raises:
-            ModelError: one of its children, as for `Models.ask`.
-        """
-        judged = memories[:MAX_JUDGED]
+def judge_memories(models: Models, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
+    """Return the judgement of the first 20 of `memories`. The same question about the same memories is asked once while
+    `models` caches answers.
 
-        def check(value: Mapping[str, Any]) -> list[str]:
-            given = len(value["grades"])
-            return [f"there are {given} grades for {len(judged)} memories"] if given != len(judged) else []
+    The grades come in the order of the memories. If their number is wrong, none can be assigned: the model is asked
+    once more if there is time, and otherwise none counts.
 
-        lines = (memory.as_line(number) for number, memory in enumerate(judged, 1))
-        inputs = {"question": query, "memories": "\n".join(lines)}
-        answer = self._models.ask(self._models.prompt(PROMPT), inputs, check=check, deadline_s=budget_s)
-        statement = " ".join(str(answer.value["statement"]).split())
-        given = () if answer.problems else answer.value["grades"]
-        return Grading(statement or query, {n: grade for n, grade in enumerate(given) if grade is not None})
+    Raises:
+        ModelError: one of its children, as for `Models.ask`.
+    """
+    judged = memories[:MAX_JUDGED]
+
+    def check(value: Mapping[str, Any]) -> list[str]:
+        given = len(value["grades"])
+        return [f"there are {given} grades for {len(judged)} memories"] if given != len(judged) else []
+
+    lines = (memory.as_line(number) for number, memory in enumerate(judged, 1))
+    inputs = {"question": query, "memories": "\n".join(lines)}
+    answer = models.ask(models.prompt(PROMPT), inputs, check=check, deadline_s=budget_s)
+    statement = " ".join(str(answer.value["statement"]).split())
+    given = () if answer.problems else answer.value["grades"]
+    return Grading(statement or query, {n: grade for n, grade in enumerate(given) if grade is not None})
 
 
 def blend(score: float, grade: int, share: float = SHARE) -> float:

@@ -1,4 +1,4 @@
-"""A query -> what the channels find: keyword, episodes, vector and exact name side by side, then the graph."""
+"""A query -> what the channels find: keyword, episodes, vector and exact name concurrently, then the graph."""
 
 from __future__ import annotations
 
@@ -6,36 +6,24 @@ import math
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from quaid.embed import Embedder
 from quaid.errors import EmbeddingError
 from quaid.index import documents, fulltext, graph, vectors
-from quaid.index.cache import AnswerCache
 from quaid.index.documents import list_speakers
-from quaid.index.fulltext import Postings
-from quaid.index.graph import Neighbour
-from quaid.index.port import EmbedderRow
 from quaid.index.references import has_reference, target_of
 from quaid.index.scope import Scope
 from quaid.model import name_key
-from quaid.recall import features
-from quaid.recall.features import ROLES, Ranking
-from quaid.recall.options import Profile, RecallOptions, of_kinds
+from quaid.recall.options import of_kinds
 from quaid.recall.query import Query, list_shared_words
-from quaid.recall.trace import RecallTrace
+from quaid.recall.search import MAX_COMPLETED, ROLES, Ranking, Search, min_max
 from quaid.text.language import ENGLISH, language
 from quaid.text.words import find_words
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from quaid.index.port import IndexConnection
-    from quaid.index.vectors import VectorMatrix
+    from quaid.index.port import EmbedderRow, IndexConnection
 
 WIDTH = 5
 DEPTH = 2
@@ -91,24 +79,10 @@ _TRIGGERS: Mapping[str, str] = {
 """The words in a question that refer to a relation. A relation that is not listed has only its own words."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphFinds:
-    """Documents the graph leads to, doc_id -> score in (0, 1], and for each the edges that were walked.
-
-    `entities` are the keys of what the question names, aliases included.
-    """
-
-    entities: frozenset[str] = frozenset()
-    scores: dict[int, float] = field(default_factory=dict)
-    via: dict[int, tuple[str, ...]] = field(default_factory=dict)
-
-
 def stem(word: str) -> str:
     """Return what is compared of a word in lower case: without its ending, so that `worked` is `work`."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
-            return word.removesuffix(ending)
-    return word
+    ends = (ending for ending in _ENDINGS if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM)
+    return word.removesuffix(next(ends, ""))
 
 
 def stems(words: Collection[str]) -> frozenset[str]:
@@ -138,373 +112,248 @@ def find_named(connection: IndexConnection, query: Query, scope: Scope) -> froze
     return frozenset(alias for key in (*longest[:MAX_ENTITIES], *owner) for alias in named[key])
 
 
-def search(
-    connection: IndexConnection,
-    query: Query,
-    named: frozenset[str],
-    best: Sequence[int],
-    scope: Scope,
-    *,
-    width: int = WIDTH,
-    depth: int = DEPTH,
-) -> GraphFinds:
-    """Walk from `named` and from what the documents `best` are about. Breadth first when the beam finds nothing."""
-    finds = GraphFinds(named, dict.fromkeys(graph.documents_about(connection, named, scope), ABOUT) if named else {})
-    start = dict.fromkeys(named, 1.0)
-    for _, key in graph.list_ends(connection, best) if best else ():
-        start.setdefault(key, START)
-    if not start:
-        return finds
-    walk = _Walk(finds, stems(query.words), set(start))
-    found = walk.run(connection, start, scope, width, depth)
-    if not found and width < MAX_WIDTH:
-        walk.run(connection, start, scope, MAX_WIDTH, depth)
-    return finds
+class GraphWalk:
+    """A walk over the graph from `named`, the keys of what the question names, and from the topics of `best`, doc_ids.
 
+    It sets `scores`, the nearness in (0, 1] of each document that it leads to, by doc_id, and `via`, the edges that
+    were walked to a document. It goes breadth first when the beam finds nothing.
+    """
 
-@dataclass(slots=True)
-class _Walk:
-    """One search on its way: what it has found, the stems of the question, and by entity the edges that led there."""
+    def __init__(
+        self,
+        connection: IndexConnection,
+        words: Collection[str],
+        named: frozenset[str],
+        best: Collection[int],
+        scope: Scope,
+        *,
+        width: int = WIDTH,
+        depth: int = DEPTH,
+    ) -> None:
+        self._connection, self._scope, self._named = connection, scope, named
+        self._asked = stems(words)
+        self.scores = dict.fromkeys(graph.documents_about(connection, named, scope), ABOUT) if named else {}
+        self.via: dict[int, tuple[str, ...]] = {}
+        start = dict.fromkeys(named, 1.0)
+        for _, key in graph.list_ends(connection, best) if best else ():
+            start.setdefault(key, START)
+        self._seen = set(start)
+        self._paths: dict[str, tuple[str, ...]] = {}
+        """The edges that led to each entity."""
+        if start and not self._run(start, width, depth) and width < MAX_WIDTH:
+            self._run(start, MAX_WIDTH, depth)
 
-    finds: GraphFinds
-    asked: frozenset[str]
-    seen: set[str]
-    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def run(
-        self, connection: IndexConnection, start: Mapping[str, float], scope: Scope, width: int, depth: int
-    ) -> bool:
+    def _run(self, start: Mapping[str, float], width: int, depth: int) -> bool:
         """Walk `depth` hops; return whether any edge led anywhere."""
         frontier = dict(sorted(start.items(), key=lambda item: (-item[1], item[0]))[: max(width, MAX_ENTITIES)])
         is_found = False
         for _ in range(depth):
-            steps = graph.neighbours(connection, frontier, scope)
+            steps = graph.neighbours(self._connection, frontier, self._scope) if frontier else ()
             if not steps:
                 break
             is_found = True
-            reached = self.score(steps, frontier)
+            reached = self._score(steps, frontier)
             best = sorted(reached.items(), key=lambda item: (-item[1], item[0]))[:width]
-            self.seen.update(reached)
+            self._seen.update(reached)
             frontier = {key: score * HOP_DECAY for key, score in best}
-            if not frontier:
-                break
         return is_found
 
-    def score(self, steps: Sequence[Neighbour], frontier: Mapping[str, float]) -> dict[str, float]:
+    def _score(self, steps: Sequence[graph.Neighbour], frontier: Mapping[str, float]) -> dict[str, float]:
         """Raise the documents that say the steps; return the new entities with the score of the best way to them."""
         fan = Counter(step.from_key for step in steps)
         reached: dict[str, float] = {}
         paths: dict[str, tuple[str, ...]] = {}
-        finds = self.finds
         for step in steps:
-            score = frontier[step.from_key] * self.promise(step, fan[step.from_key])
-            path = (*self.paths.get(step.from_key, ()), f"{step.subject} {step.relation} {step.object}")
-            if step.doc_id not in finds.via or score > finds.scores[step.doc_id]:
-                finds.via[step.doc_id] = path
-            finds.scores[step.doc_id] = max(score, finds.scores.get(step.doc_id, 0.0))
-            if step.to_key not in self.seen and score > reached.get(step.to_key, 0.0):
+            score = frontier[step.from_key] * self._promise(step, fan[step.from_key])
+            path = (*self._paths.get(step.from_key, ()), f"{step.subject} {step.relation} {step.object}")
+            if step.doc_id not in self.via or score > self.scores[step.doc_id]:
+                self.via[step.doc_id] = path
+            self.scores[step.doc_id] = max(score, self.scores.get(step.doc_id, 0.0))
+            if step.to_key not in self._seen and score > reached.get(step.to_key, 0.0):
                 reached[step.to_key] = score
                 paths[step.to_key] = path
-        self.paths.update(paths)
+        self._paths.update(paths)
         return reached
 
-    def promise(self, step: Neighbour, fan: int) -> float:
+    def _promise(self, step: graph.Neighbour, fan: int) -> float:
         """Return how much a step promises, in (0, 1]: half for being an edge, the rest where the question means it.
 
         Both ends named is certain; a trigger word of the relation counts more than a word of the other end; an entity
         with many edges says less by each (selectivity).
         """
-        if step.to_key in self.finds.entities:
+        if step.to_key in self._named:
             return 1.0
         other = stems(fulltext.terms(step.to_key))
-        named = len(other & self.asked) / max(len(other), 1)
-        triggered = 1.0 if means(step.relation, self.asked) else 0.0
+        named = len(other & self._asked) / max(len(other), 1)
+        triggered = 1.0 if means(step.relation, self._asked) else 0.0
         selective = 1.0 / (1.0 + math.log2(fan) / 4) if fan > 1 else 1.0
         return 0.5 * selective + 0.3 * triggered + 0.2 * named
 
 
-EmbedderOf = Callable[[EmbedderRow], Embedder | None]
-Views = Sequence[frozenset[int] | None]
-"""Sets of chunks to search, one after the other; None is all chunks."""
 MAX_RANKED = 400
 """The number of candidates from each channel."""
 MAX_EPISODES = 50
-MAX_COMPLETED = 200
-"""The number of hits of the keyword channel alone that get a cosine: the rest is too far behind for it to matter."""
-LIKENESS_WITHOUT_WORDS, LIKENESS_BY_WORDS = 0.35, 0.55
-"""The line along which the likeness of chunks grows with their words, fitted on LoCoMo (docs/decisions)."""
 SAMPLE = 128
 """The number of chunks sampled to estimate the least cosine of a vault."""
 ANYONE = "someone"
 """Replaces a speaker in the question that is embedded."""
 _MANY_TEXTS = 10
 """Texts whose language is that of all: of more than the first it is asked only where that is not the question's."""
-MAX_STARTS = 5
-"""The number of best documents from which the graph search starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The index, through two connections so that two channels can work at once, the embedder of a question for it, its
-    vectors and words, what is in a scope, and what else is the same for all questions.
+Views = Sequence[frozenset[int] | None]
+"""Sets of chunks to search, one after the other; None is all chunks."""
+
+
+def retrieve(search: Search, vector: Any = None) -> None:
+    """Search words and vectors concurrently, then an exact name. `vector` is the question's, where it is known from an
+    earlier call: then the rankings are replaced, and the cosines added.
     """
-
-    connection: IndexConnection
-    second: IndexConnection
-    embedder_of: EmbedderOf
-    vectors: VectorMatrix
-    words: Postings = field(default_factory=Postings)
-    cache: AnswerCache = field(default_factory=AnswerCache)
-
-    def sample(self, row: EmbedderRow) -> npt.NDArray[np.float32]:
-        """Return the vectors of a sample of chunks. Call it after `vectors.search`."""
-        connection = self.connection
-
-        def read() -> npt.NDArray[np.float32]:
-            return self.vectors.vectors(connection, row, vectors.list_sample(connection, row, SAMPLE))[1]
-
-        return self.cache.of(connection, ("sample", row.table, self.vectors.is_loaded), read)
-
-
-@dataclass(slots=True)
-class SearchRequest:
-    """One question with all that its stages need. `named` are the keys of the entities that it names, `owner_names`
-    the names of the caller, without the aliases of their note.
-    """
-
-    sources: Sources
-    profile: Profile
-    options: RecallOptions
-    trace: RecallTrace
-    query: Query
-    scope: Scope
-    named: frozenset[str] = frozenset()
-    owner_names: tuple[str, ...] = ()
-
-    @property
-    def connection(self) -> IndexConnection:
-        return self.sources.connection
-
-    @property
-    def visible(self) -> frozenset[int] | None:
-        """The chunks in scope, None for all."""
-        return self.sources.cache.chunks_in(self.connection, self.scope)
-
-
-@dataclass(slots=True)
-class Retrieved:
-    """Rankings by channel, and `cosines` of all that any channel found."""
-
-    rankings: dict[str, Ranking] = field(default_factory=dict)
-    cosines: dict[int, float] = field(default_factory=dict)
-    unlike: float = 0.0
-    """The cosine of texts that have nothing to do with each other."""
-    episodes: Ranking = ()
-    graph: GraphFinds = field(default_factory=GraphFinds)
-    exact: frozenset[int] = frozenset()
-    degraded: list[str] = field(default_factory=list)
-    embedded: tuple[EmbedderRow, Any] | None = None
-    """Whose vectors were searched, and the question's own."""
-    relevant_similarity: float = 1.0
-    """From which cosine a text answers without having a word of the question."""
-    expanded: set[int] = field(default_factory=set)
-    """Chunks that only the second pass has found."""
-    contiguous: set[int] = field(default_factory=set)
-    """Facts from the sessions of the best hits."""
-
-    def words(self) -> dict[int, float]:
-        """Return bm25 of the keyword channel in [0, 1]."""
-        return features.min_max(self.rankings.get("keyword", ()), floor=0.0)
-
-    def likeness(self, others: Collection[int] = ()) -> dict[int, float]:
-        """Return the cosines in [0, 1]. A chunk without a vector, also one of `others`, is as like as chunks with as
-        much of the question's words are on average.
-        """
-        # Not the lowest of the ranking as zero: in a large vault its first 400 are all alike, and differences that mean
-        # nothing would outweigh the one note that has the very word.
-        likeness = features.min_max(list(self.cosines.items()), floor=self.unlike)
-        if self.embedded is None:  # no chunk has a likeness: words compare all of them
-            return likeness
-        words = self.words()
-        for chunk_id in self.without_vector() | (set(others) - likeness.keys()):
-            likeness[chunk_id] = LIKENESS_WITHOUT_WORDS + LIKENESS_BY_WORDS * words.get(chunk_id, 0.0)
-        return likeness
-
-    def without_vector(self) -> set[int]:
-        """Return the best chunks of the keyword channel that have no vector: all others have been given a cosine."""
-        return {chunk_id for chunk_id, _ in self.rankings.get("keyword", ())[:MAX_COMPLETED]} - self.cosines.keys()
-
-
-def retrieve(request: SearchRequest, embedded: Any = None) -> Retrieved:
-    """Search words and vectors side by side. `embedded` is the question's vector, where it is known from before."""
-    retrieved = Retrieved()
-    query, keyword_only = request.query, request.options.keyword_only
+    query, options = search.query, search.options
     if not query.words:
-        return retrieved
-    views = [request.visible]
-    if request.options.kinds:  # searched on their own too, as the others might fill the ranking
-        kinds = of_kinds(request.scope, request.options.kinds)
-        views.append(request.sources.cache.chunks_in(request.connection, kinds))
-    running: AbstractContextManager[None] = nullcontext()
-    sources = request.sources
-    if keyword_only or sources.words.is_quick(sources.second, query.words):
-        _search_words(request, views, retrieved)  # a thread would take longer
-    else:
-        running = _thread(lambda: _search_words(request, views, retrieved))
-    with running:
-        if not keyword_only:
-            with request.trace.stage("vector") as noted:
-                _search_vectors(request, views, embedded, retrieved)
-                noted["found"] = len(retrieved.rankings.get("vector", ()))
+        return
+    views = [search.visible]
+    if options.kinds:  # searched separately too, as the others might fill the ranking
+        views.append(search.sources.cache.chunks_in(search.connection, of_kinds(search.scope, options.kinds)))
+    with _searching_words(search, views):
+        if not options.keyword_only:
+            with search.trace.stage("vector") as noted:
+                _search_vectors(search, views, vector)
+                noted["found"] = len(search.rankings.get("vector", ()))
     # In one order, whichever channel was done first.
-    retrieved.rankings = dict(sorted(retrieved.rankings.items()))
-    if retrieved.embedded is not None:
+    search.rankings = dict(sorted(search.rankings.items()))
+    if search.embedded is not None:
         # Is anything found by its meaning? An English model finds nothing so in Russian.
-        best = max((cosine for _, cosine in retrieved.rankings.get("vector", ())), default=-1.0)
-        if best >= retrieved.relevant_similarity and _is_in_another_language(request, retrieved):
-            _search_words(request, views, retrieved, list_shared_words(query))
-        with request.trace.stage("cosines"):
-            complete_cosines(request.sources, retrieved)
-    if not keyword_only:
-        with request.trace.stage("exact") as noted:
+        best = max((cosine for _, cosine in search.rankings.get("vector", ())), default=-1.0)
+        if best >= search.relevant_similarity and _is_in_another_language(search):
+            _search_words(search, views, list_shared_words(query))
+        with search.trace.stage("cosines"):
+            complete_cosines(search)
+            if vector is None:
+                search.unlike = _estimate_unlike(search, *search.embedded)
+    if not options.keyword_only:
+        with search.trace.stage("exact") as noted:
             if query.name_keys:
-                retrieved.exact = _find_called(request)
-            noted["found"] = len(retrieved.exact)
-    return retrieved
+                search.exact = _find_called(search)
+            noted["found"] = len(search.exact)
 
 
-def _find_called(request: SearchRequest) -> frozenset[int]:
+def _find_called(search: Search) -> frozenset[int]:
     """Return the documents whose id, path, name, title or alias is the whole question, as a link or not."""
-    text = target_of(request.query.text)
+    text = target_of(search.query.text)
     names = [*dict.fromkeys((text, text.strip(" ?!.\"'“”")))]
-    if not has_reference(request.connection, names):
-        return frozenset()
-    for name in names:
-        if called := documents.find_by_reference(request.connection, name, request.scope):
-            return frozenset(document.doc_id for document in called)
+    if has_reference(search.connection, names):
+        for name in names:
+            if called := documents.find_by_reference(search.connection, name, search.scope):
+                return frozenset(document.doc_id for document in called)
     return frozenset()
 
 
-def search_graph(request: SearchRequest, best: Collection[int], retrieved: Retrieved) -> None:
+def search_graph(search: Search, best: Collection[int]) -> None:
     """Search the graph from what the question names and from what the documents `best` are about."""
-    with request.trace.stage("graph") as noted:
-        starts = list(best)[:MAX_STARTS]
-        retrieved.graph = search(request.connection, request.query, request.named, starts, request.scope)
-        noted |= {"found": len(retrieved.graph.scores), "named": sorted(request.named)}
+    with search.trace.stage("graph") as noted:
+        walk = GraphWalk(search.connection, search.query.words, search.named, best, search.scope)
+        search.graph, search.via = walk.scores, walk.via
+        noted |= {"found": len(search.graph), "named": sorted(search.named)}
 
 
-def complete_cosines(sources: Sources, retrieved: Retrieved, more: Collection[int] = ()) -> None:
-    """Give the best of what only another channel found a cosine too, and estimate that of unlike texts on a sample;
-    with `more` give these chunks one.
-    """
-    if retrieved.embedded is None:
+def complete_cosines(search: Search, more: Collection[int] = ()) -> None:
+    """Give the best of what only another channel found, and the chunks `more`, a cosine too."""
+    if search.embedded is None:
         return
-    row, embedded = retrieved.embedded
-    cosines = retrieved.cosines
-    cosines |= dict(retrieved.rankings.get("vector", ()))
-    best = retrieved.rankings.get("keyword", ())[:MAX_COMPLETED]
-    others = {chunk_id for chunk_id, _ in best}.union(more) - cosines.keys()
-    cosines |= sources.vectors.cosines(sources.connection, row, embedded, others)
-    if not more:
-        sample = (sources.sample(row) @ embedded).tolist()
-        is_small = len(sample) < SAMPLE and retrieved.without_vector()  # the first few vectors may all be like it
-        retrieved.unlike = min(sample + [0.0] * bool(is_small), default=0.0)
+    search.cosines |= dict(search.rankings.get("vector", ()))
+    best = search.rankings.get("keyword", ())[:MAX_COMPLETED]
+    others = {chunk_id for chunk_id, _ in best}.union(more) - search.cosines.keys()
+    search.cosines |= search.sources.vectors.cosines(search.connection, *search.embedded, others)
 
 
-def search_statement(request: SearchRequest, statement: str, retrieved: Retrieved) -> None:
+def _estimate_unlike(search: Search, row: EmbedderRow, vector: Any) -> float:
+    """Return the least cosine of a sample."""
+    sample = (search.sources.vectors.sample(search.connection, row, SAMPLE) @ vector).tolist()
+    is_small = len(sample) < SAMPLE and search.without_vector()  # the first few vectors may all be like it
+    return min(sample + [0.0] * bool(is_small), default=0.0)
+
+
+def search_statement(search: Search, statement: str) -> None:
     """Find what is like `statement`, the answer a model imagined (HyDE), and raise the cosines of what is.
 
     Raises:
         EmbeddingError
     """
-    if retrieved.embedded is None:
+    sources, row = search.sources, search.embedded[0] if search.embedded else None
+    embedder = sources.embedder_of(row) if row else None
+    if row is None or embedder is None:
         return
-    sources, (row, _) = request.sources, retrieved.embedded
-    embedder = sources.embedder_of(row)
-    if embedder is None:
-        return
-    embedded = embedder.embed_query(statement)
-    ranking = sources.vectors.search(sources.connection, row, embedded, MAX_RANKED, request.visible)
-    computed = sources.vectors.cosines(sources.connection, row, embedded, retrieved.cosines.keys())
+    vector = embedder.embed_query(statement)
+    ranking = sources.vectors.search(search.connection, row, vector, MAX_RANKED, search.visible)
+    computed = sources.vectors.cosines(search.connection, row, vector, search.cosines.keys())
     for chunk_id, cosine in [*ranking, *computed.items()]:
-        retrieved.cosines[chunk_id] = max(cosine, retrieved.cosines.get(chunk_id, -1.0))
-    retrieved.rankings["hyde"] = ranking
+        search.cosines[chunk_id] = max(cosine, search.cosines.get(chunk_id, -1.0))
+    search.rankings["hyde"] = ranking
 
 
-def _is_in_another_language(request: SearchRequest, retrieved: Retrieved) -> bool:
+def _is_in_another_language(search: Search) -> bool:
     """Return whether the best keyword matches are all in another language and share at most one word with the question.
     Such a word is only spelled alike, and the answer has none of the words: only its meaning finds it.
     """
-    query, best = request.query, retrieved.rankings.get("keyword", ())[:_MANY_TEXTS]
+    query, best = search.query, search.rankings.get("keyword", ())[:_MANY_TEXTS]
     return bool(query.language and best) and all(
         language(text) not in {None, query.language} and len(set(query.words).intersection(find_words(text))) < 2
-        for text in documents.list_texts(request.connection, [chunk_id for chunk_id, _ in best]).values()
+        for text in documents.list_texts(search.connection, [chunk_id for chunk_id, _ in best]).values()
     )
 
 
-def _search_words(
-    request: SearchRequest, views: Views, retrieved: Retrieved, words: Sequence[str] | None = None
-) -> None:
-    """Search `words`, by default all of the question."""
-    connection = request.sources.second
-    words = request.query.words if words is None else words
-    search = request.sources.words.search
-    with request.trace.stage("keyword") as noted:
-        ranking = _ranked(views, lambda allowed: search(connection, words, MAX_RANKED, allowed))
-        retrieved.rankings["keyword"] = ranking
+def _search_words(search: Search, views: Views, words: Sequence[str]) -> None:
+    sources = search.sources
+    with search.trace.stage("keyword") as noted:
+        rankings = [sources.words.search(sources.second, words, MAX_RANKED, allowed) for allowed in views]
+        search.rankings["keyword"] = ranking = _merge(rankings)
         noted |= {"found": len(ranking), "words": list(words)}
-    if request.profile.weights.session_words and not request.options.keyword_only:
-        with request.trace.stage("episodes") as noted:
+    if search.profile.weights.get("session_words") and not search.options.keyword_only:
+        with search.trace.stage("episodes") as noted:
             match = fulltext.match_any(words)
-            retrieved.episodes = fulltext.search_episodes(connection, match, MAX_EPISODES, request.scope)
-            noted["found"] = len(retrieved.episodes)
+            found = fulltext.search_episodes(sources.second, match, MAX_EPISODES, search.scope)
+            search.session_words = min_max(found)
+            noted["found"] = len(found)
 
 
-def _search_vectors(request: SearchRequest, views: Views, embedded: Any, retrieved: Retrieved) -> None:
-    connection = request.connection
-    row = request.sources.cache.of(connection, "embedder", lambda: vectors.active_embedder(connection))
-    embedder = request.sources.embedder_of(row) if row is not None else None
+def _search_vectors(search: Search, views: Views, vector: Any) -> None:
+    connection, sources = search.connection, search.sources
+    row = sources.cache.of(connection, vectors.active_embedder)
+    embedder = sources.embedder_of(row) if row is not None else None
     if row is None or embedder is None:
-        retrieved.degraded.append("vectors")
+        search.degraded.append("vectors")
         return
-    if embedded is None:
+    if vector is None:
         try:
-            embedded = embedder.embed_query(_unnamed(request))
+            vector = embedder.embed_query(_replace_names(search))
         except EmbeddingError as error:
-            retrieved.degraded.append(f"vectors: searched by words and graph only. {error}")
+            search.degraded.append(f"vectors: searched by words and graph only. {error}")
             return
-    search = request.sources.vectors.search
-    retrieved.rankings["vector"] = _ranked(
-        views, lambda allowed: search(connection, row, embedded, MAX_RANKED, allowed)
-    )
-    retrieved.embedded = row, embedded
-    retrieved.relevant_similarity = embedder.relevant_similarity
+    found = [sources.vectors.search(connection, row, vector, MAX_RANKED, allowed) for allowed in views]
+    search.rankings["vector"] = _merge(found)
+    search.embedded = row, vector
+    search.relevant_similarity = embedder.relevant_similarity
 
 
-def _unnamed(request: SearchRequest) -> str:
+def _replace_names(search: Search) -> str:
     """Return the question, in English with `someone` for each speaker that it names. With a name, the model prefers the
     turns addressed to that speaker to the turns by that speaker; the `speaker` feature distinguishes them better.
     """
-    text = request.query.text
-    if not request.profile.weights.speaker:
+    text = search.query.text
+    if not search.profile.weights.get("speaker"):
         return text
-    connection, scope = request.connection, request.scope
-    names = request.sources.cache.of(connection, ("speakers", scope.key), lambda: _list_names(connection, scope))
-    named = names.intersection(request.query.words)
-    if not named or request.query.language not in ENGLISH:
+    speakers = search.sources.cache.of(search.connection, list_speakers, search.scope)
+    names = {part for name in speakers for part in name_key(name).split()} - ROLES
+    named = names.intersection(search.query.words)
+    if not named or search.query.language not in ENGLISH:
         return text
     unnamed = re.sub(r"[^\W_]+", lambda word: ANYONE if name_key(word[0]) in named else word[0], text)
     return unnamed.replace(f"{ANYONE} {ANYONE}", ANYONE)
 
 
-def _list_names(connection: IndexConnection, scope: Scope) -> frozenset[str]:
-    """Return all parts of the names of those who speak in `scope`."""
-    return frozenset(part for name in list_speakers(connection, scope) for part in name_key(name).split()) - ROLES
-
-
-def _ranked(views: Views, search: Callable[[frozenset[int] | None], Ranking]) -> Ranking:
-    """Return what `search` finds in any of `views`, best first."""
-    rankings = [search(allowed) for allowed in views]
+def _merge(rankings: Sequence[Ranking]) -> Ranking:
+    """Return what is in any of `rankings`, best first."""
     if len(rankings) == 1:
         return rankings[0]
     scores = {chunk_id: score for ranking in rankings for chunk_id, score in ranking}
@@ -512,13 +361,18 @@ def _ranked(views: Views, search: Callable[[frozenset[int] | None], Ranking]) ->
 
 
 @contextmanager
-def _thread(call: Callable[[], None]) -> Iterator[None]:
-    """Run `call` while the body runs: SQLite and the model both work outside of Python's lock."""
+def _searching_words(search: Search, views: Views) -> Iterator[None]:
+    """Search the words of the question while the body runs: SQLite and the model both work outside of Python's lock."""
+    sources, words = search.sources, search.query.words
+    if search.options.keyword_only or sources.words.is_quick(sources.second, words):
+        _search_words(search, views, words)  # a thread would take longer
+        yield
+        return
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            call()
+            _search_words(search, views, words)
         except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
             failed.append(error)
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from math import log2
-from typing import Any
+from itertools import combinations
 
 from quaid.claims import normal_form
 from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.model import Use, name_key
 from quaid.recall import retrieval
-from quaid.recall.candidates import CandidateSet, hit_id, hit_kind
+from quaid.recall.candidates import hit_id, hit_kind
 from quaid.recall.cutoff import MIN_HITS
-from quaid.recall.features import ROLES
 from quaid.recall.intent import INTENTS, Intent, asks_for_list
-from quaid.recall.retrieval import Retrieved, SearchRequest
+from quaid.recall.search import ROLES, Search
 from quaid.text import endings
 
 THRESHOLD = 0.5
@@ -50,48 +48,34 @@ RELEVANCE_SHARE, RECENCY_SHARE, FREQUENCY_SHARE, CONFIDENCE_SHARE = 0.6, 0.2, 0.
 # -- score -----------------------------------------------------------------------------------------------------------
 
 
-def adjust(
-    request: SearchRequest, found: CandidateSet, retrieved: Retrieved, strengths: Mapping[str, Use]
-) -> dict[int, float]:
-    """Return the scores of candidates by chunk_id: relevance with the intent's types, age, use and certainty, as far as
-    they are on. A note that is called as the question goes first.
+def adjust(search: Search) -> None:
+    """Set the scores: relevance with the intent's types, age, use and certainty, as far as they are on. A note whose
+    name is the question goes first.
     """
-    profile, keyword_only, now = request.profile, request.options.keyword_only, request.options.moment
-    is_about_work = request.query.intent is Intent.PROJECT or request.options.projects
+    profile, keyword_only, now = search.profile, search.options.keyword_only, search.options.moment
+    is_about_work = search.query.intent is Intent.PROJECT or search.options.projects
     lowers_technical = not (is_about_work or keyword_only)
-    scores = dict(found.scores)
-    for chunk_id, candidate in found.candidates.items():
-        score = scores[chunk_id]
+    uses: Mapping[str, Use] = {}
+    if profile.is_by_use and search.sources.records is not None:
+        uses = search.sources.records.strengths({hit_id(each) for each in search.candidates.values()})
+    search.scores = dict(search.relevance)
+    for chunk_id, candidate in search.candidates.items():
+        score = search.scores[chunk_id]
         if profile.is_by_intent and not keyword_only:
-            score *= type_boost(candidate, request.query.intent)
+            score *= INTENTS[search.query.intent].type_boosts.get(candidate.type or "", 1.0)
         if lowers_technical and candidate.technical:
             score *= TECHNICAL
         if profile.is_by_use and not keyword_only:
-            use = strengths.get(hit_id(candidate), NEVER_USED)
+            use = uses.get(hit_id(candidate), NEVER_USED)
             score = composite(faded(score, candidate, use, now), candidate, use, now)
-        scores[chunk_id] = score
-    lift_called(found, retrieved, scores)
-    return scores
+        search.scores[chunk_id] = score
+    lift_called(search)
 
 
-def lift_called(found: CandidateSet, retrieved: Retrieved, scores: dict[int, float]) -> None:
-    """Put the opening of each note that is called as the question before all else; its others keep their places."""
-    called = called_chunks(found, retrieved)
-    scores |= dict.fromkeys(called, max(EXACT, *scores.values())) if called else {}
-
-
-def called_chunks(found: CandidateSet, retrieved: Retrieved) -> set[int]:
-    """Return the opening of each note that is called as the question, of a conversation the best turn."""
-
-    def rank(candidate: Document) -> tuple[int, float, int]:
-        place = candidate.ordinal if candidate.turn is None else 0
-        return place, -found.scores[candidate.chunk_id], candidate.chunk_id
-
-    best: dict[int, Document] = {}
-    for candidate in found.candidates.values():
-        if candidate.doc_id in retrieved.exact:
-            best[candidate.doc_id] = min(candidate, best.get(candidate.doc_id, candidate), key=rank)
-    return {candidate.chunk_id for candidate in best.values()}
+def lift_called(search: Search) -> None:
+    """Rank the opening of each note whose name is the question first; the others keep their places."""
+    called = search.called_chunks()
+    search.scores |= dict.fromkeys(called, max(EXACT, *search.scores.values())) if called else {}
 
 
 def composite(relevance: float, candidate: Document, use: Use, now: datetime) -> float:
@@ -125,7 +109,7 @@ def retained(sure: float, last: str | None, use: Use, now: datetime) -> float:
 
 def days_above(floor: float, sure: float, use: Use) -> float:
     """Return the days without use until the confidence `sure` has faded to `floor`."""
-    return UNTOUCHED_DAYS + _half_life_days(use) * max(0.0, log2(sure / floor)) if sure > 0 else UNTOUCHED_DAYS
+    return UNTOUCHED_DAYS + _half_life_days(use) * max(0.0, math.log2(sure / floor)) if sure > 0 else UNTOUCHED_DAYS
 
 
 def _half_life_days(use: Use) -> float:
@@ -136,11 +120,6 @@ def faded(score: float, candidate: Document, use: Use, now: datetime) -> float:
     """Return a score after decay: it keeps half of itself, the other half goes with the confidence that has faded."""
     sure = UNSURE if candidate.confidence is None else candidate.confidence
     return score if sure <= 0 else score * (0.5 + 0.5 * confidence(candidate, use, now) / sure)
-
-
-def type_boost(candidate: Document, intent: Intent) -> float:
-    """Return the factor that a question's intent puts on this type of note."""
-    return INTENTS[intent].type_boosts.get(candidate.type or "", 1.0)
 
 
 def low_confidence_reason(best: float | None) -> str | None:
@@ -162,47 +141,46 @@ def days_since(moment: str | None, now: datetime) -> float | None:
 # -- selection -------------------------------------------------------------------------------------------------------
 
 
-def select(request: SearchRequest, found: CandidateSet, scores: Mapping[int, float]) -> list[Document]:
-    """Return the candidates that may be shown, best first; the trace has the best of the others and why."""
-    trace, options = request.trace, request.options
+def select(search: Search) -> None:
+    """Rank the candidates that may be shown, best first; the trace has the best of the others and why."""
+    trace, options, scores = search.trace, search.options, search.scores
     trace.cut.clear()
-    holds = truth(request, found.candidates.values())
-    selected = []
-    for candidate in sorted(found.candidates.values(), key=lambda each: (-scores[each.chunk_id], each.chunk_id)):
-        if options.kinds and hit_kind(candidate) not in options.kinds:
-            continue
-        if holds(candidate):
-            selected.append(candidate)
-            continue
+    candidates = sorted(search.candidates.values(), key=lambda each: (-scores[each.chunk_id], each.chunk_id))
+    wanted = [each for each in candidates if not options.kinds or hit_kind(each) in options.kinds]
+    search.ranked = holding(search, wanted)
+    held = {each.chunk_id for each in search.ranked}
+    for candidate in [each for each in wanted if each.chunk_id not in held][:MAX_CUT_SHOWN]:
+        why = "superseded" if candidate.superseded_by is not None else "expired"
         if options.at is not None:
             why = f"not true on {options.day}"
-        else:
-            why = "superseded" if candidate.superseded_by is not None else "expired"
-        if len(trace.cut) < MAX_CUT_SHOWN:
-            trace.leave_out(hit_id(candidate), scores[candidate.chunk_id], why)
-    return selected
+        trace.leave_out(hit_id(candidate), scores[candidate.chunk_id], why)
 
 
-def cut(
-    request: SearchRequest,
-    retrieved: Retrieved,
-    ranked: Collection[Document],
-    scores: Mapping[int, float],
-    called: Collection[int] = (),
-) -> list[Document]:
-    """Return the relevant ones of `ranked`: found for a reason, and not too far behind the best that is not `called` as
-    the question. Where several things are asked for, less is enough for a turn. Of a chunk without a vector it is not
-    known how far behind it is: the first `MIN_HITS` hits may be such.
+def cut(search: Search) -> list[Document]:
+    """Return the relevant ones of the ranked: found for a reason, and not too far behind the best whose name is not the
+    question. Where several things are asked for, less is enough for a turn. Of a chunk without a vector it is not known
+    how far behind it is: the first `MIN_HITS` hits may be such.
     """
-    matched = {chunk_id for chunk_id, _ in retrieved.rankings.get("keyword", ())}
-    with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, retrieved, matched)}
-    is_for_list = asks_for_list(request.query.text)
-    if is_for_list and request.profile.weights.beside:
-        with_reason |= _list_adjacent(ranked, with_reason)
-    best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in with_reason.difference(called)), 0.0)
-    least = best * request.profile.cut_share
+    ranked, scores = search.ranked, search.scores
+    matched = {chunk_id for chunk_id, _ in search.rankings.get("keyword", ())}
+    with_reason = {candidate.chunk_id for candidate in ranked if reason(candidate, search, matched)}
+    is_for_list = asks_for_list(search.query.text)
+    if is_for_list and search.profile.weights.get("beside"):
+        # An item of a list often shares no word with the question, which is in an adjacent turn by a person. Messages
+        # to an assistant name their topic.
+        turns = {(each.doc_id, each.turn) for each in ranked if each.turn is not None and each.chunk_id in with_reason}
+        with_reason |= {
+            each.chunk_id
+            for each in ranked
+            if each.turn is not None
+            and name_key(each.turn_speaker or "user") not in ROLES
+            and not turns.isdisjoint({(each.doc_id, each.turn - 1), (each.doc_id, each.turn + 1)})
+        }
+    compared = with_reason - search.called_chunks()
+    best = next((scores[each.chunk_id] for each in ranked if each.chunk_id in compared), 0.0)
+    least = best * search.profile.cut_share
     least_of_turns = least * (OF_A_LIST if is_for_list else 1)
-    without_vector = retrieved.without_vector() if retrieved.embedded else set()  # without any, words compare all
+    without_vector = search.without_vector() if search.embedded else set()  # without any, words compare all
     relevant: list[Document] = []
     places: set[tuple[int, int | None]] = set()
     for candidate in ranked:
@@ -213,52 +191,38 @@ def cut(
         if has_reason and is_near:
             relevant.append(candidate)
             places.add((candidate.doc_id, candidate.turn))
-        elif len(request.trace.cut) < MAX_CUT_SHOWN:
+        elif len(search.trace.cut) < MAX_CUT_SHOWN:
             why = "far behind the best" if has_reason else "neither a word, a name nor the meaning of the question"
-            request.trace.leave_out(hit_id(candidate), score, why)
+            search.trace.leave_out(hit_id(candidate), score, why)
     return relevant
 
 
-def _list_adjacent(ranked: Collection[Document], chunk_ids: Collection[int]) -> set[int]:
-    """Return the chunks of the turns by people before and after the turns of `chunk_ids`. An item of a list often
-    shares no word with the question, which is in an adjacent turn. Messages to an assistant name their topic.
-    """
-    turns = {(each.doc_id, each.turn) for each in ranked if each.turn is not None and each.chunk_id in chunk_ids}
-    return {
-        each.chunk_id
-        for each in ranked
-        if each.turn is not None
-        and name_key(each.turn_speaker or "user") not in ROLES
-        and not turns.isdisjoint({(each.doc_id, each.turn - 1), (each.doc_id, each.turn + 1)})
-    }
-
-
-def reason(candidate: Document, retrieved: Retrieved, matched: Collection[int]) -> str:
+def reason(candidate: Document, search: Search, matched: Collection[int]) -> str:
     """Return why a candidate has to do with the question at all: exact, graph, words, session or meaning; empty for no
     reason.
 
     Scores are relative to the best candidate, which may be irrelevant too. `matched` are the chunks that have a word of
     the question.
     """
-    if candidate.doc_id in retrieved.exact:
+    if candidate.doc_id in search.exact:
         return "exact"
-    if retrieved.graph.scores.get(candidate.doc_id, 0.0) >= retrieval.ABOUT:
+    if search.graph.get(candidate.doc_id, 0.0) >= retrieval.ABOUT:
         return "graph"
     if candidate.chunk_id in matched:
         return "words"
-    if candidate.chunk_id in retrieved.contiguous:
+    if candidate.chunk_id in search.contiguous:
         return "session"
-    return "meaning" if retrieved.cosines.get(candidate.chunk_id, -1.0) >= retrieved.relevant_similarity else ""
+    return "meaning" if search.cosines.get(candidate.chunk_id, -1.0) >= search.relevant_similarity else ""
 
 
-def truth(request: SearchRequest, candidates: Collection[Document]) -> Callable[[Document], bool]:
-    """Return what tells whether one of `candidates` holds on the day that is asked for."""
-    options, day = request.options, request.options.day
+def holding(search: Search, candidates: Collection[Document]) -> list[Document]:
+    """Return those of `candidates` that hold on the day of the question."""
+    options, day = search.options, search.options.day
     if options.at is None:
-        return lambda candidate: options.superseded or not is_over(candidate, day)
-    replaced = {candidate.superseded_by for candidate in candidates if candidate.superseded_by is not None}
-    ended = documents.list_beginnings(request.connection, replaced, request.scope) if replaced else {}
-    return lambda candidate: was_true(candidate, day, ended.get(candidate.superseded_by or ""))
+        return [each for each in candidates if options.superseded or not is_over(each, day)]
+    replaced = {each.superseded_by for each in candidates if each.superseded_by is not None}
+    ended = documents.list_beginnings(search.connection, replaced, search.scope) if replaced else {}
+    return [each for each in candidates if was_true(each, day, ended.get(each.superseded_by or ""))]
 
 
 def is_over(candidate: Document, today: str) -> bool:
@@ -284,89 +248,60 @@ LIST_SPREAD_FACTOR = 2
 """A session loses this many times as much if the question asks for a list: its items come from several days."""
 
 
+def diversify(search: Search, ranked: Sequence[Document]) -> list[tuple[Document, float]]:
+    """Return `ranked` with what is like the best later, as far as that is on, and the score of each there."""
+    profile = search.profile
+    if not profile.mmr_share or search.embedded is None:
+        strength = profile.spread * (LIST_SPREAD_FACTOR if asks_for_list(search.query.text) else 1)
+        return reorder(ranked, search.scores, strength)
+    best = [candidate.chunk_id for candidate in ranked[:MAX_REORDERED]]
+    ids, matrix = search.sources.vectors.vectors(search.connection, search.embedded[0], best)
+    cosines = (matrix @ matrix.T).tolist()
+    likeness = {
+        (min(one, other), max(one, other)): cosines[i][j] for (i, one), (j, other) in combinations(enumerate(ids), 2)
+    }
+    return reorder(ranked, search.scores, likeness=likeness, share=profile.mmr_share)
+
+
 def reorder(
-    request: SearchRequest, retrieved: Retrieved, ranked: Sequence[Document], scores: Mapping[int, float]
+    ranked: Sequence[Document],
+    scores: Mapping[int, float],
+    strength: float = 0.0,
+    *,
+    likeness: Mapping[tuple[int, int], float] | None = None,
+    share: float = 1.0,
 ) -> list[tuple[Document, float]]:
-    """Return `ranked` with what is like the best later, as far as that is on."""
-    profile = request.profile
-    if profile.mmr_share and retrieved.embedded is not None:
-        row, _ = retrieved.embedded
-        best = [candidate.chunk_id for candidate in ranked[:MAX_REORDERED]]
-        ids, matrix = request.sources.vectors.vectors(request.connection, row, best)
-        cosines: Any = matrix @ matrix.T
-        likeness = {
-            (min(one, other), max(one, other)): float(cosines[i][j])
-            for i, one in enumerate(ids)
-            for j, other in enumerate(ids)
-            if i < j
-        }
-        return marginal_relevance(ranked, scores, likeness, profile.mmr_share)
-    if profile.spread:
-        strength = profile.spread * (LIST_SPREAD_FACTOR if asks_for_list(request.query.text) else 1)
-        return spread(ranked, scores, strength)
-    return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
-
-
-def spread(ranked: Sequence[Document], scores: Mapping[int, float], strength: float) -> list[tuple[Document, float]]:
-    """Return `ranked` with the turns of one session taken apart, and what each scored when its turn came.
+    """Return `ranked` so that the best of what is left comes next, after its loss for what came before it.
 
     The n-th turn taken from the same session has `strength * sqrt(n)` less, however many chunks it is: a question whose
     answer is spread over several conversations is not answered from one alone, and where one conversation is far ahead
-    it stays ahead.
+    it stays ahead. With `likeness`, the cosines of two chunks (the lower chunk_id first), the value is `share * score -
+    (1 - share) * likeness to the most alike chosen`: maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998).
     """
-    taken: dict[int, set[int | None]] = {}
-    if all(candidate.turn is None for candidate in ranked[:MAX_REORDERED]):
-        return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
-
-    def loss(candidate: Document) -> float:
-        return strength * math.sqrt(len(taken.get(candidate.doc_id, ()))) if candidate.turn is not None else 0.0
-
-    def take(candidate: Document) -> None:
-        taken.setdefault(candidate.doc_id, set()).add(candidate.turn)
-
-    return _greedily(ranked, scores, loss, take)
-
-
-def marginal_relevance(
-    ranked: Sequence[Document], scores: Mapping[int, float], likeness: Mapping[tuple[int, int], float], share: float
-) -> list[tuple[Document, float]]:
-    """Return `ranked` by maximal marginal relevance: `share * score - (1 - share) * likeness to the most alike chosen`.
-
-    `likeness` is the cosine of two chunks, the lower chunk_id first. Source: Carbonell and Goldstein, SIGIR 1998.
-    """
-    nearest: dict[int, float] = {}
-    left = {candidate.chunk_id for candidate in ranked[:MAX_REORDERED]}
-
-    def loss(candidate: Document) -> float:
-        return (1 - share) * (scores[candidate.chunk_id] + nearest.get(candidate.chunk_id, 0.0))
-
-    def take(candidate: Document) -> None:
-        left.discard(candidate.chunk_id)
-        for other in left:
-            pair = (min(other, candidate.chunk_id), max(other, candidate.chunk_id))
-            nearest[other] = max(nearest.get(other, 0.0), likeness.get(pair, 0.0))
-
-    return _greedily(ranked, scores, loss, take)
-
-
-def _greedily(
-    ranked: Sequence[Document],
-    scores: Mapping[int, float],
-    loss: Callable[[Document], float],
-    take: Callable[[Document], None],
-) -> list[tuple[Document, float]]:
-    """Return always the best of what is left, after its loss for what has been taken."""
     left = list(ranked[:MAX_REORDERED])
+    if likeness is None and (not strength or all(candidate.turn is None for candidate in left)):
+        return [(candidate, scores[candidate.chunk_id]) for candidate in ranked]
+    taken: dict[int, set[int | None]] = {}
+    nearest = dict.fromkeys(scores, 0.0)
     chosen: list[tuple[Document, float]] = []
     while left:
-        values = [scores[candidate.chunk_id] - loss(candidate) for candidate in left]
-        best = max(range(len(left)), key=values.__getitem__)
-        candidate = left.pop(best)
-        chosen.append((candidate, values[best]))
-        take(candidate)
+        values = []
+        for each in left:
+            score = scores[each.chunk_id]
+            loss = (1 - share) * (score + nearest[each.chunk_id])
+            if each.turn is not None and each.doc_id in taken:
+                loss += strength * math.sqrt(len(taken[each.doc_id]))
+            values.append(score - loss)
+        place = max(range(len(left)), key=values.__getitem__)
+        best = left.pop(place)
+        chosen.append((best, values[place]))
+        taken.setdefault(best.doc_id, set()).add(best.turn)
+        if likeness is not None:
+            for each in left:
+                pair = min(each.chunk_id, best.chunk_id), max(each.chunk_id, best.chunk_id)
+                nearest[each.chunk_id] = max(nearest[each.chunk_id], likeness.get(pair, 0.0))
     least = chosen[-1][1] if chosen else 0.0
-    behind = [(candidate, min(least, scores[candidate.chunk_id])) for candidate in ranked[MAX_REORDERED:]]
-    return chosen + behind
+    return chosen + [(each, min(least, scores[each.chunk_id])) for each in ranked[MAX_REORDERED:]]
 
 
 def fold(ranked: Iterable[Document], limit: int) -> list[tuple[Document, int]]:

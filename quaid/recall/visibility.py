@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,6 +93,13 @@ class VisibleCommits:
                 seen.append(without_others(commit, shown))
         return seen
 
+    def of_parts(self, parts: Iterable[Commit]) -> list[Commit]:
+        """Return those of `parts`, commits with a part of their files each, that may be seen."""
+        wanted = list(parts)
+        whole = self._history.read_commits(part.id for part in wanted)
+        seen = {commit.id: commit for commit in self.of(logged.commit for logged in whole)}
+        return [replace(seen[part.id], files=part.files) for part in wanted if part.id in seen]
+
     def _list_hidden_then(self, commit: Commit, gone: set[str]) -> set[str]:
         """Return those of the notes `gone` that were private to somebody else before or after the commit."""
         hidden: set[str] = set()
@@ -108,16 +115,6 @@ class VisibleCommits:
             hidden |= {path for path, data in contents.items() if not may_see(path, data, self._owners, self._layout)}
             gone = gone - contents.keys()
         return hidden
-
-
-def see_parts(
-    parts: Iterable[Commit], history: History, see: Callable[[Iterable[Commit]], list[Commit]]
-) -> list[Commit]:
-    """Return those of `parts`, commits with a part of their files each, that may be seen; `see` tells of whole ones."""
-    wanted = list(parts)
-    whole = history.read_commits(part.id for part in wanted)
-    seen = {commit.id: commit for commit in see(logged.commit for logged in whole)}
-    return [replace(seen[part.id], files=part.files) for part in wanted if part.id in seen]
 
 
 def find_hidden_names(

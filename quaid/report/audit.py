@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
 from quaid.index import references
-from quaid.recall import provenance
+from quaid.recall.accounts import SourceHistory, find_floods, list_over_quota
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quaid.history.vault_history import VaultCommit
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
-    from quaid.recall.provenance import Origin
+    from quaid.recall.accounts import Origin
 
 
 def audit(memory: Memory, since: datetime | None = None, source: str | None = None) -> dict[str, Any]:
@@ -27,14 +27,12 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
         GitError: the history cannot be read.
     """
     history, settings, index = memory.git, memory.settings, memory.index()
-    authors, hosts = Authors.of(settings.git, history.owner()), provenance.hosts_of(index)
+    authors = Authors.of(settings.git, history.owner())
     log = history.log_changes() if history.state().head else []
-    found = provenance.list_origins(log, authors, hosts, memory.layout)
-    usual = provenance.add_up(log, found, authors, hosts)
-    if since is not None:
-        log = [logged for logged in log if logged.written >= since]
-        found = {path: origin for path, origin in found.items() if origin.at >= since}
-    accounts = provenance.add_up(log, found, authors, hosts)
+    brought = SourceHistory(log, authors, index, memory.layout)
+    found = {path: origin for path, origin in brought.origins.items() if since is None or origin.at >= since}
+    usual, accounts = brought.add_up(), brought.add_up(since)
+    log = [logged for logged in log if since is None or logged.written >= since]
     chosen = {name for name in accounts if source is None or source.casefold() in name.casefold()}
     lone = [(path, name) for path, name in _list_lone(index, found) if name in chosen]
     alone = Counter(name for _, name in lone)
@@ -42,7 +40,7 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
     sources = []
     for name in chosen:
         account = accounts[name]
-        floods = provenance.find_floods(usual[name].days)
+        floods = find_floods(usual[name].days)
         if account.who in {"import", "janitor"}:
             floods = []
         shape = {
@@ -57,9 +55,7 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
             "first": _iso(account.first),
             "last": _iso(account.last),
             "floods": [flood._asdict() for flood in floods if since is None or flood.day >= f"{since:%Y-%m-%d}"],
-            "over_quota": [
-                {"day": day, "facts": facts} for _, day, facts in provenance.list_over_quota([account], limit)
-            ],
+            "over_quota": [{"day": day, "facts": facts} for _, day, facts in list_over_quota([account], limit)],
         }
         sources.append(shape)
     return {
@@ -81,9 +77,9 @@ def list_over_quota_since(memory: Memory, since: datetime) -> list[tuple[str, st
         log = memory.git.log_changes(f"--since={since.isoformat()}", "HEAD") if limit else []
     except QuaidError:
         return []
-    authors, hosts = Authors.of(memory.settings.git, None), provenance.hosts_of(memory.index())
-    found = provenance.list_origins(log, authors, hosts, memory.layout)
-    return provenance.list_over_quota(provenance.add_up(log, found, authors, hosts).values(), limit)
+    authors = Authors.of(memory.settings.git, None)
+    brought = SourceHistory(log, authors, memory.index(), memory.layout)
+    return list_over_quota(brought.add_up().values(), limit)
 
 
 def _list_lone(index: IndexConnection, found: Mapping[str, Origin]) -> list[tuple[str, str]]:

@@ -128,7 +128,7 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
     index = memory.index()
     fading = list_fading(
         index,
-        memory.answers.records(),
+        memory.answers.records,
         last_written(memory.git.log_changes()),
         now,
         (now + timedelta(days=1)).date().isoformat(),

@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,9 +32,8 @@ from quaid.place import CACHE_FILE, CONFIG_FILE, make_private_folder, state_fold
 from quaid.recall import pipeline
 from quaid.recall.answers import list_owner_names, with_source
 from quaid.recall.options import RecallOptions
-from quaid.recall.pipeline import Helpers
-from quaid.recall.retrieval import Sources
-from quaid.recall.visibility import VisibleCommits, see_parts
+from quaid.recall.search import Sources
+from quaid.recall.visibility import VisibleCommits
 from quaid.server.catalogue import ServedVault
 from quaid.server.database import UNREACHABLE, DatabaseUnreachableError
 from quaid.server.tokens import Caller
@@ -151,7 +149,7 @@ class ServedMemory:
         self._folder = folder
         self._embedding = embedding
         self._owners = own_names(root, settings)
-        self._helpers = Helpers(owner_names=list_owner_names(root, settings, self._owners))
+        self._owner_names = list_owner_names(root, settings, self._owners)
         self._whole = server.open(key)
         self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
         self._matrix = VectorMatrix(open_multiply)
@@ -171,11 +169,10 @@ class ServedMemory:
         wanted = RecallOptions(limit=limit, owners=self._owners, **fields)
         visible = self._visible
         with contents.shared_snapshot(visible, self._second) as second:
-            sources = Sources(visible, second, self._embedding.embedder_of, self._matrix, self._postings, self._cache)
-            answer = pipeline.answer(sources, query, self.settings.recall, wanted, self._helpers)
-            waiting = self._cache.of(visible, "pending", partial(vectors.count_missing, visible))
-        if wanted.recent:
-            answer = replace(answer, hits=tuple(sorted(answer.hits, key=lambda hit: hit.created or "", reverse=True)))
+            cached = self._matrix, self._postings, self._cache
+            sources = Sources(visible, second, self._embedding.embedder_of, *cached, owner_names=self._owner_names)
+            answer = pipeline.recall(sources, query, self.settings.recall, wanted)
+            waiting = self._cache.of(visible, vectors.count_missing)
         is_embedded = not wanted.keyword_only and self.settings.embedding.provider != "none"
         if waiting and is_embedded and self._embedding.embedder() is not None:
             answer = replace(answer, degraded=(*answer.degraded, "pending"))
@@ -204,7 +201,7 @@ class ServedMemory:
         git = self._folder.mirror.open_history(self.settings.git)
         life = git.note_history(document.path, None if document.id == document.path else document.id)
         visible = VisibleCommits(self._whole, self._visible, git, self._owners, Layout.of(self.settings.vault))
-        return see_parts((revision.commit for revision in life[:limit]), git, visible.of)
+        return visible.of_parts(revision.commit for revision in life[:limit])
 
     def warm(self) -> None:
         """Load the embedding model, once for all vaults."""

@@ -38,7 +38,7 @@ from precision import DATA, Bench, Case, judge, read_case
 from quaid import Memory
 from quaid.config import load_settings
 from quaid.model import Hit
-from quaid.recall.options import FEATURES, PROFILES, Profile, Weights
+from quaid.recall.options import FEATURES, PROFILES, WEIGHTS, Profile
 
 FACTS = "observation"
 LEAST = 0.003
@@ -121,7 +121,7 @@ def toggled(name: str) -> Profile:
     """The default profile without a feature, or with another stage switched over."""
     if name in PROFILES:
         return PROFILES[name]
-    return Profile(**OTHERS[name]) if name in OTHERS else Profile(Weights(**{name: 0.0}))
+    return Profile(**OTHERS[name]) if name in OTHERS else Profile({**WEIGHTS, name: 0.0})
 
 
 # -- LoCoMo ----------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from quaid.docs.search import DocHit, DocsIndex
 from quaid.index.sqlite import database
 from quaid.index.vectors import VectorMatrix
 from quaid.model import Note
-from quaid.recall.retrieval import Sources
+from quaid.recall.search import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sync.embedding import Embedding
 

@@ -27,7 +27,7 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,8 @@ from report import SETS
 from quaid import Memory
 from quaid.config import load_settings
 from quaid.recall import candidates
-from quaid.recall.features import Features, Pool
-from quaid.recall.options import FEATURES, Profile, Weights
+from quaid.recall.options import FEATURES, WEIGHTS, Profile
+from quaid.recall.search import Search
 
 KINDS = (("none", "observation"), ("user", "both"))
 """The pools of each kind of conversation."""
@@ -97,7 +97,7 @@ def main() -> None:
     figures = {
         "weights": {
             "mean": {name: statistics.fmean(fold[name] for fold in by_fold.values()) for name in FEATURES},
-            "in the code": {item.name: getattr(Weights(), item.name) for item in fields(Weights)},
+            "in the code": dict(WEIGHTS),
             "LoCoMo alone": of_kind[0],
             "BEAM alone": of_kind[1],
             "folds": by_fold,
@@ -137,16 +137,16 @@ def ask(talk: dict[str, Any], pool: str, root: Path) -> list[Answered]:
         memory.sync()
         for question in questions_of(talk, pool):
             heard.clear()
-            measured = measure(_turns(memory, question, Weights()), question.gold)
+            measured = measure(_turns(memory, question, WEIGHTS), question.gold)
             # A second pass gathers once more: what it ends with is what is ranked.
-            rows, is_gold = _as_arrays(*heard[-1], question) if heard else (_NOTHING, _NOTHING[:, 0] > 0)
+            rows, is_gold = _as_arrays(heard[-1], question) if heard else (_NOTHING, _NOTHING[:, 0] > 0)
             answered.append(Answered(question, rows, is_gold, measured))
     return answered
 
 
 def ask_with(talk: dict[str, Any], pool: str, root: Path, *, weights: Mapping[Job, Learned]) -> list[dict[str, float]]:
     """How the answers measure with the weights meant for this conversation."""
-    chosen = Weights(**weights[pool, talk["sample_id"]])
+    chosen = weights[pool, talk["sample_id"]]
     with Memory(root, load_settings(root)) as memory:
         return [measure(_turns(memory, each, chosen), each.gold) for each in questions_of(talk, pool)]
 
@@ -158,21 +158,20 @@ def ask_bare(talk: dict[str, Any], pool: str, root: Path, *, channels: str) -> l
 
 
 @contextmanager
-def listening() -> Iterator[list[tuple[Pool, Mapping[int, Features]]]]:
-    """What the pipeline weighs while this is open: each pool with the evidence for its candidates."""
-    heard: list[tuple[Pool, Mapping[int, Features]]] = []
-    score_pool = candidates.score_pool
+def listening() -> Iterator[list[Search]]:
+    """The searches whose candidates were scored while this is open."""
+    heard: list[Search] = []
+    score = candidates.score_candidates
 
-    def overheard(pool: Pool, *others: Any) -> tuple[dict[int, float], dict[int, Features]]:
-        scores, rows = score_pool(pool, *others)
-        heard.append((pool, rows))
-        return scores, rows
+    def overheard(search: Search) -> None:
+        score(search)
+        heard.append(search)
 
-    with patch.object(candidates, "score_pool", overheard):
+    with patch.object(candidates, "score_candidates", overheard):
         yield heard
 
 
-def _turns(memory: Memory, question: Question, weights: Weights) -> list[Turn]:
+def _turns(memory: Memory, question: Question, weights: Mapping[str, float]) -> list[Turn]:
     found = memory.recall(question.text, DEPTH, kinds={"turn"}, depth="fast", keep=False, profile=Profile(weights))
     return [(hit.session or "", hit.turn or 0) for hit in found.hits]
 
@@ -180,14 +179,14 @@ def _turns(memory: Memory, question: Question, weights: Weights) -> list[Turn]:
 _NOTHING: Array = np.zeros((0, len(FEATURES)))
 
 
-def _as_arrays(pool: Pool, rows: Mapping[int, Features], question: Question) -> tuple[Array, Any]:
+def _as_arrays(search: Search, question: Question) -> tuple[Array, Any]:
     """The evidence of each turn: that of its best chunk, as a turn is found by it."""
     best: dict[Turn, int] = {}
-    for chunk_id, candidate in pool.candidates.items():
+    for chunk_id, candidate in search.candidates.items():
         if candidate.turn is not None:
             place = (candidate.session or "", candidate.turn)
-            best[place] = max(best.get(place, chunk_id), chunk_id, key=pool.own)
-    table = [[rows[chunk_id].get(name, 0.0) for name in FEATURES] for chunk_id in best.values()]
+            best[place] = max(best.get(place, chunk_id), chunk_id, key=search.own)
+    table = [[search.features[chunk_id].get(name, 0.0) for name in FEATURES] for chunk_id in best.values()]
     return np.array(table).reshape(-1, len(FEATURES)), np.array([place in question.gold for place in best], bool)
 
 

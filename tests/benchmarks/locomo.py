@@ -33,13 +33,13 @@ from machine import describe_machine
 from quaid import Memory
 from quaid.config import load_settings, parse_value
 from quaid.index import graph
-from quaid.recall.options import FEATURES, Profile, Weights
+from quaid.recall.options import Profile
 from quaid.settings import Settings
 
 DEPTH = 20
 MOST_TURNS = 100
 """Turns that are asked for when their sessions are ranked."""
-BARE = Profile(Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0}), spread=0.0, cut_share=0.0)
+BARE = Profile({"own": 1.0}, spread=0.0, cut_share=0.0)
 CHANNELS = {
     "keyword": {"keyword_only": True},
     "vector": {"profile": replace(BARE, vector_weight=1.0)},

@@ -33,7 +33,7 @@ from quaid.index.postgres.server import IndexServer
 from quaid.index.vectors import VectorMatrix
 from quaid.recall import pipeline
 from quaid.recall.options import RecallOptions
-from quaid.recall.retrieval import Sources
+from quaid.recall.search import Sources
 from quaid.settings import RecallSettings, Settings
 from quaid.sync.commits import index_commit
 

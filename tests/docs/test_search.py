@@ -7,7 +7,6 @@ from docs_fixture import Docs
 from embedding_service import EmbeddingService
 
 from quaid.errors import ModelError
-from quaid.recall.pipeline import Helpers
 from quaid.recall.rerank import Grading
 from quaid.settings import EmbeddingSettings, RecallSettings
 
@@ -139,6 +138,9 @@ class Contrary:
         self.fails = fails
         self.asked = 0
 
+    def is_ready(self):
+        return True
+
     def judge(self, _question, texts, _budget_s):
         self.asked += 1
         if self.fails:
@@ -148,13 +150,12 @@ class Contrary:
 
 def test_a_model_is_asked_when_the_depth_says_so(docs):
     judge = Contrary()
-    helpers = Helpers(judge=lambda: judge)
-    fast = docs.ask("keel", helpers=helpers, depth="fast")
+    fast = docs.ask("keel", judge=judge, depth="fast")
     assert judge.asked == 0
-    deep = docs.ask("keel", helpers=helpers, depth="deep")
+    deep = docs.ask("keel", judge=judge, depth="deep")
     assert judge.asked == 1
     assert fast.hits[0].doc != deep.hits[0].doc
-    away = docs.ask("keel", helpers=Helpers(judge=lambda: Contrary(fails=True)), depth="deep")
+    away = docs.ask("keel", judge=Contrary(fails=True), depth="deep")
     assert "model" in away.degraded
     assert found(away) == found(fast)
 

@@ -26,7 +26,7 @@ WALK_CEILINGS = {
     "a question, warm": {"files": 58, "functions": 265, "depth": 19, "lambdas": 40, "climbs": 2},
     "a fact remembered": {"files": 44, "functions": 250, "depth": 18, "lambdas": 2, "climbs": 5},
     "an edit saved, a question": {"files": 62, "functions": 375, "depth": 26, "lambdas": 32, "climbs": 8},
-    "a note shown": {"files": 13, "functions": 34, "depth": 14, "lambdas": 2, "climbs": 2},
+    "a note shown": {"files": 13, "functions": 36, "depth": 14, "lambdas": 2, "climbs": 2},
     "why": {"files": 34, "functions": 165, "depth": 20, "lambdas": 2, "climbs": 2},
     "a fact forgotten": {"files": 30, "functions": 185, "depth": 18, "lambdas": 3, "climbs": 6},
     "a run of the janitor": {"files": 146, "functions": 950, "depth": 31, "lambdas": 190, "climbs": 70},

@@ -483,9 +483,9 @@ def test_an_unknown_provider_is_refused_with_the_settings(tmp_path):
 def test_making_models_asks_and_loads_nothing(service, tmp_path):
     code = (
         "import sys\nfrom pathlib import Path\nfrom quaid.settings import ModelSettings\nfrom quaid.llm import Models\n"
-        "from quaid.local.model_usage import ModelRecords\nfrom quaid.recall.rerank import ModelJudge\n"
+        "from quaid.local.model_usage import ModelRecords\nimport quaid.recall.rerank\n"
         f"records = ModelRecords(Path({str(tmp_path)!r}) / 'local.db')\n"
-        "ModelJudge(Models(ModelSettings(), usage=records, answers=records))\n"
+        "Models(ModelSettings(), usage=records, answers=records)\n"
         "print(*[name for name in ('httpx', 'apsw', 'hashlib', 'subprocess', 'socket') if name in sys.modules])"
     )
     environ = {**os.environ, "OLLAMA_HOST": service.url, "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -177,7 +177,7 @@ class TestNewest:
 
         talk(vault.root, body)
         with vault.memory() as memory:
-            used = {each for each, _ in memory.answers.records().most_used(5)}
+            used = {each for each, _ in memory.answers.records.most_used(5)}
         assert used == {"july", "may"}  # only by the question: what is listed was not looked for
 
 

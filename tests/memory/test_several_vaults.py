@@ -164,9 +164,9 @@ def test_only_the_vault_whose_memory_was_given_records_it(me: Vault, team: Vault
     assert [hit_id for hit_id, *_ in recorded.given] == ["01launch"]
     assert recall_trail.read_last(state_folder(me.root), None) is None
     with team.memory() as memory:
-        assert [hit_id for hit_id, _ in memory.answers.records().most_used(5)] == ["01launch"]
+        assert [hit_id for hit_id, _ in memory.answers.records.most_used(5)] == ["01launch"]
     with me.memory() as memory:
-        assert not memory.answers.records().most_used(5)
+        assert not memory.answers.records.most_used(5)
 
 
 def test_a_question_that_another_vault_has_answered_is_no_gap(me: Vault, team: Vault) -> None:
@@ -174,7 +174,7 @@ def test_a_question_that_another_vault_has_answered_is_no_gap(me: Vault, team: V
     ask("submarines", me, team)
     for vault in (me, team):
         with vault.memory() as memory:
-            gaps, _ = memory.answers.records().gaps(5)
+            gaps, _ = memory.answers.records.gaps(5)
             assert len(gaps) == 1
 
 

@@ -26,18 +26,18 @@ def said(*edges: str) -> dict[str, str]:
 
 
 def walk(notes, question, named=None, best=(), owner=(), **options):
-    """GraphFinds with ids for doc_ids: (scores, via, hops, entities)."""
+    """What is found with ids for doc_ids: (scores, via, hops, entities)."""
     index = notes if hasattr(notes, "execute") else make_index(notes)
     query = parse(question, NOW, owner)
     found_named = retrieval.find_named(index, query, EVERYTHING) if named is None else frozenset(named)
     starts = [references.resolve_one(index, name).document.doc_id for name in best]
-    finds = retrieval.search(index, query, found_named, starts, EVERYTHING, **options)
+    finds = retrieval.GraphWalk(index, query.words, found_named, starts, EVERYTHING, **options)
     names = {document.doc_id: document.id for document in documents.find_documents(index, "true")}
     return (
         {names[doc_id]: score for doc_id, score in finds.scores.items()},
         {names[doc_id]: path for doc_id, path in finds.via.items()},
         {names[doc_id]: len(path) for doc_id, path in finds.via.items()},
-        finds.entities,
+        found_named,
     )
 
 

@@ -9,9 +9,12 @@ from recall_index import NOW, ByWords, ask, candidate, embed, everything, make_i
 
 from quaid.index import documents, references
 from quaid.index.documents import TurnChunks, list_turns
-from quaid.recall.features import Pool, Talk, contributions, normalise, score_pool
-from quaid.recall.options import Weights
+from quaid.index.scope import EVERYTHING
+from quaid.recall.features import contributions, score_candidates
+from quaid.recall.options import Profile, RecallOptions
 from quaid.recall.query import parse
+from quaid.recall.search import Search, Talk
+from quaid.recall.trace import RecallTrace
 
 QUERY = parse("boiler", NOW)
 
@@ -21,7 +24,9 @@ def pool(*candidates, words=None, likeness=None, beside=(), size=0, **more):
     known = {c.chunk_id: c for c in candidates}
     words, likeness = words or {}, likeness or {}
     fused = {i: 0.5 * likeness.get(i, 0.0) + 0.5 * words.get(i, 0.0) for i in {*words, *likeness}}
-    return Pool(known, fused, **{"talks": talks_of([*candidates, *beside], size), **more})
+    talks = more.pop("talks", None) or talks_of([*candidates, *beside], size)
+    found = {"candidates": known, "fused": fused, "talks": talks, **more}
+    return Search(None, Profile(), RecallOptions(), RecallTrace(), QUERY, EVERYTHING, **found)
 
 
 def talks_of(candidates, size=0):
@@ -40,11 +45,14 @@ def between(number, text="words", names=("Maya", "Tom"), **more):
 
 
 def rows(made, query=QUERY):
-    return score_pool(made, query, normalise(Weights()))[1]
+    made.query = query
+    score_candidates(made)
+    return made.features
 
 
 def scores(made, query=QUERY):
-    return score_pool(made, query, normalise(Weights()))[0]
+    rows(made, query)
+    return made.relevance
 
 
 # -- provenance ------------------------------------------------------------------------------------------------------
@@ -240,10 +248,9 @@ def test_what_says_more_of_what_is_asked_scores_more(value, more, kind):
 
 def test_what_each_kind_adds_comes_to_the_score():
     made = pool(turn(1, 1), turn(2, 2, "why?"), candidate(3), words={2: 0.5, 3: 0.9}, likeness={1: 0.3}, cites={3: [2]})
-    found, seen = score_pool(made, QUERY, normalise(Weights()))
-    for chunk_id, row in seen.items():
-        added = contributions(row, normalise(Weights()))
-        assert sum(added.values()) == pytest.approx(found[chunk_id], abs=0.001)
+    for chunk_id, row in rows(made).items():
+        added = contributions(row, made.shares)
+        assert sum(added.values()) == pytest.approx(made.relevance[chunk_id], abs=0.001)
 
 
 # -- over an index ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from matrices import examples
 from recall_index import candidate, turn
 
 from quaid.recall import scoring
-from quaid.recall.scoring import fold, marginal_relevance, spread
+from quaid.recall.scoring import fold, reorder
 
 # -- folding ---------------------------------------------------------------------------------------------------------
 
@@ -66,7 +66,7 @@ def _of_sessions(sessions: list[int], scores: list[float]):
 
 def test_the_nth_turn_of_a_session_loses_by_the_root_of_n():
     ranked, scores = _of_sessions([1, 1, 2, 1], [1.0, 0.9, 0.8, 0.7])
-    spreaded = spread(ranked, scores, 0.2)
+    spreaded = reorder(ranked, scores, 0.2)
     assert [c.chunk_id for c, _ in spreaded] == [0, 2, 1, 3]
     assert [value for _, value in spreaded] == pytest.approx([1.0, 0.8, 0.9 - 0.2, 0.7 - 0.2 * math.sqrt(2)])
 
@@ -74,7 +74,7 @@ def test_the_nth_turn_of_a_session_loses_by_the_root_of_n():
 def test_a_long_turn_counts_once_however_many_chunks_it_has():
     pieces = [turn(n, 1, doc_id=1) for n in range(4)]
     ranked = [*pieces, turn(4, 2, doc_id=1), turn(5, 1, doc_id=2)]
-    spreaded = spread(ranked, dict(enumerate([1.0, 0.98, 0.97, 0.96, 0.9, 0.72])), 0.1)
+    spreaded = reorder(ranked, dict(enumerate([1.0, 0.98, 0.97, 0.96, 0.9, 0.72])), 0.1)
     assert [c.turn for c, _ in spreaded if c.doc_id == 1][-1] == 2
     assert {c.chunk_id: value for c, value in spreaded}[4] == pytest.approx(0.8)
 
@@ -82,7 +82,7 @@ def test_a_long_turn_counts_once_however_many_chunks_it_has():
 def test_facts_are_not_taken_apart():
     ranked = [candidate(n, doc_id=1) for n in range(4)]
     scores = {n: 1 - n / 100 for n in range(4)}
-    assert spread(ranked, scores, 0.5) == [(c, scores[c.chunk_id]) for c in ranked]
+    assert reorder(ranked, scores, 0.5) == [(c, scores[c.chunk_id]) for c in ranked]
 
 
 _sessions = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), max_size=90)
@@ -92,12 +92,12 @@ _sessions = st.lists(st.tuples(st.integers(0, 3), st.floats(0, 1)), max_size=90)
 @given(_sessions, st.floats(0, 0.3))
 def test_taken_apart_nothing_is_lost_no_score_grows_and_scores_fall(drawn, strength):
     ranked, scores = _of_sessions([session for session, _ in drawn], [score for _, score in drawn])
-    spreaded = spread(ranked, scores, strength)
+    spreaded = reorder(ranked, scores, strength)
     assert {c.chunk_id for c, _ in spreaded} == scores.keys()
     assert all(value <= scores[c.chunk_id] + 1e-9 for c, value in spreaded)
     values = [value for _, value in spreaded]
     assert values == sorted(values, reverse=True)
-    assert [c for c, _ in spread(ranked, scores, 0.0)] == ranked
+    assert [c for c, _ in reorder(ranked, scores, 0.0)] == ranked
     for one, other in combinations([c for c, _ in spreaded[: scoring.MAX_REORDERED]], 2):
         if one.doc_id == other.doc_id:  # within a session nothing changes places
             assert scores[one.chunk_id] >= scores[other.chunk_id]
@@ -129,7 +129,7 @@ def test_marginal_relevance_is_what_its_definition_says(data, count, share):
     likeness = {pair: data.draw(numbers) for pair in combinations(range(count), 2)}
     share = round(share * 64) / 64
     # The first of equals wins, so give them in the order of their numbers.
-    found = marginal_relevance([candidate(n) for n in range(count)], scores, likeness, share)
+    found = reorder([candidate(n) for n in range(count)], scores, likeness=likeness, share=share)
     assert [c.chunk_id for c, _ in found] == _by_the_definition(scores, likeness, share)
 
 
@@ -137,7 +137,7 @@ def test_what_is_far_behind_keeps_its_place():
     count = scoring.MAX_REORDERED + 5
     ranked = [turn(n, n + 1) for n in range(count)]
     scores = {n: 1 - n / 1000 for n in range(count)}
-    reordered = spread(ranked, scores, 0.1)
+    reordered = reorder(ranked, scores, 0.1)
     assert [c.chunk_id for c, _ in reordered[-5:]] == list(range(count - 5, count))
     values = [value for _, value in reordered]
     assert values == sorted(values, reverse=True)

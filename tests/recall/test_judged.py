@@ -11,7 +11,6 @@ from vaults import PATIENCE_S, Vault
 
 from quaid.errors import EmbeddingError, ModelTimeoutError
 from quaid.model import Recall
-from quaid.recall.pipeline import Helpers
 from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Grading, Judged
 
 NOTES = {
@@ -30,6 +29,9 @@ class Judge:
         self.grades, self.statement = grades or {}, statement
         self.asked: list[tuple[str, list[Judged], float]] = []
 
+    def is_ready(self):
+        return True
+
     def judge(self, query, memories, budget_s):
         self.asked.append((query, list(memories), budget_s))
         texts = [memory.text for memory in memories]
@@ -37,9 +39,14 @@ class Judge:
         return Grading(self.statement, graded)
 
 
-class Never:
+class Never(Judge):
     def judge(self, query, texts, budget_s):
         raise AssertionError("nobody was to be asked")
+
+
+class NeverOpened(Never):
+    def is_ready(self):
+        raise AssertionError("no model was to be opened")
 
 
 @pytest.fixture
@@ -64,8 +71,7 @@ def sessions():
 
 
 def judged(index, judge, question=QUESTION, profile=None, embedder=None, **options) -> Recall:
-    helpers = Helpers(lambda: judge)
-    return ask(index, question, embedder or ByWords(), profile or everything(), helpers, **{"depth": "deep", **options})
+    return ask(index, question, embedder or ByWords(), profile or everything(), judge, **{"depth": "deep", **options})
 
 
 def order(answer: Recall) -> list[str]:
@@ -80,12 +86,9 @@ def rerank(answer: Recall):
 
 
 def test_fast_never_asks_nor_opens_a_model(index):
-    def opened():
-        raise AssertionError("no model was to be opened")
-
     for question in (QUESTION, "zzz"):
-        assert rerank(ask(index, question, ByWords(), everything(), Helpers(opened), depth="fast")) is None
-        assert rerank(ask(index, question, ByWords(), everything(), Helpers(opened), keyword_only=True)) is None
+        assert rerank(ask(index, question, ByWords(), everything(), NeverOpened(), depth="fast")) is None
+        assert rerank(ask(index, question, ByWords(), everything(), NeverOpened(), keyword_only=True)) is None
 
 
 def test_auto_asks_only_in_doubt(index, monkeypatch):

@@ -36,7 +36,7 @@ def filled(vault: Vault) -> Vault:
 
 
 def uses(memory: Memory, *ids: str) -> dict[str, int]:
-    found = memory.answers.records().strengths(ids or ["01n0", "01n1", "01n2", "s1#t1"])
+    found = memory.answers.records.strengths(ids or ["01n0", "01n1", "01n2", "s1#t1"])
     return {note_id: use.accesses for note_id, use in found.items()}
 
 
@@ -69,7 +69,7 @@ def test_what_is_recalled_is_counted_and_the_record_left_alone(filled: Vault) ->
             assert uses(memory) == {"01n0": count}
         memory.recall("Where does the attic leak?")
         assert uses(memory) == {"01n0": 2, "s1#t1": 1}
-        numbers = memory.answers.records().numbers()
+        numbers = memory.answers.records.numbers()
         assert numbers.recalls == 3
     assert (filled.notes(), filled.head(), filled.status()) == (before, head, "")
 
@@ -80,8 +80,8 @@ def test_some_questions_leave_no_trace(filled: Vault, way: dict[str, object]) ->
         assert memory.recall("oat milk", **way).hits  # type: ignore[arg-type]
         memory.recall("zebra", **way)  # type: ignore[arg-type]
         assert uses(memory) == {}
-        assert memory.answers.records().numbers().recalls == 0
-        assert memory.answers.records().gaps(5) == ([], 0)
+        assert memory.answers.records.numbers().recalls == 0
+        assert memory.answers.records.gaps(5) == ([], 0)
 
 
 def test_use_keeps_a_memory_from_fading(filled: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_use_keeps_a_memory_from_fading(filled: Vault, monkeypatch: pytest.Monke
     with filled.memory() as memory:
         answer = memory.recall("When does the ferry sail?", keep=False)
         first, second = (hit.id for hit in answer.hits[:2])
-        records = memory.answers.records()
+        records = memory.answers.records
         for _ in range(8):
             records.after_recall(
                 replace(answer, hits=(replace(answer.hits[1], score=1.0),)), door="python", depth="auto"
@@ -108,11 +108,11 @@ def test_a_question_without_an_answer_is_a_gap_until_it_has_one(filled: Vault, m
     monkeypatch.setenv("QUAID_RECALL_GAPS", "text")
     with filled.memory() as memory:
         assert memory.recall("What is the zebra called?").hits == ()
-        gaps, count = memory.answers.records().gaps(5)
+        gaps, count = memory.answers.records.gaps(5)
         assert (len(gaps), count) == (1, 1)
         filled.write_fact("z", "The zebra is called Marty.")
         assert memory.recall("What is the zebra called?").hits
-        assert memory.answers.records().gaps(5) == ([], 0)
+        assert memory.answers.records.gaps(5) == ([], 0)
 
 
 def test_state_on_a_disk_that_takes_no_writes_is_recalled_from(

@@ -15,7 +15,7 @@ from quaid.index.vectors import VectorMatrix
 from quaid.model import Edge
 from quaid.recall.cutoff import tokens
 from quaid.recall.features import normalise
-from quaid.recall.options import PROFILES, Profile, Weights
+from quaid.recall.options import PROFILES, WEIGHTS, Profile
 
 # -- channels --------------------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ def test_the_evidence_of_rank_fusion_is_by_ranks(index):
     embed(index, ByWords())
     chosen = everything(is_by_rank=True)
     hits = [hit for hit in ask(index, "Maya takes oat milk", ByWords(), chosen).hits if hit.kind == "fact"]
-    share = normalise(Weights())["cited"]
+    share = normalise(WEIGHTS)["cited"]
     weights = {"keyword": 0.4, "vector": 0.6}
     places = [{name: hit.channels[name].rank for name in weights if name in hit.channels} for hit in hits]
     assert len({tuple(each.items()) for each in places}) > 1

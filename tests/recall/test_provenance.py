@@ -88,7 +88,7 @@ def test_a_fact_of_two_conversations_shows_both_and_what_was_said_around(vault: 
         ("dinner", "2026-03-02T19:30:00Z", 2),
     ]
     assert [[one.id for one in session.facts] for session in found.sessions] == [["01c", "01b"], []]
-    assert (found.source, found.remarks) == ("owner", ())
+    assert (found.source, found.remarks) == ("owner", [])
 
 
 def test_a_turn_says_which_facts_rest_on_it_and_when_it_came_and_changed(vault: Vault) -> None:
@@ -101,7 +101,7 @@ def test_a_turn_says_which_facts_rest_on_it_and_when_it_came_and_changed(vault: 
         vault.save()
         memory.forget("01-1000-move#t2")
         found = memory.why("01-1000-move#t3")
-        assert (subject(found.created), found.edits) == ("keep: 1 turn of session move", ())
+        assert (subject(found.created), found.edits) == ("keep: 1 turn of session move", [])
         assert [one.id for one in found.facts] == ["013"]
         assert [one.id for one in found.sessions[0].facts] == ["011"]
         memory.restore("01-1000-move#t2")
@@ -128,7 +128,7 @@ def test_a_turn_that_is_gone_is_named(vault: Vault) -> None:
         vault.write("facts/a.md", fact("They moved.", more='turns: ["[[01-1000-move#^t1]]", "[[01-0900-gone#^t4]]"]\n'))
         memory.forget("01-1000-move#t1")
         found = memory.why(ID)
-    assert found.turns == ()
+    assert found.turns == []
     assert [remark.split(",")[0] for remark in found.remarks[:2]] == [
         "It cites 01-0900-gone#t4", "It cites 01-1000-move#t1",
     ]  # fmt: skip
@@ -137,7 +137,7 @@ def test_a_turn_that_is_gone_is_named(vault: Vault) -> None:
 def test_a_fact_that_cites_nothing_says_where_it_is_from(vault: Vault) -> None:
     with vault.memory() as memory:
         stated = memory.remember("Maya takes oat milk in her coffee")
-        assert memory.why(stated.id).remarks == ("Stated directly with quaid remember; it cites no turn.",)
+        assert memory.why(stated.id).remarks == ["Stated directly with quaid remember; it cites no turn."]
         vault.write("facts/a.md", fact("Maya has a bicycle."))
         by_hand, uncommitted = memory.why(ID).remarks
     assert by_hand == "Written by hand; it cites no turn."
@@ -214,13 +214,13 @@ def test_a_note_that_looks_much_the_same_is_not_its_past(vault: Vault) -> None:
     vault.save("another")
     vault.write("facts/b.md", fact("Maya takes oat milk in her tea."))
     vault.save("this one")
-    assert (subject(why(vault).created), why(vault).edits) == ("this one", ())
+    assert (subject(why(vault).created), why(vault).edits) == ("this one", [])
     (vault.root / "facts/a.md").unlink()
     vault.write("facts/a.md", fact("Maya takes oat milk in her soup.", "01c"))
     (vault.root / "facts/b.md").unlink()
     vault.write("facts/d.md", fact("Maya takes oat milk in her porridge.", "01d"))
     vault.save("one goes, one comes")
-    assert (subject(why(vault, "facts/d.md").created), why(vault, "facts/d.md").edits) == ("one goes, one comes", ())
+    assert (subject(why(vault, "facts/d.md").created), why(vault, "facts/d.md").edits) == ("one goes, one comes", [])
 
 
 def test_a_path_that_another_note_had_before_begins_anew(vault: Vault) -> None:
@@ -230,7 +230,7 @@ def test_a_path_that_another_note_had_before_begins_anew(vault: Vault) -> None:
     vault.save("gone")
     vault.write("facts/a.md", fact("Tom owns a sailing boat."))
     vault.save("this one")
-    assert (subject(why(vault).created), why(vault).edits) == ("this one", ())
+    assert (subject(why(vault).created), why(vault).edits) == ("this one", [])
 
 
 def test_a_note_of_the_owners_own_is_followed_by_git(vault: Vault) -> None:
@@ -268,7 +268,7 @@ def test_an_editors_save_by_rename_is_seen_before_it_is_committed(vault: Vault) 
             ("human", None, ("“Maya has a bicycle.” → “Maya has a tandem.”",))
         ]
         path.write_bytes(fact("Maya has a bicycle.").replace("\n", "\r\n").encode())
-        assert memory.why(ID).edits == ()
+        assert memory.why(ID).edits == []
         path.write_text(fact("Maya has a bicycle.").replace("type: fact", "type: 'fact'"))
         assert changes(memory.why(ID)) == [("only how it is written",)]
 
@@ -318,7 +318,7 @@ def test_a_shallow_clone_says_that_more_is_elsewhere(vault: Vault, tmp_path: Pat
     clone = Vault(tmp_path / "clone")
     vault.run("clone", "-q", "--depth", "1", f"file://{vault.root}", str(clone.root))
     found = why(clone)
-    assert (found.created, found.edits) == (None, ())
+    assert (found.created, found.edits) == (None, [])
     assert "git fetch --unshallow" in found.remarks[-1]
     clone.write("facts/a.md", fact("Maya has a bicycle.", status="approved"))
     clone.write("facts/b.md", fact("Tom owns a boat.", "01new"))

@@ -10,9 +10,9 @@ from embedding_service import EmbeddingService, serve
 from vaults import Vault
 
 from quaid.model import Hit
-from quaid.recall.options import FEATURES, Profile, Weights
+from quaid.recall.options import Profile
 
-VECTORS_ALONE = Profile(Weights(**dict.fromkeys(FEATURES, 0.0) | {"own": 1.0, "speaker": 0.5}), 1.0, cut_share=0.0)
+VECTORS_ALONE = Profile({"own": 1.0, "speaker": 0.5}, 1.0, cut_share=0.0)
 
 
 @pytest.fixture

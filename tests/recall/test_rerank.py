@@ -12,7 +12,7 @@ from vaults import PATIENCE_S
 
 from quaid.errors import ModelError, ModelTimeoutError, ModelUnavailableError, PromptError
 from quaid.llm.prompts import prompts_folder
-from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, Judged, ModelJudge, blend
+from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, Judged, blend, judge_memories
 
 QUESTION = "Which milk does Maya take?"
 TEXTS = ["Maya takes oat milk.", "Tom buys milk.", "Maya lives in Leeds."]
@@ -30,7 +30,7 @@ def judged(*grades, statement="Maya takes a certain milk."):
 
 def judge(service, texts=TEXTS, budget_s=2.5, query=QUESTION, **settings):
     memories = [Judged(text) if isinstance(text, str) else text for text in texts]
-    return ModelJudge(service.models("openai", **settings)).judge(query, memories, budget_s)
+    return judge_memories(service.models("openai", **settings), query, memories, budget_s)
 
 
 def given_to(service):
@@ -145,7 +145,7 @@ def test_retries_stay_within_the_budget(service):
 
 def test_no_model_is_an_expected_failure(service):
     with pytest.raises(ModelUnavailableError):
-        ModelJudge(service.models("none")).judge(QUESTION, [Judged("x")], 2.5)
+        judge_memories(service.models("none"), QUESTION, [Judged("x")], 2.5)
 
 
 def test_the_owner_may_judge_by_rules_of_their_own(service, tmp_path):

@@ -12,7 +12,7 @@ from recall_index import candidate
 
 from quaid.model import Use
 from quaid.recall import scoring
-from quaid.recall.intent import Intent
+from quaid.recall.intent import INTENTS, Intent
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NEVER = Use()
@@ -127,11 +127,10 @@ def test_composite_and_decay_keep_the_order_of_equals_in_all_else(one, other, da
 
 
 def test_an_intent_raises_its_types_and_lowers_none():
-    assert scoring.type_boost(candidate(1, type="person"), Intent.WHO) > 1
-    assert scoring.type_boost(candidate(1, type="event"), Intent.WHEN) > 1
-    assert scoring.type_boost(candidate(1, type="preference"), Intent.PREFERENCE) > 1
-    assert scoring.type_boost(candidate(1, type="event"), Intent.WHO) == 1
-    assert scoring.type_boost(candidate(1), Intent.GENERAL) == 1
+    assert INTENTS[Intent.WHO].type_boosts["person"] > 1
+    assert INTENTS[Intent.WHEN].type_boosts["event"] > 1
+    assert INTENTS[Intent.PREFERENCE].type_boosts["preference"] > 1
+    assert all(boost > 1 for profile in INTENTS.values() for boost in profile.type_boosts.values())
 
 
 # -- when it held ----------------------------------------------------------------------------------------------------

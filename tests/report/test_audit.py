@@ -13,7 +13,7 @@ from vaults import Vault
 from quaid.cli.main import main
 from quaid.janitor.runner import RunOptions
 from quaid.model import Turn
-from quaid.recall.provenance import find_floods
+from quaid.recall.accounts import find_floods
 from quaid.report.audit import audit as audit_memory
 
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: default\nsource: {source}\n---\n{text}\n"

@@ -95,7 +95,7 @@ def test_nothing_is_recorded(client, seen_vault):
     client.get("/?q=oat+milk")
     assert seen_vault.notes() == before
     with seen_vault.memory() as memory:
-        assert memory.answers.records().strengths(["01milk"]) in ({}, {"01milk": 0.0})
+        assert memory.answers.records.strengths(["01milk"]) in ({}, {"01milk": 0.0})
 
 
 def test_a_memory_shows_where_it_comes_from_and_its_life(client):

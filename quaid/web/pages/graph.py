@@ -198,7 +198,7 @@ def address_of(entity: Entity) -> str:
 def _read_graph(memory: Memory) -> EntityGraph:
     """Return the graph, which is built again only when the index has changed."""
     index = memory.index()
-    return memory.cache.of(index, "graph", partial(read_graph, index))
+    return memory.cache.of(index, read_graph)
 
 
 def _unique_name(entity: Entity) -> str:

@@ -67,7 +67,7 @@ def show_review(memory: Memory, request: Request) -> Context:
     shown = pending[:MAX_CARDS]
     decisions = {question.key: memory.janitor.find_decision(question.key) for question in found}
     notes_by_name, notes_by_id = _look_up(memory, shown, decisions)
-    uses = memory.answers.records().strengths(notes_by_id)
+    uses = memory.answers.records.strengths(notes_by_id)
     keys = [question.key for question in shown]
     following = [*keys[1:], keys[0] if len(keys) > 1 else ""]
     cards = []

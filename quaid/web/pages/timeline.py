@@ -14,7 +14,6 @@ from urllib.parse import urlencode
 
 from quaid.errors import UsageError
 from quaid.index import listing as days
-from quaid.index import references
 from quaid.model import Kind
 from quaid.text.endings import tell_days
 from quaid.web.answer import Context, page_number
@@ -123,18 +122,18 @@ def show_session(memory: Memory, request: Request) -> Context:
     if document.kind != Kind.EPISODE:
         raise UsageError(f"{document.title!r} is not a conversation.")
     index = memory.index()
-    total = references.count_turns(index, document.doc_id)
-    pages = max(1, -(-total // MAX_TURNS))
+    numbers = days.list_turns(index, document.doc_id)
+    pages = max(1, -(-len(numbers) // MAX_TURNS))
     page = min(pages, page_number(request.query_params.get("page", "")))
-    turns = days.read_turns(index, document.doc_id, MAX_TURNS, MAX_TURNS * (page - 1))
+    turns = days.read_turns(index, document, numbers[MAX_TURNS * (page - 1) :][:MAX_TURNS])
     drawn = days.list_extracted(index, document.path, document.session)
     facts = {number: list(those) for number, those in groupby(drawn, lambda fact: fact.turn)}
     return {
         "document": document,
-        "turns": [(turn, facts.get(turn.number, [])) for turn in turns],
+        "turns": [(turn, facts.get(turn.turn, [])) for turn in turns],
         "whole": facts.get(None, []) if page == 1 else [],
         "drawn": len({fact.id for fact in drawn}),
-        "total": total,
+        "total": len(numbers),
         "page": page,
         "pages": pages,
     }
