@@ -131,11 +131,7 @@ class Wire:
         raise AssertionError("the last attempt returns or raises")
 
     def get(self, path: str, within_s: float) -> Response:
-        """Return the first response.
-
-        Raises:
-            TimeoutError, UnreachableError: as for `post`.
-        """
+        """Return the first response. TimeoutError, UnreachableError: as for `post`."""
         self._open()  # loading httpx takes longer than a server on this machine may
         return self._send(path, None, {}, time.monotonic() + within_s)
 

@@ -320,11 +320,7 @@ def read_hints(cls: Any) -> Mapping[str, Any]:
 
 
 def check_type(value: Any, hint: Any) -> Any:
-    """Return the value as the type of a setting.
-
-    Raises:
-        ValueError: it does not fit; the text says what would.
-    """
+    """Return the value as the type of a setting. ValueError: it does not fit; the text says what would."""
     hint, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
@@ -343,11 +339,7 @@ def check_type(value: Any, hint: Any) -> Any:
 
 
 def parse_text(raw: str, hint: Any) -> Any:
-    """Return `raw` as the type of a setting.
-
-    Raises:
-        ValueError: it does not fit.
-    """
+    """Return `raw` as the type of a setting. ValueError: it does not fit."""
     plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(plain) is Literal or plain is str:
         return check_type(raw, hint)

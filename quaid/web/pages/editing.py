@@ -37,11 +37,7 @@ class NotEditableHereError(BadInputError):
 
 
 def show_edit(memory: Memory, request: Request) -> Context:
-    """Return the form with the whole referenced note.
-
-    Raises:
-        NotEditableHereError: it is too long, or not UTF-8.
-    """
+    """Return the form with the whole referenced note."""
     path = memory.get(request.path_params["reference"]).document.path
     data = _read(memory, path)
     return _fill_form(request, path, data, _decode(path, data))

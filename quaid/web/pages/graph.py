@@ -98,11 +98,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
 
 
 def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return the picture for the script that draws it: nodes, and edges with the places of their ends.
-
-    Raises:
-        UsageError: a filter has an unknown value.
-    """
+    """Return the picture for the script that draws it: nodes, and edges with the places of their ends."""
     today = datetime.now(UTC).date().isoformat()
     shown = select(_read_graph(memory), **_read_filters(_read_fields(request)))
     is_explained = len(shown.links) <= MAX_EXPLAINED

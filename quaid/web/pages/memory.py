@@ -37,11 +37,7 @@ TRAILERS = ("Task", "Run", "Decision", "Model", "Prompt", "Session")
 
 
 def show_memory(memory: Memory, request: Request) -> Context | Shown:
-    """Return the referenced note, or for a forgotten one a page from which it can be restored.
-
-    Raises:
-        NoteNotFoundError, PartNotFoundError, AmbiguousReferenceError
-    """
+    """Return the referenced note, or for a forgotten one a page from which it can be restored."""
     reference = request.path_params["reference"]
     try:
         view = memory.get(reference)
@@ -156,11 +152,7 @@ def _draw_times(found: Provenance, today: date) -> Iterator[Mapping[str, Any]]:
 
 
 def forget(memory: Memory, _: Form, request: Request) -> str:
-    """Remove a memory, or a turn of a conversation, from the vault; git keeps it.
-
-    Raises:
-        NotOursError, UncommittedError: the note is its owner's, or has changes that git does not have.
-    """
+    """Remove a memory, or a turn of a conversation, from the vault; git keeps it."""
     view = memory.get(request.path_params["reference"])
     written = memory.forget(view.reference, by_owner=True)
     return go_to_written(memory_path(view.document.id), written, "forgotten")
@@ -173,11 +165,7 @@ def restore(memory: Memory, _: Form, request: Request) -> str:
 
 
 def mark(memory: Memory, form: Form, request: Request) -> str:
-    """Pin or verify a fact or a core note in its owner's name, or undo that.
-
-    Raises:
-        NotOursError, BadInputError: it cannot be marked so.
-    """
+    """Pin or verify a fact or a core note in its owner's name, or undo that."""
     name = next((each for each in MARKS if each == form.get("mark")), None)
     if name is None:
         raise BadInputError(f"A memory can be {' or '.join(MARKS)}: nothing was changed.")
@@ -188,10 +176,6 @@ def mark(memory: Memory, form: Form, request: Request) -> str:
 
 
 def dispute(memory: Memory, form: Form, request: Request) -> str:
-    """Ask in review/ whether to forget a fact that the reader says is wrong.
-
-    Raises:
-        NotDisputableError: it is not a fact that holds.
-    """
+    """Ask in review/ whether to forget a fact that the reader says is wrong."""
     written = memory.janitor.dispute(request.path_params["reference"], form.get("why", ""))
     return go_to_written(memory_path(written.id), written, "disputed")

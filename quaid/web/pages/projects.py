@@ -34,11 +34,7 @@ def show_projects(memory: Memory, _: Request) -> Mapping[str, Any]:
 
 
 def show_project(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return a project as its last check has left it.
-
-    Raises:
-        BadInputError: no project has that name.
-    """
+    """Return a project as its last check has left it."""
     return _describe_project(read_project(memory, request.path_params["name"]))
 
 
@@ -48,46 +44,27 @@ def show_checked(memory: Memory, request: Request) -> Mapping[str, Any]:
 
 
 def show_document(memory: Memory, request: Request) -> Mapping[str, Any]:
-    """Return a document with what changed of its sources.
-
-    Raises:
-        BadInputError: there is no such project or document.
-    """
+    """Return a document with what changed of its sources."""
     doc_id = request.query_params.get("id", "")
     return _describe_doc(memory, check_doc(memory, request.path_params["name"], doc_id))
 
 
 def confirm(memory: Memory, form: Mapping[str, str], _: Request) -> str:
-    """Note that a document is true as its sources are now.
-
-    Raises:
-        BadInputError: there is no such document, or its sources are in no repository.
-    """
+    """Note that a document is true as its sources are now."""
     view = _find_doc(memory, form)
     written = memory.documentation.confirm(view.doc.id, view.project.name, by_owner=True)
     return go_to(_doc_path(view), "left" if written.left else "doc_confirmed", written.commit)
 
 
 def propose(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
-    """Ask the deep model how a stale document becomes true, and show what it proposes.
-
-    Raises:
-        BadInputError: there is no such document.
-        ModelError: no model answered.
-    """
+    """Ask the deep model how a stale document becomes true, and show what it proposes."""
     view = _find_doc(memory, form)
     answer = _ask(memory, view)
     return answer if isinstance(answer, (str, Shown)) else _show_proposal(view, *answer)
 
 
 def apply(memory: Memory, form: Mapping[str, str], _: Request) -> str | Shown:
-    """Carry out the proposal that was shown: a commit in the vault, or a branch in the source repository.
-
-    Raises:
-        BadInputError: there is no such document.
-        ProposalError, NoteChangedError: nothing was changed, and why.
-        ModelError: the answer was not cached, and no model answered.
-    """
+    """Carry out the proposal that was shown: a commit in the vault, or a branch in the source repository."""
     memory.documentation.finish_killed()
     view = _find_doc(memory, form)
     answer = _ask(memory, view)

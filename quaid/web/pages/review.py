@@ -100,11 +100,7 @@ def count_open(memory: Memory) -> int:
 
 
 def answer_question(memory: Memory, form: Form, _: Request) -> str:
-    """Commit an answer and return the way to the next question.
-
-    Raises:
-        BadInputError: the question is not there any more, or takes other answers.
-    """
+    """Commit an answer and return the way to the next question."""
     found = [each for each in list_questions(memory) if each.key == form.get("key")]
     if not found:
         raise BadInputError("This question is not asked any more. See what is: go back and reload the page.")
@@ -119,11 +115,7 @@ def answer_question(memory: Memory, form: Form, _: Request) -> str:
 
 
 def carry_out_answers(memory: Memory, _: Form, __: Request) -> str:
-    """Have the janitor apply the answers, and return the way to that run.
-
-    Raises:
-        LockedError, JanitorStoppedError, LeaseHeldError: nothing was done.
-    """
+    """Have the janitor apply the answers, and return the way to that run."""
     report = memory.janitor.run(RunOptions(tasks=("resolve",), only_answers=True))
     return go_to(f"/nights/{report.run}", "carried_out" if report.commit else "nothing_to_carry_out")
 

@@ -112,12 +112,7 @@ def show_timeline(memory: Memory, request: Request) -> Context:
 
 
 def show_session(memory: Memory, request: Request) -> Context:
-    """Return the turns of a conversation, each with the facts that were extracted from it.
-
-    Raises:
-        NoteNotFoundError, AmbiguousReferenceError
-        UsageError: the referenced note is not a conversation.
-    """
+    """Return the turns of a conversation, each with the facts that were extracted from it."""
     document = memory.get(request.path_params["reference"]).document
     if document.kind != Kind.EPISODE:
         raise UsageError(f"{document.title!r} is not a conversation.")
