@@ -12,29 +12,31 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from quaid import settings as settings_module
 from quaid.errors import ConfigError, SettingError
-from quaid.place import CONFIG_FILE, config_folder, write_private
+from quaid.place import CONFIG_FILE
 from quaid.redaction.name_hints import look_for_numbers
+from quaid.settings import (
+    EmbeddingSettings,
+    ModelSettings,
+    Settings,
+    VaultSettings,
+    check_type,
+    get_substitute,
+    parse_text,
+    read_hints,
+)
+from quaid.user_config import changing_user_config, put, read_user_config, user_config_path
 
-if TYPE_CHECKING:
-    from quaid.settings import Settings  # where it is needed it is imported: a hook that reads no setting is quicker
-
-USER_CONFIG_FILE = "config.toml"
-_HEADER = """\
-# Quaid on this machine: where data may go, and which vaults are trusted. All settings: quaid config
-# offline = true               # nothing leaves this machine
-
-"""
 _USERS_TABLES = ("models", "embedding", "notifications", "audit")
 _USERS_KEYS = ("offline", "resident", "git.addresses", "git.sign", "git.sync")
 _ONCE_OFFLINE = ("models", "embedding")
@@ -87,8 +89,6 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
 
 def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
     """Return the settings, and a sentence with its place for each that cannot be used and has its default."""
-    from quaid.settings import Settings
-
     of_vault = {
         name: {key: part for key, part in value.items() if not is_users_own(f"{name}.{key}")}
         if isinstance(value, dict)
@@ -171,13 +171,10 @@ def set_users_own(key: str, value: object) -> Path:
     Raises:
         ConfigError: the file cannot be read or written.
     """
-
-    def edit(document: Any) -> None:
-        _put(document, key, value)
+    with changing_user_config() as document:
+        put(document, key, value)
         if key == "models.provider":
-            _put(document, "models.agreed", f"{datetime.now(UTC):%Y-%m-%d}" if value not in {"", "none"} else "")
-
-    change_user_config(edit)
+            put(document, "models.agreed", f"{datetime.now(UTC):%Y-%m-%d}" if value not in {"", "none"} else "")
     return user_config_path()
 
 
@@ -185,8 +182,6 @@ def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
     """Return the settings and None, or with an error: defaults for those that it names; where a file cannot be read the
     defaults of all without any model, because the intended one is unknown.
     """
-    from quaid.settings import EmbeddingSettings, ModelSettings, Settings, VaultSettings
-
     try:
         settings, problems = _read_settings(root, os.environ)
         return settings, SettingError(problems) if problems else None
@@ -227,8 +222,6 @@ def person_of(root: Path, settings: Settings) -> str:
 
 def list_settings(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every setting of `settings`, or of a table of them, as (dotted key, value), in the order of declaration."""
-    from quaid.settings import read_hints
-
     for name in read_hints(type(settings)):
         value = getattr(settings, name)
         if is_dataclass(value):
@@ -242,10 +235,10 @@ def read_descriptions() -> dict[str, str]:
     import ast
     import inspect
 
-    from quaid import settings
-
     tables = {
-        node.name: node.body for node in ast.parse(inspect.getsource(settings)).body if isinstance(node, ast.ClassDef)
+        node.name: node.body
+        for node in ast.parse(inspect.getsource(settings_module)).body
+        if isinstance(node, ast.ClassDef)
     }
 
     def describe(table: Any, prefix: str) -> Iterator[tuple[str, str]]:
@@ -255,13 +248,13 @@ def read_descriptions() -> dict[str, str]:
             for field, text in pairwise(body)
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
         }
-        for name, hint in settings.read_hints(table).items():
+        for name, hint in read_hints(table).items():
             if is_dataclass(hint):
                 yield from describe(hint, f"{prefix}{name}.")
             else:
                 yield f"{prefix}{name}", documented[name]
 
-    return dict(describe(settings.Settings, ""))
+    return dict(describe(Settings, ""))
 
 
 def parse_value(key: str, raw: str) -> Any:
@@ -270,8 +263,6 @@ def parse_value(key: str, raw: str) -> Any:
     Raises:
         ConfigError: no such setting, or `raw` does not fit it.
     """
-    from quaid.settings import Settings, parse_text, read_hints
-
     cls: Any = Settings
     *sections, name = key.split(".")
     for section in sections:
@@ -298,7 +289,7 @@ def render_setting(text: str, key: str, value: object) -> str:
 
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     document = tomlkit.parse(text.removeprefix(mark))
-    _put(document, key, value)
+    put(document, key, value)
     return mark + tomlkit.dumps(document)
 
 
@@ -318,58 +309,6 @@ def read_vault_config(root: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ConfigError(CONFIG_FILE, str(error)) from error
-
-
-def user_config_path() -> Path:
-    """Return the path of the user's config, which need not exist."""
-    return config_folder() / USER_CONFIG_FILE
-
-
-def read_user_config() -> dict[str, Any]:
-    """Return the tables of the user's config; empty when there is none.
-
-    Raises:
-        ConfigError: it is not TOML, or somebody else could have written it.
-    """
-    text = _read_user_config()
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(user_config_path()), str(error)) from error
-
-
-def change_user_config(edit: Callable[[Any], None]) -> None:
-    """Let `edit` change the file as a tomlkit document; comments and order stay. One process at a time.
-
-    Raises:
-        ConfigError: it cannot be read or written.
-    """
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    with _locked():
-        try:
-            document = tomlkit.parse(_read_user_config() or _HEADER)
-            edit(document)
-        except TOMLKitError as error:
-            raise ConfigError(str(user_config_path()), str(error)) from error
-        try:
-            # Users with their settings in a repository have a link here: write its target, and the link stays.
-            write_private(user_config_path().resolve(), tomlkit.dumps(document), sync=True)
-        except OSError as error:
-            raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
-
-
-def _put(document: Any, key: str, value: object) -> None:
-    import tomlkit
-
-    *sections, name = key.split(".")
-    table: Any = document
-    for section in sections:
-        if section not in table:
-            table[section] = tomlkit.table()
-        table = table[section]
-    table[name] = value
 
 
 def _with_lines(problems: Mapping[str, str], path: Path, name: str) -> list[str]:
@@ -400,8 +339,6 @@ def _plain_key(written: str) -> str:
 
 def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: dict[str, str]) -> Any:
     """`node`, a dataclass of settings, as `table` of a TOML file sets it; what cannot be used goes to `problems`."""
-    from quaid.settings import check_type, get_substitute, read_hints
-
     hints = read_hints(type(node))
     changed: dict[str, Any] = {}
     for name, value in table.items():
@@ -424,8 +361,6 @@ def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: dict[str, s
 
 
 def _override(node: Any, prefix: str, environ: Mapping[str, str], problems: list[str]) -> Any:
-    from quaid.settings import get_substitute, parse_text, read_hints
-
     hints = read_hints(type(node))
     changed: dict[str, Any] = {}
     for name, hint in hints.items():
@@ -447,8 +382,6 @@ def _suggest(key: str) -> str:
     """Return the setting that a wrong key may mean, in brackets; empty where none is near."""
     from difflib import get_close_matches
 
-    from quaid.settings import Settings
-
     known = [name for name, _ in list_settings(Settings())]
     if any(name.startswith(f"{key}.") for name in known):
         return ""
@@ -458,42 +391,3 @@ def _suggest(key: str) -> str:
     similar = [siblings[near] for near in get_close_matches(last, siblings, n=1, cutoff=0.75)]
     similar = similar or (same_end if len(same_end) == 1 else get_close_matches(key, known, n=1, cutoff=0.85))
     return f" (did you mean {similar[0]}?)" if similar else ""
-
-
-def _read_user_config() -> str:
-    try:
-        handle = os.open(user_config_path(), os.O_RDONLY | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
-    with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
-            raise ConfigError(str(user_config_path()), "is not a file")
-        if about.st_uid not in {os.geteuid(), 0} or about.st_mode & stat.S_IWOTH:
-            raise ConfigError(
-                str(user_config_path()), "another user can change it; make it yours alone with chown and chmod 600"
-            )
-        try:
-            return file.read().decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(str(user_config_path()), str(error)) from error
-
-
-@contextmanager
-def _locked() -> Iterator[None]:
-    import fcntl
-
-    folder = config_folder()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        lock = os.open(folder / f".{USER_CONFIG_FILE}.lock", flags, 0o600)
-    except OSError as error:
-        raise ConfigError(str(user_config_path()), error.strerror or str(error)) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from quaid.config import change_user_config, read_user_config
 from quaid.errors import ForeignVaultError, StateFolderError, UntrustedVaultError, VaultNotFoundError
 from quaid.place import CONFIG_FILE, find_vault, make_private_folder, state_folder, state_home, write_private
+from quaid.user_config import changing_user_config, read_user_config
 
 _ABOUT_FILE = "vault.json"
 """In a vault's state folder: whose state it is."""
@@ -168,12 +168,10 @@ def _check_own(root: Path) -> None:
 
 
 def _change_list(taken: set[str], *added: str) -> None:
-    def change(document: Any) -> None:
+    with changing_user_config() as document:
         table = document.setdefault("trust", {})
         known = [vault for vault in table.get("vaults", []) if isinstance(vault, str) and Path(vault).exists()]
         table["vaults"] = [*(vault for vault in known if vault not in taken), *added]
-
-    change_user_config(change)
 
 
 def _adopt_state(root: Path) -> None:

@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 
 from vaults import OWNER, Vault, copy_vault, trust_vault
 
-from quaid.config import user_config_path
+from quaid.user_config import user_config_path
 
 KAYAK = "Maya bought a blue kayak"
 

@@ -22,7 +22,7 @@ MUTATIONS = (
     ("claims", "window[0] <= other[1] and", "window[0] < other[1] and", "base/test_claims.py"),
     ("claims", "number >= 100 and not", "number > 100 and not", "base/test_claims.py text"),
     ("claims", "whole.negations > 0", "whole.negations > 1", "base/test_claims.py"),
-    ("config", " or about.st_mode & stat.S_IWOTH", "", "base/test_config.py base/test_trust.py"),
+    ("user_config", " or about.st_mode & stat.S_IWOTH", "", "base/test_config.py base/test_trust.py"),
     ("http", "time.monotonic() + wait_s >= deadline", "time.monotonic() >= deadline", "llm/test_wire.py"),
     ("http", "or response.status >= 500", "or response.status > 500", "llm/test_wire.py"),
     ("text", "max(first, second) <= 12", "max(first, second) < 12", "text/test_dates.py"),

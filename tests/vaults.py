@@ -20,7 +20,6 @@ import apsw
 import pytest
 
 from quaid import Memory
-from quaid.config import user_config_path
 from quaid.errors import QuaidError, VaultNotFoundError
 from quaid.history import vault_guard
 from quaid.history.steering import SteeringChangedError
@@ -29,6 +28,7 @@ from quaid.place import state_folder, state_home
 from quaid.settings import EmbeddingSettings
 from quaid.sync.verify import verify
 from quaid.trust import trusted_vaults
+from quaid.user_config import user_config_path
 
 KEPT_VARIABLES = {"QUAID_RESIDENT", "QUAID_STRESS_S", "QUAID_CACHE_DIR", "QUAID_CONFIG_DIR", "QUAID_STATE_DIR"}
 OWNER = ("-c", "user.name=Maya", "-c", "user.email=maya@example.org", "-c", "core.quotePath=false")

@@ -16,14 +16,13 @@ from quaid.config import (
     is_users_own,
     list_settings,
     read_descriptions,
-    read_user_config,
     read_vault_config,
     render_value,
     unknown_setting,
-    user_config_path,
 )
 from quaid.place import CONFIG_FILE
 from quaid.settings import Settings
+from quaid.user_config import read_user_config, user_config_path
 
 _OF_THE_MODEL = ("embedding.provider", "embedding.model", "embedding.precision")
 

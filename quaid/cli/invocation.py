@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import UsageError
+from quaid.resident.call import DeclinedError
 from quaid.shapes import json_value
 from quaid.text.invisible import escaped_json
 
@@ -66,8 +67,6 @@ class Invocation:
 
             memory = Memory.open(self.vault, owner=owner)
         else:
-            from quaid.resident.listener import DeclinedError
-
             memory = self.lent
             named = Path(self.cwd or "", Path(self.vault).expanduser()) if self.vault else memory.root
             if os.path.realpath(named) != os.path.realpath(memory.root) or owner not in {None, memory.settings.owner}:
@@ -87,8 +86,6 @@ class Invocation:
     def progress(self, memory: Memory) -> ProgressBar:
         """A bar on a terminal's stderr for what `memory` does inside the `with`, once that takes long."""
         if self.lent is not None:
-            from quaid.resident.listener import DeclinedError
-
             raise DeclinedError  # what takes long is shown to the caller while it lasts
         from quaid.cli.terminal import ProgressBar
 

@@ -14,8 +14,8 @@ from quaid.cli.main import invoke
 from quaid.cli.terminal import Reader, printing_to
 from quaid.hooks.entry import respond
 from quaid.place import make_private_folder
-from quaid.resident.call import ERR, EXIT, GIVEN, OUT, RAW, Answer, Call
-from quaid.resident.listener import DeclinedError, Listener
+from quaid.resident.call import ERR, EXIT, GIVEN, OUT, RAW, Answer, Call, DeclinedError
+from quaid.resident.listener import Listener
 
 if TYPE_CHECKING:
     from typing import TextIO

@@ -15,11 +15,11 @@ from quaid.cli.commands import Actions
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument, flag, option
 from quaid.cli.terminal import columns, count, paragraphs, styled
-from quaid.config import read_user_config, user_config_path
 from quaid.errors import BadInputError, ConfigError, UsageError
 from quaid.place import config_folder
 from quaid.server.configuration import ServerConfig, load_config
 from quaid.shapes import json_object
+from quaid.user_config import read_user_config, user_config_path
 
 HAS_DRIVER = find_spec("psycopg_pool") is not None
 if HAS_DRIVER:

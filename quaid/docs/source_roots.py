@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quaid.config import change_user_config, read_user_config
 from quaid.history.repository import find_repository
 from quaid.place import state_folder
+from quaid.user_config import changing_user_config, read_user_config
 
 KEY = "source_roots"
 _SYSTEM = (
@@ -73,7 +73,8 @@ def allow(folders: Sequence[Path]) -> None:
     known = allowed_roots()
     new = [real for real in dict.fromkeys(os.path.realpath(folder) for folder in folders) if real not in known]
     if new:
-        change_user_config(lambda document: document.setdefault("trust", {}).update({KEY: [*known, *new]}))
+        with changing_user_config() as document:
+            document.setdefault("trust", {})[KEY] = [*known, *new]
 
 
 def _check_root(vault: Path, written: str, allowed: Sequence[str]) -> SourceRoot:

@@ -19,18 +19,19 @@ from typing import TYPE_CHECKING, Any
 
 from quaid import trust
 from quaid.agents.prompt_context import HookAnswer, build_prompt_context, question_in
-from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.hooks.transcripts import open_transcript
 from quaid.local import hook_log, queue, sessions, state_files
 from quaid.place import LOG_DIR, state_folder, state_home
 from quaid.redaction import admit
-from quaid.resident.call import NO_HOOKS, event_name, named_vaults, read_input
+from quaid.resident.call import NO_HOOKS, DeclinedError, event_name, named_vaults, read_input
 from quaid.text.invisible import escaped, whole_json
 
 if TYPE_CHECKING:
+    from quaid.errors import ConfigError
     from quaid.memory import Memory
+    from quaid.settings import Settings
 
 EVENTS = ("session-start", "user-prompt-submit", "post-tool-use", "pre-compact", "stop", "session-end")
 SHOWN_EVENTS = ("session-start", "user-prompt-submit")
@@ -170,8 +171,6 @@ def _start_session(root: Path, session: str, event: Event, memory: Memory | None
     state, source = state_folder(root), _field(event, "source")
     has_work = queue.is_any(state) or queue.has_edited(state)
     if has_work and memory is not None:
-        from quaid.resident.listener import DeclinedError
-
         raise DeclinedError  # a worker calls models, with the keys of the process that starts it
     if session and source in _LOST_CONTEXT:
         sessions.compact(state, session, datetime.now(UTC))
@@ -182,7 +181,7 @@ def _start_session(root: Path, session: str, event: Event, memory: Memory | None
     from quaid.hooks.alone import build_context
     from quaid.vault import markdown
 
-    settings, problem = (memory.settings, memory.problem) if memory else settings_for_reading(root)
+    settings, problem = (memory.settings, memory.problem) if memory else _read_settings(root)
     if not settings.hooks.context:
         return HookAnswer(problem=str(problem or ""))
     longest, cwd = MAX_ANSWER - 200, _field(event, "cwd")
@@ -202,7 +201,7 @@ def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None
     if memory is not None:
         found = build_prompt_context(root, memory.settings, memory.recall, prompt, session, is_retained=is_retained)
         return found._replace(problem=str(memory.problem or ""))
-    settings, problem = settings_for_reading(root)
+    settings, problem = _read_settings(root)
     if settings.hooks.recall == "off":
         return HookAnswer(problem=str(problem or ""))
     from quaid.memory import Memory
@@ -235,13 +234,19 @@ def _queue(root: Path, session: str, event: Event, when: queue.When, reason: str
             return False  # the session is empty
         path = str(Path(transcript).absolute())  # the worker runs in another folder
     elif isinstance(messages, list) and messages and session:
-        settings_for_reading(root)  # whether numbers are secrets
+        _read_settings(root)  # whether numbers are secrets
         path = queue.spool(state, session, [message for message in messages if isinstance(message, dict)])
         spooled = True
     else:
         return False
     queue.put(state, queue.QueuedItem(session or path, path, when, reason, time.time(), spooled=spooled))
     return True
+
+
+def _read_settings(root: Path) -> tuple[Settings, ConfigError | None]:
+    from quaid.config import settings_for_reading  # not above: most events need no setting
+
+    return settings_for_reading(root)
 
 
 def start_worker(root: Path) -> None:

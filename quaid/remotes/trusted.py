@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quaid.config import change_user_config, read_user_config
 from quaid.errors import QuaidError
+from quaid.user_config import changing_user_config, read_user_config
 
 if TYPE_CHECKING:
     from quaid.history.remotes import Remote
@@ -81,19 +81,17 @@ def trust(root: Path, remote: Remote, *, own: bool | None) -> None:
     known = list_trusted(root).get(remote.name)
     if own is None and known is not None and known.address == remote.shown:
         own = known.own
-
-    def change(document: Any) -> None:
-        entry = {"address": remote.shown} | ({} if own is None else {"own": own})
+    entry = {"address": remote.shown} | ({} if own is None else {"own": own})
+    with changing_user_config() as document:
         remotes = document.setdefault("trust", {}).setdefault(_TABLE, {})
         remotes.setdefault(os.path.realpath(root), {})[remote.name] = entry
-
-    change_user_config(change)
 
 
 def forget(root: Path, name: str) -> None:
     """Trust a remote no longer."""
     if name in list_trusted(root):
-        change_user_config(lambda document: _dig(document, "trust", _TABLE, os.path.realpath(root)).pop(name))
+        with changing_user_config() as document:
+            _dig(document, "trust", _TABLE, os.path.realpath(root)).pop(name)
 
 
 def _dig(table: Any, *keys: str) -> Any:

@@ -25,11 +25,11 @@ from typing import IO, Any
 from quaid.agents import config_entries, config_files
 from quaid.agents.config_entries import ConfigTextError, value_at
 from quaid.agents.hosts import GRANT_CONVERSATIONS, HOSTS, NAME, Host, InstallOptions, Machine, hooks_of
-from quaid.config import user_config_path
 from quaid.errors import HookProofError, HostConfigError, QuaidError
 from quaid.memory import Memory
 from quaid.model import Finding
 from quaid.place import state_folder
+from quaid.user_config import user_config_path
 
 PROTOCOL = "2025-11-25"
 """The last revision that begins with a handshake; every host of today speaks it or one before it."""

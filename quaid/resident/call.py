@@ -47,6 +47,10 @@ knows that it was, and that it did not run the command itself.
 """
 
 
+class DeclinedError(BaseException):
+    """The call is for its caller alone. Not an `Exception`: no handler of ordinary failures may catch it."""
+
+
 class Call:
     """A command line, and the properties of its process that shape the answer."""
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from quaid.config import read_user_config, settings_for_reading
+from quaid.config import settings_for_reading
 from quaid.errors import QuaidError
 from quaid.history import vault_guard
 from quaid.local.locks import try_lock
@@ -25,8 +25,9 @@ from quaid.memory import Memory
 from quaid.place import LOG_DIR, folder_identity, make_private_folder, state_folder
 from quaid.remotes.contact import schedule_exchange
 from quaid.resident import call as calls
-from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call
+from quaid.resident.call import ABOUT, ANSWER_S, EXIT, OUT, Answer, Call, DeclinedError
 from quaid.resident.worker import Worker
+from quaid.user_config import read_user_config
 
 IDLE_S = 15 * 60.0
 """A process that does nothing but answer ends after so long without a call."""
@@ -40,10 +41,6 @@ MODULE = "quaid.cli.resident"
 _MAX_CALL = 2 * calls.MAX_SENT
 _WARM_UP = ("recall", "--help")
 """Imports the command line and prints to nobody."""
-
-
-class DeclinedError(BaseException):
-    """The call is for its caller alone. Not an `Exception`: no handler of ordinary failures may catch it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from quaid.config import user_config_path
 from quaid.errors import LockedError
 from quaid.history import vault_guard
 from quaid.memory import Memory
 from quaid.place import CONFIG_FILE
+from quaid.user_config import user_config_path
 
 Result = TypeVar("Result")
 Job = Callable[[Memory], Result]

@@ -15,7 +15,7 @@ from vaults import Vault, refused
 
 from quaid import Memory, trust
 from quaid.cli.main import main
-from quaid.config import change_user_config, ignored_settings, load_settings, user_config_path
+from quaid.config import ignored_settings, load_settings
 from quaid.errors import ConfigError, ForeignVaultError, StateFolderError, UntrustedVaultError
 from quaid.history import vault_guard
 from quaid.hooks import entry
@@ -26,6 +26,7 @@ from quaid.model import Turn
 from quaid.place import state_folder, state_home
 from quaid.report.bug_report import write_report
 from quaid.settings import NotificationSettings
+from quaid.user_config import changing_user_config, user_config_path
 from quaid.vault import transaction
 
 
@@ -251,7 +252,8 @@ class TestWhatAVaultHasASayIn:
 
     def test_the_users_own_config_goes_before_it_and_the_environment_before_both(self, home):
         (home / "quaid/quaid.toml").write_text("[recall]\nlimit = 7\n")
-        change_user_config(lambda document: document.update({"recall": {"limit": 9}}))
+        with changing_user_config() as document:
+            document.update({"recall": {"limit": 9}})
         assert load_settings(home / "quaid", {}).recall.limit == 9
         assert load_settings(home / "quaid", {"QUAID_RECALL_LIMIT": "11"}).recall.limit == 11
 

@@ -17,8 +17,8 @@ from replay import Replay, answers, facts_of, write_claude, write_sessions, writ
 from vaults import KEPT_VARIABLES, Vault, assert_verified, copy_vault
 
 from quaid.cli.main import main
-from quaid.config import user_config_path
 from quaid.model import Turn
+from quaid.user_config import user_config_path
 from quaid.vault import core_notes, episodes, frontmatter, layout
 
 pytestmark = pytest.mark.usefixtures("calm", "quick")

@@ -64,7 +64,7 @@ OWNERS = {
     "safetensors": ["embed/"],
     "typer": ["cli/"],
     "rich": ["cli/"],
-    "tomlkit": ["config.py", "agents/config_text.py"],
+    "tomlkit": ["config.py", "user_config.py", "agents/config_text.py"],
     "mcp": ["mcp/"],
     "dateutil": ["text/date_patterns.py", "capture/transcripts/parsing.py"],
     "threadpoolctl": ["index/vectors.py"],

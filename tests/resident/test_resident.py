@@ -20,10 +20,10 @@ from residents import listening, no_process_left, printed
 from vaults import Vault, trust_vault, wait_for
 
 from quaid import trust
-from quaid.config import change_user_config, user_config_path
 from quaid.resident import call as calls
 from quaid.resident.call import Call
 from quaid.resident.listener import find_listening, lock_path, start
+from quaid.user_config import changing_user_config, user_config_path
 
 COMMAND = [sys.executable, "-m", "quaid"]
 MILK = "What milk does Maya take?"
@@ -170,7 +170,8 @@ def test_it_ends_when_it_is_switched_off(home: Vault, monkeypatch: pytest.Monkey
         assert printed(home.root, ["recall", MILK])[2] == 0
         monkeypatch.delenv("QUAID_RESIDENT")
         before = user_config_path().read_bytes()
-        change_user_config(lambda document: document.update(resident="off"))
+        with changing_user_config() as document:
+            document.update(resident="off")
         try:
             assert Call(str(home.root), ["recall", MILK]).ask() is None
             assert not start(str(home.root))
