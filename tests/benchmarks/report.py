@@ -21,8 +21,7 @@ from typing import Any
 
 import answers
 import projects
-from ablation import FIGURES, Change
-from locomo import METRICS
+from ablation import Change
 from scale import TARGETS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "benchmarks.md"
@@ -51,6 +50,11 @@ SETS = {
     "both": "BEAM, both sides",
 }
 DASH = "–"
+SHOWN = (*CUTS, "MRR")
+LEFT_OUT = {"random", "oracle", "limit 10", "default limit"}
+"""They show that a harness is sound, and are in its file."""
+BUDGETS = ("500", "1500", "4000")
+STAGE_FIGURES = ("R@10", "multi-hop", "precision", "recall")
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n)(?P<old>.*?)(<!-- end: (?P=name) -->)", re.DOTALL)
 
 Figures = Mapping[str, Any]
@@ -87,48 +91,42 @@ def fill(page: str, folder: Path) -> tuple[str, list[str]]:
 
 
 def render_locomo(figures: Figures) -> str:
-    rows = [
-        [f"*{name}*" if name in {"random", "oracle"} else name, *(_share(row[metric]) for metric in METRICS)]
-        for name, row in figures["rows"].items()
-    ]
     categories = [[name, *(_share(row[cut]) for cut in CUTS)] for name, row in figures["hybrid_by_category"].items()]
     return (
-        f"{figures['questions']:,} questions over {figures['turns']:,} turns; recall p50 {figures['p50_ms']:.0f} ms, "
-        f"p95 {figures['p95_ms']:.0f} ms.\n\n{_table(['', *METRICS], rows)}\n{_table(['hybrid', *CUTS], categories)}"
+        f"{figures['questions']:,} questions over {figures['turns']:,} turns; {_latency(figures)}.\n\n"
+        f"{_rankings(figures)}\n{_table(['hybrid', *CUTS], categories)}"
     )
 
 
 def render_beam(figures: Figures) -> str:
-    parts = []
-    for pool, found in figures["pools"].items():
-        rows = [
-            [f"*{name}*" if name in {"random", "oracle"} else name, *(_share(row[metric]) for metric in METRICS)]
-            for name, row in found["rows"].items()
-        ]
-        parts.append(
-            f"{SETS[pool]}: {found['questions']:,} questions; recall p50 {found['p50_ms']:.0f} ms, p95 "
-            f"{found['p95_ms']:.0f} ms.\n\n{_table(['', *METRICS], rows)}"
-        )
-    return "\n".join(parts)
+    return "\n".join(
+        f"{SETS[pool]}: {found['questions']:,} questions; {_latency(found)}.\n\n{_rankings(found)}"
+        for pool, found in figures["pools"].items()
+    )
+
+
+def _rankings(figures: Figures) -> str:
+    shown = {name: row for name, row in figures["rows"].items() if name not in LEFT_OUT}
+    return _table(["", *SHOWN], [[name, *(_share(row[metric]) for metric in SHOWN)] for name, row in shown.items()])
+
+
+def _latency(figures: Figures) -> str:
+    return f"recall p50 {figures['p50_ms']:.0f} ms, p95 {figures['p95_ms']:.0f} ms"
 
 
 def render_answers(figures: Figures) -> str:
     """By way and budget the share held, and of recall by category at the budget in the middle."""
+    ways = (answers.ALL, answers.HELD_OUT, answers.LISTING)
     rows = [
-        [way, f"{int(budget):,}" if budget.isdigit() else budget, *(_share(groups.get(name, {}).get("held"))
-         for name in (answers.ALL, answers.HELD_OUT, answers.LISTING)), *(_share(groups[answers.ALL].get(figure))
-         for figure in ("turns", "told", "right")), f"{groups[answers.ALL]['printed']:,.0f}"]
+        [way, f"{int(budget):,}", *(_share(groups.get(name, {}).get("held")) for name in ways),
+         _share(groups[answers.ALL].get("turns"))]
         for way, budgets in figures["rows"].items()
         for budget, groups in budgets.items()
+        if budget in BUDGETS and (not way.startswith("sessions") or budget == BUDGETS[-1])
     ]  # fmt: skip
-    head = ["", "budget", "held", answers.HELD_OUT, answers.LISTING, "gold turns", "told", "right", "printed"]
-    budget, groups = list(figures["rows"][answers.RECALL].items())[len(figures["rows"][answers.RECALL]) // 2]
+    groups = figures["rows"][answers.RECALL][BUDGETS[1]]
     categories = [
-        [
-            name.replace("_", " "),
-            f"{group['questions']:,}",
-            *(_share(group[figure]) for figure in ("held", "turns", "told")),
-        ]
+        [name.replace("_", " "), f"{group['questions']:,}", _share(group["held"])]
         for name, group in sorted(groups.items())
         if name not in answers.WHOLE
     ]
@@ -136,12 +134,13 @@ def render_answers(figures: Figures) -> str:
         f"- held at {int(budget):,}, against before: {change['difference']:+.3f}, 95% interval {change['low']:+.3f} to "
         f"{change['high']:+.3f}\n"
         for budget, change in figures["change"].items()
+        if budget in BUDGETS
     )
     by = f"Answered and judged by {figures['models']}.\n\n" if figures["models"] else ""
-    asked = f"{groups[answers.ALL]['questions']:,} questions"
+    head = ["", "budget", "held", answers.HELD_OUT, answers.LISTING, "gold turns"]
     return (
-        f"{figures['what']}; {asked}.\n\n{by}{_table(head, rows)}\n{changes}{chr(10) if changes else ''}"
-        f"{_table([f'recall, {int(budget):,} tokens', 'questions', 'held', 'gold turns', 'told'], categories)}"
+        f"{figures['what']}; {groups[answers.ALL]['questions']:,} questions.\n\n{by}{_table(head, rows)}\n"
+        f"{changes}{chr(10) if changes else ''}{_table(['recall, 1,500 tokens', 'questions', 'held'], categories)}"
     )
 
 
@@ -169,10 +168,10 @@ def render_precision(figures: Figures) -> str:
 
 def render_ablation(figures: Figures) -> str:
     asked = figures["questions"]
-    rows = [["**default**", "", *(_share(figures["default"][name]) for name in FIGURES), ""]]
+    rows = [["**default**", "", *(_share(figures["default"][name]) for name in STAGE_FIGURES), ""]]
     for name, row in figures["stages"].items():
         if row["answers_changed"]:
-            changes = [Change(**row["changes"][figure]) for figure in FIGURES]
+            changes = [Change(**row["changes"][figure]) for figure in STAGE_FIGURES]
             rows.append([f"`{name}`", row["toggled"], *map(_signed, changes), row["verdict"]])
     unseen = [f"`{name}`" + (f" ({row['why']})" if row["why"] else "")
               for name, row in figures["stages"].items() if not row["answers_changed"]]  # fmt: skip
@@ -182,7 +181,7 @@ def render_ablation(figures: Figures) -> str:
     return (
         f"{asked['locomo']:,} questions of {asked['conversations']} conversations with facts, {asked['precision']} of "
         f"PrecisionMemBench. Bold: at least {figures['least']:g}, and the {figures['confidence']:.0%} interval leaves out "
-        f"zero.\n\n{_table(['stage', 'toggled', *FIGURES, 'when on it'], rows, words=2)}{left}"
+        f"zero.\n\n{_table(['stage', 'toggled', *STAGE_FIGURES, 'when on it'], rows, words=2)}{left}"
     )
 
 
@@ -195,7 +194,6 @@ def render_weights(figures: Figures) -> str:
             f"{weights['in the code'][name]:.2f}",
             f"{mean:.2f}",
             f"{min(fold[name] for fold in folds):.2f} to {max(fold[name] for fold in folds):.2f}",
-            *(f"{weights[kind][name]:.2f}" for kind in ("LoCoMo alone", "BEAM alone")),
         ]
         for name, mean in weights["mean"].items()
     ]
@@ -203,16 +201,9 @@ def render_weights(figures: Figures) -> str:
     found = [
         [name, *(_against_fusion(name, each["rows"][name]) for each in figures["sets"].values())] for name in names
     ]
-    categories = [
-        [f"{SETS[pool]}: {label}", *(_share(scores[name]) for name in names)]
-        for pool, each in figures["sets"].items()
-        for label, scores in each["by_category"].items()
-    ]
     return (
-        f"L2 {figures['l2']:g}.\n\n"
-        f"{_table(['evidence', 'in the code', 'learned, mean', 'folds', 'LoCoMo alone', 'BEAM alone'], rows)}\n"
-        f"{_table(['R@5 / R@10 / R@20', *(SETS[pool] for pool in figures['sets'])], found)}\n"
-        f"{_table(['R@10', *names], categories)}"
+        f"L2 {figures['l2']:g}.\n\n{_table(['evidence', 'in the code', 'learned, mean', 'folds'], rows)}\n"
+        f"{_table(['R@5 / R@10 / R@20', *(SETS[pool] for pool in figures['sets'])], found)}"
     )
 
 
@@ -223,16 +214,16 @@ def _against_fusion(name: str, row: Mapping[str, float]) -> str:
 
 def render_stages(figures: Figures) -> str:
     by_size = figures["notes"]
-    head = ["ms"] + [f"{int(notes):,}: {name}" for notes in by_size for name in ("p50", "p95", "cold")]
+    columns = [("1000", "p50"), ("10000", "p50"), ("10000", "cold"), ("100000", "p50")]
+    columns = [(size, name) for size, name in columns if size in by_size]
+    head = ["ms", *(f"{int(size):,}: {name}" for size, name in columns)]
     names = dict.fromkeys(name for found in by_size.values() for name in found["stages"])
-    stages = [[name, *_times(found["stages"].get(name) for found in by_size.values())] for name in names]
+    stages = [[name, *(_number((by_size[size]["stages"].get(name) or {}).get(part)) for size, part in columns)]
+              for name in names]  # fmt: skip
     scoped = [
-        [
-            name,
-            *_times({**found["scoped"][name], "cold": found["scoped_process_ms"][name]} for found in by_size.values()),
-        ]
+        [name, *(_number(by_size[size]["scoped_process_ms"][name] if part == "cold" else by_size[size]["scoped"][name][part]) for size, part in columns)]
         for name in next(iter(by_size.values()))["scoped"]
-    ]
+    ]  # fmt: skip
     return (
         f"{figures['questions']} questions each.\n\n{_table(head, stages)}\nBy what may be seen; *cold* is `quaid recall`, "
         f"the process:\n\n{_table(head, scoped)}"
@@ -261,12 +252,8 @@ def render_as_of(figures: Figures) -> str:
 
 def render_projects(figures: Figures) -> str:
     promised = projects.TARGETS
-    rows = [[name, _number(value), promised.get(name, "")] for name, value in figures["figures"].items()]
-    details = [
-        [title, ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"]
-        for title, counts in figures["details"].items()
-    ]
-    return f"{_table(['', 'measured', 'target'], rows)}\n{_table(['how many', ''], details, words=2)}"
+    return _table(["", "measured", "target"], [[name, _number(value), promised.get(name, "")]
+                                               for name, value in figures["figures"].items()])  # fmt: skip
 
 
 RENDERERS: dict[str, Callable[[Figures], str]] = {
@@ -305,10 +292,6 @@ def _pair(row: Mapping[str, float | None]) -> str:
 def _signed(change: Change) -> str:
     text = f"{change.difference:+.3f}".replace("0.", ".", 1)
     return f"**{text}**" if change.is_real else text
-
-
-def _times(rows: Iterable[Mapping[str, float] | None]) -> list[str]:
-    return [DASH if row is None else _number(row[name]) for row in rows for name in ("p50", "p95", "cold")]
 
 
 def _number(value: float | None) -> str:
