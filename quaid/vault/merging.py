@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise, product
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from quaid.vault import frontmatter
@@ -32,7 +32,7 @@ def choose(base: T, ours: T, theirs: T) -> T:
 
 
 def merge_sequences(
-    base: Sequence[Item], ours: Sequence[Item], theirs: Sequence[Item], keep: Collection[Item] = ()
+    base: Sequence[Item], ours: Sequence[Item], theirs: Sequence[Item], *, keep: Collection[Item] = ()
 ) -> list[Item]:
     """Return the items of `base` that both sides have, or that are in `keep`, in its order, and those that a side has
     added, behind the same item of `base` as there.
@@ -45,17 +45,24 @@ def merge_sequences(
         return list(ours)
     if not keep and ours == base:
         return list(theirs)
-    counts = [Counter(items) for items in (base, ours, theirs)]
-    wanted = {item: max(_count(*(each[item] for each in counts)), int(item in keep)) for item in set().union(*counts)}
     numbered = [list(_number(items)) for items in (base, ours, theirs)]
-    remaining = [(item, number) for item, number in numbered[0] if number < wanted[item]]
-    return [item for item, _ in _Added(numbered[0], remaining, numbered[1:]).insert_after(remaining)]
-
-
-def _count(base: int, ours: int, theirs: int) -> int:
-    """How often an item is there: added by one side, it stays, whatever the other has removed."""
-    most = max(ours, theirs)
-    return most if most > base else min(ours, theirs)
+    counts = [Counter(items) for items in (base, ours, theirs)]
+    remaining: list[_Numbered] = []
+    for item, number in numbered[0]:
+        before, most, least = counts[0][item], *sorted((counts[1][item], counts[2][item]), reverse=True)
+        # Added by one side, an item stays, whatever the other has removed.
+        if number < max(most if most > before else least, int(item in keep)):
+            remaining.append((item, number))
+    behind = _read_added(numbered[0], remaining, numbered[1:])
+    merged: list[Item] = []
+    for place in range(-1, len(remaining)):
+        merged += [remaining[place][0]] if place >= 0 else []
+        waiting = list(behind.get(place, ()))
+        while waiting:
+            item = waiting.pop()
+            merged.append(item[0])
+            waiting += behind.get(item, ())
+    return merged
 
 
 def _number(items: Sequence[Item]) -> Iterator[_Numbered]:
@@ -65,53 +72,34 @@ def _number(items: Sequence[Item]) -> Iterator[_Numbered]:
         seen[item] += 1
 
 
-class _Added:
-    """The items that the sides have added: those right behind an item of the base by its place (-1 is the beginning),
-    the others by their parent.
+def _read_added(
+    base: Sequence[_Numbered], remaining: Sequence[_Numbered], sides: Sequence[Sequence[_Numbered]]
+) -> dict[int | _Numbered, list[_Numbered]]:
+    """Return the items that the sides have added, the last first: those right behind an item of the base by its place
+    (-1 is the beginning), the others by their parent.
     """
-
-    def __init__(
-        self, base: Sequence[_Numbered], remaining: Sequence[_Numbered], sides: Sequence[list[_Numbered]]
-    ) -> None:
-        self._base = frozenset(base)
-        self._place_of = {item: place for place, item in enumerate(remaining)}
-        self._parents: dict[_Numbered, _Numbered | None] = {}
-        self._anchors: dict[_Numbered, int] = {}
-        for side in sides:
-            self._read(side)
-        self._behind: dict[int | _Numbered, list[_Numbered]] = {}
-        for item in sorted(self._parents, reverse=True):  # a stack takes the last one first
-            parent = self._parents[item]
-            self._behind.setdefault(self._anchors[item] if parent is None else parent, []).append(item)
-
-    def _read(self, side: Sequence[_Numbered]) -> None:
-        anchor, greater = -1, list[_Numbered]()
+    known = frozenset(base)
+    place_of = {item: place for place, item in enumerate(remaining)}
+    parents: dict[_Numbered, _Numbered | None] = {}
+    anchors: dict[_Numbered, int] = {}
+    for side in sides:
+        anchor = -1
+        greater: list[_Numbered] = []
         for item in side:
-            if item in self._base:
-                anchor, greater = self._place_of.get(item, anchor), []
+            if item in known:
+                anchor, greater = place_of.get(item, anchor), []
                 continue
             while greater and greater[-1] < item:
                 greater.pop()
-            self._add(item, greater[-1] if greater else None, anchor)
+            if not greater:
+                anchors[item] = min(anchor, anchors.get(item, anchor))
+            parents[item] = max([parent for parent in (parents.get(item), *greater[-1:]) if parent], default=None)
             greater.append(item)
-
-    def _add(self, item: _Numbered, parent: _Numbered | None, anchor: int) -> None:
-        known = self._parents.get(item)
-        if known is None or (parent is not None and parent > known):
-            self._parents[item] = parent if parent is not None else known
-        if parent is None:
-            self._anchors[item] = min(anchor, self._anchors.get(item, anchor))
-
-    def insert_after(self, remaining: Sequence[_Numbered]) -> Iterator[_Numbered]:
-        """Yield the items of `remaining`, each followed by those that belong behind it."""
-        for place in range(-1, len(remaining)):
-            if place >= 0:
-                yield remaining[place]
-            waiting = list(self._behind.get(place, ()))
-            while waiting:
-                item = waiting.pop()
-                yield item
-                waiting += self._behind.get(item, ())
+    behind: dict[int | _Numbered, list[_Numbered]] = {}
+    for item in sorted(parents, reverse=True):
+        parent = parents[item]
+        behind.setdefault(anchors[item] if parent is None else parent, []).append(item)
+    return behind
 
 
 # -- conflict markers -------------------------------------------------------------------------------------------------
@@ -173,22 +161,8 @@ class Unit(NamedTuple):
     lead: str
 
 
-class Section(NamedTuple):
-    """The units below a heading, which comes first; without one before the first heading."""
-
-    key: Key
-    units: tuple[Unit, ...]
-
-
-class Body(NamedTuple):
-    """A body in pieces, and the `tail` after the last of them."""
-
-    sections: tuple[Section, ...]
-    tail: str
-
-    @property
-    def units(self) -> list[Unit]:
-        return [unit for section in self.sections for unit in section.units]
+Sections = dict[Key, list[Unit]]
+"""The units below each heading, which comes first; without one before the first heading."""
 
 
 def merge_bodies(base: str, ours: str, theirs: str, *, newest_first: bool = False) -> str:
@@ -198,76 +172,78 @@ def merge_bodies(base: str, ours: str, theirs: str, *, newest_first: bool = Fals
     """
     if ours in (theirs, base) or theirs == base:
         return choose(base, ours, theirs)
-    sides = [_split_body(body) for body in (base, ours, theirs)]
-    by_key = [{section.key: section.units for section in side.sections} for side in sides]
-    merged = {key: _merge_units(*(side.get(key, ()) for side in by_key)) for key in set().union(*by_key)}
-    reworded = {key for key, units in merged.items() if any(unit.key != key for unit in units)}
+    sides, tails = zip(*map(_split_body, (base, ours, theirs)), strict=True)
+    merged: Sections = {}
+    reworded = set()
+    for key in set().union(*sides):
+        lines = [side.get(key, []) for side in sides]
+        rewordings = [_find_rewordings(lines[0], side) for side in lines[1:]]
+        changed = [_with_rewordings(side, found) for side, found in zip(lines[1:], rewordings, strict=True)]
+        # A line of the base that both have reworded in part stays one line.
+        merged[key] = _merge_units(lines[0], *changed, keep=rewordings[0].keys() | rewordings[1].keys())
+        if any(unit.key != key for unit in merged[key]):
+            reworded.add(key)
     step = -1 if newest_first else 1  # the order of what both have added ascends
-    orders = [[section.key for section in side.sections[1:]][::step] for side in sides]
-    order = [_FIRST, *merge_sequences(orders[0], orders[1], orders[2], reworded - {_FIRST})[::step]]
-    units = [unit for key in order for unit in _with_heading(key, merged[key], by_key)]
-    return _render(units, choose(*(side.tail for side in sides)), sides[0].units)
+    orders = [[key for key in side if key != _FIRST][::step] for side in sides]
+    units: list[Unit] = []
+    for key in [_FIRST, *merge_sequences(*orders, keep=reworded - {_FIRST})[::step]]:
+        if key[1] and (not merged[key] or merged[key][0].key != key):
+            # One side has removed the section and the other has added to it: under its heading again.
+            units.append(next(side[key][0] for side in sides if key in side))
+        units += merged[key]
+    return _render(units, choose(*tails), list(chain.from_iterable(sides[0].values())))
 
 
 def merge_turns(base: str, ours: str, theirs: str) -> str:
     """Return the turns of all sides, by their numbers; a turn that one has forgotten stays forgotten."""
     if ours in (theirs, base) or theirs == base:
         return choose(base, ours, theirs)
-    sides, silent = zip(*(_split_turns(body) for body in (base, ours, theirs)), strict=True)
-    units = _merge_equal(*(side.units for side in sides))
+    sides, tails, silent = zip(*map(_split_turns, (base, ours, theirs)), strict=True)
+    units = _merge_units(*sides)
     silent_keys = frozenset().union(*silent)
     forgotten = {unit.key[0] for unit in units if unit.key in silent_keys and unit.key[0]}
     left = [unit for unit in units if unit.key[0] not in forgotten or unit.key in silent_keys]
-    return _render(left, choose(*(side.tail for side in sides)), ())
+    return _render(left, choose(*tails), ())
 
 
 def list_sentences(body: str) -> list[str]:
     """Return the sentences of prose in `body`, without the marks of lists before them, in their order."""
-    found = []
-    for unit in _split_body(body).units:
-        if not _is_whole(unit):
-            found += [text for _, text in _sentences(unit.text[_lead_end(unit.text) :])]
-    return found
+    units = chain.from_iterable(_split_body(body)[0].values())
+    return [text for unit in units for _, text in _list_sentences(unit)]
 
 
-def _merge_units(base: Sequence[Unit], ours: Sequence[Unit], theirs: Sequence[Unit]) -> list[Unit]:
-    """The lines of one section. A line of the base that both have reworded in part stays one line."""
-    one, other = _find_rewordings(base, ours), _find_rewordings(base, theirs)
-    sides = _with_rewordings(ours, one), _with_rewordings(theirs, other)
-    return _merge_equal(base, *sides, one.keys() | other.keys())
-
-
-def _merge_equal(
-    base: Sequence[Unit], ours: Sequence[Unit], theirs: Sequence[Unit], keep: Collection[Key] = ()
+def _merge_units(
+    base: Sequence[Unit], ours: Sequence[Unit], theirs: Sequence[Unit], *, keep: Collection[Key] = ()
 ) -> list[Unit]:
-    """Units by their keys alone. Those in `keep` one side has changed: they stay, though the other has removed them."""
+    """Merge units by their keys. Those in `keep` one side has changed: they stay, though the other has removed them."""
     known = [{unit.key: unit for unit in reversed(side)} for side in (base, ours, theirs)]
     orders = [[unit.key for unit in side] for side in (base, ours, theirs)]
-    order = merge_sequences(orders[0], orders[1], orders[2], keep)
-    return [_merge_versions(*(side.get(key) for side in known)) for key in order]
+    merged = []
+    for key in merge_sequences(*orders, keep=keep):
+        before, one, other = (side.get(key) for side in known)
+        one, other = one or before or other, other or before or one
+        assert one is not None
+        assert other is not None
+        lead = choose(before.lead if before else "", one.lead, other.lead)
+        if before is not None and len({before.text, one.text, other.text}) == 3:
+            text = _merge_sentences(before.text, one.text, other.text)
+        else:
+            text = choose(before.text if before else "", one.text, other.text)
+        merged.append(Unit(key, text, lead))
+    return merged
 
 
-def _merge_versions(base: Unit | None, ours: Unit | None, theirs: Unit | None) -> Unit:
-    one, other = ours or base or theirs, theirs or base or ours
-    assert one is not None
-    assert other is not None
-    before = base or Unit(one.key, "", "")
-    lead = choose(before.lead, one.lead, other.lead)
-    if base is not None and len({base.text, one.text, other.text}) == 3:
-        return Unit(one.key, _merge_sentences(base.text, one.text, other.text), lead)
-    return Unit(one.key, choose(before.text, one.text, other.text), lead)
-
-
-def _merge_sentences(base: str, ours: str, theirs: str) -> str:
-    ends = [_lead_end(text) for text in (base, ours, theirs)]
-    leads = [text[:end] for text, end in zip((base, ours, theirs), ends, strict=True)]
-    sentences = [_sentences(text[end:]) for text, end in zip((base, ours, theirs), ends, strict=True)]
-    words = [dict(side) for side in sentences]
-    texts = []
-    for key in merge_sequences(*([key for key, _ in side] for side in sentences)):
-        before, one, other = (side.get(key, "") for side in words)
-        texts.append(choose(before, one or before or other, other or before or one))
-    joined = "".join(text if text[-1] in _NO_SPACE else f"{text} " for text in texts)
+def _merge_sentences(*texts: str) -> str:
+    """Merge the sentences of the base, ours and theirs of one line."""
+    ends = [_lead_end(text) for text in texts]
+    leads = [text[:end] for text, end in zip(texts, ends, strict=True)]
+    sides = [dict(_split_sentences(text[end:])) for text, end in zip(texts, ends, strict=True)]
+    orders = [[key for key, _ in _split_sentences(text[end:])] for text, end in zip(texts, ends, strict=True)]
+    joined = ""
+    for key in merge_sequences(*orders):
+        before, one, other = (side.get(key, "") for side in sides)
+        sentence = choose(before, one or before or other, other or before or one)
+        joined += sentence if sentence[-1] in _NO_SPACE else f"{sentence} "
     return choose(*leads) + joined.rstrip()
 
 
@@ -275,13 +251,14 @@ def _find_rewordings(base: Sequence[Unit], side: Sequence[Unit]) -> dict[Key, li
     """The new lines that have a sentence of a line of `base` which is gone, by the key of that line."""
     there, before = {unit.key for unit in side}, {unit.key for unit in base}
     gone = {
-        sentence: unit.key for unit in reversed(base) if unit.key not in there for sentence in _keys_of_sentences(unit)
+        sentence: unit.key for unit in reversed(base) if unit.key not in there for sentence, _ in _list_sentences(unit)
     }
     found: dict[Key, list[Unit]] = {}
     for unit in side if gone else ():
         if unit.key not in before:
-            of = next((gone[sentence] for sentence in _keys_of_sentences(unit) if sentence in gone), None)
-            found.setdefault(of, []).append(unit) if of is not None else None
+            line = next((gone[sentence] for sentence, _ in _list_sentences(unit) if sentence in gone), None)
+            if line is not None:
+                found.setdefault(line, []).append(unit)
     return found
 
 
@@ -298,26 +275,21 @@ def _with_rewordings(side: Sequence[Unit], rewordings: Mapping[Key, list[Unit]])
     return lines
 
 
-def _with_heading(key: Key, units: Sequence[Unit], sides: Sequence[Mapping[Key, Sequence[Unit]]]) -> list[Unit]:
-    """The units of a section that one side has removed and to which the other has added: under its heading again."""
-    if key[1] and (not units or units[0].key != key):
-        heading = next(side[key][0] for side in sides if key in side)
-        return [heading, *units]
-    return list(units)
-
-
-def _split_body(body: str) -> Body:
-    """Cut a body into sections at headings of level one and two, and those into lines; a code fence is one unit."""
+def _split_body(body: str) -> tuple[Sections, str]:
+    """Cut a body into sections at headings of level one and two, and those into lines; a code fence is one unit. Also
+    return the tail after the last of them.
+    """
     lines = body.split("\n")
-    heading_of: dict[int, int] = {}
+    heads: set[int] = set()
     last_of: dict[int, int] = {}
     for block in split_blocks([line.removesuffix("\r") for line in lines], 0):
         if block.kind == "fence" or (block.kind == "heading" and block.first != block.last):
             last_of[block.first] = block.last
         if block.kind == "heading" and block.level <= 2:
-            heading_of[block.first] = block.level
-    sections: list[tuple[Key, list[Unit]]] = [(_FIRST, [])]
-    seen: dict[Key, int] = {}
+            heads.add(block.first)
+    section: list[Unit] = []
+    sections = {_FIRST: section}
+    seen: Counter[Key] = Counter()
     lead, place = "\n", 0
     while place < len(lines):
         last = last_of.get(place, place)
@@ -327,20 +299,19 @@ def _split_body(body: str) -> Body:
         else:
             # Case, white space and the tick in a box make no other line.
             key = int(_ITEM.match(text) is not None), text if "\n" in text else _BOX.sub(" ", _fold(text))
-            if place in heading_of:
-                seen[key] = seen.get(key, -1) + 1
-                key = (_HEADING + seen[key], key[1])
-                sections.append((key, []))
-            sections[-1][1].append(Unit(key, text, lead))
+            if place in heads:
+                number = seen[key]
+                seen[key] += 1
+                key = (_HEADING + number, key[1])
+                section = sections[key] = []
+            section.append(Unit(key, text, lead))
             lead = "\n"
         place = last + 1
-    return Body(
-        tuple(Section(key, tuple(units)) for key, units in sections), lead[:-1] if not lines[-1].strip() else ""
-    )
+    return sections, lead[:-1] if not lines[-1].strip() else ""
 
 
-def _split_turns(body: str) -> tuple[Body, frozenset[Key]]:
-    """The turns of an episode, and the keys of those that were forgotten."""
+def _split_turns(body: str) -> tuple[list[Unit], str, frozenset[Key]]:
+    """Return the turns of an episode, the tail after the last of them, and the keys of those that were forgotten."""
     from quaid.vault.episodes import parse_turns
 
     body = f"\n{body}"
@@ -352,8 +323,7 @@ def _split_turns(body: str) -> tuple[Body, frozenset[Key]]:
         text = written.rstrip()
         units.append(Unit((turn.number or 0, _fold(text)), text, lead))
         lead = written[len(text) :]
-    silent = {unit.key for unit, turn in zip(units, turns, strict=True) if not turn.text}
-    return Body((Section(_FIRST, tuple(units)),), lead), frozenset(silent)
+    return units, lead, frozenset(unit.key for unit, turn in zip(units, turns, strict=True) if not turn.text)
 
 
 def _render(units: Sequence[Unit], tail: str, base: Sequence[Unit]) -> str:
@@ -386,16 +356,14 @@ def _lead_end(text: str) -> int:
     return found.end() if found else 0
 
 
-def _sentences(text: str) -> list[tuple[Key, str]]:
+def _split_sentences(text: str) -> list[tuple[Key, str]]:
     return [((0, _fold(sentence)), sentence) for sentence in _BETWEEN_SENTENCES.split(text.strip()) if sentence]
 
 
-def _keys_of_sentences(unit: Unit) -> list[Key]:
-    return [] if _is_whole(unit) else [key for key, _ in _sentences(unit.text[_lead_end(unit.text) :])]
-
-
-def _is_whole(unit: Unit) -> bool:
-    return "\n" in unit.text or _WHOLE.match(unit.text) is not None
+def _list_sentences(unit: Unit) -> list[tuple[Key, str]]:
+    """Return the sentences of a line of prose, without its mark; none of anything else."""
+    is_whole = "\n" in unit.text or _WHOLE.match(unit.text)
+    return [] if is_whole else _split_sentences(unit.text[_lead_end(unit.text) :])
 
 
 # -- frontmatter ------------------------------------------------------------------------------------------------------
@@ -409,125 +377,115 @@ _LATEST = frozenset({"ended", "updated", "modified", "analysed", "extracted", "l
 _LISTS = frozenset(
     {"aliases", "about", "disputed", "documents", "facts", "former", "keywords", "speakers", "tags", "turns"}
 )
-_STATUSES = ("pending", "approved", "active", "", "superseded", "rejected", "archived", "deleted", "forgotten")
+_ORDERS = {
+    "status": ("pending", "approved", "active", "", "superseded", "rejected", "archived", "deleted", "forgotten"),
+    "privacy": ("public", "shared", "private"),
+}
 """From the least to the greatest: nothing that was forgotten returns. Other values rank as the empty one."""
-_PRIVACIES = ("public", "shared", "private")
 _TIMES = ("updated", "modified")
 _OF_READING = "last_turn"
-"""Says which turn is the last of the `turn_count` that were read."""
+"""The last of the `turn_count` turns that were read."""
+_RANKED = frozenset({*_MOST, *_EARLIEST, *_LATEST, _OF_READING, *_ORDERS})
+"""Keys whose values have an order."""
 
 
-class MergedHead(NamedTuple):
-    """`text` with its `---` lines, empty for no keys. `fields` are what it says. `other` are the values, by key, of
-    which another one was chosen.
-    """
-
-    text: str
-    fields: Mapping[str, Any]
-    other: tuple[tuple[str, str], ...]
+Versions = tuple[KeyLines | None, KeyLines | None, KeyLines | None]
+"""One key in the head of the base, ours and theirs."""
 
 
-class _Versions(NamedTuple):
-    """One key in the three heads; None where a head has it not."""
+def merge_heads(
+    base: str, ours: str, theirs: str, more: Mapping[str, Sequence[str]]
+) -> tuple[str, list[tuple[str, str]]]:
+    """Return the head with the changes of both sides, and the (key, value) of which another value was chosen.
 
-    name: str
-    base: KeyLines | None
-    ours: KeyLines | None
-    theirs: KeyLines | None
-
-
-def merge_heads(base: str, ours: str, theirs: str, more: Mapping[str, Sequence[str]] | None = None) -> MergedHead:
-    """Return the head with the changes of both sides. The arguments are whole notes; `more` are items for lists.
-
-    Lists are merged as sets, counts are added, of dates that say since when the earliest counts, and of any other value
-    that both have changed the later one: the side's own `updated` decides, then the text.
+    The arguments are whole notes; `more` are items for lists. Lists are merged as sets, counts are added, of dates that
+    say since when the earliest counts, and of any other value that both have changed the later one: the side's own
+    `updated` decides, then the text.
 
     Raises:
         FrontmatterBrokenError: one of the heads cannot be taken apart by its keys.
     """
     heads = [{key.name: key for key in frontmatter.split_keys(text)} for text in (base, ours, theirs)]
-    keys = {name: _Versions(name, *(head.get(name) for head in heads)) for name in set().union(*heads)}
-    other: list[tuple[str, str]] = []
-    merged = {name: _merge_key(versions, _order_sides(name, heads), other) for name, versions in keys.items()}
-    there = {name: key for name, key in merged.items() if key is not None}
     names = [list(head) for head in heads]
-    order = [name for name in merge_sequences(names[0], names[1], names[2], there) if name in there]
+    other: list[tuple[str, str]] = []
+    there: dict[str, KeyLines] = {}
+    for name in sorted(set().union(*heads)):
+        versions = heads[0].get(name), heads[1].get(name), heads[2].get(name)
+        merged = _merge_key(versions, _order_sides(name, heads), other)
+        if merged is not None:
+            there[name] = merged
+    order = [name for name in merge_sequences(*names, keep=there) if name in there]
     text = "".join(there[name].lines for name in order)
     fields = {name: there[name].value for name in order}
-    for name, items in (more or {}).items():
+    for name, items in more.items():
         if not set(items) <= set(known := _as_list(fields.get(name))):
             fields[name] = sorted({*known, *items})
             text = frontmatter.set_fields(f"---\n{text}---\n", {name: fields[name]})[4:-4]
     whole = f"---\n{text}---\n" if text else ""
     if dict(frontmatter.parse(whole).fields) != fields:
-        raise frontmatter.FrontmatterBrokenError("its keys cannot be parted")
-    return MergedHead(whole, fields, tuple(sorted(other)))
+        raise FrontmatterBrokenError("its keys cannot be parted")
+    return whole, other
 
 
-def _merge_key(key: _Versions, times: tuple[Any, Any], other: list[tuple[str, str]]) -> KeyLines | None:
-    """The key as it will be. `times` say which side counts more; a value that is lost goes into `other`."""
-    base, ours, theirs = (None if version is None else version.value for version in key[1:])
-    is_one_sided = base in (ours, theirs)
-    if is_one_sided or (ours == theirs and key.name not in _ADDED):
-        return _choose_lines(key, theirs if ours == base else ours)
+def _merge_key(versions: Versions, times: tuple[Any, Any], other: list[tuple[str, str]]) -> KeyLines | None:
+    """Return the key as it will be. `times` say which side counts more; a value that is lost goes into `other`."""
+    base, ours, theirs = (None if version is None else version.value for version in versions)
+    name = next(version.name for version in versions if version is not None)
+    if base in (ours, theirs) or (ours == theirs and name not in _ADDED):
+        value = theirs if ours == base else ours
+        lines = [each.lines for each in versions[1:] if each is not None and each.value == value]
+        before = versions[0].lines if versions[0] is not None else ""
+        return None if value is None else KeyLines(name, value, choose(before, lines[0], lines[-1]))
     if ours is None or theirs is None:  # changed by one, removed by the other
-        return key.ours or key.theirs
-    if key.name in _LISTS or isinstance(ours, list) or isinstance(theirs, list):
-        return _with_value(key, merge_sequences(*map(_as_list, (base, ours, theirs))))
-    if key.name in _ADDED:
+        return versions[1] or versions[2]
+    if name in _LISTS or isinstance(ours, list) or isinstance(theirs, list):
+        return _with_value(versions, merge_sequences(*map(_as_list, (base, ours, theirs))))
+    if name in _ADDED:
         numbers = [_as_number(value) for value in (base, ours, theirs)]
         grown = sum(max(number - numbers[0], 0) for number in numbers[1:])
         # A count that one has lowered does not undo what the other has counted.
-        return _with_value(key, int(numbers[0] + grown if grown else min(numbers[1:])))
-    rank: Callable[[Any], Any] = _RANKS.get(key.name, _text)
-    chosen, left = key.ours, key.theirs
-    if (times[0], rank(ours)) < (times[1], rank(theirs)):
-        chosen, left = left, chosen
-    if key.name not in _RANKS and left is not None:
-        other.append((key.name, _text(left.value)))
-    return chosen
+        return _with_value(versions, int(numbers[0] + grown if grown else min(numbers[1:])))
+    is_theirs = (times[0], _rank(name, ours)) < (times[1], _rank(name, theirs))
+    if name not in _RANKED:
+        other.append((name, _text(ours if is_theirs else theirs)))
+    return versions[2 if is_theirs else 1]
 
 
-def _choose_lines(key: _Versions, value: Any) -> KeyLines | None:
-    """The lines that say `value`; where both sides wrote them anew, the greater ones."""
-    if value is None:
-        return None
-    versions = [version for version in (key.ours, key.theirs) if version is not None and version.value == value]
-    lines = [version.lines for version in versions]
-    before = key.base.lines if key.base is not None else ""
-    return KeyLines(key.name, value, choose(before, lines[0], lines[-1]))
-
-
-def _with_value(key: _Versions, value: Any) -> KeyLines:
-    """The greater of the two versions, changed to say `value`."""
-    assert key.ours is not None
-    assert key.theirs is not None
-    written = [version for version in (key.ours, key.theirs) if version.value in (value, str(value))]
-    if written:
+def _with_value(versions: Versions, value: Any) -> KeyLines:
+    """Return the greater of the two versions, with `value`."""
+    sides = [version for version in versions[1:] if version is not None]
+    if written := [version for version in sides if version.value in (value, str(value))]:
         return max(written, key=lambda version: version.lines)
-    lines = max(key.ours.lines, key.theirs.lines)
-    changed = frontmatter.set_fields(f"---\n{lines}---\n", {key.name: value})
-    (made,) = frontmatter.split_keys(changed)
+    lines = max(version.lines for version in sides)
+    (made,) = frontmatter.split_keys(frontmatter.set_fields(f"---\n{lines}---\n", {sides[0].name: value}))
     return made
 
 
 def _order_sides(name: str, heads: Sequence[Mapping[str, KeyLines]]) -> tuple[Any, Any]:
-    """What tells of two sides which one's value of a key counts more, before the value itself does."""
+    """Return what decides which side's value of a key counts more, before the value itself does: for most keys when
+    each side was changed, as it states itself.
+    """
+    values = [{key: lines.value for key, lines in head.items()} for head in heads]
     if name == _OF_READING:
-        return _as_number(_value(heads[1], "turn_count")), _as_number(_value(heads[2], "turn_count"))
-    if name in _RANKS:
+        return _as_number(values[1].get("turn_count")), _as_number(values[2].get("turn_count"))
+    if name in _RANKED:
         return 0, 0
-    return _time_of(heads[1], heads[0]), _time_of(heads[2], heads[0])
+    changed = [
+        [_text(side[key]) for key in _TIMES if side.get(key) not in (None, values[0].get(key))] for side in values[1:]
+    ]
+    return max(changed[0], default=""), max(changed[1], default="")
 
 
-def _time_of(head: Mapping[str, KeyLines], base: Mapping[str, KeyLines]) -> str:
-    """When this side was changed, as it says itself."""
-    times = [_text(head[name].value) for name in _TIMES if name in head and _value(base, name) != head[name].value]
-    return max(times, default="")
-
-
-def _value(head: Mapping[str, KeyLines], name: str) -> Any:
-    return head[name].value if name in head else None
+def _rank(name: str, value: Any) -> Any:
+    """Return the rank of a value that both sides have changed; the one of lower rank is lost."""
+    if name in _MOST:
+        return _as_number(value), _text(value)
+    if name in _EARLIEST:  # in reverse order
+        return bool(value), [-ord(char) for char in _text(value)] + [1]
+    if order := _ORDERS.get(name):
+        usual = order.index("") if "" in order else -1
+        return order.index(value) if value in order else usual, _text(value)
+    return _text(value)
 
 
 def _as_number(value: Any) -> float:
@@ -551,29 +509,8 @@ def _as_list(value: Any) -> list[str]:
     # YAML takes an unquoted [[Link]] for a list in a list.
     items = [f"[[{item[0][0]}]]" if isinstance(item, list) and item and item[0] else item for item in value]
     if not all(isinstance(item, str) for item in items):
-        raise frontmatter.FrontmatterBrokenError("a list in it holds more than words")
+        raise FrontmatterBrokenError("a list in it holds more than words")
     return items
-
-
-def _before(value: Any) -> tuple[bool, list[int]]:
-    """Sorts texts in reverse order."""
-    return bool(value), [-ord(char) for char in _text(value)] + [1]
-
-
-def _place_in(order: Sequence[str]) -> Callable[[Any], tuple[int, str]]:
-    usual = order.index("") if "" in order else -1
-    return lambda value: (order.index(value) if value in order else usual, _text(value))
-
-
-_RANKS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(_MOST, lambda value: (_as_number(value), _text(value))),
-    **dict.fromkeys(_EARLIEST, _before),
-    **dict.fromkeys(_LATEST, _text),
-    _OF_READING: _text,
-    "status": _place_in(_STATUSES),
-    "privacy": _place_in(_PRIVACIES),
-}
-"""The rank of a value that both sides have changed; the one of lower rank is lost."""
 
 
 # -- notes ------------------------------------------------------------------------------------------------------------
@@ -585,22 +522,11 @@ _OTHER = re.compile(r"^%%merged: [^\n]*%%[ \t]*\n?", re.MULTILINE)
 """A value that was not chosen; markdown shows it to nobody, git and an editor do."""
 _ALIKE = 0.4
 """The share of words that two statements about one thing have in common."""
-
-
 _JOURNAL = re.compile(r"(?:.*/)?journal/(?:archive/)?[^/]+\.md")
 _BY_NAME = re.compile(
     r"(?:.*/)?snippets/[^/]+\.snippets\.md|(?:.*/)?review/[^/]+\.md|(?:.*/)?projects/[^/]+/PROJECT\.md"
     r"|(?:SOUL|USER|MEMORY|AGENTS)\.md"
 )
-_Shape = Literal["fact", "note", "journal", "episode"]
-
-
-class _Text(NamedTuple):
-    """A file as it is merged: with bare newlines and without a byte order mark."""
-
-    bom: str
-    newline: str
-    text: str
 
 
 def merge_note(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | None:
@@ -613,51 +539,49 @@ def merge_note(base: bytes, ours: bytes, theirs: bytes, path: str) -> bytes | No
         return choose(base, ours, theirs)
     if max(map(len, (base, ours, theirs))) > MAX_BYTES:
         return None
+    if path.endswith(".tsv"):
+        from quaid.vault import ledger
+
+        sides = [ledger.parse_ledger(data) for data in (ours, theirs)]
+        if any(side.broken for side in sides) or "usage" not in path.split("/"):
+            return None
+        return ledger.render_ledger(ledger.merge_versions(sides[0].rows, sides[1].rows))
     try:
-        if path.endswith(".tsv"):
-            return _merge_ledgers(ours, theirs, path)
-        texts = [_read_text(data) for data in (base, ours, theirs)]
-        merged = _merge_texts(texts[0].text, texts[1].text, texts[2].text, path)
+        texts, boms, newlines = zip(*map(_read_text, (base, ours, theirs)), strict=True)
+        merged = _merge_texts(*texts, path=path)
     except (FrontmatterBrokenError, UnicodeDecodeError):
         return None
-    if merged is None:
-        return None
-    newline = choose(*(each.newline for each in texts))
-    return (choose(*(each.bom for each in texts)) + merged.replace("\n", newline or "\n")).encode()
+    if merged is not None:
+        merged = choose(*boms) + merged.replace("\n", choose(*newlines) or "\n")
+    return None if merged is None else merged.encode()
 
 
-def _merge_texts(base: str, ours: str, theirs: str, path: str) -> str | None:
+def _merge_texts(base: str, ours: str, theirs: str, *, path: str) -> str | None:
     shapes = {_shape_of(path, text) for text in (base, ours, theirs) if text}
     shape = shapes.pop() if len(shapes) == 1 else None
     if shape is None:
         return None
-    starts = [frontmatter.body_start(text) for text in (base, ours, theirs)]
-    bodies = [text[start:] for text, start in zip((base, ours, theirs), starts, strict=True)]
-    others_lines = [set(_OTHER.findall(body)) for body in bodies]
+    bodies = [text[frontmatter.body_start(text) :] for text in (base, ours, theirs)]
+    others = [set(_OTHER.findall(body)) for body in bodies]
     bodies = [
-        f"{_OTHER.sub('', body).rstrip()}\n" if other else body
-        for body, other in zip(bodies, others_lines, strict=True)
+        f"{_OTHER.sub('', body).rstrip()}\n" if found else body for body, found in zip(bodies, others, strict=True)
     ]
     body = merge_turns(*bodies) if shape == "episode" else merge_bodies(*bodies, newest_first=shape == "journal")
     disputed = _list_disputed(*bodies) if shape == "fact" and bodies[1] != bodies[2] else []
-    head = merge_heads(base, ours, theirs, {DISPUTED: disputed} if disputed else None)
-    written = {
-        line.rstrip()
-        for line in (others_lines[0] & others_lines[1] & others_lines[2])
-        | (others_lines[1] - others_lines[0])
-        | (others_lines[2] - others_lines[0])
-    }
-    written |= {f"%%merged: {name}: {' '.join(value.split()).replace('%%', '% %')}%%" for name, value in head.other}
+    head, lost = merge_heads(base, ours, theirs, {DISPUTED: disputed} if disputed else {})
+    kept = set.intersection(*others) | (others[1] - others[0]) | (others[2] - others[0])
+    written = {line.rstrip() for line in kept}
+    written |= {f"%%merged: {name}: {' '.join(value.split()).replace('%%', '% %')}%%" for name, value in lost}
     if not written:
-        return head.text + body
-    return head.text + "\n".join([*([body.rstrip(), ""] if body.strip() else []), *sorted(written), ""])
+        return head + body
+    return head + "\n".join([*([body.rstrip(), ""] if body.strip() else []), *sorted(written), ""])
 
 
-def _shape_of(path: str, text: str) -> _Shape | None:
-    """How a note is cut into parts; None for any other file, of which only the lines are known.
+def _shape_of(path: str, text: str) -> Literal["fact", "note", "journal", "episode"] | None:
+    """Return how a note is cut into parts; None for any other file, of which only the lines are known.
 
-    What a note is and to whom it belongs is for layout.py to say, which a merge has no time to import. A mistake here
-    costs nothing but form.
+    layout.py decides the kind and the owner of a note, which a merge has no time to import. A mistake here costs
+    nothing but form.
     """
     if not path.endswith(".md") or ("<<<<<<<" in text and ">>>>>>>" in text):
         return None
@@ -674,14 +598,12 @@ def _list_disputed(base: str, ours: str, theirs: str) -> list[str]:
     from quaid.claims import Reading, difference, is_about_others
     from quaid.vault import markdown
 
-    statements = [dict.fromkeys(map(markdown.plain, list_sentences(body))) for body in (base, ours, theirs)]
-    is_replaced = not statements[0].keys() <= statements[1].keys() | statements[2].keys()
-    new = [
-        [text for text in side if text not in statements[0] and text not in other]
-        for side, other in (statements[1:], statements[:0:-1])
-    ]
+    before, *sides = (dict.fromkeys(map(markdown.plain, list_sentences(body))) for body in (base, ours, theirs))
+    is_replaced = not before.keys() <= sides[0].keys() | sides[1].keys()
     disputed: set[str] = set()
-    for one, other in product(*new):
+    for one, other in product(*sides):
+        if one in before or other in before or one in sides[1] or other in sides[0]:
+            continue
         words, others = Reading(one).words, Reading(other).words
         is_alike = len(words & others) >= _ALIKE * len(words | others)
         if (is_replaced or is_alike) and difference(one, other) and not is_about_others(one, other):
@@ -689,9 +611,11 @@ def _list_disputed(base: str, ours: str, theirs: str) -> list[str]:
     return sorted(disputed)
 
 
-def _read_text(data: bytes) -> _Text:
-    """Raises:
-    UnicodeDecodeError: it is not UTF-8, or no text.
+def _read_text(data: bytes) -> tuple[str, str, str]:
+    """Return a file's text with bare newlines, its byte order mark and its newline.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8, or no text.
     """
     text = data.decode("utf-8")
     if "\0" in text:
@@ -699,14 +623,5 @@ def _read_text(data: bytes) -> _Text:
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     lines = text.count("\n")
     newline = ("\r\n" if text.count("\r\n") == lines else "\n") if lines else ""
-    return _Text(bom, newline, text.removeprefix(bom).replace("\r\n", "\n") if newline == "\r\n" else text[len(bom) :])
-
-
-def _merge_ledgers(ours: bytes, theirs: bytes, path: str) -> bytes | None:
-    """Of one device's two counters for a memory the later one holds all that the other knew."""
-    from quaid.vault import ledger
-
-    sides = [ledger.parse_ledger(data) for data in (ours, theirs)]
-    if any(side.broken for side in sides) or "usage" not in path.split("/"):
-        return None
-    return ledger.render_ledger(ledger.merge_versions(sides[0].rows, sides[1].rows))
+    text = text.removeprefix(bom)
+    return text.replace("\r\n", "\n") if newline == "\r\n" else text, bom, newline
