@@ -54,7 +54,7 @@ from quaid.sync.watcher import find_watcher
 from quaid.text.language import language
 from quaid.trust import make_state_folder
 from quaid.vault import files, layout, transaction
-from quaid.vault.files import find_named, printable
+from quaid.vault.files import printable, walk_files
 from quaid.vault.notes import NOT_MADE
 from quaid.vault.transaction import list_uncommitted
 
@@ -237,9 +237,8 @@ def check_writes(memory: Memory) -> Iterator[CheckResult]:
         step = "end that; the notes are in the vault, and the next write of Quaid commits them"
         yield CheckResult(what, step, tuple(paths), "error")
         is_fine = False
-    for unfinished in islice(transaction.list_unfinished(memory.root), MAX_UNFINISHED):
-        step = f"use what is kept in {unfinished.folder}, then delete that folder"
-        yield CheckResult(unfinished.reason, step)
+    for folder, reason in islice(transaction.list_unfinished(memory.root), MAX_UNFINISHED):
+        yield CheckResult(reason, f"use what is kept in {folder}, then delete that folder")
         is_fine = False
     if transaction.needs_recovery(memory.root):
         yield CheckResult("A write was interrupted", "the next write finishes it; nothing is lost")
@@ -346,7 +345,8 @@ def check_notes(memory: Memory) -> Iterator[CheckResult]:
         what = f"{_count(len({path for path, _ in unread}), 'note')} could not be read as meant"
         step = "repair them in an editor; they stay searchable as text meanwhile"
         yield CheckResult(what, step, tuple(f"{path}: {problem}" for path, problem in unread))
-    other = sorted(str(path.relative_to(memory.root)) for path in find_named(memory.root, layout.is_other_format))
+    found = (path for path in walk_files(memory.root) if layout.is_other_format(path.name))
+    other = sorted(str(path.relative_to(memory.root)) for path in found)
     if other:
         what = f"{_count(len(other), 'file')} in other formats than markdown: not searched"
         yield CheckResult(what, "save as markdown what is to be found", tuple(map(printable, other)))
@@ -387,8 +387,11 @@ def check_core_notes(memory: Memory) -> Iterator[CheckResult]:
 
 def check_conflict_copies(memory: Memory) -> Iterator[CheckResult]:
     """Check that no sync tool left copies of notes that two devices changed."""
-    copies = find_named(memory.root, lambda name: layout.is_note_name(name) and layout.is_conflict_copy(name))
-    paths = sorted(path.relative_to(memory.root).as_posix() for path in copies)
+    paths = sorted(
+        path.relative_to(memory.root).as_posix()
+        for path in walk_files(memory.root)
+        if layout.is_note_name(path.name) and layout.is_conflict_copy(path.name)
+    )
     seen = tuple(
         path for path in paths if may_see(path, files.read_note(memory.root, path) or b"", memory.owners, memory.layout)
     )

@@ -9,7 +9,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -23,6 +23,8 @@ MAX_NAME_BYTES = 255
 _MAY_STATE_OWNER = re.compile(rb"owner|priva|visibility|confidential|\0|\xef\xbc|\\[xu]", re.IGNORECASE)
 _SNIFFED_BYTES = 8000
 """git decides by as many whether a file is text."""
+_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Links are not followed, and nothing waits for the other end of a pipe."""
 
 
 class FileStat(NamedTuple):
@@ -109,7 +111,7 @@ def read_note(root: Path, rel_path: str, limit: int | None = None) -> bytes | No
     one swapped for a pipe is not waited for (`O_NONBLOCK`).
     """
     try:
-        handle = os.open(root / rel_path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(root / rel_path, _READ_FLAGS)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EISDIR}:
             return None
@@ -193,16 +195,11 @@ def write_note(
         raise explain(error, path) from error
 
 
-def find_named(root: Path, matches: Callable[[str], bool]) -> Iterator[Path]:
-    """Yield the files whose name `matches`, in all folders that may hold notes."""
+def walk_files(root: Path) -> Iterator[Path]:
+    """Yield the files of all folders that may hold notes."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not layout.skips_folder(name)]
-        yield from (Path(folder, name) for name in names if matches(name))
-
-
-def iterate_leftovers(root: Path) -> Iterator[Path]:
-    """Hidden temporary files that a killed write left behind."""
-    return find_named(root, layout.is_temporary_name)
+        yield from (Path(folder, name) for name in names)
 
 
 def _list_folder(
@@ -344,7 +341,11 @@ def read_saved(handle: int, name: str) -> bytes:
         LockedError: somebody did for longer than `MAX_SAVE_S`.
     """
     until = time.monotonic() + MAX_SAVE_S
-    while _is_busy(handle):
+    while (is_busy := is_written(handle)) is not False:
+        found = os.fstat(handle)
+        age_s = abs(time.time() - found.st_mtime)
+        if is_busy is None and age_s >= (QUIET_S if found.st_size else QUIET_EMPTY_S):
+            break
         if time.monotonic() > until:
             raise LockedError(f"Another program is writing to {name}", "Try again when it has saved or closed it.")
         time.sleep(POLL_S)
@@ -408,7 +409,7 @@ def move_to_new(temporary: Path, path: Path) -> None:
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
     """A file open for reading; never a link, and never waiting for the other end of a pipe."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    handle = os.open(path, _READ_FLAGS)
     try:
         yield handle
     finally:
@@ -428,14 +429,6 @@ def is_at(handle: int, path: Path) -> bool:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except OSError:
         return False
-
-
-def _is_busy(handle: int) -> bool:
-    written = is_written(handle)
-    if written is not None:
-        return written
-    found = os.fstat(handle)
-    return abs(time.time() - found.st_mtime) < (QUIET_S if found.st_size else QUIET_EMPTY_S)
 
 
 def is_untouched(path: Path, data: bytes) -> bool:

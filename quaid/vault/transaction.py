@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from quaid.errors import (
     CommitRefusedError,
@@ -37,12 +37,6 @@ from quaid.errors import (
 from quaid.model import Committed, Edit, Message
 from quaid.place import LOCK_FILE, state_folder, write_private
 from quaid.vault import files, layout
-
-if TYPE_CHECKING:
-    from quaid.model import Message
-
-
-__all__ = ["PENDING_FILE", "VaultChange", "apply", "begin", "finish_killed", "list_unfinished", "needs_recovery"]
 
 MAX_WATCHED = 16
 """Old files that are held open until a write is over, of which there may be thousands."""
@@ -99,11 +93,20 @@ def begin(
     Raises:
         LockedError: another process held the lock, or git was not ready, for longer than `wait_s` seconds.
     """
-    with _locked(root, wait_s):
-        history.wait_until_ready(say)
-        finished = _recover(root, history)
-        commit_waiting(root, history)
-        yield finished
+    from filelock import FileLock, Timeout
+
+    path = state_folder(root) / LOCK_FILE
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with FileLock(path, timeout=wait_s, mode=0o600):  # it dies with its holder
+            history.wait_until_ready(say)
+            finished = _recover(root, history)
+            commit_waiting(root, history)
+            yield finished
+    except Timeout as error:
+        raise LockedError(f"Another Quaid is writing to {root}") from error
+    except OSError as error:
+        raise files.explain(error, path) from error
 
 
 def apply(root: Path, change: VaultChange, history: History) -> Committed:
@@ -138,7 +141,8 @@ def apply(root: Path, change: VaultChange, history: History) -> Committed:
 def _commit(root: Path, change: VaultChange, history: History) -> Committed:
     if change.adopted:
         return history.adopt(change.edits, change.adopted)
-    if change.travels and not _touches_committed(change, history):
+    # A file that git has cannot wait for the next commit: `git pull --rebase` refuses while it differs from the last.
+    if change.travels and all(history.read_at("HEAD", edit.rel_path) is None for edit in change.edits):
         store_uncommitted(root, change, "")
         return Committed(None)
     own = tuple(edit.rel_path for edit in change.edits)
@@ -157,13 +161,6 @@ def _commit(root: Path, change: VaultChange, history: History) -> Committed:
         reason = store_left(root, change, committed.left, committed.refused, committed.refusal)
         return replace(committed, left=tuple(path for path in committed.left if path in own), refusal=reason)
     return committed
-
-
-def _touches_committed(change: VaultChange, history: History) -> bool:
-    """Return whether git has a file of `change`. Such a file cannot wait for the next commit: `git pull --rebase`
-    refuses while it differs from the last one.
-    """
-    return any(history.read_at("HEAD", edit.rel_path) is not None for edit in change.edits)
 
 
 def _recover(root: Path, history: History) -> VaultChange | None:
@@ -190,8 +187,15 @@ def _recover(root: Path, history: History) -> VaultChange | None:
         reason = f'"{change.message.subject}" could not be finished: {error}'
         set_aside(root, reason, change.edits, intent_path(root))
         finished = None
-    for leftover in files.iterate_leftovers(root):
-        _remove_leftover(root, leftover, change)
+    texts = [text for edit in change.edits for text in (edit.before, edit.after) if text is not None]
+    for leftover in files.walk_files(root):
+        if not layout.is_temporary_name(leftover.name):
+            continue
+        data = files.read_note(leftover.parent, leftover.name) or b""
+        if any(text.startswith(data) for text in texts):
+            leftover.unlink(missing_ok=True)
+        else:  # it may hold what nobody else has
+            set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)
     clear_intent(root)
     return finished
 
@@ -208,29 +212,20 @@ def needs_recovery(root: Path) -> bool:
     return os.path.lexists(intent_path(root))
 
 
-@contextmanager
-def _locked(root: Path, wait_s: float) -> Iterator[None]:
-    """Only one process writes a vault at a time; the lock dies with its holder.
-
-    Raises:
-        LockedError: another process held it longer than `wait_s` seconds.
-    """
-    from filelock import FileLock, Timeout
-
-    path = state_folder(root) / LOCK_FILE
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with FileLock(path, timeout=wait_s, mode=0o600):
-            yield
-    except Timeout as error:
-        raise LockedError(f"Another Quaid is writing to {root}") from error
-    except OSError as error:
-        raise files.explain(error, path) from error
-
-
 def _finish(root: Path, change: VaultChange, history: History) -> None:
+    if change.adopted and history.has_adopted(change.adopted):
+        return
     if change.adopted:
-        _finish_adopting(root, change, change.adopted, history)
+        # Go on with what came from elsewhere, or undo it where its owner has gone on since: the next pull brings it
+        # again. What its owner has committed since is theirs.
+        try:
+            for edit in change.edits:
+                if files.read_note(root, edit.rel_path) != edit.after:
+                    _write(root, change, edit)
+            history.adopt(change.edits, change.adopted)
+        except QuaidError:
+            stale = [edit for edit in change.edits if history.read_at("HEAD", edit.rel_path) == edit.before]
+            _roll_back(root, change, stale)
         return
     if all(history.read_at("HEAD", edit.rel_path) == edit.after for edit in change.edits):
         return
@@ -247,23 +242,6 @@ def _finish(root: Path, change: VaultChange, history: History) -> None:
         _restore_saved(root, old)
 
 
-def _finish_adopting(root: Path, change: VaultChange, commit_id: str, history: History) -> None:
-    """Go on with what came from elsewhere, or take it back where its owner has gone on meanwhile: the next pull brings
-    it again.
-    """
-    if history.has_adopted(commit_id):
-        return
-    try:
-        for edit in change.edits:
-            if files.read_note(root, edit.rel_path) != edit.after:
-                _write(root, change, edit)
-        history.adopt(change.edits, commit_id)
-    except QuaidError:
-        # What its owner has committed since is theirs.
-        stale = [edit for edit in change.edits if history.read_at("HEAD", edit.rel_path) == edit.before]
-        _roll_back(root, change, stale)
-
-
 @contextmanager
 def _holding_old_files(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iterator[list[tuple[int, Edit]]]:
     """Yield the old files of `edits`, open, as soon as no editor is saving one of them.
@@ -275,28 +253,23 @@ def _holding_old_files(root: Path, edits: Sequence[Edit], git_dir: Path) -> Iter
     held: list[tuple[int, Edit]] = []
     with ExitStack() as stack:
         for edit in edits:
-            with ExitStack() as looking:
-                handle = _open_old(root, edit, looking)
-                if handle is not None and files.is_written(handle) is None:
+            if edit.before is None or not files.is_file_in(root, edit.rel_path):
+                if files.read_note(root, edit.rel_path) != edit.before:
+                    raise NoteChangedError(edit.rel_path)
+                continue
+            with ExitStack() as opened:
+                try:
+                    handle = opened.enter_context(files.opened(root / edit.rel_path))
+                except FileNotFoundError as error:
+                    raise NoteChangedError(edit.rel_path) from error
+                if files.read_saved(handle, edit.rel_path) != edit.before:
+                    raise NoteChangedError(edit.rel_path)
+                if files.is_written(handle) is None:
                     copy_old_version(root, git_dir, edit)
-                if handle is not None and len(held) < MAX_WATCHED:
-                    stack.push(looking.pop_all())
+                if len(held) < MAX_WATCHED:
+                    stack.push(opened.pop_all())
                     held.append((handle, edit))
         yield held
-
-
-def _open_old(root: Path, edit: Edit, stack: ExitStack) -> int | None:
-    if edit.before is None or not files.is_file_in(root, edit.rel_path):
-        if files.read_note(root, edit.rel_path) != edit.before:
-            raise NoteChangedError(edit.rel_path)
-        return None
-    try:
-        handle = stack.enter_context(files.opened(root / edit.rel_path))
-    except FileNotFoundError as error:
-        raise NoteChangedError(edit.rel_path) from error
-    if files.read_saved(handle, edit.rel_path) != edit.before:
-        raise NoteChangedError(edit.rel_path)
-    return handle
 
 
 def _restore_saved(root: Path, old: Sequence[tuple[int, Edit]]) -> None:
@@ -324,15 +297,6 @@ def _roll_back(root: Path, change: VaultChange, done: Sequence[Edit]) -> None:
     for edit in reversed(done):
         with suppress(QuaidError, OSError):  # rewritten by somebody else since: theirs now
             _write(root, change, replace(edit, before=edit.after, after=edit.before))
-
-
-def _remove_leftover(root: Path, leftover: Path, change: VaultChange) -> None:
-    """Remove what a killed write left of a file, unless it holds what nobody else has."""
-    data = files.read_note(leftover.parent, leftover.name) or b""
-    if any(text is not None and text.startswith(data) for edit in change.edits for text in (edit.before, edit.after)):
-        leftover.unlink(missing_ok=True)
-    else:
-        set_aside(root, f"A killed write left {leftover.name}", leftover=leftover)
 
 
 # -- the intent log ---------------------------------------------------------------------------------------------------
@@ -363,14 +327,6 @@ class VaultChange:
     """True if it is worth no commit of its own and goes along with the next one."""
     adopted: str | None = None
     """The commit, made elsewhere, that has the edits and that the branch is brought to: there is none to make."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """A write of a killed process that could not be finished; the rest of it is in `folder`."""
-
-    folder: Path
-    reason: str
 
 
 def intent_path(root: Path) -> Path:
@@ -438,11 +394,11 @@ def set_aside(root: Path, reason: str, edits: Sequence[Edit] = (), leftover: Pat
                 target.chmod(0o700 if target.is_dir() else 0o600)
 
 
-def list_unfinished(root: Path) -> Iterator[Unfinished]:
-    """List the writes that were set aside, oldest first; the owner deletes their folders."""
+def list_unfinished(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield (folder, reason) of the writes that were set aside, oldest first; the owner deletes their folders."""
     for folder in sorted((state_folder(root) / UNFINISHED_FOLDER).glob("*")):
         reason = files.read_note(folder, REASON_FILE, 1000) or b"a write"
-        yield Unfinished(folder, reason.decode("utf-8", "replace").strip())
+        yield folder, reason.decode("utf-8", "replace").strip()
 
 
 def parse_change(text: bytes) -> VaultChange:
@@ -451,8 +407,6 @@ def parse_change(text: bytes) -> VaultChange:
     Raises:
         ValueError, KeyError, TypeError, AttributeError, RecursionError: it is not as Quaid writes them.
     """
-    from quaid.model import Message
-
     data: dict[str, Any] = json.loads(text)
     message = Message(_text(data["subject"]), _text(data["body"]), tuple(map(_pair, data["trailers"])))
     edits = tuple(Edit(_text(path), _decode(before), _decode(after)) for path, before, after in data["edits"])
@@ -511,21 +465,16 @@ def set_aside_saved(root: Path, git_dir: Path) -> None:
         if named is None or folder.is_symlink():
             continue
         since, token, digest = named.groups()
-        if changed := _set_aside_changed(root, folder, digest):
-            folder.rename(folder.with_name(f"{since}-{token}-{changed}"))
-        elif time.time() - int(since) > MAX_AGE_S:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _set_aside_changed(root: Path, folder: Path, digest: str) -> str | None:
-    """The digest of the old version in `folder` when it is no longer `digest`, and was set aside."""
-    for path in [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]:
-        rel_path = path.relative_to(folder).as_posix()
-        data = files.read_note(folder, rel_path) or b""
-        if digest != _digest(data) and _is_lost(root / rel_path, path, data):
-            set_aside(root, f"{rel_path} was saved while Quaid wrote it", [Edit(rel_path, None, data)])
-            return _digest(data)
-    return None
+        for path in [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]:
+            rel_path = path.relative_to(folder).as_posix()
+            data = files.read_note(folder, rel_path) or b""
+            if digest != _digest(data) and _is_lost(root / rel_path, path, data):
+                set_aside(root, f"{rel_path} was saved while Quaid wrote it", [Edit(rel_path, None, data)])
+                folder.rename(folder.with_name(f"{since}-{token}-{_digest(data)}"))
+                break
+        else:
+            if time.time() - int(since) > MAX_AGE_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_lost(note: Path, old: Path, data: bytes) -> bool:
@@ -630,9 +579,8 @@ def commit_unsaved(history: History, rel_path: str, data: bytes, message: Messag
         UncommittedError: git would not have all of it.
     """
     committed = history.read_at("HEAD", rel_path)
-    if (
-        committed is not None and committed.splitlines() == data.splitlines()
-    ):  # how lines end on disk is a setting of git
+    # How lines end on disk is a setting of git.
+    if committed is not None and committed.splitlines() == data.splitlines():
         return
     if history.commit((Edit(rel_path, committed, data),), message, author=history.owner()).left:
         raise UncommittedError(rel_path)

@@ -273,9 +273,9 @@ def test_a_folder_that_cannot_be_finished_is_set_aside_and_named(vault):
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     (stray / "index").write_bytes(b"no index")
     assert vault.commit("facts/b.md", NOTE).id
-    (unfinished,) = transaction.list_unfinished(vault.root)
-    assert "killed process" in unfinished.reason
-    assert (unfinished.folder / stray.name / "index").exists()
+    ((folder, reason),) = transaction.list_unfinished(vault.root)
+    assert "killed process" in reason
+    assert (folder / stray.name / "index").exists()
     assert not vault.history.is_lock_abandoned
 
 

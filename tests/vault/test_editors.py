@@ -83,7 +83,7 @@ def test_a_save_in_place_and_what_was_not_committed_survive_a_write(vault: Vault
         time.sleep(files.QUIET_S)
         transaction.set_aside_saved(vault.root, writing.history.git_dir)
         found += b"\n".join(
-            (kept.folder / "files" / NOTE).read_bytes() for kept in transaction.list_unfinished(vault.root)
+            (folder / "files" / NOTE).read_bytes() for folder, _ in transaction.list_unfinished(vault.root)
         )
     assert {b"old, not committed", b"saved"} <= set(found.split(b"\n"))
     assert vault.strays() == []
@@ -154,7 +154,7 @@ def test_a_save_into_the_old_file_of_a_write_that_fails_is_kept(vault: Vault, mo
     monkeypatch.setattr(writing.history, "commit", refuse_while_the_editor_writes)
     refused(writing.write, GitError)
     mine = b"MINE" + BEFORE[4:]
-    kept = [(kept.folder / "files" / NOTE).read_bytes() for kept in transaction.list_unfinished(vault.root)]
+    kept = [(folder / "files" / NOTE).read_bytes() for folder, _ in transaction.list_unfinished(vault.root)]
     assert (writing.path.read_bytes(), kept) == ((b"the other", [mine]) if is_saved_again else (mine, []))
 
 
@@ -185,10 +185,10 @@ def test_text_that_cannot_be_brought_back_is_kept_and_named(vault: Vault, monkey
     monkeypatch.setattr(writing.history, "commit", commit_while_two_write)
     writing.write()
     assert writing.path.read_bytes() == b"the other"
-    (kept,) = transaction.list_unfinished(vault.root)
-    assert NOTE in kept.reason
-    assert (kept.folder / "files" / NOTE).read_bytes() == b"one" + BEFORE[3:]
-    assert kept.folder.is_relative_to(state_folder(vault.root))
+    ((folder, reason),) = transaction.list_unfinished(vault.root)
+    assert NOTE in reason
+    assert (folder / "files" / NOTE).read_bytes() == b"one" + BEFORE[3:]
+    assert folder.is_relative_to(state_folder(vault.root))
 
 
 def test_a_note_that_nobody_has_open_is_not_waited_for(vault: Vault, monkeypatch) -> None:
@@ -212,9 +212,9 @@ def test_text_saved_long_after_a_write_is_kept_where_nobody_tells_who_has_a_file
         editor.write(b"MINE")
     time.sleep(0.1)
     assert writing.write() == AFTER + b"link\n"
-    (kept,) = transaction.list_unfinished(vault.root)
-    assert NOTE in kept.reason
-    assert (kept.folder / "files" / NOTE).read_bytes() == b"MINE" + BEFORE[4:]
+    ((folder, reason),) = transaction.list_unfinished(vault.root)
+    assert NOTE in reason
+    assert (folder / "files" / NOTE).read_bytes() == b"MINE" + BEFORE[4:]
     time.sleep(0.1)
     writing.write()
     assert len(list(transaction.list_unfinished(vault.root))) == 1

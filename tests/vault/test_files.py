@@ -15,7 +15,7 @@ from matrices import examples
 
 from quaid.errors import DiskFullError, NoteChangedError, QuaidError, VaultReadOnlyError
 from quaid.vault import files, layout
-from quaid.vault.files import iterate_leftovers, list_notes, list_some, read_note, write_note
+from quaid.vault.files import list_notes, list_some, read_note, walk_files, write_note
 
 NOTE = b"one\r\ntwo\n"
 
@@ -284,4 +284,4 @@ def test_only_our_own_leftovers_are_found(vault):
     for path in (*ours, *theirs):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    assert sorted(iterate_leftovers(vault)) == sorted(ours)
+    assert sorted(path for path in walk_files(vault) if layout.is_temporary_name(path.name)) == sorted(ours)

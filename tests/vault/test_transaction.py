@@ -53,7 +53,7 @@ class Vault:
 
     def assert_tidy(self):
         assert not needs_recovery(self.root)
-        assert list(files.iterate_leftovers(self.root)) == []
+        assert not any(layout.is_temporary_name(path.name) for path in files.walk_files(self.root))
         assert self.git("status", "--porcelain") == ""
 
 
@@ -271,8 +271,8 @@ def pending(vault):
 
 
 def only_unfinished(vault):
-    (unfinished,) = transaction.list_unfinished(vault.root)
-    return unfinished
+    ((folder, reason),) = transaction.list_unfinished(vault.root)
+    return folder, reason
 
 
 def refuse_commits(vault, words):
@@ -288,12 +288,12 @@ def test_what_a_hook_refuses_to_finish_is_undone_kept_and_named(vault, monkeypat
     hook = refuse_commits(vault, "not today")
     assert recover(vault.root, vault.history) is None
     assert vault.data() == vault.head() == BEFORE
-    unfinished = only_unfinished(vault)
-    assert "remember: it" in unfinished.reason
-    assert "not today" in unfinished.reason
-    assert (unfinished.folder / "files/facts/b.md").read_bytes() == NEW
-    assert (unfinished.folder / transaction.PENDING_FILE).exists()
-    modes = {path: path.stat().st_mode & 0o777 for path in (unfinished.folder, *unfinished.folder.rglob("*"))}
+    folder, reason = only_unfinished(vault)
+    assert "remember: it" in reason
+    assert "not today" in reason
+    assert (folder / "files/facts/b.md").read_bytes() == NEW
+    assert (folder / transaction.PENDING_FILE).exists()
+    modes = {path: path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
     assert all(mode == (0o700 if path.is_dir() else 0o600) for path, mode in modes.items()), modes
     hook.unlink()
     apply(vault.root, vault.change(), vault.history)
@@ -318,7 +318,7 @@ def test_only_what_will_never_go_through_is_set_aside(vault, monkeypatch, standi
     if error is None:
         (vault.root / "facts").write_text("where a folder must be")
         assert recover(vault.root, vault.history) is None
-        assert (only_unfinished(vault).folder / "files/facts/b.md").read_bytes() == NEW
+        assert (only_unfinished(vault)[0] / "files/facts/b.md").read_bytes() == NEW
         assert vault.data()["a.md"] == OLD
         return
 
@@ -352,8 +352,8 @@ def test_a_hostile_intention_writes_nothing_and_is_kept(light, tmp_path_factory,
     assert list(outside.iterdir()) == []
     assert light.commits() == 1
     assert not needs_recovery(light.root)
-    assert (only_unfinished(light).folder / transaction.PENDING_FILE).exists()
-    kept = [file for file in only_unfinished(light).folder.rglob("*") if file.is_file()]
+    assert (only_unfinished(light)[0] / transaction.PENDING_FILE).exists()
+    kept = [file for file in only_unfinished(light)[0].rglob("*") if file.is_file()]
     assert all(file.resolve().is_relative_to(state_folder(light.root)) for file in kept)
 
 
@@ -364,7 +364,7 @@ def test_an_intention_with_anything_else_odd_is_kept_and_not_followed(light, key
     data = {"key": "k", "subject": "s", "body": "", "trailers": [], "author": None, "answer": "", "merged": None}
     pending(light).write_text(json.dumps({**data, "edits": [], key: value}))
     assert recover(light.root, light.history) is None
-    assert only_unfinished(light).reason
+    assert only_unfinished(light)[1]
     assert light.commits() == 1
 
 
@@ -382,7 +382,7 @@ def test_a_text_in_a_leftover_that_nobody_else_has_is_kept(light, monkeypatch):
     (light.root / layout.temporary_name("a.md")).write_bytes(b"what an editor wrote into the old file")
     (light.root / layout.temporary_name("a.md")).write_bytes(OLD)
     assert recover(light.root, light.history).key == "call"
-    kept = [file.read_bytes() for file in only_unfinished(light).folder.glob("a.md.*.tmp")]
+    kept = [file.read_bytes() for file in only_unfinished(light)[0].glob("a.md.*.tmp")]
     assert kept == [b"what an editor wrote into the old file"]
     light.assert_tidy()
 
@@ -499,4 +499,4 @@ def test_a_damaged_record_is_set_aside(vault):
     (record,) = list_uncommitted(vault.root)
     record.path.write_text("{}")
     assert list_uncommitted(vault.root) == []
-    assert "waited for a commit" in next(iter(transaction.list_unfinished(vault.root))).reason
+    assert "waited for a commit" in next(iter(transaction.list_unfinished(vault.root)))[1]
