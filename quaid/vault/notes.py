@@ -13,7 +13,7 @@ import re
 import tomllib
 import unicodedata
 from calendar import month_name
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from itertools import islice
@@ -55,110 +55,79 @@ def parse_note(rel_path: str, data: bytes, max_bytes: int = 2 * MEGABYTE, place:
     """
     text, problems = decode(data, max_bytes)
     head = frontmatter.parse(text)
-    problems += head.problems
     kind = place.kind_of(rel_path, head.fields)
-    if kind is not Kind.EPISODE and markdown.has_conflict_markers(text):
-        problems += (CONFLICT_PROBLEM,)
-    if kind in _WITH_HEAD or place.is_managed:
-        return _parse_made(rel_path, data, kind, text, head, problems, place)
-    fields, body, has_no_doubt = head.fields, head.body, is_sound(head)
-    if not fields or body.startswith("---"):
-        head = parse_other_head(body)
-        fields, body, problems = {**head.fields, **fields}, head.body, (*problems, *head.problems)
-    note = _parse_own(rel_path, data, kind, fields, body, problems, place)
-    owner, privacy = read_ownership(text, fields, is_sound=has_no_doubt)
-    # Who else's it is counts only where it is private: `owner` alone is a property like any other.
-    return replace(note, owner=owner or "default") if privacy == "private" else note
+    conflict = kind is not Kind.EPISODE and markdown.has_conflict_markers(text)
+    head = replace(head, problems=(*problems, *head.problems, *([CONFLICT_PROBLEM] * conflict)))
+    return _make_note(rel_path, data, kind, text, head, place, is_own=kind not in _WITH_HEAD and not place.is_managed)
 
 
 def parse_fact(rel_path: str, data: bytes) -> Note:
     """Read a note that is known to be a fact."""
     text, problems = decode(data, 2 * MEGABYTE)
     head = frontmatter.parse(text)
-    return _parse_made(rel_path, data, Kind.FACT, text, head, (*problems, *head.problems), layout.DEFAULT)
+    head = replace(head, problems=(*problems, *head.problems))
+    return _make_note(rel_path, data, Kind.FACT, text, head, layout.DEFAULT, is_own=False)
 
 
-def is_sound(head: frontmatter.Head) -> bool:
+def is_sound(head: Head) -> bool:
     """Return True for a YAML head without any doubt about what belongs to it."""
     return bool(head.fields) and not head.problems and not head.body.startswith("---")
 
 
-def _parse_made(
-    rel_path: str, data: bytes, kind: Kind, text: str, head: frontmatter.Head, problems: tuple[str, ...], place: Layout
-) -> Note:
-    reader, body = _Fields(head.fields), head.body
-    owner, privacy = read_ownership(text, head.fields, is_sound=is_sound(head))
-    stem = PurePosixPath(rel_path).stem
-    names = tuple(dict.fromkeys([stem, *reader.list("aliases")]))
-    subject = stem if kind is Kind.ENTITY else None
-    shape = _shape_title if place.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_by_heading)
-    shaped = shape(body, stem, names, reader)
-    cited = reader.list("turns")
+def _make_note(rel_path: str, data: bytes, kind: Kind, text: str, head: Head, place: Layout, *, is_own: bool) -> Note:
+    is_doubtless = is_sound(head)
+    if is_own and (not head.fields or head.body.startswith("---")):
+        other = parse_other_head(head.body)
+        head = Head({**other.fields, **head.fields}, other.body, (*head.problems, *other.problems))
+    body = head.body
+    reader = _Fields(head.fields, any_case=is_own)
+    made = _Fields({}) if is_own else reader
+    path = PurePosixPath(rel_path)
+    stem, folder = path.stem, str(path.parent)
+    names = tuple(dict.fromkeys([stem, *reader.list("aliases"), *(reader.list("alias") if is_own else ())]))
+    is_tools = place.is_tools_note(rel_path)
+    shaped, chunks = _shape(kind, body, names, reader, is_own=is_own, is_tools=is_tools)
+    owner, privacy = read_ownership(text, head.fields, is_sound=is_doubtless)
+    edges = markdown.edges(body, stem if kind is Kind.ENTITY else None)
+    properties: tuple[Edge, ...] = ()
+    created = (reader.date(key) for key in (_CREATED if is_own else ("created", "started")))
+    is_misplaced = is_own and kind is Kind.NOTE and place.folder_kind(rel_path) is not None
+    if is_own and kind is Kind.NOTE:
+        properties = tuple(islice(property_edges(head.fields, stem), MAX_EDGES))
     return Note(
         rel_path=rel_path,
         content_hash=content_hash(data),
         kind=kind,
-        id=reader.text("id") or rel_path,
+        id=made.text("id") or rel_path,
         title=reader.text("title") or reader.text("label") or stem,
-        text=shaped[0],
-        text_hash=text_hash(shaped[0]) if kind is Kind.FACT else None,
-        chunks=shaped[1],
-        type=reader.text("type"),
-        status=reader.text("status") or ("active" if kind is Kind.FACT else None),
-        owner=owner or "default",
-        privacy=privacy or "private",
-        confidence=reader.number("confidence"),
-        durability=reader.text("durability"),
-        speaker=reader.text("speaker"),
-        source=reader.text("source"),
-        session=reader.text("session"),
-        project=reader.text("project") or place.project_of(rel_path),
-        technical=reader.flag("technical"),
-        pinned=reader.flag("pinned"),
-        verified=reader.flag("verified"),
-        confirmations=reader.count("confirmations"),
-        created=reader.date("created") or reader.date("started"),
-        valid_from=reader.date("valid_from"),
-        valid_until=reader.date("valid_until"),
-        superseded_by=markdown.link_target((reader.text("superseded_by") or "").strip("[]")) or None,
+        text=shaped,
+        text_hash=text_hash(shaped) if kind is Kind.FACT else None,
+        chunks=chunks,
+        type=made.text("type"),
+        status=made.text("status") or ("active" if kind is Kind.FACT else None),
+        # Who else's it is counts only where it is private: `owner` alone is a property like any other.
+        owner=owner if owner and (privacy == "private" or not is_own) else "default",
+        privacy=(privacy if not is_own else "") or "private",
+        confidence=made.number("confidence"),
+        durability=made.text("durability"),
+        speaker=made.text("speaker"),
+        source=made.text("source"),
+        session=made.text("session"),
+        project=made.text("project") or place.project_of(rel_path),
+        technical=made.flag("technical"),
+        pinned=(not is_own or kind is Kind.CORE) and reader.flag("pinned"),
+        verified=(not is_own or kind is Kind.CORE) and reader.flag("verified"),
+        confirmations=made.count("confirmations"),
+        created=next(filter(None, created), None) or (find_day_in_name(stem) if is_own else None),
+        valid_from=made.date("valid_from"),
+        valid_until=made.date("valid_until"),
+        superseded_by=markdown.link_target((made.text("superseded_by") or "").strip("[]")) or None,
         names=names,
         keywords=tuple(reader.list("keywords")),
-        edges=tuple(dict.fromkeys(markdown.edges(body, subject))),
-        links=tuple(markdown.links(body, str(PurePosixPath(rel_path).parent))),
-        citations=tuple(markdown.citations([*cited, body])),
-        problems=tuple(dict.fromkeys((*problems, *reader.problems))),
-    )
-
-
-def _parse_own(
-    rel_path: str, data: bytes, kind: Kind, fields: Mapping[str, Any], body: str, problems: tuple[str, ...],
-    place: Layout,
-) -> Note:  # fmt: skip
-    reader = _Fields(fields, any_case=True)
-    stem, folder = PurePosixPath(rel_path).stem, str(PurePosixPath(rel_path).parent)
-    names = tuple(dict.fromkeys([stem, *reader.list("aliases"), *reader.list("alias")]))
-    shape = _shape_title if place.is_tools_note(rel_path) else _SHAPES.get(kind, _shape_own)
-    shaped = shape(body, stem, names, reader)
-    is_misplaced = kind is Kind.NOTE and place.folder_kind(rel_path) is not None
-    of_head = tuple(islice(property_edges(fields, stem), MAX_EDGES)) if kind is Kind.NOTE else ()
-    return Note(
-        rel_path=rel_path,
-        content_hash=content_hash(data),
-        kind=kind,
-        id=rel_path,
-        title=reader.text("title") or reader.text("label") or stem,
-        text=shaped[0],
-        chunks=shaped[1],
-        project=place.project_of(rel_path),
-        pinned=kind is Kind.CORE and reader.flag("pinned"),
-        verified=kind is Kind.CORE and reader.flag("verified"),
-        created=next(filter(None, map(reader.date, _CREATED)), None) or find_day_in_name(stem),
-        names=names,
-        keywords=tuple(reader.list("keywords")),
-        edges=tuple(dict.fromkeys((*markdown.edges(body), *of_head))),
-        links=tuple(dict.fromkeys((*markdown.links(body, folder), *(edge.object for edge in of_head)))),
-        citations=tuple(markdown.citations([body])),
-        problems=tuple(dict.fromkeys((*problems, *reader.problems, *([NOT_MADE] if is_misplaced else ())))),
+        edges=tuple(dict.fromkeys((*edges, *properties))),
+        links=tuple(dict.fromkeys((*markdown.links(body, folder), *(edge.object for edge in properties)))),
+        citations=tuple(markdown.citations([*made.list("turns"), body])),
+        problems=tuple(dict.fromkeys((*head.problems, *reader.problems, *([NOT_MADE] * is_misplaced)))),
     )
 
 
@@ -283,17 +252,16 @@ class _Fields:
         if not isinstance(value, list):
             self.problems.append(f"{key} should be a list")
             return []
-        items = [self._item(key, item) for item in value]
-        return [item for item in items if item]
-
-    def _item(self, key: str, item: object) -> str:
-        if isinstance(item, str):
-            return item.strip()
-        match item:
-            case [[str(name)]]:  # an unquoted [[Link]]
-                return f"[[{name}]]"
-        self.problems.append(f"{key} should be a list of words")
-        return ""
+        items: list[str] = []
+        for item in value:
+            match item:
+                case str():
+                    items.append(item.strip())
+                case [[str(name)]]:  # an unquoted [[Link]]
+                    items.append(f"[[{name}]]")
+                case _:
+                    self.problems.append(f"{key} should be a list of words")
+        return list(filter(None, items))
 
     def number(self, key: str) -> float | None:
         value = self.text(key)
@@ -329,21 +297,45 @@ class _Fields:
         return None
 
 
-_Shaped = tuple[str, tuple[Chunk, ...]]
+_WITH_HEAD = frozenset({Kind.FACT, Kind.ENTITY, Kind.EPISODE})
+"""The kinds whose marks are in the head, so that it is Quaid's."""
 
 
-def _shape_fact(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
-    text = markdown.plain(markdown.without_edges(body))
-    if not text:
-        text = "; ".join(map(_spoken, markdown.edges(body))) or stem
-    keywords = " ".join([*fields.list("keywords"), *names[1:]])
-    return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
+def _shape(
+    kind: Kind, body: str, names: Sequence[str], fields: _Fields, *, is_own: bool, is_tools: bool
+) -> tuple[str, tuple[Chunk, ...]]:
+    """Return the text of a fact or an entity, and what of a note is searched."""
+    stem, title = names[0], fields.text("title")
+    if is_tools:  # it has credentials, and recall shows a hit as it is; `quaid docs search` knows it without them
+        return "", (Chunk(0, title or stem, "", " ".join(names[1:])),)
+    if kind is Kind.REVIEW:  # a question about a memory is none: a list of unanswered questions would answer them
+        return "", ()
+    if kind is Kind.FACT:
+        text = markdown.plain(markdown.without_edges(body)) or "; ".join(map(_spoken, markdown.edges(body))) or stem
+        keywords = " ".join([*fields.list("keywords"), *names[1:]])
+        return text, tuple(Chunk(i, piece, "", keywords) for i, piece in enumerate(markdown.split_text(text)))
+    if kind is Kind.ENTITY:
+        return _shape_entity(body, names)
+    if kind is Kind.EPISODE and (turns := tuple(_cut_turns(body, fields))):
+        return "", turns
+    title = title or fields.text("label") or stem
+    keywords = " ".join([*fields.list("keywords"), *fields.list("tags"), *names[1:]])
+    chunks: list[Chunk] = []
+    for section in markdown.sections(body):
+        context = " > ".join(dict.fromkeys((title, *section.heading)))
+        pieces = enumerate(markdown.split_text(section.text), len(chunks))
+        chunks += [Chunk(i, piece, context, keywords) for i, piece in pieces]
+    chunks = chunks or [Chunk(0, title, "", keywords)]
+    if is_own and (properties := describe_properties(fields.all)[: 2 * markdown.CHUNK_CHARS]):
+        # Keywords of the opening, each on a line: searched, not embedded.
+        chunks[0] = replace(chunks[0], keywords=f"{keywords}\n{properties}")
+    return "", tuple(chunks)
 
 
-def _shape_entity(body: str, stem: str, names: Sequence[str], _fields: _Fields) -> _Shaped:
+def _shape_entity(body: str, names: Sequence[str]) -> tuple[str, tuple[Chunk, ...]]:
     prose = markdown.plain(markdown.without_edges(body))
-    known = "; ".join(_spoken(edge) for edge in markdown.edges(body, stem))
-    text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or stem
+    known = "; ".join(_spoken(edge) for edge in markdown.edges(body, names[0]))
+    text = ". ".join(filter(None, (prose.removesuffix(".") if known else prose, known))) or names[0]
     # A name in the text is not repeated: its note would be the best for any question that has the name.
     unsaid = (
         name
@@ -358,61 +350,16 @@ def _spoken(edge: Edge) -> str:
     return f"{edge.subject} {edge.relation.replace('_', ' ')} {edge.object}"
 
 
-def _shape_episode(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
-    started = fields.date("started")
-    chunks: list[Chunk] = []
+def _cut_turns(body: str, fields: _Fields) -> Iterator[Chunk]:
+    started, keywords = fields.date("started"), fields.text("title") or ""
+    place = 0
     for turn in episodes.parse_turns(body, parse_time(started)):
         said_at = turn.said_at or started
         # "Caroline (8 May 2023)": the best of six forms tried on LoCoMo (docs/explanation/recall.md).
         context = " ".join(filter(None, (turn.speaker, f"({format_day(said_at)})" if said_at else "")))
         for piece in markdown.split_text(turn.text):
-            keywords = "" if chunks else fields.text("title") or ""
-            chunks.append(Chunk(len(chunks), piece, context, keywords, turn.number, turn.speaker, said_at))
-    if not chunks:
-        return _shape_by_heading(body, stem, names, fields)
-    return "", tuple(chunks)
-
-
-def _shape_by_heading(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
-    title = fields.text("title") or fields.text("label") or stem
-    keywords = " ".join([*fields.list("keywords"), *fields.list("tags"), *names[1:]])
-    pieces = [
-        (section.heading, piece) for section in markdown.sections(body) for piece in markdown.split_text(section.text)
-    ]
-    chunks = tuple(
-        Chunk(i, piece, " > ".join(dict.fromkeys((title, *heading))), keywords)
-        for i, (heading, piece) in enumerate(pieces)
-    )
-    return "", chunks or (Chunk(0, title, "", keywords),)
-
-
-def _shape_own(body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
-    """By heading; the properties are keywords of the opening, each on a line: searched, not embedded."""
-    text, (opening, *others) = _shape_by_heading(body, stem, names, fields)
-    properties_text = describe_properties(fields.all)[: 2 * markdown.CHUNK_CHARS]
-    return text, (
-        replace(opening, keywords=f"{opening.keywords}\n{properties_text}") if properties_text else opening,
-        *others,
-    )
-
-
-def _shape_title(_body: str, stem: str, names: Sequence[str], fields: _Fields) -> _Shaped:
-    # It holds credentials, and recall shows what it finds as it is; `quaid docs search` knows it without them.
-    return "", (Chunk(0, fields.text("title") or stem, "", " ".join(names[1:])),)
-
-
-def _shape_review(_body: str, _stem: str, _names: Sequence[str], _fields: _Fields) -> _Shaped:
-    return "", ()  # a question about a memory is not one: a list of unanswered questions would answer them
-
-
-_WITH_HEAD = frozenset({Kind.FACT, Kind.ENTITY, Kind.EPISODE})
-"""The kinds whose marks are in the head, so that it is Quaid's."""
-_SHAPES: dict[Kind, Callable[[str, str, Sequence[str], _Fields], _Shaped]] = {
-    Kind.FACT: _shape_fact,
-    Kind.ENTITY: _shape_entity,
-    Kind.EPISODE: _shape_episode,
-    Kind.REVIEW: _shape_review,
-}
+            yield Chunk(place, piece, context, "" if place else keywords, turn.number, turn.speaker, said_at)
+            place += 1
 
 
 # -- properties of the owner's own notes ------------------------------------------------------------------------------
@@ -556,7 +503,11 @@ def read_ownership(text: str, fields: Mapping[str, Any], *, is_sound: bool) -> t
     Several owners become one name that nobody has, so that the note is hidden from all.
     """
     marks = [*_list_owner_marks(fields), *(() if is_sound else _list_owner_lines(text))]
-    names = dict.fromkeys(name for key, value in marks if key in _OWNER_KEYS and (name := _clean_name(value)))
+    names: dict[str, None] = {}
+    for value in (value for key, value in marks if key in _OWNER_KEYS):
+        linked = re.search(r"\[\[([^\[\]]+)\]\]", value)
+        name = note_name(markdown.link_target(linked[1])) if linked else value
+        names |= dict.fromkeys(filter(None, [name.strip(" \t\"'*_`>-@")]))
     stated = [(key, words) for key, value in marks if key in _PRIVACY_KEYS and (words := _words(value))]
     stated = [(key, words) for key, words in stated if key in {"privacy", "visibility"} or words not in _DENIED]
     opened = {words for key, words in stated if key == "privacy"}
@@ -586,11 +537,6 @@ def _list_owner_lines(text: str) -> Iterator[tuple[str, str]]:
                     yield "private", part
     if _PRIVATE_ITEM.search(lines):
         yield "private", "private"
-
-
-def _clean_name(value: str) -> str:
-    linked = re.search(r"\[\[([^\[\]]+)\]\]", value)
-    return (note_name(markdown.link_target(linked[1])) if linked else value).strip(" \t\"'*_`>-@")
 
 
 def _words(value: str) -> str:
