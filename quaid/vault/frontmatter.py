@@ -1,8 +1,8 @@
 """The YAML head of a note: read it leniently, change it by the byte.
 
-Reading goes through python-frontmatter with a loader that leaves every scalar a string: what `007`, `on` and
-`2026-11-20` mean is decided where a key is known, not by YAML's guesses. Writing never goes through a dumper: a
-change replaces the characters of one value and leaves all others alone.
+Every scalar stays a string: `vault/notes.py` decides what `007`, `on` and `2026-11-20` mean where it knows the key, not
+YAML's guesses. Writing never goes through a dumper: a change replaces the characters of one value and leaves all others
+alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import Any, NamedTuple
 
-import frontmatter
 import yaml
-from frontmatter.default_handlers import YAMLHandler
 
 from quaid.errors import QuaidError
 
@@ -86,26 +84,6 @@ class _Place(NamedTuple):
     body: int
 
 
-class _NoteHandler(YAMLHandler):
-    """python-frontmatter's YAML handler, but scalars stay strings and repeated keys are noticed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.repeated: list[str] = []
-
-    def split(self, text: str) -> tuple[str, str]:
-        place = _split(text)
-        if place is None:
-            raise ValueError("no frontmatter")
-        return text[place.start : place.end], text[place.body :]
-
-    def load(self, fm: str, **_: object) -> dict[str, Any]:
-        pairs = _pairs(_compose(fm))
-        counts = Counter(key for key, _ in pairs)
-        self.repeated = sorted(key for key, count in counts.items() if count > 1)
-        return dict(pairs)
-
-
 def parse(text: str) -> Head:
     """Read a note's head. Never fails: a broken line is a problem and costs no other line. Its `key: value` is read as
     text; what is no property at all goes to the body.
@@ -116,15 +94,16 @@ def parse(text: str) -> Head:
             fields, _, _ = _read_entries(re.split(r"\n\s*\n", text[opening.end() : 4000], maxsplit=1)[0])
             return Head(fields, whole, ("the frontmatter is never closed with ---",))
         return Head(body=whole)
-    handler = _NoteHandler()
+    text = text.replace("\r\n", "\n")
+    place = _split(text) or place
     try:
-        fields, body = frontmatter.parse(text, handler=handler)
+        pairs = _pairs(_compose(text[place.start : place.end]))
     except yaml.YAMLError as error:
         fields, left_over, broken = _read_entries(text[place.start : place.end])
         problem = f"the frontmatter is not YAML: {_explain(error)}"
         return Head(fields, left_over + text[place.body :], tuple(broken or [problem])[:_MAX_PROBLEMS])
-    problems = tuple(map(_REPEATED.format, handler.repeated))
-    return Head(fields, body, problems)
+    repeated = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+    return Head(dict(pairs), text[place.body :].strip(), tuple(map(_REPEATED.format, repeated)))
 
 
 def list_values(value: object) -> list[str]:
@@ -152,7 +131,21 @@ def set_fields(text: str, changes: Mapping[str, Value | None]) -> str:
         newline = _newline(text)
         text = f"{bom}---{newline}---{newline}{text.removeprefix(bom)}"
     for key, value in changes.items():
-        text = _set_field(text, key, value)
+        place = _split(text)
+        if place is None:
+            raise FrontmatterBrokenError("the frontmatter is never closed with ---")
+        head = text[place.start : place.end]
+        node, before = _read_pairs(head)
+        if node is not None and node.flow_style:
+            raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
+        changed = _change_head(head, node.value if node else [], key, value, _newline(text))
+        # Whatever was planned, the new head has the new value and is otherwise as it was.
+        expected = before if key in dict(before) else [*before, (key, None)]
+        expected = [(name, _as_read(value) if name == key else old) for name, old in expected]
+        after, error = _try_pairs(changed)
+        if error or after != [pair for pair in expected if pair[0] != key or value is not None]:
+            raise FrontmatterBrokenError(f"{key!r} cannot be changed without touching the text around it")
+        text = text[: place.start] + changed + text[place.end :]
     return text
 
 
@@ -288,7 +281,7 @@ def _mend_entry(entry: str, previous: str, left: Iterator[int]) -> tuple[list[tu
     return pairs, lost + below, entry if pairs else previous
 
 
-def _try_pairs(head: str, left: Iterator[int]) -> tuple[list[tuple[str, Any]], yaml.YAMLError | None]:
+def _try_pairs(head: str, left: Iterator[int] | None = None) -> tuple[list[tuple[str, Any]], yaml.YAMLError | None]:
     try:
         return _pairs(_compose(head), left), None
     except yaml.YAMLError as error:
@@ -318,46 +311,42 @@ def _newline(text: str) -> str:
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 
 
-def _set_field(text: str, key: str, value: Value | None) -> str:
-    place = _split(text)
-    if place is None:
-        raise FrontmatterBrokenError("the frontmatter is never closed with ---")
-    head = text[place.start : place.end]
-    node, before = _read_pairs(head)
-    if node is not None and node.flow_style:
-        raise FrontmatterBrokenError("the frontmatter is not a list of keys and values")
-    changed = _changed(head, node.value if node else [], key, value, _newline(text))
-    _check_changed(before, changed, key, value)
-    return text[: place.start] + changed + text[place.end :]
-
-
-def _changed(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value | None, newline: str) -> str:
+def _change_head(head: str, pairs: Sequence[tuple[Any, Any]], key: str, value: Value | None, newline: str) -> str:
     found = [pair for pair in pairs if pair[0].value == key]
     if len(found) > 1:
         raise FrontmatterBrokenError(_REPEATED.format(key))
-    if found and value is None:
-        start, end = found[0][0].start_mark.index, _end(head, found[0][1])
+    if not found:
+        indent = " " * pairs[0][0].start_mark.column if pairs else ""
+        return head if value is None else f"{head}{indent}{key}: {_inline(value)}{newline}"
+    key_node, node = found[0]
+    start, end = node.start_mark.index, _end(head, node)
+    if value is None:
+        start = key_node.start_mark.index
         line_end = head.find("\n", max(start, end))
         return head[: head.rfind("\n", 0, start) + 1] + (head[line_end + 1 :] if line_end >= 0 else "")
-    if found and value is not None:
-        return _with_value(head, found[0][0], found[0][1], value, newline)
-    if value is None:
-        return head
-    indent = " " * pairs[0][0].start_mark.column if pairs else ""
-    return f"{head}{indent}{key}: {_inline(value)}{newline}"
+    if isinstance(node, yaml.SequenceNode) and isinstance(value, (list, tuple)) and value and node.value:
+        return _change_items(head, node, [str(item) for item in value], newline)
+    is_block = not isinstance(node, yaml.ScalarNode) and not node.flow_style
+    if start == end or is_block:  # nothing behind the colon, or only in the lines below
+        colon = head.find(":", key_node.end_mark.index) + 1
+        return f"{head[:colon]} {_inline(value)}{head[end if is_block else colon :]}"
+    return head[:start] + _inline(value, getattr(node, "style", None)) + head[end:]
 
 
-def _check_changed(before: list[tuple[str, Any]], changed: str, key: str, value: Value | None) -> None:
-    """The last word: whatever was planned, the new head says the new value and is otherwise as it was."""
-    try:
-        after = _pairs(_compose(changed))
-    except yaml.YAMLError:
-        after = None
-    expected = [(name, old if name != key else _as_read(value)) for name, old in before]
-    if not any(name == key for name, _ in before):
-        expected.append((key, _as_read(value)))
-    if after != [pair for pair in expected if pair[0] != key or value is not None]:
-        raise FrontmatterBrokenError(f"{key!r} cannot be changed without touching the text around it")
+def _change_items(head: str, node: Any, items: list[str], newline: str) -> str:
+    old = [item.value for item in node.value]
+    unchanged = len(old) if items[: len(old)] == old else 0
+    first, end = node.value[0].start_mark.index, _end(head, node.value[-1])
+    if node.flow_style:
+        if not unchanged:
+            return head[: node.start_mark.index] + _inline(items) + head[node.end_mark.index :]
+        return head[:end] + "".join(f", {_scalar(item, None, in_list=True)}" for item in items[unchanged:]) + head[end:]
+    line_start = head.rfind("\n", 0, first) + 1
+    lines = [f"{head[line_start:first]}{_inline(item)}" for item in items[unchanged:]]
+    if not unchanged:
+        return head[:line_start] + newline.join(lines) + head[end:]
+    line_end = head.find("\n", end) + 1
+    return head[:line_end] + "".join(f"{line}{newline}" for line in lines) + head[line_end:]
 
 
 def _as_read(value: Value | None) -> Any:
@@ -377,33 +366,6 @@ def _end(head: str, node: Any) -> int:
         return end
     children = node.value if isinstance(node, yaml.SequenceNode) else [value for _, value in node.value]
     return max([start, *(_end(head, child) for child in children)])
-
-
-def _with_value(head: str, key_node: Any, node: Any, value: Value, newline: str) -> str:
-    start, end = node.start_mark.index, _end(head, node)
-    if isinstance(node, yaml.SequenceNode) and isinstance(value, (list, tuple)) and value and node.value:
-        return _with_items(head, node, [str(item) for item in value], newline)
-    is_block = not isinstance(node, yaml.ScalarNode) and not node.flow_style
-    if start == end or is_block:  # nothing behind the colon, or only in the lines below
-        colon = head.find(":", key_node.end_mark.index) + 1
-        return f"{head[:colon]} {_inline(value)}{head[end if is_block else colon :]}"
-    return head[:start] + _inline(value, getattr(node, "style", None)) + head[end:]
-
-
-def _with_items(head: str, node: Any, items: list[str], newline: str) -> str:
-    old = [item.value for item in node.value]
-    unchanged = len(old) if items[: len(old)] == old else 0
-    first, end = node.value[0].start_mark.index, _end(head, node.value[-1])
-    if node.flow_style:
-        if not unchanged:
-            return head[: node.start_mark.index] + _inline(items) + head[node.end_mark.index :]
-        return head[:end] + "".join(f", {_scalar(item, None, in_list=True)}" for item in items[unchanged:]) + head[end:]
-    line_start = head.rfind("\n", 0, first) + 1
-    lines = [f"{head[line_start:first]}{_inline(item)}" for item in items[unchanged:]]
-    if not unchanged:
-        return head[:line_start] + newline.join(lines) + head[end:]
-    line_end = head.find("\n", end) + 1
-    return head[:line_end] + "".join(f"{line}{newline}" for line in lines) + head[line_end:]
 
 
 def _inline(value: Value, style: str | None = None) -> str:
