@@ -94,16 +94,16 @@ def parse(text: str) -> Head:
             fields, _, _ = _read_entries(re.split(r"\n\s*\n", text[opening.end() : 4000], maxsplit=1)[0])
             return Head(fields, whole, ("the frontmatter is never closed with ---",))
         return Head(body=whole)
-    text = text.replace("\r\n", "\n")
-    place = _split(text) or place
+    lines = text.replace("\r\n", "\n")
+    inner = _split(lines) or place
     try:
-        pairs = _pairs(_compose(text[place.start : place.end]))
+        pairs = _pairs(_compose(lines[inner.start : inner.end]))
     except yaml.YAMLError as error:
         fields, left_over, broken = _read_entries(text[place.start : place.end])
         problem = f"the frontmatter is not YAML: {_explain(error)}"
         return Head(fields, left_over + text[place.body :], tuple(broken or [problem])[:_MAX_PROBLEMS])
     repeated = sorted(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-    return Head(dict(pairs), text[place.body :].strip(), tuple(map(_REPEATED.format, repeated)))
+    return Head(dict(pairs), lines[inner.body :].strip(), tuple(map(_REPEATED.format, repeated)))
 
 
 def list_values(value: object) -> list[str]:
