@@ -14,6 +14,9 @@ from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.place import INDEX_FILE, state_folder
 from quaid.settings import Settings
+from quaid.sync.derived_index import SyncOptions
+from quaid.sync.embedding import Embedding
+from quaid.sync.indexer import Indexer
 from quaid.vault.layout import Layout
 
 WAIT_MS = 500
@@ -31,10 +34,6 @@ def build_context(root: Path, settings: Settings, longest: int, cwd: str) -> str
             is_behind = True
         if is_behind:
             reader.close()
-            from quaid.sync.derived_index import SyncOptions
-            from quaid.sync.embedding import Embedding
-            from quaid.sync.indexer import Indexer
-
             quick = replace(settings, embedding=replace(settings.embedding, provider="none"))
             # After a failure the session begins with what there is, and `quaid status` says why.
             with suppress(QuaidError):
