@@ -18,7 +18,6 @@ from quaid.model import CORE_FILES, Kind
 from quaid.recall.visibility import may_see
 from quaid.text.quoting import PREFACE, neutralise
 from quaid.vault import files
-from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.memory import Memory
@@ -56,7 +55,17 @@ def add_resources(server: MCPServer, workers: Workers) -> None:
     @server.resource("memory://recent", title="Recent memories", mime_type=MARKDOWN)
     async def recent() -> str:
         """The facts that were learned last, newest first."""
-        return await workers.reading.run(_list_recent)
+
+        def read(memory: Memory) -> str:
+            index = memory.index()
+            found = documents.find_documents(index, _RECENT, {"most": MAX_RECENT})
+            lines = [
+                f"- {(fact.created or '')[:10]} {one_line(documents.text_of(index, fact.doc_id))} ({fact.id})"
+                for fact in sorted(found, key=lambda fact: fact.created or "", reverse=True)
+            ]
+            return "\n".join([PREFACE, "", *lines])
+
+        return await workers.reading.run(read)
 
     @server.resource("memory://facts/{id}", title="A fact", mime_type=MARKDOWN)
     async def fact(id: str) -> str:  # noqa: A002 - the name in the address
@@ -75,30 +84,34 @@ def add_resources(server: MCPServer, workers: Workers) -> None:
             raise NoteNotFoundError(file)
         return await workers.reading.run(partial(_read_file, path=file))
 
+
+def add_project_resources(server: MCPServer, workers: Workers) -> None:
+    """Register the `memory://projects` resources."""
+
     @server.resource("memory://projects", title="Projects", mime_type=MARKDOWN)
     async def projects() -> str:
         """The active projects: what each is, how many documents it has, and which of them are stale."""
-        return await workers.reading.run(_list_projects)
+
+        def read(memory: Memory) -> str:
+            lines, _ = read_projects(memory.root, memory.layout, most=None)
+            return "\n".join([PREFACE, "", *(f"- {one_line(line)}" for line in lines)])
+
+        return await workers.reading.run(read)
 
     @server.resource("memory://projects/{name}", title="A project", mime_type=MARKDOWN)
     async def project(name: str) -> str:
         """The PROJECT.md of one project, and how fresh its documents are."""
-        return await workers.documents.run(partial(_read_project, name=name))
 
+        def read(memory: Memory) -> str:
+            try:
+                project = memory.documentation.project(name)
+            except BadInputError as error:
+                raise NoteNotFoundError(name) from error
+            found = memory.documentation.check(project=project.name)
+            docs = [f"- {one_line(f'{doc.id}: {describe(freshness)}')}" for doc, freshness in found]
+            return "\n".join([_read_file(memory, project.path).rstrip(), "", "## Documents", "", *docs])
 
-def _list_recent(memory: Memory) -> str:
-    index = memory.index()
-    found = documents.find_documents(index, _RECENT, {"most": MAX_RECENT})
-    lines = [
-        f"- {(fact.created or '')[:10]} {one_line(documents.text_of(index, fact.doc_id))} ({fact.id})"
-        for fact in sorted(found, key=lambda fact: fact.created or "", reverse=True)
-    ]
-    return "\n".join([PREFACE, "", *lines])
-
-
-def _list_projects(memory: Memory) -> str:
-    lines, _ = read_projects(memory.root, Layout.of(memory.settings.vault), most=None)
-    return "\n".join([PREFACE, "", *(f"- {one_line(line)}" for line in lines)])
+        return await workers.documents.run(read)
 
 
 def _read_file(memory: Memory, path: str) -> str:
@@ -108,7 +121,7 @@ def _read_file(memory: Memory, path: str) -> str:
         NoteNotFoundError: there is none that the caller may see.
     """
     data = files.read_note(memory.root, path)
-    if data is None or not may_see(path, data, memory.owners, Layout.of(memory.settings.vault)):
+    if data is None or not may_see(path, data, memory.owners, memory.layout):
         raise NoteNotFoundError(path)
     return f"{PREFACE}\n\n{neutralise(data.decode('utf-8', 'replace'))}"
 
@@ -128,17 +141,6 @@ def _read_note(memory: Memory, reference: str, kind: Kind) -> str:
     return _read_file(memory, document.path)
 
 
-def _read_project(memory: Memory, name: str) -> str:
-    """Return the PROJECT.md and a list of the project's documents. NoteNotFoundError: there is no such project."""
-    try:
-        project = memory.documentation.project(name)
-    except BadInputError as error:
-        raise NoteNotFoundError(name) from error
-    found = memory.documentation.check(project=project.name)
-    docs = [f"- {one_line(f'{doc.id}: {describe(freshness)}')}" for doc, freshness in found]
-    return "\n".join([_read_file(memory, project.path).rstrip(), "", "## Documents", "", *docs])
-
-
 def add_prompts(server: MCPServer, workers: Workers) -> None:
     """Register the prompts `recall` and `remember-session`."""
 
@@ -156,15 +158,17 @@ def add_prompts(server: MCPServer, workers: Workers) -> None:
         session: Annotated[str, Field(description="A conversation that is kept and waits; none means this one.")] = "",
     ) -> str:
         """Lets the host's own model learn from a conversation. No key is needed."""
-        return await workers.slow.run(partial(_write_instructions, session=session))
 
+        def write(memory: Memory) -> str:
+            if not session:
+                from quaid.capture.extraction import PROMPT
 
-def _write_instructions(memory: Memory, session: str) -> str:
-    if not session:
-        from quaid.capture.extraction import PROMPT
+                return _REMEMBER.format(instructions=memory.models.prompt(PROMPT).system)
+            prompt = memory.extractor.build_prompt(memory.get(session).document.path)
+            if prompt is None:
+                raise BadInputError(
+                    f"All of session {session} was learned from already. See which wait with: quaid status"
+                )
+            return _ANSWER.format(question=prompt.text, session=prompt.session, through=prompt.through)
 
-        return _REMEMBER.format(instructions=memory.models.prompt(PROMPT).system)
-    prompt = memory.extractor.build_prompt(memory.get(session).document.path)
-    if prompt is None:
-        raise BadInputError(f"All of session {session} was learned from already. See which wait with: quaid status")
-    return _ANSWER.format(question=prompt.text, session=prompt.session, through=prompt.through)
+        return await workers.slow.run(write)

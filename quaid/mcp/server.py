@@ -31,7 +31,7 @@ from quaid import __version__
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError, QuaidError
 from quaid.mcp import docs_tools
 from quaid.mcp.advice import as_tools
-from quaid.mcp.resources import add_prompts, add_resources
+from quaid.mcp.resources import add_project_resources, add_prompts, add_resources
 from quaid.mcp.tools import FOR_REVIEWERS, ONLY_FOR_SEVERAL, MemoryTools, Tool, lean
 from quaid.mcp.workers import Workers
 from quaid.redaction import admit, admit_all
@@ -98,6 +98,7 @@ class Server(MCPServer[Any]):
             known = [tool for tool in MemoryTools(workers).tools() if tool.name not in FOR_REVIEWERS]
             known += documents.tools()
             add_resources(self, workers)
+            add_project_resources(self, workers)
             add_prompts(self, workers)
         offered = [tool for tool in known if tool.is_default or served is not None or surface == "all"]
         # A host that shows only some of the tools shows the first ones.

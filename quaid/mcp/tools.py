@@ -27,7 +27,6 @@ from quaid.text.dates import parse_day
 from quaid.text.quoting import PREFACE
 
 if TYPE_CHECKING:
-    from quaid.capture.extractor import ExtractOptions, ExtractResult
     from quaid.capture.writer import WriteResult
     from quaid.janitor.questions import Question
     from quaid.memory import Memory
@@ -350,7 +349,7 @@ class MemoryTools(Tools):
         next week". One claim a call.
         """
         since, until = parse_date(valid_from, end=False), parse_date(valid_until, end=True)
-        details = {
+        details: dict[str, Any] = {
             "type": category,
             "status": "approved",
             "speaker": speaker,
@@ -360,7 +359,20 @@ class MemoryTools(Tools):
             "valid_until": until and until.isoformat(),
             "project": project,
         }
-        return await self._write(lambda memory: _remember(memory, text, replaces, details))
+
+        def remember(memory: Memory) -> WriteResult:
+            try:
+                return memory.remember(text, replaces=replaces, **details)
+            except NothingToReplaceError as error:  # name the facts nearest to what it replaces
+                near = memory.recall(replaces or "", MAX_NEAREST, kinds={"fact"}, keep=False, depth="fast").hits
+                if not near:
+                    raise
+                listed = "; ".join(
+                    f"{hit.id}: {results.shorten(results.one_line(hit.text), MAX_NAMED)}" for hit in near
+                )
+                raise BadInputError(f"{error}. Nearest are {listed}") from error
+
+        return await self._write(remember)
 
     async def memory_note(
         self,
@@ -444,10 +456,25 @@ class MemoryTools(Tools):
             host = " ".join(params.client_info.name.split())[:60] if params else "the host"
             host_answer = HostAnswer(answer, f"the model of {host}", through)
         # Whatever would end a heading is removed.
-        options = ExtractOptions(trigger=" ".join(trigger.replace("#", " ").split()) or "Session", answer=host_answer)
+        trigger = " ".join(trigger.replace("#", " ").split()) or "Session"
+        options = ExtractOptions(trigger=trigger, answer=host_answer)
+        given: dict[str, Any] = {"session": session, "trigger": trigger, "answer": host_answer}
 
         def extract(memory: Memory) -> CallToolResult:
-            extracted = _extract(memory, transcript, turns, session, options)
+            if transcript:
+                extracted = memory.extract(io.BytesIO(transcript.encode("utf-8", "replace")), **given)
+            elif turns:
+                speakers = {"user": "User", "assistant": "Assistant"}
+                conversation = [
+                    Turn(turn.get("speaker") or speakers[turn["role"]], turn["content"], turn["role"]) for turn in turns
+                ]
+                extracted = memory.extract(conversation, **given)
+            else:
+                document = memory.get(session or "").document
+                if document.kind != Kind.EPISODE:
+                    raise NoteNotFoundError(session or "")
+                extracted = memory.extractor.extract_stored(document.path, options)
+                memory.sync()
             # If no model has answered, the host's own is asked.
             prompt = memory.extractor.build_prompt(extracted.path) if extracted.waiting else None
             return results.extract_result(extracted, prompt)
@@ -459,7 +486,15 @@ class MemoryTools(Tools):
 
         USE WHEN: the user wants to review the memory. Show them the question; do not answer for them.
         """
-        found = await self._workers.slow.run(_list_questions)
+
+        def list_questions(memory: Memory) -> list[Question]:
+            from quaid.janitor.questions import read_question
+
+            listed = documents.find_documents(memory.index(), "kind = ?", (str(Kind.REVIEW),))
+            views = (memory.get(document.path) for document in sorted(listed, key=lambda each: each.path))
+            return list(filter(None, (read_question(view.document.path, view.source) for view in views)))
+
+        found = await self._workers.slow.run(list_questions)
         questions = [
             results.shape(
                 results.QUESTION,
@@ -510,43 +545,6 @@ def _notify(memory: Memory, hits: Sequence[Hit]) -> None:
     notify_recalled(memory.root, memory.settings.notifications, hits)
 
 
-def _extract(
-    memory: Memory, transcript: str, turns: list[TurnInput] | None, session: str | None, options: ExtractOptions
-) -> ExtractResult:
-    """Learn from a transcript, from turns, or from the stored conversation `session`.
-
-    Raises:
-        NoteNotFoundError: `session` is not a conversation.
-    """
-    given: dict[str, Any] = {"session": session, "trigger": options.trigger, "answer": options.answer}
-    if transcript:
-        return memory.extract(io.BytesIO(transcript.encode("utf-8", "replace")), **given)
-    if turns:
-        speakers = {"user": "User", "assistant": "Assistant"}
-        conversation = [
-            Turn(turn.get("speaker") or speakers[turn["role"]], turn["content"], turn["role"]) for turn in turns
-        ]
-        return memory.extract(conversation, **given)
-    document = memory.get(session or "").document
-    if document.kind != Kind.EPISODE:
-        raise NoteNotFoundError(session or "")
-    extracted = memory.extractor.extract_stored(document.path, options)
-    memory.sync()
-    return extracted
-
-
-def _remember(memory: Memory, text: str, replaces: str | None, details: dict[str, Any]) -> WriteResult:
-    """Store a fact. Where what it replaces is not found, the refusal names the facts nearest to that."""
-    try:
-        return memory.remember(text, replaces=replaces, **details)
-    except NothingToReplaceError as error:
-        near = memory.recall(replaces or "", MAX_NEAREST, kinds={"fact"}, keep=False, depth="fast").hits
-        if not near:
-            raise
-        listed = "; ".join(f"{hit.id}: {results.shorten(results.one_line(hit.text), MAX_NAMED)}" for hit in near)
-        raise BadInputError(f"{error}. Nearest are {listed}") from error
-
-
 def _require_whole_id(memory: Memory, reference: str) -> None:
     """Refuse to forget a whole person or conversation that is not given by its id.
 
@@ -576,12 +574,3 @@ def _require_whole_id(memory: Memory, reference: str) -> None:
 
 def _count(things: Collection[object], what: str) -> str:
     return f"{len(things):,} {what}{'' if len(things) == 1 else 's'}"
-
-
-def _list_questions(memory: Memory) -> list[Question]:
-    from quaid.janitor.questions import read_question
-
-    listed = documents.find_documents(memory.index(), "kind = ?", (str(Kind.REVIEW),))
-    views = (memory.get(document.path) for document in sorted(listed, key=lambda each: each.path))
-    found = (read_question(view.document.path, view.source) for view in views)
-    return [question for question in found if question is not None]

@@ -59,7 +59,8 @@ class Workers:
         """
         if not self._is_warm:
             self._is_warm = True
-            self.reading.submit(_warm)
+            self.reading.submit(Memory.warm)
+            self.reading.submit(Memory.index)
             if self._listener is not None:
                 self._listener.start(self.reading)
             self._watch.start()
@@ -87,11 +88,6 @@ class Workers:
         workers = (self.writing, self.slow, self.documents, self.reading, *self._others.values())
         wait([worker.close() for worker in workers], CLOSE_S)
         self._watch.join()
-
-
-def _warm(memory: Memory) -> None:
-    memory.warm()
-    memory.index()
 
 
 class _Watch:
