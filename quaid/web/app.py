@@ -75,20 +75,20 @@ class Site:
     @asynccontextmanager
     async def run(self, _: Starlette) -> AsyncIterator[None]:
         """Get ready for the first page, then for the first question; close the memories in the end."""
+
+        def prepare(memory: Memory) -> None:
+            memory.freshness.listen()
+            request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
+            self._show(PAGES[0], memory, request)
+
         # What fails here fails again, with a message, when a page is requested.
-        self._reading.submit(self._prepare)
+        self._reading.submit(prepare)
         warming = asyncio.get_running_loop().call_later(WARM_AFTER_S, self._reading.submit, Memory.warm)
         async with self._live.run():
             yield
         warming.cancel()
         for closed in [worker.close() for worker in (self._reading, self._writing, self._slow)]:
             await run_in_threadpool(closed.result)
-
-    def _prepare(self, memory: Memory) -> None:
-        """Make the first page while the browser starts: then all that it loads and checks is there."""
-        memory.freshness.listen()
-        request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
-        self._show(PAGES[0], memory, request)
 
     def _show(self, page: Page, memory: Memory, request: Request) -> Response:
         with memory.freshness.checked_once():
@@ -151,7 +151,12 @@ async def _until_disconnect(request: Request, responding: Coroutine[Any, Any, Re
 
     An answer of the past takes seconds, and the slider requests the next one meanwhile.
     """
-    answer, leaving = asyncio.create_task(responding), asyncio.create_task(_wait_for_disconnect(request))
+
+    async def wait_for_disconnect() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answer, leaving = asyncio.create_task(responding), asyncio.create_task(wait_for_disconnect())
     try:
         await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
@@ -160,11 +165,6 @@ async def _until_disconnect(request: Request, responding: Coroutine[Any, Any, Re
     finally:
         answer.cancel()
         leaving.cancel()
-
-
-async def _wait_for_disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def make_app(root: Path, keys: Keys, port: int, ending: asyncio.Event) -> Guard:

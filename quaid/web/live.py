@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from watchdog.observers.api import BaseObserver
 
-    from quaid.memory import Memory
     from quaid.resident.worker import Worker
 
 LIVE = "/live"
@@ -137,14 +136,10 @@ class Live:
 
     async def _publish(self) -> None:
         try:
-            version = await self._reading.run(_read_version)
+            # Of what the owner may see: private notes of others change nothing here.
+            version = await self._reading.run(lambda memory: manifest(memory.index()))
         except (QuaidError, OSError):  # the next page says what is wrong
             return
         async with self._published:
             self._version = version
             self._published.notify_all()
-
-
-def _read_version(memory: Memory) -> str:
-    """Return a hash of what the owner may see: private notes of others change nothing here."""
-    return manifest(memory.index())

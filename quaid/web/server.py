@@ -11,34 +11,18 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import uvicorn
+
 from quaid.resident import loopback
+from quaid.web.app import make_app
 from quaid.web.guard import Keys
 
 if TYPE_CHECKING:
-    import uvicorn
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
 PORT = 7438
 IDLE_S = 3600.0
 """Seconds without a request after which it ends."""
-
-
-class LastUse:
-    """Passes requests on to `app` and measures the time since the last one."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._at = time.monotonic()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        self._at = time.monotonic()
-        await self._app(scope, receive, send)
-
-    @property
-    def ago_s(self) -> float:
-        """Seconds since the last request began."""
-        return time.monotonic() - self._at
 
 
 def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
@@ -47,10 +31,6 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
     Raises:
         BadInputError: the port cannot be used.
     """
-    import uvicorn
-
-    from quaid.web.app import make_app
-
     ending = asyncio.Event()
 
     class Server(uvicorn.Server):
@@ -60,10 +40,16 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
 
     with closing(loopback.listen(port)) as listening:
         port, keys = listening.getsockname()[1], Keys.make()
-        used = LastUse(make_app(root, keys, port, ending))
+        site, used_at = make_app(root, keys, port, ending), time.monotonic()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal used_at
+            used_at = time.monotonic()
+            await site(scope, receive, send)
+
         server = Server(
             uvicorn.Config(
-                used,
+                app,
                 http=loopback.protocol_with_timeout(),
                 ws="none",
                 log_level="critical",  # any program of this machine can cause warnings
@@ -74,8 +60,13 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
             )
         )
 
+        async def end_unused() -> None:
+            while (left_s := used_at + IDLE_S - time.monotonic()) > 0:  # noqa: ASYNC110 - requests postpone it
+                await asyncio.sleep(left_s)
+            server.should_exit = True
+
         async def run() -> None:
-            unused = asyncio.create_task(_end_unused(server, used))
+            unused = asyncio.create_task(end_unused())
             await server.serve([listening])
             if not unused.cancel():  # it has ended
                 print("Nobody has looked for an hour, so quaid view has ended.")
@@ -87,9 +78,3 @@ def serve(root: Path, port: int, path: str, *, with_browser: bool) -> None:
             threading.Thread(target=webbrowser.open, args=[address + keys.started], daemon=True).start()
         with suppress(KeyboardInterrupt):
             asyncio.run(run())
-
-
-async def _end_unused(server: uvicorn.Server, used: LastUse) -> None:
-    while (left_s := IDLE_S - used.ago_s) > 0:  # noqa: ASYNC110 - requests postpone the end without an event
-        await asyncio.sleep(left_s)
-    server.should_exit = True

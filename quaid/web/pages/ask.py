@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -23,7 +24,6 @@ from quaid.web.templating import memory_path
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from quaid.index.port import IndexConnection
     from quaid.memory import Memory
 
 MAX_NEWEST = 12
@@ -116,6 +116,14 @@ def show_ask(memory: Memory, request: Request) -> Context:
     except QuaidError as error:
         return {**shown, "problem": str(error)}
     trace: Mapping[str, Any] = found.trace
+    left_out: dict[str, list[tuple[str, float | None, str]]] = {}
+    for why, scores in group_left_out(trace).items():
+        left_out[why] = []
+        for hit_id, score in [*scores.items()][:MAX_LEFT_OUT]:
+            text = ""
+            with suppress(QuaidError):  # it is not there any more
+                text = view_note(index, hit_id).text.strip()
+            left_out[why].append((hit_id, score, text))
     settings = memory.settings.recall
     stages = trace.get("stages", ())
     slowest = max((stage["took_ms"] for stage in stages), default=0.0)
@@ -140,19 +148,8 @@ def show_ask(memory: Memory, request: Request) -> Context:
         "degraded": list_degraded(found.degraded, trace),
         "then": trace.get("as_of"),
         "stages": [(stage, 100 * stage["took_ms"] / slowest if slowest else 0) for stage in stages],
-        "left_out": {
-            why: [(hit_id, score, _read_text(index, hit_id)) for hit_id, score in [*scores.items()][:MAX_LEFT_OUT]]
-            for why, scores in group_left_out(trace).items()
-        },
+        "left_out": left_out,
     }
-
-
-def _read_text(index: IndexConnection, hit_id: str) -> str:
-    """Return the text of a memory that was left out, empty if it is not there any more."""
-    try:
-        return view_note(index, hit_id).text.strip()
-    except QuaidError:
-        return ""
 
 
 def _read_history(memory: Memory, as_of: str, today: date) -> Picture | None:

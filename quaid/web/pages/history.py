@@ -177,6 +177,15 @@ def _make_entries(memory: Memory, runs: Sequence[tuple[str, Run | None, Night | 
             about = decision.get("facts", ())
             if decision.get("key") in known or (visible.issuperset(about) if about else is_vaults_own):
                 decisions.append(decision)
+        if run is None:
+            counts = night.count_decisions() if night else {}
+            tasks = {task: f"{n} decision{'s' * (n != 1)}" for task, n in counts.items() if task != QUESTIONS}
+        else:
+            by_task: dict[str, Counter[str]] = {}
+            for decision in decisions:
+                if decision["outcome"] == "done":
+                    by_task.setdefault(str(decision["task"]), Counter())[str(decision["kind"])] += 1
+            tasks = {task: in_words(kinds) for task, kinds in by_task.items()}
         asked = [commit.files for commit in commits if QUESTIONS in commit.trailers.get(TASK, ())]
         models = dict.fromkeys(model for commit in commits for model in commit.trailers.get("Quaid-Model", ()))
         entries.append({
@@ -186,25 +195,13 @@ def _make_entries(memory: Memory, runs: Sequence[tuple[str, Run | None, Night | 
             "decisions": decisions,
             "when": run.started if run else commits[0].when if commits else "",
             "outcome": OUTCOMES.get(run.outcome, "") if run else "",
-            "tasks": _count_by_task(run, night, decisions),
+            "tasks": tasks,
             # Also the questions whose notes are gone by now.
             "asked": sum(asks(path) for files in asked for path in files),
             "held_back": [each for each in decisions if each["outcome"] not in {"done", "asked"}],
             "models": list(models),
         })  # fmt: skip
     return entries
-
-
-def _count_by_task(run: Run | None, night: Night | None, decisions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the decisions of each task, in words."""
-    if run is None:
-        counts = night.count_decisions() if night else {}
-        return {task: f"{count} decision{'s' * (count != 1)}" for task, count in counts.items() if task != QUESTIONS}
-    by_task: dict[str, Counter[str]] = {}
-    for decision in decisions:
-        if decision["outcome"] == "done":
-            by_task.setdefault(str(decision["task"]), Counter())[str(decision["kind"])] += 1
-    return {task: in_words(kinds) for task, kinds in by_task.items()}
 
 
 def _make_step(view: CommitView, kinds: Mapping[str, str], undone: Mapping[str, str]) -> Mapping[str, Any]:
