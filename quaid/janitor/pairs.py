@@ -170,7 +170,7 @@ class PairFinder:
     def _near(
         self, facts: Sequence[Document], matrix: npt.NDArray[np.float32], wanted: Collection[str]
     ) -> Iterator[tuple[Document, Document, float]]:
-        """Yield each of `facts` with an id in `wanted`, with its nearest neighbours by their vectors in `matrix`."""
+        """Yield those of `facts` with the ids `wanted`, each with its nearest neighbours by their vectors, `matrix`."""
         import numpy as np
 
         rows = [place for place, fact in enumerate(facts) if fact.id in wanted]

@@ -112,8 +112,7 @@ def test_a_model_is_asked_once_and_its_word_is_kept(vault, service):
     judged = Known()
     with vault.memory() as memory:
         context = context_of(memory, models=service.models("anthropic"), judged=judged)
-        assert list(decay.plan_decay(context)) == []
-        forget, pin = decay.plan_decay_review(context)
+        forget, pin = decay.plan_decay(context)
         assert (forget.kind, forget.always_asks, names([forget]), forget.why) == (
             "forget",
             True,
@@ -126,7 +125,7 @@ def test_a_model_is_asked_once_and_its_word_is_kept(vault, service):
         )
         assert len(service.asked) == 1
         later = context_of(memory, models=service.models("anthropic"), judged=judged, now=NOW + timedelta(days=60))
-        again = list(decay.plan_decay_review(later))
+        again = list(decay.plan_decay(later))
         assert [decision.key for decision in again] == [forget.key, pin.key]
         assert (again[0].model, again[0].prompt, again[0].edits) == (forget.model, forget.prompt, forget.edits)
         assert len(service.asked) == 1
@@ -135,7 +134,7 @@ def test_a_model_is_asked_once_and_its_word_is_kept(vault, service):
         carry_out(memory, [pin])
         much_later = context_of(memory, models=service.models("anthropic"), judged=judged, now=NOW + timedelta(days=91))
         service.answers = {"decay_review": judgements("pin")}
-        assert [(d.kind, names([d])) for d in decay.plan_decay_review(much_later)] == [
+        assert [(d.kind, names([d])) for d in decay.plan_decay(much_later)] == [
             ("forget", ["a.md"]),
             ("pin", ["b.md"]),
         ]
@@ -148,13 +147,13 @@ def test_a_second_look_in_one_night_asks_about_nothing_more(vault, service):
     judged = Known()
     with vault.memory() as memory:
         context = context_of(memory, models=service.models("anthropic"), judged=judged)
-        assert list(decay.plan_decay_review(context)) == []
+        assert list(decay.plan_decay(context)) == []
         asked = len(service.asked)
-        assert list(decay.plan_decay_review(context)) == []
+        assert list(decay.plan_decay(context)) == []
         assert len(service.asked) == asked
         assert len(judged) == 20
         tomorrow = context_of(memory, models=service.models("anthropic"), judged=judged, now=NOW + timedelta(days=1))
-        assert list(decay.plan_decay_review(tomorrow)) == []
+        assert list(decay.plan_decay(tomorrow)) == []
         assert len(judged) == 30
 
 
@@ -165,7 +164,7 @@ def test_only_what_an_answer_says_of_a_fact_once_counts(vault, service):
     service.answers = {"decay_review": {"verdicts": [{"n": n, "verdict": w, "reason": ""} for n, w in given]}}
     judged = Known()
     with vault.memory() as memory:
-        decisions = list(decay.plan_decay_review(context_of(memory, models=service.models("anthropic"), judged=judged)))
+        decisions = list(decay.plan_decay(context_of(memory, models=service.models("anthropic"), judged=judged)))
     assert names(decisions) == ["b.md"]
     assert decisions[0].why == "The model gave no reason."
     assert len(judged) == 1
@@ -180,7 +179,7 @@ def test_the_facts_are_data_and_the_refused_are_shown(vault, service):
     veto = Veto("decay_review", "0" * 16, 'janitor(decay_review): forget "Maya plays chess"')
     with vault.memory() as memory:
         context = context_of(memory, models=service.models("anthropic"), vetoes=[veto])
-        assert list(decay.plan_decay_review(context)) == []
+        assert list(decay.plan_decay(context)) == []
     asked = service.asked[0]["messages"][-1]["content"]
     asked = asked if isinstance(asked, str) else asked[0]["text"]
     assert asked.count("</facts>") == 1

@@ -40,8 +40,7 @@ TASKS: tuple[Task, ...] = (
     Task("edges", "memory", "edges", needs_model=True),  # links the people and places that a fact relates
     Task("compare", "memory", "compare"),  # merges facts that say the same, and finds contradictions
     Task("resolve", "memory", "resolve"),  # decides which of two such facts holds, and since when, or asks you
-    Task("decay", "memory", "decay"),  # asks about facts that nobody has needed for long
-    Task("decay_review", "memory", "decay", needs_model=True),  # proposes what to do with them
+    Task("decay", "memory", "decay"),  # asks about facts that nobody has needed for long; a model judges them first
     Task("graduate", "memory", "review"),  # makes approved facts active
     Task("promotion", "workspace", "core_notes", needs_model=True),  # proposes important facts for the core notes
     Task("workspace", "workspace", "core_notes", needs_model=True),  # keeps the core notes short

@@ -7,7 +7,7 @@ at the faded facts first: it proposes to forget one, to give it more time, or to
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
     from quaid.recall.records import RecallRecords
 
-TASK, REVIEW = "decay", "decay_review"
+TASK = "decay"
 FLOOR = 0.1
 """A fact with less confidence is asked about."""
 MAX_ASKED = 20
@@ -44,7 +44,7 @@ _CAN_FADE = (
 @dataclass(frozen=True, slots=True)
 class FadedFact:
     """A fact that fades, perhaps below the floor. `confidence` is what is left of the original `sure`; `last` is the
-    day (ISO) it was used or learned. `text` is filled in for facts that are asked about.
+    day (ISO) it was used or learned. Only facts that are asked about have their text.
     """
 
     document: Document
@@ -52,7 +52,6 @@ class FadedFact:
     sure: float
     confidence: float
     last: str
-    text: str = ""
 
     @property
     def falls_in_days(self) -> float:
@@ -70,16 +69,16 @@ class FadedFact:
 
 
 class _DecayReview(ModelQuestion[FadedFact]):
-    prompt = REVIEW
+    prompt = "decay_review"
     output_tokens = 120
 
     def label(self, item: FadedFact) -> str:
-        return item.text
+        return item.document.text
 
     def show(self, item: FadedFact) -> dict[str, Any]:
         row = item.document
         fields = {
-            "text": item.text,
+            "text": row.text,
             "type": row.type,
             "confidence": item.sure,
             "learned": (row.created or "")[:10],
@@ -99,30 +98,40 @@ class _DecayReview(ModelQuestion[FadedFact]):
 
 
 def plan_decay(context: TaskContext) -> Iterator[Decision]:
-    """Yield a question for each faded fact, where no model can look at it first."""
-    if context.models is not None:
-        return
-    for faded in _list_faded(context):
-        used = "learned" if faded.use.last_access is None else "used last"
-        why = (
-            f"Nobody has needed this since it was {used} on {notes.format_day(faded.last)}: of its confidence of "
-            f"{faded.sure:.2f} no more than {faded.confidence:.2f} is left."
-        )
-        yield from _forget(context, faded, Decision(TASK, "forget", faded.key, (), "", why))
-
-
-def plan_decay_review(context: TaskContext) -> Iterator[Decision]:
-    """Yield a question for each fact to forget or to pin. One that is given more time is judged again after it."""
-    if context.models is None:
-        return
+    """Yield a question for each faded fact to forget, and a decision for each to pin. One that a model gives more time
+    is judged again after it.
+    """
     faded = {one.key: one for one in _list_faded(context)}
-    judgements = dict(_DecayReview(context).judge(faded))
+    judgements = dict(_DecayReview(context).judge(faded)) if context.models is not None else {}
     for key, one in faded.items():
-        judgement = judgements.get(key)
-        if judgement is None or judgement.says == "extend":
-            continue
-        decision = Decision(REVIEW, "forget", key, (), "", judgement.reason, (), judgement.model, judgement.prompt)
-        yield from _forget(context, one, decision) if judgement.says == "delete" else _pin(context, one, decision)
+        used = "learned" if one.use.last_access is None else "used last"
+        judgement = judgements.get(key) or Judgement(
+            "delete" if context.models is None else "extend",
+            f"Nobody has needed this since it was {used} on {notes.format_day(one.last)}: of its confidence of "
+            f"{one.sure:.2f} no more than {one.confidence:.2f} is left.",
+        )
+        kind, edits = "forget", None
+        replaced: list[references.Related] = []
+        if judgement.says == "delete":
+            # The facts that it replaced go with it: nothing else explains them.
+            replaced = references.replaces(context.index, one.document)
+            edits = _remove(context, one.document, [each.path for each in replaced])
+        elif judgement.says == "pin":
+            edits, kind = _pin(context, one.document), "pin"
+        if edits is not None:
+            yield Decision(
+                task=TASK,
+                kind=kind,
+                key=one.pin_key if kind == "pin" else key,
+                edits=edits,
+                subject=f"{kind} {quote(one.document.text)}",
+                why=judgement.reason,
+                facts=(one.document.id, *(each.id for each in replaced)),
+                model=judgement.model,
+                prompt=judgement.prompt,
+                always_asks=kind == "forget",
+                detail=_describe(one, replaced),
+            )
 
 
 def _list_faded(context: TaskContext) -> list[FadedFact]:
@@ -139,60 +148,40 @@ def _extension(context: TaskContext) -> str:
     return (context.now + timedelta(days=EXTENSION_DAYS)).date().isoformat()
 
 
-def _forget(context: TaskContext, faded: FadedFact, decision: Decision) -> Iterator[Decision]:
-    """Yield the question whether a fact may go, together with the facts it replaced, which nothing else explains.
-
-    None where one of those is pinned or verified, or the note has changed since.
-    """
-    replaced = references.replaces(context.index, faded.document)
-    edits = [Edit(path, context.read(path), None) for path in (faded.document.path, *(one.path for one in replaced))]
+def _remove(context: TaskContext, fact: Document, others: Sequence[str]) -> tuple[Edit, ...] | None:
+    """Return the edits that remove a fact and other notes; None where one is pinned or verified, or it has changed."""
+    edits = tuple(Edit(path, context.read(path), None) for path in (fact.path, *others))
     is_gone = any(edit.before is None for edit in edits)
-    is_changed = notes.content_hash(edits[0].before or b"") != faded.document.content_hash
-    if not (is_gone or is_changed or find_protected(context.index, [edit.rel_path for edit in edits])):
-        yield replace(
-            decision,
-            edits=tuple(edits),
-            subject=f"forget {quote(faded.text)}",
-            facts=(faded.document.id, *(one.id for one in replaced)),
-            always_asks=True,
-            detail=_describe(faded, [one.text for one in replaced]),
-        )
+    is_changed = notes.content_hash(edits[0].before or b"") != fact.content_hash
+    is_kept = find_protected(context.index, [edit.rel_path for edit in edits])
+    return None if is_gone or is_changed or is_kept else edits
 
 
-def _pin(context: TaskContext, faded: FadedFact, decision: Decision) -> Iterator[Decision]:
-    row = faded.document
-    data = context.read(row.path)
-    if data is None or notes.content_hash(data) != row.content_hash:
-        return
+def _pin(context: TaskContext, fact: Document) -> tuple[Edit, ...] | None:
+    """Return the edit that pins a fact; None where it has changed, or cannot be edited safely."""
+    data = context.read(fact.path)
+    if data is None or notes.content_hash(data) != fact.content_hash:
+        return None
     try:
-        edit = fact_edits.set_fields(row.path, data, {"pinned": True})
+        return (fact_edits.set_fields(fact.path, data, {"pinned": True}),)
     except (FrontmatterBrokenError, UnicodeDecodeError):
-        return
-    yield replace(
-        decision,
-        kind="pin",
-        key=faded.pin_key,
-        edits=(edit,),
-        subject=f"pin {quote(faded.text)}",
-        facts=(row.id,),
-        detail=_describe(faded),
-    )
+        return None
 
 
-def _describe(faded: FadedFact, replaced: Collection[str] = ()) -> str:
+def _describe(faded: FadedFact, replaced: Sequence[references.Related]) -> str:
     """Return what the owner needs to decide on a faded fact."""
     document, use = faded.document, faded.use
     used = f"{notes.format_day(use.last_access)}, {use.accesses:,} times in all" if use.last_access else "never"
     speaker = f" from {document.speaker}" if document.speaker else ""
     session = f" in session {document.session}" if document.session else ""
     lines = [
-        f"> {headings.one_line(faded.text)}",
+        f"> {headings.one_line(document.text)}",
         "",
         f"- learned {notes.format_day(document.created or '')}{speaker}{session}",
         f"- used last: {used}",
         f"- confidence: {faded.sure:.2f} then, {faded.confidence:.2f} now",
         f"- note: [[{note_name(document.path)}]]",
-        *(f"- goes with it, as it had replaced it: {headings.one_line(text)}" for text in replaced),
+        *(f"- goes with it, as it had replaced it: {headings.one_line(each.text)}" for each in replaced),
     ]
     return "\n".join(lines)
 
@@ -222,25 +211,20 @@ def list_fading(
 
 def _list_below_floor(context: TaskContext) -> list[FadedFact]:
     """Return all facts below the floor, most faded first, without those confirmed in the last thirty days."""
+    index = context.index
     began = (context.now - timedelta(days=scoring.UNTOUCHED_DAYS)).date().isoformat()
-    below = [
-        one
-        for one in list_fading(context.index, context.records, context.written, context.now, began)
+    below = {
+        one.document.doc_id: one
+        for one in list_fading(index, context.records, context.written, context.now, began)
         if one.confidence < FLOOR and (scoring.days_since(one.last, context.now) or 0.0) > scoring.UNTOUCHED_DAYS
-    ]
-    doc_ids = [one.document.doc_id for one in below]
-    cited = graph.cited_turns(context.index, doc_ids)
-    turns = documents.fetch_candidates(context.index, [chunk_id for _, chunk_id in cited])
+    }
+    cited = graph.cited_turns(index, below)
+    turns = documents.fetch_candidates(index, [chunk_id for _, chunk_id in cited])
     confirmed = set()
     for doc_id, chunk_id in cited:
         idle = scoring.days_since(turns[chunk_id].said_at or turns[chunk_id].created, context.now)
         if idle is not None and idle <= scoring.UNTOUCHED_DAYS:
             confirmed.add(doc_id)
-    facts = documents.fetch_candidates(context.index, documents.first_chunks(context.index, doc_ids)).values()
-    texts = {fact.doc_id: fact.text for fact in facts}
-    found = [
-        replace(one, text=texts[one.document.doc_id])
-        for one in below
-        if one.document.doc_id in texts and one.document.doc_id not in confirmed
-    ]
+    facts = documents.fetch_candidates(index, documents.first_chunks(index, below.keys() - confirmed)).values()
+    found = [replace(below[fact.doc_id], document=fact) for fact in facts]
     return sorted(found, key=lambda one: (one.confidence, one.document.path))
