@@ -12,7 +12,6 @@ from quaid.errors import QuaidError
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.janitor.commits import HOUSEKEEPING, in_words
-from quaid.janitor.doc_decisions import TASKS
 from quaid.janitor.run_report import RunReport
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs
@@ -21,6 +20,7 @@ from quaid.place import CONFIG_FILE, LOCAL_FILE
 OVERDUE = timedelta(hours=48)
 GRACE = timedelta(days=7)
 MAX_LISTED = 100
+DOCS_TASKS = ("docs_staleness", "docs_cleanup")
 
 
 def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
@@ -28,9 +28,7 @@ def render_news(report: RunReport, level: Level, *, questions: int = 0) -> str:
 
     A summary is a few sentences; in full every decision has its line.
     """
-    if level == "off":
-        return ""
-    sentences = [_decided(report)]
+    sentences = [_summarise(report)]
     if questions:
         new = f", {len(report.asked):,} of them new" if report.asked else ""
         verb = "waits" if questions == 1 else "wait"
@@ -63,29 +61,24 @@ def render_docs_news(report: RunReport, level: Level) -> str:
 
     A summary is a sentence or two; in full every document has its line.
     """
-    done = [decision for decision in report.done if decision.task in TASKS]
-    asked = [decision for decision in report.asked if decision.task in TASKS]
-    held_back = [(decision, reason) for decision, reason in report.held_back if decision.task in TASKS]
-    branches = [decision for decision in done if decision.branch is not None]
-    counts = {
-        "changed": len(done) - len(branches),
-        "put on a branch for you to merge": len(branches),
-        "to ask you about": len(asked),
-        "held back": len(held_back),
-        "stale": len(report.stale),
+    done = [decision for decision in report.done if decision.task in DOCS_TASKS]
+    reasoned = [f"{each.subject}: {each.why}" for each in done if each.branch is not None]
+    changed = [decision.subject for decision in done if decision.branch is None]
+    asked = [f"{decision.subject}: {decision.why}" for decision in report.asked if decision.task in DOCS_TASKS]
+    held = [f"{decision.subject}: {reason}" for decision, reason in report.held_back if decision.task in DOCS_TASKS]
+    lists = {
+        ("changed", "Changed"): changed,
+        ("put on a branch for you to merge", "On a branch"): reasoned,
+        ("to ask you about", "Asked"): asked,
+        ("held back", "Held back"): held,
+        ("stale", "Stale"): report.stale,
     }
-    parts = [f"{number:,} {what}" for what, number in counts.items() if number]
-    if level == "off" or not parts or report.lost:
+    parts = [f"{len(lines):,} {what}" for (what, _), lines in lists.items() if lines]
+    if not parts or report.lost:
         return ""
     see = " See why with: quaid docs check" if report.stale else ""
-    lists = {
-        "Changed": [decision.subject for decision in done if decision.branch is None],
-        "On a branch": [f"{decision.subject}: {decision.why}" for decision in branches],
-        "Asked": [f"{decision.subject}: {decision.why}" for decision in asked],
-        "Held back": [f"{decision.subject}: {reason}" for decision, reason in held_back],
-        "Stale": report.stale,
-    }
-    return _message(f"Documents: {', '.join(parts)}.{see}", lists, level)
+    titled = {title: lines for (_, title), lines in lists.items()}
+    return _message(f"Documents: {', '.join(parts)}.{see}", titled, level)
 
 
 def overdue_in(state: Path, history: History, now: datetime) -> str | None:
@@ -94,16 +87,20 @@ def overdue_in(state: Path, history: History, now: datetime) -> str | None:
 
 
 def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | None:
-    """Return a warning if no run has succeeded for 48 hours, or if there was none in a vault that, by its `history`, is
-    older than a week.
+    """Return a warning if no run has succeeded for 48 hours, or if there was none on any machine in a vault that, by
+    its `history`, is older than a week.
     """
     try:
         last, newest = runs.last_success(), runs.list(1)
     except QuaidError as error:
         return f"Whether the janitor has run is not known: {error}"
     steps = "Run it with: quaid janitor run; every night with: quaid janitor install"
-    if not newest and history is not None and _has_never_run(history, now):
-        return f"The janitor has never run in this vault. {steps}"
+    if not newest and history is not None:
+        with suppress(QuaidError):  # trouble with git has a separate warning
+            made = history.log(paths=[CONFIG_FILE], limit=1_000)[-1:]
+            is_old = any(now - datetime.fromisoformat(commit.when) > GRACE for commit in made)
+            if is_old and not history.log(author=JANITOR[1], limit=1):
+                return f"The janitor has never run in this vault. {steps}"
     if not newest or (last is not None and now - datetime.fromisoformat(last.started) <= OVERDUE):
         return None
     well = "well " if last and newest[0].run != last.run else ""  # a limit, or a model, may have stopped a part of it
@@ -112,22 +109,10 @@ def overdue(runs: Runs, now: datetime, history: History | None = None) -> str | 
     return f"The janitor has not run {since}.{problem} {steps}"
 
 
-def _has_never_run(history: History, now: datetime) -> bool:
-    """Return whether the vault was made more than `GRACE` ago, and no machine has committed a run."""
-    with suppress(QuaidError):  # trouble with git has a separate warning
-        made = history.log(paths=[CONFIG_FILE], limit=1_000)[-1:]
-        is_old = any(now - datetime.fromisoformat(commit.when) > GRACE for commit in made)
-        return is_old and not history.log(author=JANITOR[1], limit=1)
-    return False
-
-
-def _decided(report: RunReport) -> str:
-    if report.is_dry_run:
-        begin = "Quaid's janitor would do this"
-    elif report.lost:
+def _summarise(report: RunReport) -> str:
+    if report.lost and not report.is_dry_run:
         return f"Quaid's janitor merged nothing: {_counted(len(report.lost), 'answer')} would have been lost."
-    else:
-        begin = "Quaid's janitor"
+    begin = "Quaid's janitor would do this" if report.is_dry_run else "Quaid's janitor"
     kinds = Counter(decision.kind for decision in report.done if decision.kind not in HOUSEKEEPING)
     parts = [in_words(kinds)] if kinds else []
     parts += [f"carried out {_counted(len(report.answered), 'answer')} of yours"] if report.answered else []
@@ -136,11 +121,11 @@ def _decided(report: RunReport) -> str:
 
 def _message(summary: str, lists: Mapping[str, Sequence[str]], level: Level) -> str:
     parts = [summary]
-    for title, lines in lists.items() if level != "summary" else ():
+    for title, lines in lists.items() if level == "full" else ():
         shown = [f"- {' '.join(line.split())}" for line in lines[:MAX_LISTED]]
         more = [f"- … and {len(lines) - len(shown):,} more"] if len(lines) > len(shown) else []
         parts += ["\n".join([f"{title}:", *shown, *more])] if lines else []
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) if level != "off" else ""
 
 
 def _counted(number: int, thing: str) -> str:

@@ -361,7 +361,7 @@ class TestTheModel:
 
     @pytest.mark.slow
     def test_is_not_asked_about_more_than_was_allowed(self, vault, repo, model, night, monkeypatch):
-        monkeypatch.setattr("quaid.janitor.tasks.docs_staleness.MAX_UPDATES", 1)
+        monkeypatch.setattr("quaid.janitor.tasks.docs.MAX_UPDATES", 1)
         repo.save("docs/more.md", DOC.replace("# Reach", "# More"), LATER + timedelta(hours=1))
         repo.save("src/reach.py", CODE.replace("10", "40"), LATER + timedelta(hours=2))
         assert [decision.subject for decision in night(*STALENESS).asked] == ["update docs/reach.md of code"]

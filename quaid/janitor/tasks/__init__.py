@@ -44,8 +44,8 @@ TASKS: tuple[Task, ...] = (
     Task("graduate", "memory", "review"),  # makes approved facts active
     Task("promotion", "workspace", "core_notes", needs_model=True),  # proposes important facts for the core notes
     Task("workspace", "workspace", "core_notes", needs_model=True),  # keeps the core notes short
-    Task("docs_staleness", "projects", "docs_staleness", needs_model=True),  # updates documents whose sources changed
-    Task("docs_cleanup", "projects", "docs_cleanup", needs_model=True),  # shortens documents that have grown
+    Task("docs_staleness", "projects", "docs", needs_model=True),  # updates documents whose sources changed
+    Task("docs_cleanup", "projects", "docs", needs_model=True),  # shortens documents that have grown
     Task("snippets", "journal", "core_notes", needs_model=True),  # adds observations to the core notes
     Task("journal", "journal", "core_notes", needs_model=True),  # distils the journal into the core notes
     Task("gaps", "workspace", "gaps"),  # lists questions without an answer
