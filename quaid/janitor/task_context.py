@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quaid.index import documents
 from quaid.janitor.questions import Question, question_path, read_question
 from quaid.janitor.run_report import RunReport
 from quaid.settings import Settings
@@ -17,6 +18,7 @@ from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
     from quaid.history.authorship import Ranking
+    from quaid.index.documents import Document
     from quaid.index.port import IndexConnection
     from quaid.janitor.project_docs import ProjectDocs
     from quaid.llm import Models
@@ -78,6 +80,14 @@ class TaskContext:
     def read(self, rel_path: str) -> bytes | None:
         """Return a file's bytes by its path in the vault; None where there is none."""
         return files.read_note(self.root, rel_path)
+
+    def find_facts(self, condition: str, *values: str) -> list[Document]:
+        """Return the facts that no other replaced and that match an SQL condition, with their first texts, by path."""
+        where = f"kind = 'fact' AND superseded_by IS NULL AND {condition}"
+        found = documents.find_documents(self.index, where, values)
+        chunks = documents.first_chunks(self.index, [document.doc_id for document in found])
+        facts = documents.fetch_candidates(self.index, chunks).values()
+        return sorted(facts, key=lambda fact: fact.path)
 
     def is_asked(self, key: str, kinds: Iterable[str]) -> bool:
         """Return whether an open question is about a decision of one of `kinds` on the evidence `key`."""

@@ -15,7 +15,6 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from quaid.claims import problem_of
-from quaid.index import documents
 from quaid.index.documents import Document
 from quaid.janitor.judging import Judgement, ModelQuestion, by_number, numbered_lines, set_aside_keys
 from quaid.janitor.model_text import (
@@ -251,6 +250,11 @@ def _fold(
     _store_evidence(context, SNIPPETS, key, gone)
     before = snippets.before or b""
     rest = core_notes.remove_observations(before.decode("utf-8"), [texts[one] for one in gone])
+    lines = []
+    for one in gone:
+        says, text, reason = judgements[one].says, judgements[one].text, judgements[one].reason
+        reworded = f" as {quote(text, 200)}" if text and says != "discard" else ""
+        lines.append(f"- {'let go' if says == 'discard' else 'folded'}: {quote(texts[one], 200)}{reworded}. {reason}")
     count = f"{len(added or dropped):,} observation{'s' * (len(added or dropped) != 1)}"
     also = f", drop {len(dropped):,}" if dropped else ""
     return Decision(
@@ -262,15 +266,8 @@ def _fold(
         why=f"Observations were held against {note.path}: what is new and lasting goes into it, the rest is let go.",
         model=judgements[gone[0]].model,
         prompt=judgements[gone[0]].prompt,
-        detail="\n".join(_describe_observation(texts[one], judgements[one]) for one in gone),
+        detail="\n".join(lines),
     )
-
-
-def _describe_observation(line: str, judgement: Judgement) -> str:
-    if judgement.says == "discard":
-        return f"- let go: {quote(line, 200)}. {judgement.reason}"
-    reworded = f" as {quote(judgement.text, 200)}" if judgement.text else ""
-    return f"- folded: {quote(line, 200)}{reworded}. {judgement.reason}"
 
 
 # -- journal ---------------------------------------------------------------------------------------------------------
@@ -511,25 +508,20 @@ def plan_promotion(context: TaskContext) -> Iterator[Decision]:
     """Yield at most five proposals, each a line in a core note with a link to its fact."""
     if context.settings.janitor.policies.promote == "off" or context.models is None:
         return
-    core = {
-        note.path: note
-        for note in _list_notes(context)
-        if note.before is not None and not core_notes.is_long(note.text)
-    }
+    editable = (note for note in _list_notes(context) if note.before is not None and not core_notes.is_long(note.text))
+    core = {note.path: note for note in editable}
     offered = _list_offered(context, core.values()) if core else {}
     question = _Promotion(context, core)
     promoted: set[str] = set()
-    for batch, answer in question.ask_all(offered) if offered else ():
-        keyed = {fact.doc_id: key for key, (fact, _) in batch}
-        items = [item for _, item in batch]
-        chosen = by_number(answer.value["promotions"], items)
-        for item, wanted in chosen[: MAX_PROMOTED - len(promoted)]:
-            key = keyed[item[0].doc_id]
-            if not list(question.find_problems(item, wanted)):
-                for decision in _promote(context, key, item[0], wanted, answer):
-                    promoted.add(key)
-                    yield decision
-        left = [key for key in keyed.values() if key not in promoted]
+    for batch, answer in question.ask_all(offered):
+        chosen = by_number(answer.value["promotions"], batch)
+        for (key, item), wanted in chosen[: MAX_PROMOTED - len(promoted)]:
+            is_sound = not any(question.find_problems(item, wanted))
+            decision = _promote(context, key, item[0], wanted, answer) if is_sound else None
+            if decision is not None:
+                promoted.add(key)
+                yield decision
+        left = [key for key, _ in batch if key not in promoted]
         context.judgements.add(PROMOTION, dict.fromkeys(left, "not for a core note"))
 
 
@@ -545,17 +537,17 @@ def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, 
     """Return the most important facts by key, the most important first, without those that a core note links to or
     that were judged before.
     """
-    found = {
-        document.doc_id: document
-        for document in documents.find_documents(
-            context.index,
-            "kind = 'fact' AND status = 'active' AND superseded_by IS NULL AND owner = ? AND NOT technical "
-            "AND durability IN ('mutable', 'immutable') AND coalesce(source, 'user') <> 'tool'",
-            (context.settings.owner,),
-        )
-    }
-    facts = documents.fetch_candidates(context.index, documents.first_chunks(context.index, found)).values()
-    lasting = [fact for fact in facts if _is_lasting(context, fact)]
+    lasting = []
+    for fact in context.find_facts(
+        "status = 'active' AND owner = ? AND NOT technical AND durability IN ('mutable', 'immutable') "
+        "AND coalesce(source, 'user') <> 'tool'",
+        context.settings.owner,
+    ):
+        age = scoring.days_since(fact.created, context.now)
+        is_true = endings.find_last_day(fact) is None and (fact.valid_from or "")[:10] <= context.day
+        # A text that gives orders to its reader has no place where every conversation begins.
+        if age is not None and age >= MIN_AGE_DAYS and is_true and neutralise(fact.text) == fact.text:
+            lasting.append(fact)
     uses = context.records.strengths([fact.id for fact in lasting])
     scored = []
     for fact in lasting:
@@ -566,7 +558,7 @@ def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, 
     scored.sort(key=lambda item: item[:2])
     linked = {name_key(note_name(target)) for note in core for target in markdown.links(note.text)}
     offered = {
-        evidence_key(PROMOTION, found[fact.doc_id].content_hash): (fact, use)
+        evidence_key(PROMOTION, fact.content_hash): (fact, use)
         for _, path, (fact, use) in scored[:MAX_OFFERED]
         if name_key(note_name(path)) not in linked
     }
@@ -576,22 +568,14 @@ def _list_offered(context: TaskContext, core: Iterable[_CoreNote]) -> dict[str, 
     }
 
 
-def _is_lasting(context: TaskContext, fact: Document) -> bool:
-    age = scoring.days_since(fact.created, context.now)
-    has_end = endings.find_last_day(fact) is not None
-    is_true = not has_end and fact.superseded_by is None and (fact.valid_from or "")[:10] <= context.day
-    # A text that gives orders to its reader has no place where every conversation begins.
-    return age is not None and age >= MIN_AGE_DAYS and is_true and neutralise(fact.text) == fact.text
-
-
 def _promote(
     context: TaskContext, key: str, fact: Document, wanted: Mapping[str, Any], answer: Answer
-) -> Iterator[Decision]:
-    """Yield the decision; none where the line would not be visible in its note, or would make it too long."""
+) -> Decision | None:
+    """Return the decision; None where the line would not be visible in its note, or would make it too long."""
     # Notes are read again for each decision: the one before may have changed them.
     note = next((note for note in _list_notes(context) if note.path == wanted["file"]), None)
     if note is None or note.before is None:
-        return
+        return None
     line, section = headings.one_line(wanted["line"]).rstrip("."), headings.one_line(wanted["section"])
     bullet = f"{line} ([[{note_name(fact.path)}|fact]])"
     titles = {name_key(headings.one_line(part.title)) for part in headings.top_sections(note.text)}
@@ -604,19 +588,20 @@ def _promote(
     body = notes.split_body(after)[1]
     visible = "\n".join(part.text for part in markdown.sections(body))
     is_visible = f"{line} (fact)" in visible and note_name(fact.path) in markdown.links(body)
-    if is_visible and not core_notes.is_long(after):
-        yield Decision(
-            task=PROMOTION,
-            kind="promote",
-            key=key,
-            edits=tuple(note.edit(after)),
-            subject=f"add {quote(fact.text, 28)} to {note.path}",
-            why=clean_reason(wanted["reason"], "The agent should always know it."),
-            facts=(fact.id,),
-            model=answer.model,
-            prompt=answer.prompt,
-            detail=f"Below `{section}` in {note.path}:\n\n- {bullet}",
-        )
+    if core_notes.is_long(after) or not is_visible:
+        return None
+    return Decision(
+        task=PROMOTION,
+        kind="promote",
+        key=key,
+        edits=tuple(note.edit(after)),
+        subject=f"add {quote(fact.text, 28)} to {note.path}",
+        why=clean_reason(wanted["reason"], "The agent should always know it."),
+        facts=(fact.id,),
+        model=answer.model,
+        prompt=answer.prompt,
+        detail=f"Below `{section}` in {note.path}:\n\n- {bullet}",
+    )
 
 
 # -- workspace -------------------------------------------------------------------------------------------------------
@@ -681,7 +666,13 @@ def plan_workspace(context: TaskContext) -> Iterator[Decision]:
     for note in _list_notes(context):
         if not note.before or not (note.path in budgets or core_notes.is_long(note.text)):
             continue
-        question = _Trim(context, note, _describe_size(note.text, budgets.get(note.path)))
+        size = f"{len(note.text):,} characters in {note.text.count(chr(10)) + 1:,} lines"
+        budget = budgets.get(note.path, core_notes.MAX_CHARACTERS)
+        if budget < core_notes.MAX_CHARACTERS:
+            size = f"{size}; sessions have room for {budget:,} characters of it"
+        else:
+            size = f"{size}; {core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum"
+        question = _Trim(context, note, size)
         key = evidence_key(WORKSPACE, notes.content_hash(note.before))
         stored = context.judgements.known([key]).get(key)
         if stored is None:
@@ -708,11 +699,3 @@ def plan_workspace(context: TaskContext) -> Iterator[Decision]:
             always_asks=True,
             detail="\n".join(replacements.describe(question.body, trim) for trim in trims),
         )
-
-
-def _describe_size(text: str, budget: int | None) -> str:
-    """Return how long a note is, and how long it may be."""
-    size = f"{len(text):,} characters in {text.count(chr(10)) + 1:,} lines"
-    if budget is not None and budget < core_notes.MAX_CHARACTERS:
-        return f"{size}; sessions have room for {budget:,} characters of it"
-    return f"{size}; {core_notes.MAX_CHARACTERS:,} and {core_notes.MAX_LINES:,} are a good maximum"

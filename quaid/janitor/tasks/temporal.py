@@ -21,12 +21,7 @@ TASK = "temporal"
 
 def plan_temporal(context: TaskContext) -> Iterator[Decision]:
     """A decision for each fact whose statement has a relative time without its date."""
-    found = documents.find_documents(
-        context.index, "kind = 'fact' AND superseded_by IS NULL AND NOT pinned AND NOT verified"
-    )
-    opening = documents.first_chunks(context.index, [document.doc_id for document in found])
-    facts = documents.fetch_candidates(context.index, opening).values()
-    for fact in sorted(facts, key=lambda fact: fact.path):
+    for fact in context.find_facts("NOT pinned AND NOT verified"):
         if fact.status == "pending" and context.models is not None:
             continue  # what the review has left so waits for its owner's word, which is about the note as it is
         # Any day does: whether there is a relative time does not depend on it, and most facts have none.
