@@ -110,9 +110,23 @@ def plan_review(context: TaskContext) -> Iterator[Decision]:
     refused = facts.keys() & context.vetoed
     stored = read_judgements(context, refused)
     for key in [key for key in facts if key in refused]:
-        yield from _approve_refused(facts.pop(key), stored.get(key))
+        fact, judgement = facts.pop(key), stored.get(key)
+        # Its owner refused or undid a change of it: they want it as it is.
+        if judgement is not None and judgement.says in {"rewrite", "reject"}:
+            yield Decision(
+                task=TASK,
+                kind="approve",
+                key=evidence_key(TASK, "kept", key),
+                edits=(fact.approval,),
+                subject=f"approve {model_text.quote(fact.statement)}",
+                why=f"You did not want to {judgement.says} it.",
+                facts=(fact.document.id,),
+                is_minor=True,
+            )
     for key, judgement in _Review(context, list(facts.values())).judge(facts):
-        yield from _decide(context, facts[key], judgement, names)
+        decision = _decide(context, facts[key], judgement, names)
+        if decision is not None:
+            yield decision
 
 
 def plan_graduate(context: TaskContext) -> Iterator[Decision]:
@@ -171,23 +185,22 @@ def list_pending(context: TaskContext) -> list[PendingFact]:
 
     Facts that cannot be edited safely are left out; `quaid doctor` names them.
     """
-    found = documents.find_documents(
-        context.index,
-        "kind = 'fact' AND status = 'pending' AND superseded_by IS NULL AND NOT pinned AND NOT verified",
-    )
+    found = context.find_facts("status = 'pending' AND NOT pinned AND NOT verified")
     cited = graph.cited_turns(context.index, [document.doc_id for document in found])
     chunks = documents.fetch_candidates(context.index, {chunk_id for _, chunk_id in cited})
     turns: dict[int, list[Document]] = {}
     for doc_id, chunk_id in sorted(set(cited)):
         if chunk_id in chunks:
             turns.setdefault(doc_id, []).append(chunks[chunk_id])
-    pending: list[tuple[tuple[str, str, int, str], PendingFact]] = []
-    for document in found:
-        fact = _read_pending(context, document, tuple(turns.get(document.doc_id, ())))
-        if fact is not None and not context.is_asked(fact.key(TASK), _KINDS):
-            first = fact.turns[0].turn if fact.turns else None
-            pending.append(((document.created or "", document.session or "", first or 0, document.path), fact))
-    return [fact for _, fact in sorted(pending, key=lambda item: item[0])]
+    pending = [_read_pending(context, document, tuple(turns.get(document.doc_id, ()))) for document in found]
+    asked = (fact for fact in pending if fact is not None and not context.is_asked(fact.key(TASK), _KINDS))
+    return sorted(asked, key=_when_learned)
+
+
+def _when_learned(fact: PendingFact) -> tuple[str, str, int, str]:
+    document = fact.document
+    first = (fact.turns[0].turn or 0) if fact.turns else 0
+    return document.created or "", document.session or "", first, document.path
 
 
 def _read_pending(context: TaskContext, document: Document, turns: tuple[Document, ...]) -> PendingFact | None:
@@ -218,25 +231,10 @@ def _find_rewrite_problem(statement: str, fact: PendingFact) -> str:
     return model_text.statement_problem(statement, fact.statement)
 
 
-def _approve_refused(fact: PendingFact, judgement: Judgement | None) -> Iterator[Decision]:
-    """Yield the approval of a fact whose owner refused or undid a change of it: they want it as it is."""
-    if judgement is not None and judgement.says in {"rewrite", "reject"}:
-        yield Decision(
-            task=TASK,
-            kind="approve",
-            key=evidence_key(TASK, "kept", fact.key(TASK)),
-            edits=(fact.approval,),
-            subject=f"approve {model_text.quote(fact.statement)}",
-            why=f"You did not want to {judgement.says} it.",
-            facts=(fact.document.id,),
-            is_minor=True,
-        )
-
-
 def _decide(
     context: TaskContext, fact: PendingFact, judgement: Judgement, names: Sequence[tuple[str, str]]
-) -> Iterator[Decision]:
-    """Yield the decision; none for a rewording that cannot be written: the fact stays pending for its owner."""
+) -> Decision | None:
+    """Return the decision; None for a rewording that cannot be written: the fact stays pending for its owner."""
     is_same = name_key(judgement.text) == name_key(fact.statement)
     kind = "approve" if judgement.says == "rewrite" and is_same else judgement.says
     path, detail = fact.document.path, "\n".join([fact.statement, *fact.quoted_turns])
@@ -253,10 +251,12 @@ def _decide(
         is_minor=kind == "approve",
     )
     dropped = [fact.note.edges[number - 1] for number in sorted(set(judgement.reject_edges))]
-    if kind == "approve" and dropped:
+    if kind == "approve":
+        if not dropped:
+            return decision
         edit = fact_edits.remove_edges(path, fact.approval.after or b"", dropped)
         named = [f"{edge.subject} {edge.relation} {edge.object}" for edge in dropped]
-        yield replace(
+        return replace(
             decision,
             edits=(Edit(path, fact.data, edit.after),),
             subject=f"{decision.subject} without {', '.join(named)}",
@@ -264,23 +264,20 @@ def _decide(
             is_minor=False,
             detail=detail,
         )
-    elif kind == "approve":
-        yield decision
-    elif kind == "reject":
-        yield replace(decision, edits=(Edit(path, fact.data, None),), detail=detail)
-    elif not _find_rewrite_problem(judgement.text, fact):
-        reworded = _reword(fact, judgement.text, names)
-        if reworded is None:
-            return
-        edit = fact_edits.remove_edges(path, reworded.after or b"", dropped)
-        doubt = _find_doubt(judgement.text, fact, _owner(context))
-        yield replace(
-            decision,
-            edits=(Edit(path, fact.data, edit.after),),
-            why=f"{decision.why} {doubt}".strip(),
-            always_asks=bool(doubt),
-            detail="\n".join([model_text.show_change([fact.statement], [judgement.text]), *fact.quoted_turns]),
-        )
+    if kind == "reject":
+        return replace(decision, edits=(Edit(path, fact.data, None),), detail=detail)
+    reworded = None if _find_rewrite_problem(judgement.text, fact) else _reword(fact, judgement.text, names)
+    if reworded is None:
+        return None
+    edit = fact_edits.remove_edges(path, reworded.after or b"", dropped)
+    doubt = _find_doubt(judgement.text, fact, _owner(context))
+    return replace(
+        decision,
+        edits=(Edit(path, fact.data, edit.after),),
+        why=f"{decision.why} {doubt}".strip(),
+        always_asks=bool(doubt),
+        detail="\n".join([model_text.show_change([fact.statement], [judgement.text]), *fact.quoted_turns]),
+    )
 
 
 def _find_doubt(statement: str, fact: PendingFact, owner: str) -> str:
