@@ -24,8 +24,8 @@ from quaid.cli.terminal import (
     titled,
 )
 from quaid.janitor import schedule
+from quaid.janitor.decision import RunReport
 from quaid.janitor.questions import Answer
-from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import Decision
 from quaid.model import Commit

@@ -11,7 +11,7 @@ from quaid.errors import LockedError, NoteChangedError
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.janitor import questions
-from quaid.janitor.run_report import RunReport
+from quaid.janitor.decision import RunReport
 from quaid.janitor.worktree import Worktree
 from quaid.local.runs import Decision
 from quaid.model import Edit, Message

@@ -10,12 +10,11 @@ from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
 from quaid.index import references
 from quaid.index.documents import list_living
 from quaid.janitor import disputes, questions
-from quaid.janitor.decision import SET_ASIDE
-from quaid.janitor.integrity import find_problems
+from quaid.janitor.decision import SET_ASIDE, RunReport
+from quaid.janitor.guards import find_problems
 from quaid.janitor.news import render_docs_news, render_news
 from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
-from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunOptions, run_tasks
 from quaid.janitor.settling import settle_merges
 from quaid.janitor.snapshot import take_snapshot

@@ -12,7 +12,7 @@ from quaid.errors import QuaidError
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.janitor.commits import HOUSEKEEPING, in_words
-from quaid.janitor.run_report import RunReport
+from quaid.janitor.decision import RunReport
 from quaid.local.notifications import Level
 from quaid.local.runs import Runs
 from quaid.place import CONFIG_FILE, LOCAL_FILE

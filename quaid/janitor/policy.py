@@ -25,7 +25,7 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     from quaid.history.vault_history import History, VaultCommit
     from quaid.index.port import IndexConnection
-    from quaid.janitor.run_report import RunReport
+    from quaid.janitor.decision import RunReport
     from quaid.local.runs import Decision
     from quaid.settings import Settings
 

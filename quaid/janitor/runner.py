@@ -17,15 +17,13 @@ from quaid.history.authorship import JANITOR, Authors, Ranking
 from quaid.history.vault_history import last_written
 from quaid.index import documents
 from quaid.index.documents import list_living
-from quaid.janitor import cleanup, commits, questions, removal_guard
+from quaid.janitor import cleanup, commits, guards, questions
 from quaid.janitor.commits import RunCommit, trailers_of
-from quaid.janitor.decision import CONFLICT, DISPUTE
+from quaid.janitor.decision import CONFLICT, DISPUTE, RunReport
 from quaid.janitor.disputes import decide_answered, find_disputed
-from quaid.janitor.gate import Gate
 from quaid.janitor.pairs import find_asked_pair
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
-from quaid.janitor.run_report import RunReport
 from quaid.janitor.task_context import TaskContext, Veto
 from quaid.janitor.tasks import TASKS, Task
 from quaid.janitor.vetoes import VETO, asks
@@ -90,11 +88,11 @@ def run_tasks(
         if not options.dry_run:
             transaction.finish_killed(root, history, wait_s)
             commits.commit_answers(root, history, wait_s)
-        base = removal_guard.check_branch(history)
+        base = guards.check_branch(history)
         with RecallRecords(root, vault.settings) as records, open_worktree(vault, report.run, base) as worktree:
             report.notes = documents.count(worktree.index())
             if not options.accept_removals:
-                removal_guard.check_size(report.notes + len(history.revisions.list_left_out()), notes_before)
+                guards.check_size(report.notes + len(history.revisions.list_left_out()), notes_before)
             if options.dry_run and (answered := commits.list_uncommitted_answers(root, history)):
                 worktree.commit(answered, commits.answers_message(answered))
             _Run(vault, worktree, records, project_docs, options, report).run(tasks)
@@ -136,7 +134,7 @@ class _Run:
         self._now = report.started
         self._waiting = Decisions(vault.state / LOCAL_FILE)
         self._commits: list[RunCommit] = []
-        self._gate: Gate | None = None
+        self._gate: guards.Gate | None = None
         log = self._history.log_changes()
         self._written = last_written(log)
         self._deciders = {
@@ -348,7 +346,7 @@ class _Run:
 
     def _commit(self, commit: RunCommit) -> None:
         if self._gate is None and self._settings.janitor.gate:
-            self._gate = Gate(self._vault.root, self._worktree.root, self._settings)
+            self._gate = guards.Gate(self._vault.root, self._worktree.root, self._settings)
         self._worktree.commit(commit.edits, commits.message_of(commit, self._report.run), commit.author)
         self._commits.append(commit)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.index import documents
+from quaid.janitor.decision import RunReport
 from quaid.janitor.questions import Question, question_path, read_question
-from quaid.janitor.run_report import RunReport
 from quaid.settings import Settings
 from quaid.vault import files
 from quaid.vault.layout import Layout

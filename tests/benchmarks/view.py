@@ -32,9 +32,9 @@ from starlette.testclient import TestClient
 from quaid import Memory
 from quaid.index.documents import list_living
 from quaid.janitor import runner
+from quaid.janitor.decision import RunReport
 from quaid.janitor.fact_edits import rewrite
 from quaid.janitor.policy import MAX_QUESTIONS
-from quaid.janitor.run_report import RunReport
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.task_context import TaskContext
 from quaid.local.runs import Decision, evidence_key

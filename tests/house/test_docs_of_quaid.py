@@ -86,7 +86,7 @@ def test_the_pages_know_their_sources(home):
 
 def test_a_change_makes_the_right_pages_stale_and_no_others(repo, home):
     before = check(home)
-    changed = "quaid/janitor/removal_guard.py"
+    changed = "quaid/janitor/guards.py"
     repo.edit(
         changed, "from __future__ import annotations\n", "from __future__ import annotations\n\nMOST_NIGHTS = 3\n"
     )
@@ -105,7 +105,7 @@ def test_a_change_makes_the_right_pages_stale_and_no_others(repo, home):
 
 
 def test_a_comment_or_a_blank_line_makes_none_stale(repo, home):
-    for path in ("quaid/janitor/removal_guard.py", "quaid/recall/pipeline.py", "quaid/cli/app.py"):
+    for path in ("quaid/janitor/guards.py", "quaid/recall/pipeline.py", "quaid/cli/app.py"):
         repo.write(path, repo.read(path) + "\n\n# A remark.\n")
     repo.commit("remarks")
     assert not [doc for doc, freshness in check(home).items() if freshness.is_stale]
@@ -114,7 +114,7 @@ def test_a_comment_or_a_blank_line_makes_none_stale(repo, home):
 def test_a_model_updates_one_on_a_branch_and_the_merge_can_be_taken_back(repo, home, replaying):
     line = next(line for line in repo.read("docs/explanation/janitor.md").splitlines() if line.startswith("# "))
     repo.edit(
-        "quaid/janitor/removal_guard.py",
+        "quaid/janitor/guards.py",
         "from __future__ import annotations\n",
         "from __future__ import annotations\n\nMOST_NIGHTS = 3\n",
     )

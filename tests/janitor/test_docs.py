@@ -20,7 +20,7 @@ from vaults import copy_around, copy_vault
 from quaid.docs import source_roots
 from quaid.docs.registrar import NewProject
 from quaid.errors import LockedError
-from quaid.janitor.gate import Gate
+from quaid.janitor.guards import Gate
 from quaid.janitor.news import render_docs_news
 from quaid.janitor.questions import read_question
 from quaid.janitor.runner import RunOptions

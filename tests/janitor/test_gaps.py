@@ -11,7 +11,7 @@ from janitor_context import NOW, carry_out, context_of
 
 from quaid.embed.cache import EmbeddingCache
 from quaid.janitor import cleanup
-from quaid.janitor.integrity import find_problems
+from quaid.janitor.guards import find_problems
 from quaid.janitor.runner import RunOptions
 from quaid.janitor.tasks import gaps as task
 from quaid.local.recall_log import Gap

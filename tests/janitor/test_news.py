@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from vaults import mounted
 
+from quaid.janitor.decision import RunReport
 from quaid.janitor.news import overdue, overdue_in, render_news
-from quaid.janitor.run_report import RunReport
 from quaid.local.runs import Decision, Run, Runs
 from quaid.model import ModelUsage
 from quaid.place import state_folder

@@ -15,8 +15,8 @@ from quaid.capture.facts import supersede
 from quaid.errors import BadInputError, ModelTimeoutError
 from quaid.history.vault_history import History
 from quaid.janitor.fact_edits import rewrite, set_fields
+from quaid.janitor.guards import JanitorStoppedError
 from quaid.janitor.questions import tick
-from quaid.janitor.removal_guard import JanitorStoppedError
 from quaid.janitor.runner import RunOptions
 from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit

@@ -15,8 +15,8 @@ from vaults import Vault, assert_verified
 from quaid.history.committing import StagedWorkError
 from quaid.index.documents import list_living, list_preferences
 from quaid.index.scope import EVERYTHING
+from quaid.janitor.decision import RunReport
 from quaid.janitor.policy import Policy
-from quaid.janitor.run_report import RunReport
 from quaid.janitor.worktree import open_worktree
 from quaid.local import claimed
 from quaid.local.runs import Decision
