@@ -25,7 +25,7 @@ from quaid.local.runs import Decision, evidence_key
 
 if TYPE_CHECKING:
     from quaid.janitor.task_context import TaskContext
-    from quaid.llm.prompts import Prompt
+    from quaid.llm import Models, Prompt
 
 T = TypeVar("T")
 MAX_UNUSABLE = 20
@@ -94,8 +94,6 @@ class ModelQuestion(Generic[T]):
     def __init__(self, context: TaskContext) -> None:
         self.context = context
 
-    # -- what a task describes -----------------------------------------------------------------------------------
-
     def label(self, item: T) -> str:
         """The text by which the owner recognises an item."""
         raise NotImplementedError
@@ -127,8 +125,6 @@ class ModelQuestion(Generic[T]):
         """The name of a group whose items are numbered one after the other."""
         return ""
 
-    # -- asking --------------------------------------------------------------------------------------------------
-
     def judge(self, items: Mapping[str, T], most: int | None = None) -> Iterator[tuple[str, Judgement]]:
         """Yield the judgement of each item by the key of its evidence, the stored ones first; a model judges `most`
         others, batch by batch. Without a model, and for items it does not judge, there is none.
@@ -146,8 +142,7 @@ class ModelQuestion(Generic[T]):
 
     def ask_all(self, items: Mapping[str, T]) -> Iterator[tuple[list[tuple[str, T]], Answer]]:
         """Yield the answers of the model about `items`, each with its batch, keys and items, in numbered order."""
-        context, name = self.context, self.prompt
-        models = context.models
+        context, models = self.context, self.context.models
         if models is None or not items:
             return
         tried: set[str] = set()
@@ -158,7 +153,7 @@ class ModelQuestion(Generic[T]):
         last: ModelError | None = None
         stopped_by: ModelError | None = None
         try:
-            prompt, description = models.prompt(name), models.describe()
+            prompt, description = models.prompt(self.prompt), models.describe()
             model = description.deep if prompt.tier == "deep" else description.fast
             marks = {key: evidence_key(SET_ASIDE, model, prompt.label, key) for key in items}
             known = context.judgements.known(list(marks.values()))  # what an earlier run set aside, and why
@@ -168,10 +163,10 @@ class ModelQuestion(Generic[T]):
             pending = deque(batches(sized, self.input_tokens, self.output_tokens, prompt.max_output_tokens))
             while pending:
                 if context.progress is not None:
-                    context.progress(f"Judging ({name})", len(left) - sum(map(len, pending)), len(left))
+                    context.progress(f"Judging ({self.prompt})", len(left) - sum(map(len, pending)), len(left))
                 keys = pending.popleft()
                 try:
-                    found = self._ask(prompt, [(key, items[key]) for key in keys])
+                    found = self._ask(models, prompt, [(key, items[key]) for key in keys])
                 except (ModelRefusedError, ModelAnswerError, BudgetExceededError) as error:
                     has_answered = has_answered or isinstance(error, ModelRefusedError)
                     unusable += isinstance(error, ModelAnswerError)
@@ -194,19 +189,19 @@ class ModelQuestion(Generic[T]):
         if not has_answered and len(left) > 1:  # nothing shows that the model answers about other items
             failed = {key: problem for key, problem in failed.items() if key not in tried}
             stopped_by = stopped_by or last
-        context.judgements.add(name, {marks[key]: problem for key, problem in failed.items()})
-        self._set_aside({key: (items[key], problem) for key, problem in failed.items()}, stopped_by)
+        context.judgements.add(self.prompt, {marks[key]: problem for key, problem in failed.items()})
+        self._report({key: (items[key], problem) for key, problem in failed.items()}, stopped_by)
 
-    def _set_aside(self, failed: Mapping[str, tuple[T, str]], stopped_by: ModelError | None) -> None:
+    def _report(self, failed: Mapping[str, tuple[T, str]], stopped_by: ModelError | None) -> None:
         """Report the items that the model cannot judge, and what ended the questions."""
-        name, report = self.prompt, self.context.report
+        report = self.context.report
         for key, (item, problem) in failed.items():
             subject = f"judge {quote(self.label(item), MAX_LABEL)}"
-            report.held_back.append((Decision(name, SET_ASIDE, key, (), subject, ""), problem))
+            report.held_back.append((Decision(self.prompt, SET_ASIDE, key, (), subject, ""), problem))
         if stopped_by is not None:
-            report.failed[name] = str(stopped_by)
+            report.failed[self.prompt] = str(stopped_by)
 
-    def _ask(self, prompt: Prompt, batch: list[tuple[str, T]]) -> tuple[list[tuple[str, T]], Answer]:
+    def _ask(self, models: Models, prompt: Prompt, batch: list[tuple[str, T]]) -> tuple[list[tuple[str, T]], Answer]:
         """Ask about one batch.
 
         Raises:
@@ -217,12 +212,12 @@ class ModelQuestion(Generic[T]):
         items = [item for _, item in batch]
         inputs = {"today": f"{self.context.now:%A %Y-%m-%d}", **self.inputs(items)}
         inputs |= dict.fromkeys(prompt.slots & {"refused", "vetoes"}, list_refused(self.context))
-        assert self.context.models is not None
-        answer = self.context.models.ask(prompt, inputs, check=lambda value: self.check(items, value))
-        if careless := self.find_carelessness(items, self.given(answer.value)):
-            raise CarelessAnswerError(answer.model, answer.prompt, careless, json.dumps(answer.value))
-        if self.needs_any and not by_number(self.given(answer.value), items):
-            raw = json.dumps(answer.value, ensure_ascii=False)
+        answer = models.ask(prompt, inputs, check=lambda value: self.check(items, value))
+        given = self.given(answer.value)
+        raw = json.dumps(answer.value, ensure_ascii=False)
+        if careless := self.find_carelessness(items, given):
+            raise CarelessAnswerError(answer.model, answer.prompt, careless, raw)
+        if self.needs_any and not by_number(given, items):
             raise ModelAnswerError(answer.model, answer.prompt, "no item has one judgement", raw)
         return batch, answer
 
@@ -261,11 +256,11 @@ def numbered_lines(items: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(json.dumps({"n": n, **item}, ensure_ascii=False) for n, item in enumerate(items, 1))
 
 
-def list_refused(context: TaskContext, if_none: str = "(nothing so far)") -> str:
+def list_refused(context: TaskContext) -> str:
     """Return for a prompt the decisions of this task that the owner refused: the facts before and after, if known."""
     newest = context.vetoes[:MAX_EXAMPLES]
     lines: list[Mapping[str, object]] = [read_change(veto.body) or {"change": veto.subject} for veto in newest]
-    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines) or if_none
+    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines) or "(nothing so far)"
 
 
 def set_aside_keys(context: TaskContext) -> set[str]:
