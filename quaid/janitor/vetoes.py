@@ -74,7 +74,18 @@ def read_vetoes(log: Sequence[VaultCommit], own: Collection[str], history: Histo
 
     `log` has parents before children; `own` are Quaid's e-mail addresses.
     """
-    return _Reader(list(_follow_renames(log, history.boundary)), own, history).read()
+    reader = _Reader(log, own, history)
+    vetoes: dict[Key, Veto] = {}
+    about: dict[Key, Commit] = {}
+    for commit, change in reader.entries:
+        for key, is_vetoed in reader.read(commit, change).items():
+            vetoes.pop(key, None)
+            if is_vetoed:
+                decided = about.get(key, commit)
+                vetoes[key] = Veto(*key, decided.subject, decided.body)
+            else:
+                about[key] = commit
+    return list(reversed(vetoes.values()))
 
 
 @dataclass(slots=True)
@@ -93,46 +104,31 @@ class _Action:
 class _Reader:
     """Reads the history once. A run is an action in addition to those of its commits: it may be undone as a whole."""
 
-    def __init__(self, entries: Sequence[tuple[Commit, Change]], own: Collection[str], history: History) -> None:
-        self._entries = entries
+    def __init__(self, log: Sequence[VaultCommit], own: Collection[str], history: History) -> None:
+        self.entries = list(_follow_renames(log, history.boundary))
         self._own = own
         self._actions: dict[str, _Action] = {}
         self._runs: dict[str, _Action] = {}
         self._by_path: dict[str, list[_Action]] = {}
         # The texts that may matter, read at once: of files that a decision and somebody else have changed.
-        decided = {path for commit, change in entries if DECISION in commit.trailers for path in change}
-        others = {path for commit, change in entries if not is_by_quaid(commit, own) for path in change}
-        pairs = (pair for _, change in entries for path, pair in change.items() if path in decided & others)
+        decided = {path for commit, change in self.entries if DECISION in commit.trailers for path in change}
+        others = {path for commit, change in self.entries if not is_by_quaid(commit, own) for path in change}
+        pairs = (pair for _, change in self.entries for path, pair in change.items() if path in decided & others)
         self._texts = history.read_blobs({blob for pair in pairs for blob in pair if blob})
         self._lines: dict[str | None, Counter[bytes]] = {None: Counter()}
 
-    def read(self) -> list[Veto]:
-        vetoes: dict[Key, Veto] = {}
-        about: dict[Key, Commit] = {}
-        for commit, change in self._entries:
-            effect = self._find_effect(commit, change)
-            self._store(commit, change, effect)
-            for key, is_vetoed in effect.items():
-                vetoes.pop(key, None)
-                if is_vetoed:
-                    decided = about.get(key, commit)
-                    vetoes[key] = Veto(*key, decided.subject, decided.body)
-                else:
-                    about[key] = commit
-        return list(reversed(vetoes.values()))
-
-    def _find_effect(self, commit: Commit, change: Change) -> dict[Key, bool]:
-        """Return the decisions that a commit makes, vetoes or allows."""
-        if is_by_quaid(commit, self._own):  # its body quotes a memory, which may say anything
-            return _read_trailers(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
-        named = {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
-        actions = (action for path in change for action in self._by_path.get(path, ()))
-        # A commit that reverses the change of an action undoes it, whatever else it does.
-        reverted = _opposite(action for action in actions if self._reverts(change, action))
-        return reverted | self._reverse(_REVERTED.findall(commit.body)) | _read_trailers(commit) | named
-
-    def _store(self, commit: Commit, change: Change, effect: Mapping[Key, bool]) -> None:
-        run = next(iter(commit.trailers.get(RUN, ())), "") if is_by_quaid(commit, self._own) else ""
+    def read(self, commit: Commit, change: Change) -> dict[Key, bool]:
+        """Return the decisions that a commit makes, vetoes or allows, and store it for those that undo it."""
+        is_own = is_by_quaid(commit, self._own)
+        if is_own:  # its body quotes a memory, which may say anything
+            effect = _read_trailers(commit) or self._reverse(commit.trailers.get(REVERTS, ()))
+        else:
+            actions = (action for path in change for action in self._by_path.get(path, ()))
+            # A commit that reverses the change of an action undoes it, whatever else it does.
+            effect = _opposite(action for action in actions if self._reverts(change, action))
+            effect |= self._reverse(_REVERTED.findall(commit.body)) | _read_trailers(commit)
+            effect |= {(task, key): what == VETO for what, task, key in _NAMED.findall(commit.body)}
+        run = next(iter(commit.trailers.get(RUN, ())), "") if is_own else ""
         of_run = self._runs.setdefault(run, _Action()) if run else None
         if of_run is not None and DECISION in commit.trailers:
             # A refusal of the owner that the run has carried out stays, even if the run fails.
@@ -142,6 +138,7 @@ class _Reader:
             self._extend(self._actions[commit.id], effect, change)
         elif of_run is not None and not change:
             self._actions[commit.id] = of_run  # its merge
+        return effect
 
     def _extend(self, action: _Action, effect: Mapping[Key, bool], change: Change) -> None:
         is_new = not action.change
