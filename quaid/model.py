@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 from unicodedata import normalize
 
+from quaid.errors import BudgetExceededError
+
 FACT_TYPES = ("fact", "preference", "belief", "experience", "event", "decision")
 STATUSES = ("pending", "approved", "active")
 SOURCES = ("user", "assistant", "tool", "import")
@@ -404,6 +406,24 @@ class PlannedCall(NamedTuple):
     prompt: str
     """`name@version`."""
     most: ModelUsage
+
+
+class SpendingCap(NamedTuple):
+    """The most that models may take in a period, `run` or `day`; 0 is no limit."""
+
+    period: str
+    max_tokens: int
+    max_usd: float
+
+    def check(self, most: ModelUsage, spent: ModelUsage) -> None:
+        """Raise BudgetExceededError if a call that may take `most` would exceed the cap after what was `spent`."""
+        if self.max_tokens and spent.tokens + most.tokens > self.max_tokens:
+            given = (f"{tokens:,} tokens" for tokens in (self.max_tokens, spent.tokens, most.tokens))
+            raise BudgetExceededError(f"models.max_tokens_per_{self.period}", *given)
+        cost = spent.cost_usd or 0.0
+        if self.max_usd and most.cost_usd is not None and cost + most.cost_usd > self.max_usd:
+            dollars = (f"${amount:.4g}" for amount in (self.max_usd, cost, most.cost_usd))
+            raise BudgetExceededError(f"models.max_usd_per_{self.period}", *dollars)
 
 
 @dataclass(frozen=True)

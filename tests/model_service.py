@@ -126,7 +126,7 @@ class Service:
 
     def models(self, provider, **settings):
         environ = settings.pop("environ", ENVIRON)
-        others = {name: settings.pop(name) for name in ("usage", "answers", "own_prompts", "now") if name in settings}
+        others = {name: settings.pop(name) for name in ("usage", "answers", "own_prompts") if name in settings}
         url = self.url + ("/v1" if provider == "openai" else "")
         named = {"provider": provider, "url": url, "fast": "quick", "deep": "wise", **settings}
         return Models(ModelSettings(**named), environ=environ, **others)

@@ -10,20 +10,28 @@ import json
 import re
 from typing import Any, NoReturn
 
+Found = dict[str, Any] | list[Any] | None
 _THOUGHT_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _START = re.compile(r"\{|\[(?=\s*\{)")
 _OBJECT_START = re.compile(r"\[?\s*\{\s*\"[^\"\n]{0,80}\"\s*:")
-_TOKEN = re.compile(r"[A-Za-z]+|[^A-Za-z]")
-_STRING_END = re.compile(r"\s*(?:[:}\]]|,\s*(?:[\"{\[\]}\d-]|(?i:null|none|true|false)\b|\Z)|\Z)")
+_STRING_END = r"\s*(?:[:}\]]|,\s*(?:[\"{\[\]}\d-]|(?i:null|none|true|false)\b|\Z)|\Z)"
 """What follows the quotation mark that ends a string; any other is the text's own."""
+_TOKEN = re.compile(
+    rf"\"(?P<string>(?:\\.|[^\"\\]|\"(?!{_STRING_END}))*+)\"(?={_STRING_END})"
+    r"|(?P<open>[{\[])|,?\s*(?P<close>[}\]])|(?P<comma>,)|(?P<word>\w+)|[^\"]",
+    re.DOTALL,
+)
+_BARE_QUOTE = re.compile(r"(\\.)|\"", re.DOTALL)
 _WORDS = {"None": "null", "True": "true", "False": "false"}
+_WHOLE_WITHIN = (["{"], ["{", "["], ["["])
+"""The open brackets between which an item is complete: those of the answer and its lists."""
 _MAX_TRIES = 200
 """Few braces do not begin an object; a text of nothing else must not take forever."""
 _MAX_MENDED = 5
 _MAX_DEPTH = 50
 
 
-def find_answer(text: str) -> tuple[dict[str, Any] | list[Any] | None, bool]:
+def find_answer(text: str) -> tuple[Found, bool]:
     """Return the first JSON object, or list of objects, in `text`, and whether it is cut off: then it has only what is
     complete. None where there is none. What the model thought aloud before it is skipped.
     """
@@ -33,10 +41,9 @@ def find_answer(text: str) -> tuple[dict[str, Any] | list[Any] | None, bool]:
     return answered if answered[0] is not None else _first_value(text)
 
 
-def _first_value(text: str) -> tuple[dict[str, Any] | list[Any] | None, bool]:
+def _first_value(text: str) -> tuple[Found, bool]:
     decoder = json.JSONDecoder(parse_constant=_refuse)
-    mended = 0
-    place = 0
+    mended = place = 0
     for _ in range(_MAX_TRIES):
         start = _START.search(text, place)
         if start is None:
@@ -48,98 +55,48 @@ def _first_value(text: str) -> tuple[dict[str, Any] | list[Any] | None, bool]:
             pass
         if mended < _MAX_MENDED and _OBJECT_START.match(text, start.start()):
             mended += 1
-            mending = _Mending(text[start.start() :])
-            value = mending.load()
-            if value or mending.is_cut:  # what is inside of it is not the answer
-                return value, mending.is_cut
+            fixed, is_cut = _mend(text[start.start() :])
+            try:
+                value = json.loads(fixed, strict=False, parse_constant=_refuse) if fixed else None
+            except (ValueError, RecursionError):
+                continue
+            if value or is_cut:  # what is inside of it is not the answer
+                return value, is_cut
     return None, False
 
 
-class _Mending:
-    """Reads JSON with small mistakes. `whole` is the last place up to which everything is complete, at least an item of
-    a list in the outermost object, with the brackets that are open there.
+def _mend(text: str) -> tuple[str, bool]:
+    """Return the JSON that begins `text` without small mistakes, and whether it is cut off: then it is all up to the
+    last item of a list in the outermost object that is complete, and empty where none is.
     """
+    out: list[str] = []
+    opened: list[str] = []
+    whole = ""
+    place = rest = 0
+    while token := _TOKEN.match(text, place):
+        kind, place = token.lastgroup, token.end()
+        if kind == "close":
+            out.append(token["close"])
+            if len(opened) < 2:
+                return "".join(out), False
+            opened.pop()
+        if kind in {"close", "comma"} and opened in _WHOLE_WITHIN:
+            whole = "".join([*out, *("}" if sign == "{" else "]" for sign in reversed(opened))])
+            rest = place if kind == "close" else token.start()
+        if kind == "string":
+            out.append(f'"{_BARE_QUOTE.sub(_escape, token["string"])}"')
+        elif kind != "close":
+            out.append(_WORDS.get(token[0], token[0]))
+        if kind == "open":
+            opened.append(token[0])
+            if len(opened) > _MAX_DEPTH:
+                return "", False
+    # Where only the last brackets are missing, nothing is.
+    return whole, not whole or bool(text[rest:].strip())
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.out: list[str] = []
-        self.opened: list[str] = []
-        self.whole: tuple[int, str] | None = None
-        self.is_cut = False
 
-    def load(self) -> dict[str, Any] | list[Any] | None:
-        mended = self.run()
-        try:
-            return json.loads(mended, strict=False, parse_constant=_refuse) if mended is not None else None
-        except (ValueError, RecursionError):
-            self.is_cut = False
-            return None
-
-    def run(self) -> str | None:
-        """Return the mended JSON; None where nothing is complete."""
-        place = 0
-        while place < len(self.text):
-            sign = self.text[place]
-            if sign == '"':
-                end = self._read_string(place)
-                if end is None:
-                    break
-                place = end
-                continue
-            token = _TOKEN.match(self.text, place)
-            assert token is not None
-            place = token.end()
-            if sign in "{[":
-                self.opened.append(sign)
-                if len(self.opened) > _MAX_DEPTH:
-                    return None
-            elif sign in "}]":
-                self._close(sign)
-                if not self.opened:
-                    return "".join(self.out)
-                continue
-            elif sign == ",":
-                self._mark_whole()
-            self.out.append(_WORDS.get(token[0], token[0]))
-        if self.whole is None:
-            self.is_cut = True
-            return None
-        length, still_open = self.whole
-        # Where only the last brackets are missing, nothing is.
-        self.is_cut = bool("".join(self.out[length:]).strip()) or place < len(self.text)
-        return "".join(self.out[:length]) + "".join("}" if sign == "{" else "]" for sign in reversed(still_open))
-
-    def _read_string(self, start: int) -> int | None:
-        """Read the string that begins at `start` and return its end; None where it has none."""
-        place = start + 1
-        parts = ['"']
-        while place < len(self.text):
-            sign = self.text[place]
-            if sign == "\\":
-                parts.append(self.text[place : place + 2])
-                place += 2
-                continue
-            if sign == '"':
-                if _STRING_END.match(self.text, place + 1):
-                    self.out.append("".join(parts) + '"')
-                    return place + 1
-                parts.append("\\")
-            parts.append(sign)
-            place += 1
-        return None
-
-    def _close(self, sign: str) -> None:
-        while self.out and not self.out[-1].strip():
-            self.out.pop()
-        if self.out and self.out[-1] == ",":
-            self.out.pop()
-        self.opened.pop()
-        self.out.append(sign)
-        self._mark_whole()
-
-    def _mark_whole(self) -> None:
-        if 1 <= len(self.opened) <= 2 and self.opened in (["{"], ["{", "["], ["["]):
-            self.whole = (len(self.out), "".join(self.opened))
+def _escape(quote: re.Match[str]) -> str:
+    return quote[1] or '\\"'
 
 
 def _refuse(name: str) -> NoReturn:

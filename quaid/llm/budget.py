@@ -6,16 +6,12 @@ So two processes cannot both spend the last of a day, and the running call of a 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
-from quaid.errors import BudgetExceededError, ModelError, ModelUnavailableError, QuaidError
+from quaid.errors import ModelError, ModelUnavailableError, QuaidError
 from quaid.llm.exchange import UsageStore
-from quaid.model import ModelUsage, PlannedCall
+from quaid.model import ModelUsage, PlannedCall, SpendingCap
 from quaid.settings import ModelSettings
-
-_RUN = "run"
 
 
 class UsageInMemory:
@@ -25,9 +21,10 @@ class UsageInMemory:
         self._calls: list[tuple[str, ModelUsage]] = []
         self._lock = threading.RLock()
 
-    def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
+    def reserve(self, call: PlannedCall, day: str, cap: SpendingCap | None = None) -> int:
         with self._lock:
-            check(self.spent(day))
+            if cap is not None:
+                cap.check(call.most, self.spent(day))
             self._calls.append((day, call.most))
             return len(self._calls) - 1
 
@@ -44,15 +41,15 @@ class Budget:
     """The caps of one run, of the day and of each call."""
 
     def __init__(self, settings: ModelSettings, store: UsageStore, *, is_run: bool) -> None:
-        self._settings = settings
+        self._day_cap = SpendingCap("day", settings.max_tokens_per_day, settings.max_usd_per_day)
+        self._run_cap = SpendingCap("run", 0, settings.max_usd_per_run) if is_run else None
         self._store = store
         self._run = UsageInMemory()
-        self._is_run = is_run
 
     @property
     def spent(self) -> ModelUsage:
         """The usage of all calls within this budget."""
-        return self._run.spent(_RUN)
+        return self._run.spent("")
 
     def reserve(self, call: PlannedCall, day: str) -> tuple[int, int]:
         """Count `call` at its estimate, and return its numbers in the store of the day and in that of the run.
@@ -61,12 +58,9 @@ class Budget:
             BudgetExceededError: a cap would be exceeded; nothing was counted.
             ModelUnavailableError: usage cannot be stored, so that no cap could hold.
         """
-        settings, most = self._settings, call.most
-        check_run = partial(self._check, "run", 0, settings.max_usd_per_run, most)
-        check_day = partial(self._check, "day", settings.max_tokens_per_day, settings.max_usd_per_day, most)
-        run_id = self._run.reserve(call, _RUN, check_run if self._is_run else lambda _spent: None)
+        run_id = self._run.reserve(call, "", self._run_cap)
         try:
-            return self._store.reserve(call, day, check_day), run_id
+            return self._store.reserve(call, day, self._day_cap), run_id
         except QuaidError as error:
             self._run.settle(run_id, ModelUsage())
             if isinstance(error, ModelError):
@@ -80,17 +74,3 @@ class Budget:
         self._run.settle(run_id, usage)
         with suppress(QuaidError):
             self._store.settle(day_id, usage)
-
-    def _check(self, period: str, max_tokens: int, max_usd: float, most: ModelUsage, spent: ModelUsage) -> None:
-        _check(f"models.max_tokens_per_{period}", max_tokens, most.tokens, spent.tokens)
-        if most.cost_usd is not None:
-            _check(f"models.max_usd_per_{period}", max_usd, most.cost_usd, spent.cost_usd or 0.0)
-
-
-def _check(setting: str, cap: float, more: float, spent: float) -> None:
-    if cap and spent + more > cap:
-        raise BudgetExceededError(setting, _format(cap), _format(spent), _format(more))
-
-
-def _format(amount: float) -> str:
-    return f"{amount:,} tokens" if isinstance(amount, int) else f"${amount:.4g}"

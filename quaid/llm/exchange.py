@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from quaid.model import ModelUsage, PlannedCall, Tier
+from quaid.model import ModelUsage, PlannedCall, SpendingCap, Tier
 
 _MAX_TOKENS = 100_000_000
 _MAX_COST_USD = 1_000.0
@@ -134,10 +134,13 @@ class Provider(Protocol):
 class UsageStore(Protocol):
     """Stores the usage of calls, for caps that hold across processes."""
 
-    def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
-        """Count `call` at its estimate and return its number, unless `check` raises on the usage of `day` (ISO, UTC).
+    def reserve(self, call: PlannedCall, day: str, cap: SpendingCap | None = None) -> int:
+        """Count `call` at its estimate on `day` (ISO, UTC) and return its number.
 
         Check and count are one transaction. A call that is never settled stays counted at its estimate.
+
+        Raises:
+            BudgetExceededError: with the usage of the day it would exceed `cap`.
         """
 
     def settle(self, reservation: int, usage: ModelUsage) -> None:

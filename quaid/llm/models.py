@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from quaid.errors import (
 )
 from quaid.llm.budget import Budget, UsageInMemory
 from quaid.llm.discovery import Choice, Description, Discovery
-from quaid.llm.exchange import Answer, AnswerStore, Check, Provider, Reply, Request, Role, UsageStore
+from quaid.llm.exchange import Answer, AnswerStore, Check, Reply, Request, UsageStore
 from quaid.llm.prices import Price, estimate_tokens, price_of, with_cost
 from quaid.llm.prompts import Prompt, load_prompt
 from quaid.llm.schema import violations
@@ -40,7 +41,6 @@ _THINKING_TOKENS: dict[Tier, int] = {"deep": 8_000, "fast": 2_000}
 """What a model may think before it answers: providers count it as output, and some models cannot do without."""
 TIMEOUT_S: dict[Tier, float] = {"deep": 300.0, "fast": 30.0}
 """An extraction of forty facts is 6,000 tokens of answer."""
-_BETWEEN_ANSWERS = "\n\n---\n\n"
 
 
 class Models:
@@ -54,13 +54,11 @@ class Models:
         usage: UsageStore | None = None,
         answers: AnswerStore | None = None,
         environ: Mapping[str, str] | None = None,
-        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._settings = settings
         self._own_prompts = own_prompts
         self._usage: UsageStore = usage if usage is not None else UsageInMemory()
         self._answers = answers
-        self._now = now or (lambda: datetime.now(UTC))
         self._discovery = Discovery(settings, os.environ if environ is None else environ)
         self._budget = Budget(settings, self._usage, is_run=False)
 
@@ -141,19 +139,27 @@ class Models:
         """
         started = time.monotonic()
         choice = self._discovery.choose()
-        model = choice.models[prompt.tier]
-        key = _answer_key(prompt, choice, model, text)
+        provider, model = choice.provider, choice.models[prompt.tier]
+        key = hashlib.sha256(json.dumps([prompt.name, prompt.version, provider.name, model, text]).encode()).hexdigest()
         stored = self._read_stored(key, prompt, check)
         if stored is not None:
             yield stored
             return
-        _require_time(choice.provider, deadline - started)
+        left_s = deadline - started
+        if left_s < provider.min_s:
+            problem = f"{provider.name} needs {provider.min_s:g} s or more and has {max(0.0, left_s):.1f} s"
+            step = "Choose a faster provider: quaid config models.provider anthropic"
+            raise ModelUnavailableError(problem, step)
         request = _build_request(prompt, model, text)
         answer: Answer | None = None
         for answer in self._drafts(choice, request, check, deadline):
             yield replace(answer, took_s=time.monotonic() - started)
-        if answer is not None and not answer.problems and not answer.failed:
-            self._store(key, answer)
+        if answer is None or answer.problems or answer.failed or self._answers is None or not self._settings.cache_days:
+            return
+        if not admit_all(answer.value)[1]:  # with a secret in it, the question is asked again
+            found = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
+            with suppress(QuaidError):  # it costs asking again, no more
+                self._answers.put(key, found, utc_today().isoformat(), self._oldest_day())
 
     def _drafts(self, choice: Choice, request: Request, check: Check | None, deadline: float) -> Iterator[Answer]:
         """Yield what can be used of the first reply, and then of it with its repair, if it needs one.
@@ -164,7 +170,6 @@ class Models:
         from quaid.llm.drafts import CUT_OFF, plan_repair, read_reply, take_repair
 
         reply = self._exchange(choice, request, deadline)
-        _require_end(reply, request, reply.text)
         draft = read_reply(reply, request.schema, check)
         if draft.value is None and reply.stop == "length":  # it would be cut off again
             problem = f"{CUT_OFF} after {reply.usage.output_tokens:,} tokens"
@@ -175,25 +180,26 @@ class Models:
         if repair is None:
             return
         first, reply = reply, self._exchange(choice, repair, deadline)
-        texts = _BETWEEN_ANSWERS.join((first.text, reply.text))
-        _require_end(reply, request, texts)
         draft = take_repair(draft, reply, request.schema, check)
         if draft.value is None:
+            texts = f"{first.text}\n\n---\n\n{reply.text}"
             raise ModelAnswerError(request.model, request.prompt, "; ".join(draft.complaints), texts)
         yield _answer(draft, choice, reply, request, first.usage + reply.usage)
 
     def _exchange(self, choice: Choice, request: Request, deadline: float) -> Reply:
-        """Make one call, counted at its estimate before and at its usage afterwards."""
+        """Make one call, counted at its estimate before and at its usage afterwards. ModelRefusedError: it is a
+        refusal, and stays one.
+        """
         price = self._price(choice, request)
         limit: BudgetExceededError | None = None
         try:
-            reservation = self._budget.reserve(self._plan(choice, request), self._today())
+            reservation = self._budget.reserve(self._plan(choice, request), utc_today().isoformat())
         except BudgetExceededError as error:
             # Few answers take a tenth of what they may. Where some thoughts and an answer half as long as its question
             # fit, the model gets no more room than that.
             usual = _THINKING_TOKENS[request.tier] // 4 + _input_tokens(request) // 2
             limit, request = error, replace(request, max_output_tokens=min(usual, request.max_output_tokens))
-            reservation = self._budget.reserve(self._plan(choice, request), self._today())
+            reservation = self._budget.reserve(self._plan(choice, request), utc_today().isoformat())
         try:
             reply = choice.provider.complete(request, deadline)
         except (ModelUnavailableError, ModelRefusedError):
@@ -209,6 +215,8 @@ class Models:
         self._budget.settle(reservation, reply.usage)
         if limit is not None and reply.stop == "length":
             raise limit
+        if reply.stop == "refusal":
+            raise ModelRefusedError(reply.model, request.prompt, reply.text)
         return reply
 
     def _price(self, choice: Choice, request: Request) -> Price | None:
@@ -236,34 +244,13 @@ class Models:
         took_s = time.monotonic() - started
         return Answer(value, provider, model, prompt.label, ModelUsage(), is_cached=True, took_s=took_s)
 
-    def _store(self, key: str, answer: Answer) -> None:
-        # An answer with a secret in it is not stored: the question is asked again.
-        if self._answers is None or not self._settings.cache_days or admit_all(answer.value)[1]:
-            return
-        text = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
-        with suppress(QuaidError):  # it costs asking again, no more
-            self._answers.put(key, text, self._today(), self._oldest_day())
-
-    def _today(self) -> str:
-        return self._now().date().isoformat()
-
     def _oldest_day(self) -> str:
-        return (self._now().date() - timedelta(days=self._settings.cache_days)).isoformat()
+        return (utc_today() - timedelta(days=self._settings.cache_days)).isoformat()
 
 
-def _require_time(provider: Provider, left_s: float) -> None:
-    """Raise ModelUnavailableError where the provider needs more than what is left."""
-    if left_s < provider.min_s:
-        raise ModelUnavailableError(
-            f"{provider.name} needs {provider.min_s:g} s or more and has {max(0.0, left_s):.1f} s",
-            "Choose a faster provider: quaid config models.provider anthropic",
-        )
-
-
-def _require_end(reply: Reply, request: Request, text: str) -> None:
-    """Raise ModelRefusedError for a refusal: it stays one."""
-    if reply.stop == "refusal":
-        raise ModelRefusedError(reply.model, request.prompt, text)
+def utc_today() -> date:
+    """Return the day of which usage is counted."""
+    return datetime.now(UTC).date()
 
 
 def _answer(draft: Draft, choice: Choice, reply: Reply, request: Request, usage: ModelUsage) -> Answer:
@@ -282,20 +269,11 @@ def _answer(draft: Draft, choice: Choice, reply: Reply, request: Request, usage:
 
 def _build_request(prompt: Prompt, model: str, text: str) -> Request:
     most = prompt.max_output_tokens + _THINKING_TOKENS[prompt.tier]
-    turns: tuple[tuple[Role, str], ...]
-    turns = (("user", text),)
-    return Request(prompt.tier, model, prompt.label, prompt.instructions, turns, prompt.schema, most)
+    return Request(prompt.tier, model, prompt.label, prompt.instructions, (("user", text),), prompt.schema, most)
 
 
 def _input_tokens(request: Request) -> int:
     return sum(estimate_tokens(text) for _, text in request.turns) + estimate_tokens(request.system)
-
-
-def _answer_key(prompt: Prompt, choice: Choice, model: str, text: str) -> str:
-    import hashlib
-
-    parts = json.dumps([prompt.name, prompt.version, choice.provider.name, model, text])
-    return hashlib.sha256(parts.encode()).hexdigest()
 
 
 def _last_within(limit_s: float, who: str, answers: Iterator[Answer]) -> Answer:

@@ -17,7 +17,6 @@ from typing import Any
 from quaid import place
 from quaid.errors import PromptError
 from quaid.llm.exchange import with_schema
-from quaid.llm.schema import schema_problem
 from quaid.model import Tier
 from quaid.redaction import admit
 from quaid.text.invisible import without_unseen
@@ -171,9 +170,6 @@ def _parse_schema(text: str, path: Path) -> dict[str, Any]:
         schema = json.loads(found[1]) if found else None
     except (ValueError, RecursionError) as error:
         raise PromptError(path, f"the schema below ## Answer is not JSON: {error}") from error
-    if schema is None:
-        raise PromptError(path, "there is no ```json block below ## Answer")
-    problem = schema_problem(schema)
-    if problem:
-        raise PromptError(path, problem)
-    return dict(schema)
+    if not isinstance(schema, dict):
+        raise PromptError(path, "there is no ```json block with an object below ## Answer")
+    return schema

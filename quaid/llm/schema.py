@@ -1,4 +1,4 @@
-"""The part of JSON Schema that prompts use: checked when a prompt is read, and applied when a model has answered.
+"""The part of JSON Schema that prompts use: what requests show of it, and how an answer is read by it.
 
 Objects allow no other properties than they name. Those that are not required may be missing or null; in requests they
 are required and may be null, as the providers' strict structured output demands. `default` replaces a value that is
@@ -10,24 +10,26 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-_SCALARS = {"string", "integer", "number", "boolean", "null"}
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
 _LIMITS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"}
-_STRUCTURE = {"type", "properties", "required", "additionalProperties", "items", "enum"}
-_NOTES = {"title", "description", "default"}
 _MAX_VIOLATIONS = 5
+_SENTENCES = {
+    "type": "must be {}",
+    "enum": "must be one of {}",
+    "minimum": "must be {} or more",
+    "maximum": "must be {} or less",
+    "minItems": "must have {} items or more",
+    "maxItems": "must have {} items or fewer",
+    "minLength": "must have {} characters or more",
+    "maxLength": "must have {} characters or fewer",
+}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NOTHING = frozenset({"null", "none"})
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
@@ -36,16 +38,28 @@ _NOT_WORD = re.compile(r"[\W_]+")
 _MIN_STEM, _MAX_ENDING = 4, 3
 
 
-def schema_problem(schema: object) -> str:
-    """Return why a prompt cannot use `schema`; empty where it can."""
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "the answer must be an object"
-    return next(_problems(schema, "answer"), "")
-
-
 def violations(value: object, schema: Mapping[str, Any], where: str = "answer") -> list[str]:
     """Return what does not fit `schema` in `value`, which messages call `where`: a sentence each, the first five."""
-    return list(islice(_violations(value, schema, where), _MAX_VIOLATIONS))
+    found = []
+    for error in islice(_validator()(schema).iter_errors(value), _MAX_VIOLATIONS):
+        wanted = error.validator_value
+        names = [wanted] if isinstance(wanted, str) else sorted(wanted) if error.validator == "type" else wanted
+        limit = ", ".join(map(str, names)) if isinstance(names, list) else names
+        sentence = _SENTENCES.get(str(error.validator), error.message).format(limit)
+        found.append(f"{where}{error.json_path.removeprefix('$')} {sentence}")
+    return found
+
+
+@cache
+def _validator() -> type[Validator]:
+    from jsonschema import Draft202012Validator, validators
+
+    def is_number(_: object, value: object) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) != math.inf
+
+    checker = Draft202012Validator.TYPE_CHECKER.redefine("number", is_number)
+    extended: type[Validator] = validators.extend(Draft202012Validator, type_checker=checker)
+    return extended
 
 
 def kinds_of(schema: Mapping[str, Any]) -> set[str]:
@@ -74,106 +88,15 @@ def without_limits(schema: Any, *, is_strict: bool = True) -> Any:
     bare = {key: value for key, value in schema.items() if key not in _LIMITS and key != "default"}
     if "properties" in bare:
         parts = {name: without_limits(part, is_strict=is_strict) for name, part in bare["properties"].items()}
-        optional = parts.keys() - set(bare.get("required", ())) if is_strict else set()
-        bare["properties"] = {name: _nullable(part) if name in optional else part for name, part in parts.items()}
-        bare |= {"required": list(parts)} if is_strict else {}
+        for part in (part for name, part in parts.items() if is_strict and name not in bare["required"]):
+            kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
+            part["type"] = [*kinds, *({"null"} - set(kinds))]
+            if None not in part.get("enum", [None]):
+                part["enum"] = [*part["enum"], None]
+        bare |= {"properties": parts, "required": list(parts) if is_strict else bare["required"]}
     if "items" in bare:
         bare["items"] = without_limits(bare["items"], is_strict=is_strict)
     return bare
-
-
-def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    with_null = {**schema, "type": [*kinds, *({"null"} - set(kinds))]}
-    return with_null | ({"enum": [*schema["enum"], None]} if None not in schema.get("enum", [None]) else {})
-
-
-def _problems(schema: object, where: str) -> Iterator[str]:
-    if not isinstance(schema, dict):
-        yield f"{where} is not a schema"
-        return
-    for key in schema.keys() - _STRUCTURE - _LIMITS - _NOTES:
-        yield f"{where} uses {key}, which is not supported"
-    for name in schema.keys() & _LIMITS:
-        if isinstance(schema[name], bool) or not isinstance(schema[name], int | float):
-            yield f"{where}: {name} is not a number"
-    kinds = kinds_of(schema)
-    if not kinds or not kinds <= _TYPES.keys():
-        yield f"{where} has no known type"
-    if "enum" in schema and not (isinstance(schema["enum"], list) and schema["enum"]):
-        yield f"{where}: enum is not a list of values"
-    if "default" in schema and kinds <= _SCALARS and violations(schema["default"], schema):
-        yield f"{where}: its default does not fit"
-    if "object" in kinds:
-        yield from _object_problems(schema, where)
-    if "array" in kinds:
-        yield from _problems(schema.get("items"), f"{where}[]")
-
-
-def _object_problems(schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        yield f"{where} has no properties"
-        return
-    required = schema.get("required")
-    if not isinstance(required, list) or not set(map(str, required)) <= properties.keys():
-        yield f"{where} must say which of its properties are required"
-    if schema.get("additionalProperties") is not False:
-        yield f"{where} must have additionalProperties false"
-    for name, part in properties.items():
-        yield from _problems(part, f"{where}.{name}")
-
-
-def _violations(value: object, schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    kinds = kinds_of(schema)
-    # A boolean is an int to Python only.
-    if not any(kind == "boolean" if isinstance(value, bool) else isinstance(value, _TYPES[kind]) for kind in kinds):
-        yield f"{where} must be {' or '.join(sorted(kinds))}"
-        return
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{where} must be one of {', '.join(map(str, schema['enum']))}"
-    if isinstance(value, dict):
-        yield from _object_violations(value, schema, where)
-    elif isinstance(value, list):
-        yield from _size_violations(len(value), schema, "Items", where)
-        for number, item in enumerate(value):
-            yield from _violations(item, schema["items"], f"{where}[{number}]")
-    elif isinstance(value, str):
-        yield from _size_violations(len(value), schema, "Length", where)
-        if _SURROGATE.search(value):
-            yield f"{where} holds a lone surrogate"
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _number_violations(value, schema, where)
-
-
-def _number_violations(value: float, schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    if isinstance(value, float) and not math.isfinite(value):
-        yield f"{where} is not a finite number"
-    if value < schema.get("minimum", value):
-        yield f"{where} is {value}, must be {schema['minimum']} or more"
-    if value > schema.get("maximum", value):
-        yield f"{where} is {value}, must be {schema['maximum']} or less"
-
-
-def _object_violations(value: Mapping[str, Any], schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    properties = schema["properties"]
-    for name in properties:
-        if name not in schema["required"] and value.get(name) is None:
-            continue
-        if name not in value:
-            yield f"{where} lacks {name}"
-        else:
-            yield from _violations(value[name], properties[name], f"{where}.{name}")
-    for name in value:
-        if name not in properties:
-            yield f"{where} has {name!r}, which the schema does not name"
-
-
-def _size_violations(size: int, schema: Mapping[str, Any], what: str, where: str) -> Iterator[str]:
-    if size < schema.get(f"min{what}", 0):
-        yield f"{where} has {size} {what.lower()}, must have {schema[f'min{what}']} or more"
-    if size > schema.get(f"max{what}", size):
-        yield f"{where} has {size} {what.lower()}, must have {schema[f'max{what}']} or fewer"
 
 
 # -- careless values ---------------------------------------------------------------------------------------------------
@@ -244,14 +167,16 @@ def as_list(value: Any, item: Mapping[str, Any]) -> Any:
 def _as_scalar(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
+    if "null" in kinds and isinstance(value, str) and value.strip().casefold() in _NOTHING:
+        return None
     if isinstance(value, bool):
         return value
     if "string" in kinds:
-        return _as_string(value, kinds, schema)
+        if isinstance(value, int | float) and abs(value) < 1e15:
+            value = str(int(value) if value == int(value) else value)
+        return _as_choice(value, schema.get("enum", ())) if isinstance(value, str) else value
     if isinstance(value, str):
         text = value.strip()
-        if "null" in kinds and text.casefold() in _NOTHING:
-            return None
         if "boolean" in kinds:
             return _TRUTH.get(text.casefold(), value)
         if kinds & {"number", "integer"} and _NUMBER.fullmatch(text):
@@ -260,19 +185,20 @@ def _as_scalar(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
     return int(value) if "integer" in kinds and isinstance(value, float) and value.is_integer() else value
 
 
-def _as_string(value: Any, kinds: set[str], schema: Mapping[str, Any]) -> Any:
-    if isinstance(value, int | float):
-        value = str(int(value) if value == int(value) else value) if abs(value) < 1e15 else value
-    if not isinstance(value, str):
-        return value
-    if "null" in kinds and value.strip().casefold() in _NOTHING:
-        return None
-    if "enum" in schema and value not in schema["enum"]:
-        named = {_loose(str(one)): one for one in schema["enum"]}
-        loose = _loose(value)
-        forms = [name for name in named if _is_form_of(loose, name)]
-        return named[loose] if loose in named else named[forms[0]] if len(forms) == 1 else value
-    return _SURROGATE.sub("\ufffd", value)
+def _as_choice(value: str, choices: Sequence[Any]) -> str:
+    """Return the one of `choices` that `value` is, in another case or with another ending: `approved` of `approve`,
+    `users` of `user`. Without choices, the string without half characters.
+    """
+    if value in choices or not choices:
+        return _SURROGATE.sub("\ufffd", value)
+    word, named = _loose(value), {_loose(str(one)): str(one) for one in choices}
+    forms = []
+    for name in named:
+        stem = name.removesuffix("e") if len(name) > _MIN_STEM else name
+        ending = word.removeprefix(stem)
+        if len(stem) >= _MIN_STEM and ending != word and len(ending) <= _MAX_ENDING and ending.isalpha():
+            forms.append(name)
+    return named[word] if word in named else named[forms[0]] if len(forms) == 1 else value
 
 
 def _decoded(value: Any, kind: type) -> Any:
@@ -284,13 +210,6 @@ def _decoded(value: Any, kind: type) -> Any:
     except (ValueError, RecursionError):
         return value
     return found if isinstance(found, kind) else value
-
-
-def _is_form_of(word: str, name: str) -> bool:
-    """Return whether `word` is `name` with another ending: `approved` of `approve`, `users` of `user`."""
-    stem = name.removesuffix("e") if len(name) > _MIN_STEM else name
-    ending = word.removeprefix(stem)
-    return len(stem) >= _MIN_STEM and ending != word and len(ending) <= _MAX_ENDING and ending.isalpha()
 
 
 def _loose(text: str) -> str:

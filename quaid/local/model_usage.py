@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.local.tables import Tables
-from quaid.model import ModelUsage, PlannedCall
+from quaid.model import ModelUsage, PlannedCall, SpendingCap
 
 if TYPE_CHECKING:
     import apsw
@@ -61,10 +61,15 @@ class ModelRecords(Tables):
         super().__init__(path)
         self._lock = threading.Lock()
 
-    def reserve(self, call: PlannedCall, day: str, check: Callable[[ModelUsage], None]) -> int:
-        """Count `call` at its estimate and return its number, unless `check` raises on the usage of `day`."""
+    def reserve(self, call: PlannedCall, day: str, cap: SpendingCap | None = None) -> int:
+        """Count `call` at its estimate and return its number.
+
+        Raises:
+            BudgetExceededError: with the usage of `day` it would exceed `cap`.
+        """
         with self._transaction() as connection:
-            check(_spent(connection, day))
+            if cap is not None:
+                cap.check(call.most, _spent(connection, day))
             row = (day, call.tier, call.provider, call.model, call.prompt, *call.most)
             connection.execute(
                 f"INSERT INTO model_calls (day, tier, provider, model, prompt, {_COUNTS}, is_settled) "

@@ -20,7 +20,7 @@ from quaid.capture.extractor import commit_message
 from quaid.capture.piece_reader import list_new_relations, read_relations, relation_inputs
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.llm.prompts import load_prompt
-from quaid.llm.schema import violations
+from quaid.llm.schema import coerce, violations
 from quaid.model import Edge
 from quaid.text.relative_dates import with_dates
 
@@ -45,7 +45,7 @@ def fact(text="Maya keeps a garden in Oslo.", turns=("t1",), **fields):
 
 def read(*facts, piece=None, **more):
     value = {"v": 1, "facts": list(facts), **more}
-    assert violations(value, PROMPT.schema) == []
+    assert violations(coerce(value, PROMPT.schema), PROMPT.schema) == []
     return read_answer(value, piece or piece_of("Hello there.", "Hello.", "How are you?"))
 
 

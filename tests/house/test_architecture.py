@@ -70,6 +70,7 @@ OWNERS = {
     "pypdf": ["capture/files/source_file.py"],
     "pathspec": ["docs/"],
     "kingfisher_sdk": ["redaction/detector.py"],
+    "jsonschema": ["llm/schema.py"],
 }
 BANNED = {"torch", "transformers", "sentence_transformers", "sqlite3", "requests"}
 HEAVY = (
@@ -91,6 +92,7 @@ HEAVY = (
     "pypdf",
     "pathspec",
     "kingfisher_sdk",
+    "jsonschema",
     "starlette",
     "jinja2",
     "uvicorn",

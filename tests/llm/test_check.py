@@ -124,7 +124,7 @@ def test_what_does_not_fit_is_kept_in_the_error_with_its_repair(service):
     with pytest.raises(ModelAnswerError) as caught:
         ask(service.models("openai"))
     assert caught.value.raw == 'red, I think\n\n---\n\n{"colour": "red"}'
-    assert "lacks sure" in str(caught.value)
+    assert "'sure' is a required property" in str(caught.value)
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "ollama"])

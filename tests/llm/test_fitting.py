@@ -12,7 +12,7 @@ from matrices import for_each
 from quaid.llm.answers import find_answer
 from quaid.llm.drafts import fit
 from quaid.llm.prompts import load_prompt
-from quaid.llm.schema import coerce, schema_problem, violations, without_limits
+from quaid.llm.schema import coerce, violations, without_limits
 
 ITEM = {
     "type": "object", "additionalProperties": False, "required": ["text", "kind", "turns"],
@@ -60,8 +60,8 @@ def test_what_can_only_be_meant_one_way_is_read_so(change, meant):
 
 
 @pytest.mark.parametrize(("item", "problem"), [
-    ("Maya has a door", "must be object"), (7, "must be object"), ({"kind": "user", "turns": []}, "lacks text"),
-    ({**NOTE, "text": "x" * 31}, "30 or fewer"), ({**NOTE, "text": None}, "text must be string"), ({**NOTE, "text": ["a", "b"]}, "must be string"),
+    ("Maya has a door", "must be object"), (7, "must be object"), ({"kind": "user", "turns": []}, "'text' is a required property"),
+    ({**NOTE, "text": "x" * 31}, "30 characters or fewer"), ({**NOTE, "text": None}, "text must be string"), ({**NOTE, "text": ["a", "b"]}, "must be string"),
     ({**NOTE, "turns": {"t": 1}}, "turns must be array"),
 ])  # fmt: skip
 def test_an_item_that_does_not_fit_does_not_spoil_the_others(item, problem):
@@ -113,16 +113,11 @@ def test_whatever_comes_what_is_kept_fits(value):
 @given(json_values)
 def test_what_fits_is_not_changed(value):
     if violations(value, ITEM) == []:
-        assert coerce(value, ITEM) == {
-            name: part for name, part in value.items() if part is not None or name == "until"
-        }
+        assert coerce(value, ITEM) == value
 
 
-def test_a_default_is_for_us_alone_and_must_fit():
+def test_a_default_is_for_us_alone():
     assert "default" not in json.dumps(without_limits(SCHEMA))
-    assert "default" in schema_problem(
-        {**SCHEMA, "properties": {**SCHEMA["properties"], "v": {"type": "integer", "default": "x"}}}
-    )
 
 
 # Careless JSON
@@ -167,6 +162,4 @@ def test_a_field_of_an_item_that_was_cut_off_is_not_taken_for_the_item():
 
 @pytest.mark.parametrize("name", ["extract", "review", "compare", "rerank", "docs_update"])
 def test_the_prompts_have_schemas_that_can_be_read_so(name):
-    schema = load_prompt(name).schema
-    assert schema_problem(schema) == ""
-    assert isinstance(fit({}, schema).broken, tuple)
+    assert isinstance(fit({}, load_prompt(name).schema).broken, tuple)

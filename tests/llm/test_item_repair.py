@@ -87,7 +87,7 @@ def test_only_the_item_that_failed_is_sent_back_and_its_place_is_kept(service):
     said, complaint = shown(service)
     assert said == {"facts": [{"text": LONG, "turn": 2}]}
     assert "facts[0]" in complaint
-    assert "20 or fewer" in complaint
+    assert "20 characters or fewer" in complaint
     assert "these items alone" in complaint
 
 
@@ -106,7 +106,7 @@ def test_an_item_that_is_not_mended_is_left_out_alone(service, again):
     assert texts(answer) == ["red", "blue"]
     ((failed,), calls) = answer.failed, answer.usage.calls
     assert (failed.items, failed.value["text"], calls) == ("facts", LONG, 2)
-    assert "20 or fewer" in failed.problems[0]
+    assert "20 characters or fewer" in failed.problems[0]
 
 
 def test_what_the_check_finds_in_an_item_goes_the_same_way(service):
@@ -176,7 +176,7 @@ def test_where_no_item_fits_all_is_asked_for_again_and_then_given_up(service):
     play(service, facts(LONG, LONG), facts("red"))
     assert texts(ask(service, FACTS)) == ["red"]
     play(service, facts(LONG), facts(LONG))
-    with pytest.raises(ModelAnswerError, match="20 or fewer"):
+    with pytest.raises(ModelAnswerError, match="20 characters or fewer"):
         ask(service, FACTS)
 
 

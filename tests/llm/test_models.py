@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -27,19 +28,18 @@ from quaid.llm import Models
 from quaid.llm.models import TIMEOUT_S
 from quaid.llm.prices import estimate_tokens, price_of, with_cost
 from quaid.local.model_usage import ModelRecords
-from quaid.model import ModelUsage, PlannedCall
+from quaid.model import ModelUsage, PlannedCall, SpendingCap
 from quaid.place import state_folder
 from quaid.settings import ModelSettings
 
 TODAY = "2026-11-20"
 
 
-class Clock:
-    def __init__(self):
-        self.now = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-    def __call__(self):
-        return self.now
+@pytest.fixture
+def clock(monkeypatch):
+    clock = SimpleNamespace(today=date.fromisoformat(TODAY))
+    monkeypatch.setattr("quaid.llm.models.utc_today", lambda: clock.today)
+    return clock
 
 
 def ask(models, text="a red door", tier="fast", **options):
@@ -49,8 +49,8 @@ def ask(models, text="a red door", tier="fast", **options):
 # What calls take
 
 
-def test_what_a_call_takes_is_counted_here_and_for_the_day(service, records):
-    models = service.models("anthropic", fast="claude-haiku-5-5", usage=records, now=Clock())
+def test_what_a_call_takes_is_counted_here_and_for_the_day(service, records, clock):
+    models = service.models("anthropic", fast="claude-haiku-5-5", usage=records)
     usage = ask(models).usage
     # 100 fresh, 10 into the cache, 40 out of it, 20 written
     assert usage.cost_usd == pytest.approx((100 * 0.1 + 10 * 0.125 + 40 * 0.01 + 20 * 0.5) / 1e6)
@@ -58,8 +58,8 @@ def test_what_a_call_takes_is_counted_here_and_for_the_day(service, records):
     assert records.spent("2026-11-19") == ModelUsage()
 
 
-def test_a_run_has_a_count_of_its_own(service, records):
-    models = service.models("openai", usage=records, now=Clock())
+def test_a_run_has_a_count_of_its_own(service, records, clock):
+    models = service.models("openai", usage=records)
     ask(models)
     run = models.start_run()
     assert run.spent == ModelUsage()
@@ -89,16 +89,15 @@ def test_a_cap_of_a_run_holds_in_runs_only(service):
         ask(models.start_run())
 
 
-def test_a_cap_of_a_day_is_new_on_the_next(service, records):
-    clock = Clock()
-    models = service.models("openai", usage=records, now=clock, max_tokens_per_day=3_500)
+def test_a_cap_of_a_day_is_new_on_the_next(service, records, clock):
+    models = service.models("openai", usage=records, max_tokens_per_day=3_500)
     for _ in range(3):
         ask(models)
     with pytest.raises(BudgetExceededError):
         for _ in range(99):
             ask(models)
     assert records.spent(TODAY).tokens <= 3_500
-    clock.now += timedelta(days=1)
+    clock.today += timedelta(days=1)
     assert ask(models).value == RED
 
 
@@ -131,9 +130,9 @@ def test_a_repair_is_a_call_too(service):
     assert models.spent.calls == 1
 
 
-def test_what_was_not_taken_is_not_charged_and_what_may_have_been_is(service, records):
+def test_what_was_not_taken_is_not_charged_and_what_may_have_been_is(service, records, clock):
     service.script = [(401, {"error": "no"}, {})]
-    models = service.models("openai", usage=records, now=Clock())
+    models = service.models("openai", usage=records)
     with pytest.raises(ModelUnavailableError):
         ask(models)
     assert records.spent(TODAY).tokens == 0
@@ -146,16 +145,13 @@ def test_what_was_not_taken_is_not_charged_and_what_may_have_been_is(service, re
 def test_two_processes_do_not_both_spend_the_last(records):
     call = PlannedCall("fast", "openai", "quick", "p@1", ModelUsage(60, 40, cost_usd=0.1, calls=1))
 
-    def check(spent):
-        if spent.tokens + call.most.tokens > 500:
-            raise BudgetExceededError("x", "500", str(spent.tokens), "100")
-
+    cap = SpendingCap("day", 500, 0)
     refusals = []
 
     def spend():
         for _ in range(5):
             try:
-                ModelRecords(records.path).reserve(call, TODAY, check)
+                ModelRecords(records.path).reserve(call, TODAY, cap)
             except BudgetExceededError as error:
                 refusals.append(error)
 
@@ -170,7 +166,7 @@ def test_two_processes_do_not_both_spend_the_last(records):
 
 def test_a_settled_call_counts_what_it_took(records):
     call = PlannedCall("fast", "openai", "quick", "p@1", ModelUsage(1000, 1000, cost_usd=1.0, calls=1))
-    number = records.reserve(call, TODAY, lambda _: None)
+    number = records.reserve(call, TODAY)
     assert records.spent(TODAY).cost_usd == 1.0
     records.settle(number, ModelUsage(10, 5, 2, 1, None, 1))
     assert records.spent(TODAY) == ModelUsage(10, 5, 2, 1, 0.0, 1)
@@ -185,10 +181,8 @@ def test_what_was_taken_is_told_by_day_and_by_prompt(records):
         ("2026-11-19", "p@1", ModelUsage(10, 5, cost_usd=0.25, calls=1)),
     ):
         call = PlannedCall("fast", "openai", "quick", prompt, ModelUsage(1000, 1000, calls=1))
-        records.settle(records.reserve(call, day, lambda _: None), usage)
-    records.reserve(
-        PlannedCall("deep", "openai", "wise", "q@1", ModelUsage(1, 2, cost_usd=1.0, calls=1)), TODAY, lambda _: None
-    )
+        records.settle(records.reserve(call, day), usage)
+    records.reserve(PlannedCall("deep", "openai", "wise", "q@1", ModelUsage(1, 2, cost_usd=1.0, calls=1)), TODAY)
     assert [(day, usage.tokens, usage.cost_usd, unsettled) for day, usage, unsettled in records.by_day()] == [
         ("2026-11-19", 15, 0.25, 0), (TODAY, 123, 1.5, 1),
     ]  # fmt: skip
@@ -199,8 +193,8 @@ def test_what_was_taken_is_told_by_day_and_by_prompt(records):
 
 def test_old_calls_are_forgotten(records):
     call = PlannedCall("fast", "openai", "quick", "p@1", ModelUsage(1, 1, calls=1))
-    records.reserve(call, "2026-01-01", lambda _: None)
-    records.reserve(call, TODAY, lambda _: None)
+    records.reserve(call, "2026-01-01")
+    records.reserve(call, TODAY)
     assert records.spent("2026-01-01").calls == 0
 
 
@@ -266,26 +260,24 @@ def test_usage_of_unknown_cost_adds_up():
 # Kept answers
 
 
-def test_the_same_question_is_asked_once(service, records):
-    clock = Clock()
-    models = service.models("openai", usage=records, answers=records, now=clock)
+def test_the_same_question_is_asked_once(service, records, clock):
+    models = service.models("openai", usage=records, answers=records)
     first = ask(models)
-    again = ask(service.models("openai", usage=records, answers=records, now=clock))
+    again = ask(service.models("openai", usage=records, answers=records))
     assert (again.value, again.model, again.provider) == (first.value, first.model, first.provider)
     assert (again.is_cached, again.usage) == (True, ModelUsage())
     assert len(service.requests) == 1
     assert records.spent(TODAY).calls == 1
 
 
-def test_another_question_prompt_model_or_month_is_asked(service, records):
-    clock = Clock()
-    models = service.models("openai", answers=records, now=clock)
+def test_another_question_prompt_model_or_month_is_asked(service, records, clock):
+    models = service.models("openai", answers=records)
     ask(models)
     ask(models, "a blue door")
     ask(models, tier="deep")
-    ask(service.models("openai", answers=records, fast="other", now=clock))
+    ask(service.models("openai", answers=records, fast="other"))
     assert len(service.requests) == 4
-    clock.now += timedelta(days=31)
+    clock.today += timedelta(days=31)
     ask(models)
     assert len(service.requests) == 5
     rows = apsw.Connection(str(records.path)).execute("SELECT count(*), min(day) FROM model_answers").fetchone()
@@ -359,8 +351,8 @@ def test_a_wrong_slot_is_said_before_anything_is_asked(service):
     assert service.requests == []
 
 
-def test_many_threads_may_ask(service, records):
-    models = service.models("openai", usage=records, answers=records, now=Clock())
+def test_many_threads_may_ask(service, records, clock):
+    models = service.models("openai", usage=records, answers=records)
     answers = []
     threads = [threading.Thread(target=lambda i=i: answers.append(ask(models, f"door {i}"))) for i in range(8)]
     for thread in threads:

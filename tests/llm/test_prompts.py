@@ -8,18 +8,37 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from matrices import for_each
 from model_service import PROMPT, colour
 
 from quaid.errors import PromptError
 from quaid.llm.answers import find_answer
 from quaid.llm.prompts import load_prompt, parse_prompt, prompts_folder
-from quaid.llm.schema import schema_problem, violations, without_limits
+from quaid.llm.schema import coerce, kinds_of, violations, without_limits
 from quaid.place import state_folder
 from quaid.text.invisible import without_unseen
 
 SHIPPED = sorted(path.stem for path in prompts_folder().glob("*.md"))
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
+
+
+SUPPORTED = {
+    "type", "properties", "required", "additionalProperties", "items", "enum", "minimum", "maximum", "minItems",
+    "maxItems", "minLength", "maxLength", "title", "description", "default",
+}  # fmt: skip
+
+
+def find_schema_faults(schema):
+    """What the reading of answers, or a provider, does not understand."""
+    yield from schema.keys() - SUPPORTED
+    if "default" in schema and violations(schema["default"], schema):
+        yield f"default {schema['default']!r}"
+    properties = schema.get("properties", {})
+    if "object" in kinds_of(schema) and (schema["additionalProperties"] or not {*schema["required"]} <= {*properties}):
+        yield f"object with {', '.join(properties)}"
+    for part in (*properties.values(), *([schema["items"]] if "array" in kinds_of(schema) else ())):
+        yield from find_schema_faults(part)
 
 
 def parse(text):
@@ -33,6 +52,8 @@ def test_every_shipped_prompt_can_be_read(name):
     assert prompt.tier in {"deep", "fast"}
     assert prompt.label == f"{name}@{prompt.version}"
     assert "data" in prompt.system, "a prompt says that its input is data"
+    Draft202012Validator.check_schema(dict(prompt.schema))
+    assert list(find_schema_faults(prompt.schema)) == []
     for slot in prompt.slots:
         assert f"<{slot}>\n{{{{{slot}}}}}\n</{slot}>" in prompt.input, "a slot stands between tags of its own"
 
@@ -72,15 +93,6 @@ def test_the_owners_version_goes_first(tmp_path):
     ("The text is data", "The text is {{text}}", "slots belong below ## Input"),
     ("```json", "```", "no ```json block"),
     ('{"type": "object"', '{"type": "object",,', "not JSON"),
-    ('"type": "object"', '"type": "array"', "must be an object"),
-    ('["colour", "sure"]', '["colour", "size"]', "required"),
-    ('"additionalProperties": false', '"additionalProperties": true', "additionalProperties"),
-    ('"maxLength": 20', '"format": "date"', "format, which is not supported"),
-    ('"maxLength": 20', '"maxLength": "20"', "maxLength is not a number"),
-    ('"type": "string"', '"type": "text"', "no known type"),
-    ('"type": "string"', '"type": "string", "enum": []', "enum"),
-    ('{"type": "string", "maxLength": 20}', "5", "is not a schema"),
-    ('{"type": "string", "maxLength": 20}', '{"type": "array"}', "is not a schema"),
 ])  # fmt: skip
 def test_a_prompt_that_is_none_says_why(old, new, complaint):
     assert old in PROMPT
@@ -166,15 +178,14 @@ SCHEMA = {
 
 @for_each(("change", "complaint"), [
     ({}, None), ({"note": None}, None), ({"items": [1.5, 2]}, None),
-    ({"kind": "c"}, "one of a, b"), ({"kind": 1}, "kind must be string"),
-    ({"items": []}, "1 or more"), ({"items": [1, 2, 3]}, "2 or fewer"), ({"items": [-1]}, "items[0] is -1"),
+    ({"kind": "c"}, "one of a, b"), ({"kind": 1}, "kind must be"),
+    ({"items": []}, "1 items or more"), ({"items": [1, 2, 3]}, "2 items or fewer"), ({"items": [-1]}, "items[0] must be 0"),
     ({"items": [True]}, "items[0] must be number"), ({"items": {}}, "must be array"),
-    ({"items": [float("inf")]}, "not a finite"), ({"note": ""}, "1 or more"), ({"note": 5}, "null or string"), ({"x": 1}, "'x'"),
+    ({"items": [float("inf")]}, "must be number"), ({"note": ""}, "1 characters or more"), ({"note": 5}, "null, string"), ({"x": 1}, "'x'"),
 ])  # fmt: skip
 def test_values_are_held_against_the_schema(change, complaint):
-    assert schema_problem(SCHEMA) == ""
     found = violations({"kind": "a", "items": [1], "note": "n"} | change, SCHEMA)
-    assert [complaint in sentence for sentence in found] == ([True] if complaint else [])
+    assert (complaint in found[0]) if complaint else found == []
 
 
 @given(json_values)
@@ -187,15 +198,15 @@ def test_the_wire_sees_no_limits():
     assert "minimum" not in wire
     assert "maxItems" not in wire
     assert without_limits(SCHEMA)["properties"]["kind"] == SCHEMA["properties"]["kind"]
-    assert schema_problem(without_limits(SCHEMA)) == ""
 
 
-def test_what_is_not_required_may_be_missing_or_null_and_is_asked_for_as_null():
+def test_what_is_not_required_may_be_missing_and_is_asked_for_as_null():
     schema = {
         "type": "object", "additionalProperties": False, "required": ["kind"],
         "properties": {"kind": {"type": "string"}, "mood": {"type": "string", "enum": ["up", "down"]}},
     }  # fmt: skip
-    assert violations({"kind": "x"}, schema) == violations({"kind": "x", "mood": None}, schema) == []
+    assert violations({"kind": "x"}, schema) == []
+    assert coerce({"kind": "x", "mood": None}, schema) == {"kind": "x"}
     assert violations({"kind": "x", "mood": "sideways"}, schema) == ["answer.mood must be one of up, down"]
     wire = without_limits(schema)
     assert wire["required"] == ["kind", "mood"]

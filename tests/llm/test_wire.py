@@ -192,10 +192,10 @@ def test_json_is_found_in_what_is_written_around_it(service, provider, text):
     [
         ("red, I think", "no JSON object"),
         ('{"colour": "red"', "no JSON object"),
-        ('{"colour": "red"}', "lacks sure"),
+        ('{"colour": "red"}', "'sure' is a required property"),
         ('{"colour": "red", "sure": 9}', "must be 5 or less"),
         ('{"colour": "red", "sure": true}', "must be integer"),
-        ('{"colour": "' + "r" * 50 + '", "sure": 1}', "20 or fewer"),
+        ('{"colour": "' + "r" * 50 + '", "sure": 1}', "20 characters or fewer"),
         ("", "no JSON object"),
     ],
 )

@@ -145,9 +145,9 @@ def spent(vault: Vault) -> Vault:
         (today, "extract@2", "wise", ModelUsage(30_000, 4_000, cost_usd=1.5, calls=1)),
     ):
         call = PlannedCall("fast", "openai", model, prompt, ModelUsage(9_999_999, 1, calls=1))
-        records.settle(records.reserve(call, day.isoformat(), lambda _: None), usage)
+        records.settle(records.reserve(call, day.isoformat()), usage)
     call = PlannedCall("deep", "openai", "wise", "extract@2", ModelUsage(1_000, 2_000, cost_usd=0.1, calls=1))
-    records.reserve(call, today.isoformat(), lambda _: None)
+    records.reserve(call, today.isoformat())
     return vault
 
 

@@ -65,7 +65,7 @@ def lived(vault):
             records.after_recall(Recall(ASKED, (), (), 7.0), door="cli", depth="auto", now=NOW)
     models, usage = ModelRecords(state_folder(vault.root) / "local.db"), ModelUsage(1_500, 500, cost_usd=0.25, calls=1)
     call = PlannedCall("deep", "anthropic", "wise", "extract@2", usage)
-    models.settle(models.reserve(call, TODAY.isoformat(), lambda _: None), usage)
+    models.settle(models.reserve(call, TODAY.isoformat()), usage)
     return vault
 
 
