@@ -18,9 +18,8 @@ from quaid.docs.changes import SourceChange, clean, excerpt, number_changes, tod
 from quaid.docs.freshness import Freshness, SourceFinding, first_commit_of
 from quaid.docs.source_trees import SourceTrees
 from quaid.errors import ModelError
-from quaid.llm.batches import batches
 from quaid.llm.exchange import ItemProblem
-from quaid.llm.prices import estimate_tokens
+from quaid.llm.prices import batches, estimate_tokens
 from quaid.vault import files, headings
 
 if TYPE_CHECKING:

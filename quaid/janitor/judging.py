@@ -18,9 +18,8 @@ from quaid.errors import BudgetExceededError, ModelAnswerError, ModelError, Mode
 from quaid.janitor.decision import SET_ASIDE
 from quaid.janitor.model_text import CarelessAnswerError, quote, read_change, without_empty
 from quaid.janitor.vetoes import MAX_EXAMPLES
-from quaid.llm.batches import batches
 from quaid.llm.exchange import Answer, ItemProblem
-from quaid.llm.prices import estimate_tokens
+from quaid.llm.prices import batches, estimate_tokens
 from quaid.local.runs import Decision, evidence_key
 
 if TYPE_CHECKING:

@@ -58,10 +58,16 @@ class ClaudeCodeProvider:
             ModelUnavailableError, ModelTimeoutError, ModelAnswerError: as for `Provider.complete`.
         """
         output, errors, code = self._run(request, deadline)
-        result = _find_result(output)
-        if result is None:
+        try:
+            found = json.loads(output)
+        except (ValueError, RecursionError):
+            found = None
+        messages = found if isinstance(found, list) else [found]  # the result is alone, or the last of a list
+        results = [item for item in messages if isinstance(item, dict) and item.get("type") == "result"]
+        if not results:
             reason = " ".join(errors.split())[:200] or f"exit code {code}"
             raise ModelUnavailableError(f"claude -p gave no result ({reason})", "Try it in a shell: claude -p hello")
+        result = results[-1]
         # A failed request can have the subtype "success": only is_error tells.
         if result.get("is_error"):
             raise _failure(result, request)
@@ -111,17 +117,6 @@ class ClaudeCodeProvider:
                 _kill(process)
                 _running.discard(process)
         return output, errors.decode("utf-8", "replace"), process.returncode
-
-
-def _find_result(output: bytes) -> Mapping[str, Any] | None:
-    """Return the result object, which is alone or the last of a list of messages."""
-    try:
-        found = json.loads(output)
-    except (ValueError, RecursionError):
-        return None
-    messages = found if isinstance(found, list) else [found]
-    results = [item for item in messages if isinstance(item, dict) and item.get("type") == "result"]
-    return results[-1] if results else None
 
 
 def _failure(result: Mapping[str, Any], request: Request) -> ModelUnavailableError | ModelAnswerError:

@@ -95,22 +95,18 @@ def fit(found: object, schema: Mapping[str, Any]) -> Draft:
         given = as_list(named.get(name), part) if name in named else None
         if isinstance(given, list):
             present = [value for value in given if value not in (None, {}, "")]
-            items[name] = tuple(
-                _read_item(value, part) for value in present[: schema["properties"][name].get("maxItems")]
-            )
-            named[name] = []
+            listed = []
+            for value in present[: schema["properties"][name].get("maxItems")]:
+                read = coerce(value, part)
+                wrong = tuple(violations(read, part, "it"))
+                listed.append(ReadItem(value if wrong else read, wrong, fits=not wrong))
+            items[name], named[name] = tuple(listed), []
     rest = {name: value for name, value in coerce(named, schema).items() if name not in items}
     # How many items a list must have is for the caller's check: one that is missing can be asked for.
     properties = {name: part for name, part in schema["properties"].items() if name not in items}
     required = [name for name in schema["required"] if name not in items]
     problems = violations(rest, {**schema, "properties": properties, "required": required})
     return Draft(rest, items, tuple(problems))
-
-
-def _read_item(value: Any, schema: Mapping[str, Any]) -> ReadItem:
-    read = coerce(value, schema)
-    problems = tuple(violations(read, schema, "it"))
-    return ReadItem(value if problems else read, problems, fits=not problems)
 
 
 def read_reply(reply: Reply, schema: Mapping[str, Any], check: Check | None) -> Draft:

@@ -1,4 +1,4 @@
-"""The tokens and dollars of a call: estimated before it, computed after it.
+"""The tokens and dollars of a call: estimated before it, computed after it; questions put into few calls.
 
 Dollars per million tokens, from the providers' price lists of November 2026. A model that is not listed has no known
 price unless the user sets one (`models.deep_price`); then only the caps in tokens hold.
@@ -7,13 +7,15 @@ price unless the user sets one (`models.deep_price`); then only the caps in toke
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from quaid.errors import ModelUnavailableError
 from quaid.model import ModelUsage, Tier
 from quaid.settings import ModelSettings
 
+T = TypeVar("T")
 _BYTES_PER_TOKEN = 3
 """English has 4, Chinese 3, code in between: an estimate for a cap may be too high and never too low."""
 _SUFFIX = re.compile(r"([-@:]\d{4,}.*|-latest)?")
@@ -104,3 +106,22 @@ def cost_of_day(models: Mapping[Tier, str], settings: ModelSettings) -> float | 
     usual = (with_cost(usage, price_of(models[tier], tier, settings)) for tier, usage in _USUAL_USAGE.items())
     costs = [usage.cost_usd for usage in usual]
     return None if None in costs else sum(filter(None, costs))
+
+
+def batches(sized: Iterable[tuple[T, int]], input_limit: int, output_per_item: int, output_limit: int) -> list[list[T]]:
+    """Return items, given with their sizes, in their order, in batches whose questions and answers fit the limits.
+
+    All numbers are in tokens: `input_limit` is what a question may have next to the prompt, `output_limit` what its
+    answer may have, and `output_per_item` the usual answer to one item. An item that is too big for any batch goes
+    alone: the service, or a cap, then reports that it does not fit.
+    """
+    max_items = max(1, output_limit // output_per_item) if output_per_item > 0 else None
+    made: list[list[T]] = []
+    left = 0
+    for item, tokens in sized:
+        if not made or tokens > left or len(made[-1]) == max_items:
+            made.append([])
+            left = input_limit
+        made[-1].append(item)
+        left -= tokens
+    return made

@@ -112,13 +112,12 @@ def load_prompt(name: str, own: Path | None = None) -> Prompt:
 
 
 def _read_prompt(name: str, path: Path) -> Prompt:
+    if not path.is_file():  # a pipe would block
+        raise PromptError(path, "is not a file")
     try:
-        if not path.is_file():  # a pipe would block
-            raise PromptError(path, "is not a file")
-        data = path.read_bytes()
+        return parse_prompt(name, path.read_bytes(), path)
     except OSError as error:
         raise PromptError(path, error.strerror or str(error)) from error
-    return parse_prompt(name, data, path)
 
 
 def parse_prompt(name: str, data: bytes, path: Path) -> Prompt:
@@ -139,7 +138,13 @@ def parse_prompt(name: str, data: bytes, path: Path) -> Prompt:
     if _SLOT.search(found["system"]):
         raise PromptError(path, "slots belong below ## Input: what is above is the same in every call")
     head = _parse_head(found["head"], path)
-    schema = _parse_schema(found["answer"], path)
+    fenced = _FENCE.search(found["answer"])
+    try:
+        schema = json.loads(fenced[1]) if fenced else None
+    except (ValueError, RecursionError) as error:
+        raise PromptError(path, f"the schema below ## Answer is not JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise PromptError(path, "there is no ```json block with an object below ## Answer")
     return Prompt(
         name=name,
         version=hashlib.sha256(data).hexdigest()[:12],
@@ -162,14 +167,3 @@ def _parse_head(text: str, path: Path) -> dict[str, str]:
     if not (digits.isascii() and digits.isdigit() and 0 < int(digits[:9]) <= _MAX_OUTPUT_TOKENS and len(digits) < 9):
         raise PromptError(path, f"max_output_tokens is {digits!r}, must be a number up to {_MAX_OUTPUT_TOKENS}")
     return head
-
-
-def _parse_schema(text: str, path: Path) -> dict[str, Any]:
-    found = _FENCE.search(text)
-    try:
-        schema = json.loads(found[1]) if found else None
-    except (ValueError, RecursionError) as error:
-        raise PromptError(path, f"the schema below ## Answer is not JSON: {error}") from error
-    if not isinstance(schema, dict):
-        raise PromptError(path, "there is no ```json block with an object below ## Answer")
-    return schema

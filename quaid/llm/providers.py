@@ -85,7 +85,14 @@ class RemoteProvider(Service, ABC):
         key = (self.base_url, request.model, request.tier)
         mode, has_system = UNDERSTOOD.get(key, 0), key not in WITHOUT_SYSTEM
         try:
-            while (response := self._post(request, modes[mode], deadline, has_system=has_system)).status != 200:
+            while True:
+                payload = self.payload(request, modes[mode])
+                if not has_system and payload["messages"][0]["role"] == "system":
+                    system, first, *rest = payload["messages"]
+                    payload["messages"] = [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest]
+                response = self.ask(payload, deadline)
+                if response.status == 200:
+                    break
                 message = response.message().lower()
                 if has_system and ("system" in message or "developer" in message) and _NO_SYSTEM.search(message):
                     has_system = False
@@ -104,13 +111,6 @@ class RemoteProvider(Service, ABC):
             return self.reply(read_json(response.body), request)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
             raise ModelAnswerError(request.model, request.prompt, f"{self.where} speaks another format") from error
-
-    def _post(self, request: Request, mode: str, deadline: float, *, has_system: bool) -> Response:
-        payload = self.payload(request, mode)
-        if not has_system and payload["messages"][0]["role"] == "system":
-            system, first, *rest = payload["messages"]
-            payload["messages"] = [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest]
-        return self.ask(payload, deadline)
 
     def _failure(self, response: Response, message: str, request: Request) -> Exception:
         """Return the error of a response that no other form of the request would avoid."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quaid.llm.batches import batches
+from quaid.llm.prices import batches
 
 
 def split(sizes, *, into=100, out=0, most_out=1_000):
