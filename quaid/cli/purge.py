@@ -66,13 +66,13 @@ def run_purge(
         with invocation.open() as memory:
             memory.git.purges.disown(disown)
         return invocation.respond(f"Ignored here from now on: lists in purged/ that name {disown}", purged=False)
-    with invocation.open() as memory, invocation.progress(memory) as bar:
+    with invocation.open() as memory, invocation.progress(memory):
         asked = _what_is_asked(memory, ref, text, is_regex=regex)
-        plan, _ = purging.look(memory, asked, bar.update)
+        plan, _ = purging.look(memory, asked)
         if dry_run or not (yes or _agrees(invocation, plan, asked)):
             shape = {"purged": False, **_shape_of_plan(plan, asked)}
             return invocation.respond("\n".join(_render_plan(plan, asked)) if dry_run else "", **shape)
-        plan, proof = purging.purge(memory, asked, may_drop_signatures=drop_signatures, tick=bar.update)
+        plan, proof = purging.purge(memory, asked, may_drop_signatures=drop_signatures)
     if not proof.holds:
         raise NotProvedError(proof.places)
     invocation.respond(

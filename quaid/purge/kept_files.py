@@ -12,7 +12,6 @@ from pathlib import Path
 from quaid.history.rewriting import overwrite
 from quaid.local.rows import clean_rows
 from quaid.place import AS_OF_DIR, DOCS_FILE, INDEX_FILE, LOCAL_FILE, write_private
-from quaid.purge.rules import PurgeRules
 from quaid.purge.wording import Wording
 from quaid.sqlite import DAILY
 
@@ -43,11 +42,11 @@ def read_file(path: Path) -> bytes:
     return os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
 
 
-def clean_tree(top: Path, rules: PurgeRules) -> None:
+def clean_tree(top: Path, wording: Wording) -> None:
     """Take the text out of the files below `top`, and out of their names."""
     for path in list(iterate_files(top)):
         data = read_file(path)
-        changed = rules.change_file(data)
+        changed = wording.change_file(data)
         if changed is None:
             path.unlink()
             _remove_empty(path.parent)
@@ -55,7 +54,7 @@ def clean_tree(top: Path, rules: PurgeRules) -> None:
         if changed != data:
             overwrite(path, changed)
         name = os.fsencode(path.relative_to(top))
-        if (new := rules.change_path(name)) != name:
+        if (new := wording.change_path(name)) != name:
             wanted = target = top / os.fsdecode(new)
             numbers = count(2)
             while os.path.lexists(target):
@@ -72,7 +71,7 @@ def clean_state(state: Path, wording: Wording) -> None:
         for path in state.glob(f"{name}*"):
             path.unlink()
     if (state / LOCAL_FILE).exists():
-        clean_rows(state / LOCAL_FILE, wording.is_in, wording.replace)
+        clean_rows(state / LOCAL_FILE, wording.is_in, wording.change_text)
     for path in iterate_files(state):
         is_copy = path.name.endswith((".damaged", DAILY, f"{DAILY}.tmp"))
         if path.is_symlink() or (path.name.startswith((LOCAL_FILE, "cache.db")) and not is_copy):
@@ -80,7 +79,7 @@ def clean_state(state: Path, wording: Wording) -> None:
         data = path.read_bytes()
         if wording.is_in(os.fsencode(path.name)) or (is_copy and data.startswith(_SQLITE)):
             path.unlink()
-        elif not data.startswith(_SQLITE) and (changed := wording.replace(data)) != data:
+        elif not data.startswith(_SQLITE) and (changed := wording.change_text(data)) != data:
             write_private(path, changed)
 
 

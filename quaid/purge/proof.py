@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,9 @@ from quaid.history import rewriting
 from quaid.history.git import Git
 from quaid.history.repository import Repository
 from quaid.local.rows import find_phrases, iterate_values
+from quaid.open_vault import OpenVault
 from quaid.purge.kept_files import iterate_entries, read_file
-from quaid.purge.rules import PurgeRules
+from quaid.purge.wording import Wording
 
 _SQLITE = b"SQLite format 3\0"
 _STREAM = re.compile(rb"x[\x01\x5e\x9c\xda]|\x1f\x8b\x08")
@@ -53,39 +54,39 @@ class Proof:
         return not self.places
 
 
-def prove(repository: Repository, state: Path, rules: PurgeRules, tick: Callable[[int], None]) -> Proof:
-    """Read all objects of git, all files of its folders, of every worktree and of `state`, and the rows of databases.
-    Raises GitError, DiskFailedError, OSError: one of them cannot be read.
+def prove(vault: OpenVault, repository: Repository, wording: Wording) -> Proof:
+    """Read all objects of git, all files of its folders, of every worktree and of the vault's state, and the rows of
+    databases. Raises GitError, DiskFailedError, OSError: one of them cannot be read.
     """
-    search = _Search(repository, rules, tick)
-    search.proof.places = tuple(dict.fromkeys(search.find_places(state)))
+    search = _Search(vault, repository, wording)
+    search.proof.places = tuple(dict.fromkeys(search.find_places()))
     return search.proof
 
 
 class _Search:
     """Looks for the text, and counts what was read. What it yields are places that hold it, or may."""
 
-    def __init__(self, repository: Repository, rules: PurgeRules, tick: Callable[[int], None]) -> None:
-        self._repository, self._rules, self._tick = repository, rules, tick
+    def __init__(self, vault: OpenVault, repository: Repository, wording: Wording) -> None:
+        self._vault, self._repository, self._wording = vault, repository, wording
         self._own = repository.common_dir / "objects"
         self._stores = {self._own}  # folders of objects that git has read
         self._trees = rewriting.list_worktrees(repository)
         self.proof = Proof()
 
-    def find_places(self, state: Path) -> Iterator[str]:
-        """The objects, files, rows and names that hold the text, here and in the `state` folder."""
+    def find_places(self) -> Iterator[str]:
+        """The objects, files, rows and names that hold the text."""
         yield from self._find_objects(self._own)
         for tree in self._trees:
-            if self._rules.wording.is_in(Git(tree).read("read the index", "ls-files", "-z")):
+            if self._wording.is_in(Git(tree).read("read the index", "ls-files", "-z")):
                 yield f"{tree.git_dir / 'index'}"
-        folders = {self._repository.common_dir, state.resolve(), *(tree.top for tree in self._trees)}
+        folders = {self._repository.common_dir, self._vault.state.resolve(), *(tree.top for tree in self._trees)}
         for folder in sorted(folder for folder in folders if folders.isdisjoint(folder.parents)):
             for path in iterate_entries(folder):
                 with suppress(FileNotFoundError):  # another program has removed it
                     yield from self._find_in_entry(path, path.relative_to(folder))
 
     def _find_in_entry(self, path: Path, name: Path) -> Iterator[str]:
-        if self._rules.wording.is_in(os.fsencode(name)):
+        if self._wording.is_in(os.fsencode(name)):
             yield str(path)
         if path.suffix == ".pack" and path.parent.name == "pack" and path.with_suffix(".idx").is_file():
             if (store := path.parent.parent) not in self._stores:
@@ -108,9 +109,9 @@ class _Search:
             for item in Git(self._repository).iterate_objects(store):
                 self.proof.objects += 1
                 if not self.proof.objects % 1000:
-                    self._tick(self.proof.objects)
-                is_changed = item.kind == "blob" and self._rules.change_file(item.data) != item.data
-                if is_changed or self._rules.wording.is_in(item.data):
+                    self._vault.show_progress("proof", self.proof.objects, 0)
+                is_changed = item.kind == "blob" and self._wording.change_file(item.data) != item.data
+                if is_changed or self._wording.is_in(item.data):
                     yield f"{item.kind} {item.id}" + f" in {store}" * (store != self._own)
         except GitError as error:
             if store == self._own:
@@ -121,7 +122,7 @@ class _Search:
         """The file if it holds the text, or may hold it where nobody can see. In a file of the owner's only what git
         could have written is looked into: a pack, or an object, which is a zlib stream from the beginning.
         """
-        if self._rules.change_file(data) != data:
+        if self._wording.change_file(data) != data:
             yield str(path)
         if _PACK.search(data):
             yield f"{path} (a pack that git does not read there)"
@@ -130,15 +131,27 @@ class _Search:
         elif not is_owners and data.startswith(_ARCHIVES):
             yield f"{path} (an archive)"
         elif data.startswith(_SQLITE):
-            yield from (f"{path}, table {table}" for table in _find_tables(path, self._rules, self.proof))
+            yield from self._find_in_tables(path)
         for start in _STREAM.finditer(data):
             if is_owners and (start.start() or start[0][:1] != b"x"):
                 break
             unpacked, is_whole = _unpack(memoryview(data)[start.start() :])
-            if self._rules.wording.is_in(unpacked):
+            if self._wording.is_in(unpacked):
                 yield str(path)
             if not (is_whole or start.start()) and "\ufffd" in data.decode("utf-8", "replace"):  # and it is no text
                 yield f"{path} (compressed, and damaged)"
+
+    def _find_in_tables(self, path: Path) -> Iterator[str]:
+        """The tables of a database, full-text search's own among them, that hold the text in a row."""
+        for table, value in iterate_values(path):
+            self.proof.rows += 1
+            if self._wording.is_in(value):
+                yield f"{path}, table {table}"
+        for table, note in find_phrases(path, self._wording.texts, _INDEXED):
+            if note:
+                self.proof.similar.add(note)
+            else:
+                yield f"{path}, table {table}"
 
 
 def _unpack(data: memoryview) -> tuple[bytes, bool]:
@@ -151,16 +164,3 @@ def _unpack(data: memoryview) -> tuple[bytes, bool]:
             if stream.eof or size > _MAX_UNPACKED_BYTES:
                 break
     return b"".join(parts), stream.eof
-
-
-def _find_tables(path: Path, rules: PurgeRules, proof: Proof) -> Iterator[str]:
-    """The tables of a database, full-text search's own among them, that hold the text in a row."""
-    for table, value in iterate_values(path):
-        proof.rows += 1
-        if rules.wording.is_in(value):
-            yield table
-    for table, note in find_phrases(path, rules.wording.texts, _INDEXED):
-        if note:
-            proof.similar.add(note)
-        else:
-            yield table

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from quaid.history.git import Git
 from quaid.history.remotes import FETCHED
 from quaid.history.repository import MERGED, Repository, find_repository
 from quaid.history.rewriting import Survey
+from quaid.janitor.cleanup import prune_cache
 from quaid.janitor.worktree import WORKTREES, clear_worktrees
 from quaid.local.rows import compact
 from quaid.memory import Memory
@@ -30,13 +31,11 @@ from quaid.place import CACHE_FILE, state_folder, write_private
 from quaid.purge.holders import hold_alone
 from quaid.purge.kept_files import clean_state, clean_tree, iterate_entries, iterate_files, read_file
 from quaid.purge.proof import Proof, prove
-from quaid.purge.rules import PurgeRules, list_texts
-from quaid.purge.wording import MIN_CHARS, Wording
+from quaid.purge.wording import MIN_CHARS, Wording, list_texts
 from quaid.trust import trusted_vaults
 from quaid.vault import transaction
 
 MARK_FILE = "purging.json"
-Tick = Callable[[str, int, int], None]
 
 
 class PurgeRefusedError(QuaidError):
@@ -56,9 +55,8 @@ class Asked:
     contents: tuple[bytes, ...] = ()
 
     @property
-    def rules(self) -> PurgeRules:
-        """The rules that purge it."""
-        return PurgeRules(Wording(self.texts), self.contents)
+    def wording(self) -> Wording:
+        return Wording(self.texts, self.contents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +130,24 @@ def join(first: Asked, second: Asked | None) -> Asked:
     return Asked(tuple(dict.fromkeys((*first.texts, *second.texts))), contents)
 
 
-def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Plan, Survey]:
+def look(memory: Memory, asked: Asked) -> tuple[Plan, Survey]:
     """Return what a purge would do. Nothing is changed."""
-    root, rules = memory.root, asked.rules
+    root, wording = memory.root, asked.wording
     repository = _repository_of(root)
-    found = rewriting.survey(Git(repository), rules, lambda done: tick("objects", done, 0))
+    found = rewriting.survey(Git(repository), wording, lambda done: memory.show_progress("objects", done, 0))
     notes, changed = [], []
     for path in iterate_files(repository.top):
         name = path.relative_to(repository.top).as_posix()
         data = read_file(path)
-        after = rules.change_file(data)
+        after = wording.change_file(data)
         if after is None:
             notes.append(name)
-        elif after != data or rules.change_path(os.fsencode(name)) != os.fsencode(name):
+        elif after != data or wording.change_path(os.fsencode(name)) != os.fsencode(name):
             changed.append(name)
     held = {*notes, *changed}
     git = Git(repository)
     with git.reading() as reader:
-        commits = rewriting.iterate_changed(git, reader, rules, found)
+        commits = rewriting.iterate_changed(git, reader, wording, found)
         signed = [rewriting.is_signed(commit.head) for commit in commits]
     plan = Plan(
         tuple(notes),
@@ -161,14 +159,12 @@ def look(memory: Memory, asked: Asked, tick: Tick = lambda *_: None) -> tuple[Pl
         sum(signed),
         tuple(rewriting.list_remotes(repository)),
         tuple(_list_clones(repository)),
-        tuple(_list_obstacles(root, repository, rules)),
+        tuple(_list_obstacles(root, repository, wording)),
     )
     return plan, found
 
 
-def purge(
-    memory: Memory, asked: Asked, *, may_drop_signatures: bool = False, tick: Tick = lambda *_: None
-) -> tuple[Plan, Proof]:
+def purge(memory: Memory, asked: Asked, *, may_drop_signatures: bool = False) -> tuple[Plan, Proof]:
     """Purge what is `asked`, wherever this machine keeps it for the vault, and prove it.
 
     Raises:
@@ -176,12 +172,12 @@ def purge(
         LockedError: another process uses the vault.
         GitError: git refused; run it again.
     """
-    root, state, rules = memory.root, memory.state, asked.rules
+    root, state, wording = memory.root, memory.state, asked.wording
     repository = _repository_of(root)
     with hold_alone(repository, root, state), transaction.begin(root, memory.git, memory.settings.git.wait_s):
         memory.close()  # held alone, it starts no exchange with the remotes
         clear_worktrees(root, memory.git)
-        plan, found = look(memory, asked, tick)
+        plan, found = look(memory, asked)
         if plan.obstacles:
             raise PurgeRefusedError(plan.obstacles)
         if plan.signed and not may_drop_signatures:
@@ -191,59 +187,50 @@ def purge(
         blobs = [Git(repository).store(data) for data in asked.contents]  # until the old objects are taken away
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": blobs}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
-        _rewrite_repository(memory, repository, rules, found, tick)
-        clean_state(state, rules.wording)
-        _commit_lists(memory)
-    _make_index_again(memory)
-    tick("proof", 0, 0)
-    proof = prove(repository, state, rules, lambda done: tick("proof", done, 0))
+        _rewrite_repository(memory, repository, wording, found)
+        clean_state(state, wording)
+        # The ids of what was purged, for the other machines. If git refuses the commit, the next write makes it.
+        purges, head = memory.git.purges, memory.git.state().head
+        if head and (edits := purges.plan_lists(head)):
+            message = Message("purge: list the objects that were removed")
+            change = transaction.VaultChange("purge", edits, message, stays=True)
+            head = transaction.apply(root, change, memory.git).id or head
+        if head:
+            purges.accept(head)
+    # Index the notes as they are now, and keep only the vectors of what they say.
+    with Memory(root, memory.settings) as again:
+        again.reindex()
+    prune_cache(state, keeps_spare=False)
+    if (state / CACHE_FILE).exists():
+        compact(state / CACHE_FILE)
+    memory.show_progress("proof", 0, 0)
+    proof = prove(memory, repository, wording)
     if proof.holds:
         (state / MARK_FILE).unlink(missing_ok=True)
     return plan, proof
 
 
-def _rewrite_repository(memory: Memory, repository: Repository, rules: PurgeRules, found: Survey, tick: Tick) -> None:
-    rewritten = rewriting.rewrite(Git(repository), rules, found, lambda done: tick("commits", done, 0))
+def _rewrite_repository(memory: Memory, repository: Repository, wording: Wording, found: Survey) -> None:
+    rewritten = rewriting.rewrite(
+        Git(repository), wording, found, lambda done: memory.show_progress("commits", done, 0)
+    )
     # An id may have the text among its digits by chance.
-    ids = {each for each in (*found.files, *found.trees, *found.messages) if not rules.wording.is_in(each.encode())}
+    ids = {each for each in (*found.files, *found.trees, *found.messages) if not wording.is_in(each.encode())}
     there = {
         old for name, old in rewriting.list_refs(repository) if name.startswith((rewriting.REMOTES, FETCHED, MERGED))
     }
     memory.git.purges.record(ids, there & rewritten.keys())
     rewriting.move_refs(repository, rewritten)
     for tree in rewriting.list_worktrees(repository):
-        clean_tree(tree.top, rules)
-        rewriting.move_index(tree, rules, rewritten)
-    rewriting.clean_git_dir(repository, rules, rewritten)
+        clean_tree(tree.top, wording)
+        rewriting.move_index(tree, wording, rewritten)
+    rewriting.clean_git_dir(repository, wording, rewritten)
     vault_guard.accept(memory.root)  # the first commits are others, and the text may have been in .git/config
-    tick("packs", 0, 0)
+    memory.show_progress("packs", 0, 0)
     rewriting.prune(repository)
 
 
-def _commit_lists(memory: Memory) -> None:
-    """Commit the ids of what was purged, for the other machines. If git refuses the commit, the next write makes it."""
-    purges, head = memory.git.purges, memory.git.state().head
-    if head and (edits := purges.plan_lists(head)):
-        message = Message("purge: list the objects that were removed")
-        change = transaction.VaultChange("purge", edits, message, stays=True)
-        head = transaction.apply(memory.root, change, memory.git).id or head
-    if head:
-        purges.accept(head)
-
-
-def _make_index_again(memory: Memory) -> None:
-    """Index the notes as they are now, and keep only the vectors of what they say."""
-    from quaid.janitor.cleanup import prune_cache
-
-    with Memory(memory.root, memory.settings) as again:
-        again.reindex()
-    cache = memory.state / CACHE_FILE
-    prune_cache(cache.parent, keeps_spare=False)
-    if cache.exists():
-        compact(cache)
-
-
-def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> Iterator[str]:
+def _list_obstacles(root: Path, repository: Repository, wording: Wording) -> Iterator[str]:
     yield from rewriting.list_obstacles(repository)
     for path in (path for folder in (repository.common_dir, state_folder(root)) for path in iterate_entries(folder)):
         if path.is_symlink() and path.is_dir():
@@ -252,8 +239,8 @@ def _list_obstacles(root: Path, repository: Repository, rules: PurgeRules) -> It
             yield f"{path} cannot be read: make it readable"
     for name, _ in rewriting.list_refs(repository):
         raw = name.encode("utf-8", "surrogateescape")
-        if not name.startswith(rewriting.REMOTES) and rules.change_path(raw) != raw:
-            yield f"the name of the ref {rules.change_path(raw).decode('utf-8', 'replace')} holds the text: rename it"
+        if not name.startswith(rewriting.REMOTES) and wording.change_path(raw) != raw:
+            yield f"the name of the ref {wording.change_path(raw).decode('utf-8', 'replace')} holds the text: rename it"
     own = state_folder(root) / WORKTREES
     for tree in rewriting.list_worktrees(repository)[1:]:
         if own in tree.top.parents:

@@ -1,13 +1,14 @@
-"""A text in the encodings that files, databases and git objects may hold it in: found, and replaced."""
+"""A text in the encodings that files, databases and git objects may hold it in: found, and replaced by `[purged]`."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import accumulate, pairwise
 from urllib.parse import quote
 
@@ -31,16 +32,27 @@ _MIN_CUT = 8
 _MIN_BASE64 = 6
 _UNQUOTED = re.compile(rb"(?m)^([^\"'\n#]*?(?:: |- ))(\[purged\][^\"\n]*)$")
 """A value of YAML that begins with a bracket would be a list."""
+_FACT = re.compile(rb"(?m)^type: *fact *$")
+_ID = re.compile(rb"(?m)^id: *[\"']?([0-9a-z]+)")
+_MIN_WORDS = 3
+"""A line of a note with fewer may be in any other note as well: a heading, a name."""
+_MIN_VERSION = 10
+"""Bytes of the version of a note that no other file has by chance."""
 
 
 class Wording:
-    """Texts to look for, whatever the case of their letters, also where lines end within them or `…` cuts them off.
+    """Texts to purge, whatever the case of their letters, also where lines end within them or `…` cuts them off.
+
+    A fact that holds one loses its note, and so does a note of which one of the `versions` is given.
 
     Raises:
         UsageError: a text is too short, or a part of its replacement.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], versions: Iterable[bytes] = ()) -> None:
+        long = [data for data in versions if len(data) >= _MIN_VERSION]
+        self._versions = {hashlib.sha256(data).digest() for data in long}
+        self._ids = set(filter(None, map(_read_id, long)))
         self.texts = tuple(dict.fromkeys(text.strip() for text in texts))
         for text in self.texts:
             if len(text) < MIN_CHARS:
@@ -59,7 +71,11 @@ class Wording:
         ]
         self._pattern = re.compile(b"|".join(filter(None, groups)) or b"(?!)", re.IGNORECASE)
         # One search of memory for each: the pattern is tried only where one of these occurs.
-        self._squeezed = {b"".join(words).translate(None, _SIGNS): _list_borders(words) for words in plain}
+        # With how many letters of the text are before each of its words.
+        lengths = {words: [len(word.translate(None, _SIGNS)) for word in words] for words in plain}
+        self._squeezed = {
+            b"".join(words).translate(None, _SIGNS): frozenset(accumulate(lengths[words])) for words in plain
+        }
         anchors = {max(words, key=len).lower().translate(None, _SIGNS) for words, _ in wide}
         self._anchors = {*self._squeezed, *anchors, *(name.translate(None, _SIGNS) for name in slugs)}
         self._exact = exact
@@ -71,13 +87,25 @@ class Wording:
             return True
         return any(self._list_cuts(data))
 
-    def replace(self, data: bytes) -> bytes:
+    def change_file(self, data: bytes) -> bytes | None:
+        """Return a file without the texts, None if it goes altogether."""
+        is_version = bool(self._versions) and hashlib.sha256(data).digest() in self._versions
+        if is_version or (self._ids and _read_id(data) in self._ids):
+            return None
+        if not self.is_in(data):
+            return data
+        return None if _FACT.search(_head(data)) else self.change_text(data)
+
+    def change_text(self, data: bytes) -> bytes:
         """Return `data` with `[purged]` for each of the texts; in YAML's frontmatter it stays a string, and a file that
         is not text keeps its length.
         """
         if not self.is_in(data):
             return data
-        data = self._pattern.sub(_stand_in_as_long if is_binary(data) else _stand_in, data)
+        if is_binary(data):  # offsets in it, such as those of a database or an archive, stay right
+            data = self._pattern.sub(lambda found: _stand_in(found)[: len(found[0])].ljust(len(found[0])), data)
+        else:
+            data = self._pattern.sub(_stand_in, data)
         for listed in (self._list_split, self._list_cuts):
             last = len(data)
             for start, end in sorted(listed(data), reverse=True):
@@ -86,7 +114,7 @@ class Wording:
         end = data.find(b"\n---", 4) if data.startswith(b"---\n") else -1
         return data if end < 0 else _UNQUOTED.sub(rb'\1"\2"', data[:end]) + data[end:]
 
-    def replace_name(self, path: bytes) -> bytes:
+    def change_path(self, path: bytes) -> bytes:
         """Return a path with `purged` for each of the texts."""
         return self._pattern.sub(b"purged", path) if self._is_near(path) else path
 
@@ -137,9 +165,24 @@ class Wording:
                     break
 
 
-def _list_borders(words: tuple[bytes, ...]) -> frozenset[int]:
-    """Count the letters of a text before each of its words."""
-    return frozenset(accumulate(len(word.translate(None, _SIGNS)) for word in words))
+def list_texts(versions: Collection[bytes]) -> list[str]:
+    """Return what facts say, of all `versions`, a line a text: nobody else may repeat it. Other notes are no statement,
+    and their words may well be elsewhere.
+    """
+    bodies = (data[len(_head(data)) :].decode("utf-8", "replace") for data in versions if _FACT.search(_head(data)))
+    lines = (line.strip() for body in bodies for line in body.splitlines() if line.strip("- \t"))
+    return list(dict.fromkeys(line for line in lines if len(line.split()) >= _MIN_WORDS))
+
+
+def _read_id(data: bytes) -> bytes:
+    """Return the id in the frontmatter of a note, empty where there is none."""
+    found = _ID.search(_head(data))
+    return found[1] if found else b""
+
+
+def _head(data: bytes) -> bytes:
+    end = data.find(b"\n---", 4) if data.startswith(b"---") else -1
+    return data[: end + 4] if end > 0 else b""
 
 
 def _plain_forms(text: str) -> Iterator[bytes]:
@@ -193,8 +236,3 @@ def _stand_in(found: re.Match[bytes]) -> bytes:
     if found.lastgroup == "wide":
         return PURGED.encode("utf-16-be" if found[0].startswith(b"\0") else "utf-16-le")
     return b"purged" if found.lastgroup in {"slug", "exact"} else PURGED.encode()
-
-
-def _stand_in_as_long(found: re.Match[bytes]) -> bytes:
-    """Offsets in what is not text, such as a database or an archive, stay right."""
-    return _stand_in(found)[: len(found[0])].ljust(len(found[0]))

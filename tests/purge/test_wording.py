@@ -42,31 +42,31 @@ def test_a_text_is_found_and_replaced_in_each_encoding(name: str) -> None:
     wording = Wording([SECRET, "Zürich-hunter2"])
     data = b"before " + ENCODINGS[name] + b" after"
     assert wording.is_in(data)
-    assert not wording.is_in(wording.replace(data))
+    assert not wording.is_in(wording.change_text(data))
 
 
 def test_a_text_is_found_where_its_lines_are_wrapped_and_in_the_name_of_a_file() -> None:
     wording = Wording(["Maya hides the key under the stone"])
-    assert wording.replace(b"> Maya hides\n> the **key** under the stone.") == b"> [purged]."
-    assert wording.replace_name(b"facts/maya-hides-the-key-under-the-stone-7k3qd.md") == b"facts/purged-7k3qd.md"
+    assert wording.change_text(b"> Maya hides\n> the **key** under the stone.") == b"> [purged]."
+    assert wording.change_path(b"facts/maya-hides-the-key-under-the-stone-7k3qd.md") == b"facts/purged-7k3qd.md"
 
 
 def test_what_is_left_of_a_text_before_and_after_an_ellipsis_goes_too() -> None:
     wording = Wording(["Maya hides the key under the stone"])
-    assert wording.replace("remember: Maya hides the key…\n".encode()) == "remember: [purged]…\n".encode()
-    assert wording.replace(b"... under the stone. Maya ... is here") == b"... [purged]. Maya ... is here"
+    assert wording.change_text("remember: Maya hides the key…\n".encode()) == "remember: [purged]…\n".encode()
+    assert wording.change_text(b"... under the stone. Maya ... is here") == b"... [purged]. Maya ... is here"
 
 
 def test_words_that_are_apart_in_a_line_are_none_and_a_file_that_is_no_text_keeps_its_length() -> None:
     wording = Wording(["hunter2-swordfish"])
     assert not wording.is_in(b"hunter2-sword fish")
-    assert len(wording.replace(b"\0\1hunter2-swordfish\0")) == 20
-    assert not wording.is_in(wording.replace(b"\0\1hunter2-swordfish\0"))
+    assert len(wording.change_text(b"\0\1hunter2-swordfish\0")) == 20
+    assert not wording.is_in(wording.change_text(b"\0\1hunter2-swordfish\0"))
 
 
 def test_what_stands_for_it_in_frontmatter_stays_a_string() -> None:
     note = b"---\ntitle: hunter2 is it\n---\nhunter2\n"
-    assert Wording(["hunter2"]).replace(note) == b'---\ntitle: "[purged] is it"\n---\n[purged]\n'
+    assert Wording(["hunter2"]).change_text(note) == b'---\ntitle: "[purged] is it"\n---\n[purged]\n'
 
 
 def test_a_text_that_stands_anywhere_by_chance_is_refused() -> None:
@@ -85,4 +85,4 @@ def test_no_text_is_left_behind_in_any_encoding(text: str, before: bytes) -> Non
     wide = text.encode("utf-16-le", "surrogatepass")
     for held in (before + raw, before + json.dumps(text).encode(), before + wide, before + quote(raw).encode()):
         assert wording.is_in(held)
-    assert raw.lower() not in wording.replace(before + raw).lower()
+    assert raw.lower() not in wording.change_text(before + raw).lower()
