@@ -1,7 +1,8 @@
 """Secrets in a text replaced by placeholders that name their kind.
 
-Passwords and what else only people write are found by `secret_forms`; keys by Kingfisher, whose rules follow hundreds
-of services and which works without the network.
+Keys are found by Kingfisher, whose rules follow hundreds of services and which works without the network, but it reads
+code: one line, quotes, entropy. A person writes `my password is hunter2`: these forms come first. Each pattern has
+bounds, so that no text takes long.
 """
 
 from __future__ import annotations
@@ -13,9 +14,20 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from quaid.redaction.keys import (
+    find_blocks,
+    find_bodies,
+    find_broken,
+    find_encoded,
+    find_keys,
+    find_numbers,
+    find_phrases,
+)
+from quaid.redaction.layouts import find_answers, find_codes, find_in_tables, find_manifests
+from quaid.redaction.name_hints import may_have_number
 from quaid.redaction.private_spans import PLACEHOLDER
-from quaid.redaction.secret_forms import find_forms
-from quaid.redaction.secret_values import Span
+from quaid.redaction.secret_values import Span, is_made, is_placeholder, is_strong, span_of, value_of
+from quaid.redaction.sentences import PAIR, find_named, find_names, is_password
 
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
@@ -44,7 +56,7 @@ def _find_secrets(text: str, after: str) -> list[Span]:
     before = f"{after}\n" if after else ""
     plain = _Plain(before + text)
     found = _within(_apart(find_forms(plain.text), plain), len(before))
-    return found or (_within(_apart(_detect(plain.text), plain), len(before)) if _may_hold_keys(plain.text) else [])
+    return found or _within(_apart(_detect(plain.text), plain), len(before))
 
 
 def _within(spans: Sequence[Span], start: int) -> list[Span]:
@@ -110,24 +122,20 @@ def _clear(spans: Iterator[Span], placeholders: Sequence[tuple[int, int]]) -> It
             yield span._replace(end=end)
 
 
-def _may_hold_keys(text: str) -> bool:
+def _detect(text: str) -> Iterator[Span]:
+    """Yield what Kingfisher finds, if the text has something with the form of a key at all."""
     for run in _OPAQUE.finditer(text):
         is_separate = run.start() < 2 or text[run.start() - 1] not in "_-." or not text[run.start() - 2].isalnum()
         if not (is_separate and _HARMLESS.fullmatch(run[0])):
-            return True
-    return False
-
-
-def _detect(text: str) -> Iterator[Span]:
+            break
+    else:
+        return
     findings = _detector().scan(text.encode("utf-8", "replace"))
-    kinds = {finding.secret: _kind(finding.rule_id) for finding in findings if finding.visible and finding.secret}
-    for secret, kind in kinds.items():
-        yield from (Span(*found.span(), kind) for found in re.finditer(re.escape(secret), text))
-
-
-def _kind(rule: str) -> str:
-    """`betterleaks.github-pat` -> `github-pat`."""
-    return re.sub("[^a-z0-9]+", "-", re.split("[./]", rule)[-1].lower()).removeprefix("generic-").strip("-") or "secret"
+    for secret, rule in {finding.secret: finding.rule_id for finding in findings if finding.visible}.items():
+        # `betterleaks.github-pat` -> `github-pat`
+        kind = re.sub("[^a-z0-9]+", "-", re.split("[./]", rule)[-1].lower()).removeprefix("generic-").strip("-")
+        if secret:
+            yield from (Span(*found.span(), kind or "secret") for found in re.finditer(re.escape(secret), text))
 
 
 @lru_cache(maxsize=1)
@@ -135,3 +143,130 @@ def _detector() -> Scanner:
     from kingfisher_sdk import Scanner
 
     return Scanner(base64=False)
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+_ADDRESS = re.compile(
+    r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,30}://[^\s/:@\"'<>]{0,100}:(?P<bare>[^\s/\"'<>]{1,256})@(?=[\w\[.$%{-])",
+    re.IGNORECASE,
+)
+_AUTHORIZED = re.compile(
+    r"(?:authorization|x-(?:[\w-]{1,40}-)?(?:key|token)|private-token|api-key|ocp-apim-subscription-key)[\"']{0,2}\s{0,5}[:=]\s{0,5}[\"']?"
+    r"(?:(?P<scheme>basic|bearer|token|digest|apikey|bot)\s{1,3})?(?P<bare>[^\s\"'<>,;]{8,4096})"
+    r"|(?<![a-z])bearer\s{1,3}(?P<alone>[\w.~+/=-]{16,4096})",
+    re.IGNORECASE,
+)
+# What is given to commands, and what files of a form of their own hold: a word without which a form is not there, and
+# the form.
+_GIVEN = (
+    ("-u", r"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{1,3}[\"']?(?!\d+:)[^\s:\"']{1,100}:(?P<value>[^\s\"']{2,256})"),
+    (
+        "--",
+        r"--(?:\w{1,20}-)?(?:password|passwd|pass|passphrase|token|secret|(?:api|private)-?key)[ =]{1,3}"
+        r"(?:\"(?P<double>[^\"\n]{2,256})\"|'(?P<single>[^'\n]{2,256})'|(?P<value>[^\s\"'|;&-][^\s\"'|;&]{2,256}))",
+    ),
+    (
+        " -p",
+        r"(?<!\w)(?:mysql\w{0,6}|mariadb|sshpass)[^\n|;]{0,120}?\s-p ?[\"']?(?P<value>[^\s\"'|;-][^\s\"'|;]{2,256})",
+    ),
+    (" -p", r"(?<!\w)(?:un)?zip[^\n|;]{0,80}?\s-P ?(?P<value>[^\s\"'|;-][^\s\"'|;]{2,256})"),
+    (
+        "htpasswd",
+        r"htpasswd\s(?=[^\n]{0,20}-\w{0,3}b)[^\n|;]{0,120}?\s[\w.@]{1,40}\s(?P<value>[^\s|;&-][^\s|;&]{2,256})"
+        r"[ \t]{0,3}(?=[\r\n|;&]|\Z)",
+    ),
+    ("identified", r"identified\s{1,3}by\s{1,3}'(?P<value>[^'\n]{2,256})'"),
+    ("password", r"with\s{1,3}password\s{1,3}'(?P<value>[^'\n]{2,256})'"),
+    (" pass:", r"\spass:(?P<value>[^\s\"'|;&]{3,256})"),
+    ("/pass", r"\s/pass(?:word)?:(?P<value>[^\s/]{3,256})"),
+    ("/rp ", r"\s/rp\s(?P<value>[^\s/]{3,256})"),
+    ("/user:", r"net\s+use\s[^\n]{0,160}?/user:\S{1,80}[ \t](?P<value>[^\s/*]\S{2,256})"),
+    ("securestring", r"securestring\s{1,3}(?:-string\s{1,3})?[\"'](?P<value>[^\"'\n]{3,256})[\"']"),
+    ("assword", r"assword:?\s?[\"']\s{1,3}send\s{1,3}(?:--\s)?[\"'](?P<value>[^\"'\n\\]{3,256})"),
+    ("community", r"snmp-server\s+community\s+(?P<value>\S{3,64})(?=\s+R[OW])"),
+    ("password", r"password\s+[5-9]\s+(?P<value>[\w$./]{8,128})"),
+    ("bindpw", r"(?<![a-z])bindpw\s+(?P<value>\S{3,256})"),
+    ("]:", r"\]:\d{2,5}\s+[^\s:]{1,80}:(?P<value>\S{3,256})"),
+    ("wifi:", r"(?<![a-z])WIFI:[^\n]{0,120}?(?<=[:;])P:(?P<value>[^;\n]{3,128});"),
+    (
+        ":",
+        r"^[\w.-]{1,80}:(?:\d{2,5}|\*?):[\w.*-]{0,64}:[\w.*@-]{1,64}:(?P<value>(?=\S{0,64}[A-Za-z])[^\s:]{4,256})[ \t]*$",
+    ),
+    (
+        " ",
+        r"(?<![\w$])(?:set\s+-\w{1,4}|setx|ENV|ARG)[ \t]+(?=\w{0,60}(?:passw|pass(?!\w)|secret|token|key|pwd))\w{2,80}[ \t]+"
+        r"(?P<value>[^\s=]\S{3,4096})",
+    ),
+    ("otpauth", r"otpauth://[^\s\"'<>]{1,300}?[?&]secret=(?P<value>[A-Z2-7]{8,128})"),
+    ("private-lines", r"Private-Lines:\s\d{1,3}\s(?P<value>[A-Za-z0-9+/=\s]{16,8000})(?=\sPrivate-MAC)"),
+    ("fernet", r"Fernet\(\s{0,3}b?[\"'](?P<value>[\w=-]{40,48})[\"']"),
+    ('"d"', r"\"d\"\s{0,3}:\s{0,3}\"(?P<value>[\w-]{40,1024})\""),
+)
+_COOKIES = re.compile(
+    r"(?:(?:set-)?cookie[\"']?\s{0,3}[:=]\s{0,3}|(?:-b|--cookie)[ =]{1,3})[\"']?(?P<pairs>[\w.%-]{1,64}=[^\n\"']{1,4000})",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(r"(?P<name>[\w.%-]{1,64})=(?P<bare>[^;\s,\"']{8,4096})")
+_MAILED = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{2,64}\s{0,3}(?:/|\||:|;|,?\s(?:and|with|und|mit)\s|\s-\s)\s{0,3}[\"'`]?(?P<bare>[^\s\"'`<>,;|]{6,128})"
+)
+_LOGGED_IN = re.compile(
+    r"(?:log(?:ged)?[ -]?(?:in|on)|sign(?:ed)?[ -]?in|zugangsdaten|login)(?:\s\w{1,12}){0,2}\s[\w.@+-]{1,64}\s(?:with|using|and|und|mit|/)\s"
+    r"[\"'`]?(?P<bare>[^\s\"'`<>,;|]{6,128})",
+    re.IGNORECASE,
+)
+_SECOND_FACTOR = re.compile(
+    r"(?<![A-Za-z])(?i:2fa|totp|otp|mfa|two-factor|authenticator)[ _-]?(?:\w{1,12}[ _-]){0,2}(?:secret|seed|key|code)?\s{0,3}(?:is|:|=|to)?"
+    r"[\"'\s]{0,3}(?P<bare>[A-Z2-7]{16,64}=*|(?:[A-Z2-7]{4}[ -]){3,15}[A-Z2-7]{4}"
+    r"|(?=[a-z -]{0,80}[2-7])(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?![A-Za-z0-9])",
+)
+_BYTES = re.compile(r"\[\s{0,4}(?:\d{1,3}\s{0,2},\s{0,4}){63}\d{1,3}\s{0,4}\]")
+_MIN_COOKIE = 16
+_NOT_A_WORD = re.compile(r"\d|=\Z|.{41}", re.DOTALL)
+
+
+def find_forms(text: str) -> Iterator[Span]:
+    """The secrets in `text`, in no order; spans may overlap."""
+    yield from find_keys(text)
+    yield from find_bodies(text)
+    yield from find_broken(text)
+    yield from find_encoded(text)
+    yield from find_phrases(text)
+    lowered = text.lower()
+    if may_have_number(lowered):
+        yield from find_numbers(text)
+    yield from find_codes(text)
+    if "-----begin" in lowered:
+        yield from find_blocks(text)
+    yield from find_manifests(text)
+    names = find_names(text)
+    yield from find_named(names, text)
+    yield from find_in_tables(names, text)
+    yield from find_answers(names, text)
+    yield from (Span(*found.span(), "wallet-key") for found in _BYTES.finditer(text))
+    yield from (span_of(pair, "password") for pair in PAIR.finditer(text) if is_password(pair, may_be_word=False))
+    yield from (span_of(found, "password") for found in _LOGGED_IN.finditer(text) if is_made(value_of(found)))
+    if "@" in text:
+        yield from (span_of(found, "password") for found in _MAILED.finditer(text) if is_made(value_of(found)))
+    if "://" in text:
+        yield from (
+            span_of(found, "password") for found in _ADDRESS.finditer(text) if not is_placeholder(found["bare"])
+        )
+    if any(hint in lowered for hint in ("authorization", "bearer", "x-", "-token", "-key")):
+        yield from (
+            span_of(found, "authorization")
+            for found in _AUTHORIZED.finditer(text)
+            if not is_placeholder(value_of(found)) and _NOT_A_WORD.search(value_of(found))
+        )
+    if "cookie" in lowered or " -b" in text:
+        cookies = (
+            cookie for header in _COOKIES.finditer(text) for cookie in _COOKIE.finditer(text, *header.span("pairs"))
+        )
+        strong = (cookie for cookie in cookies if is_strong(value_of(cookie)))
+        yield from (span_of(cookie, "cookie") for cookie in strong if len(value_of(cookie)) >= _MIN_COOKIE)
+    yield from (span_of(found, "totp-secret") for found in _SECOND_FACTOR.finditer(text))
+    for hint, form in _GIVEN:
+        if hint in lowered:
+            found = re.compile(form, re.IGNORECASE | re.MULTILINE).finditer(text)
+            yield from (span_of(given, "password") for given in found if not is_placeholder(value_of(given)))

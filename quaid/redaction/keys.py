@@ -1,15 +1,18 @@
-"""Keys that machines make, by their form: what the detector of `detector` does not know or knows only unbroken.
+"""Secrets by their form alone: keys that machines make, phrases of wallets, numbers of cards, accounts and persons.
 
-A key that was wrapped over lines, or put together from strings, is looked for with its parts joined; one in base64 in
-what that says.
+The detector of `detector` does not know these, or knows them only unbroken. A key that was wrapped over lines, or put
+together from strings, is looked for with its parts joined; one in base64 in what that says.
 """
 
 from __future__ import annotations
 
-import binascii
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
 
 from quaid.redaction.secret_values import Span, is_placeholder
 
@@ -143,17 +146,118 @@ def _end_of_broken(broken: re.Match[str]) -> int:
 def find_encoded(text: str) -> Iterator[Span]:
     """Base64 that says a key, a password or who is who."""
     for run in _BASE64.finditer(text):
-        decoded = _decoded(run[0])
-        if decoded is not None and (_SECRET_IN_BASE64.search(decoded) or _KEY.search(decoded.decode("ascii"))):
-            yield Span(run.start(), run.end(), "base64-secret")
+        start = run[0][:_MAX_DECODED].rstrip("=").translate(_URLSAFE)
+        start = start[: len(start) - (len(start) % 4 == 1)]
+        with suppress(ValueError):
+            decoded = b64decode(start + "=" * (-len(start) % 4))
+            is_text = decoded.isascii() and not _UNPRINTABLE.search(decoded)
+            if is_text and (_SECRET_IN_BASE64.search(decoded) or _KEY.search(decoded.decode("ascii"))):
+                yield Span(run.start(), run.end(), "base64-secret")
 
 
-def _decoded(run: str) -> bytes | None:
-    """Return the beginning of what base64 encodes; None if that is not text."""
-    start = run[:_MAX_DECODED].rstrip("=")
-    start = start.translate(_URLSAFE)[: len(start) - (len(start) % 4 == 1)]
-    try:
-        decoded = b64decode(start + "=" * (-len(start) % 4))
-    except (binascii.Error, ValueError):
-        return None
-    return decoded if decoded and decoded.isascii() and not _UNPRINTABLE.search(decoded) else None
+# -- wallets -----------------------------------------------------------------------------------------------------------
+# The words that a wallet is restored with: twelve or more of the 2,048 of BIP-39, in a row.
+
+MIN_WORDS = 12
+MIN_DISTINCT = 8
+"""Words of a phrase are drawn by chance: one that says the same again and again is prose."""
+# Words of three to eight letters, numbered or not, in rows of any form.
+_PHRASE_ROW = re.compile(
+    r"(?<![^\W_])(?:\d{1,2}[.):]?[ \t]*)?[A-Za-z]{3,8}(?:[\s,;|]{1,6}(?:[>*-][ \t]*)?(?:\d{1,2}[.):]?[ \t]*)?[A-Za-z]{3,8}){11,}"
+)
+_WORD = re.compile(r"[A-Za-z]+")
+_NAMED_PHRASE = re.compile(
+    r"(?<![a-z])(?:(?:pass|seed|recovery|backup|secret)[ _-]?phrase|mnemonic)(?:\s+(?:is|was)|\s?[:=])\s{1,3}"
+    r"(?P<words>[^\W\d_]{2,16}(?:[ -][^\W\d_]{2,16}){2,24})(?=[.!]?\s*(?:\n|\Z))",
+    re.IGNORECASE,
+)
+_IN_SENTENCES = re.compile(
+    r"(?<![a-z])(?:the|is|was|are|an?|to|of|in|on|my|your|it|not|be|been|for|with|and|or|that)(?![a-z])", re.IGNORECASE
+)
+
+
+def find_phrases(text: str) -> Iterator[Span]:
+    """Phrases that open a wallet or a key: by their words, or assigned to their name."""
+    for row in _PHRASE_ROW.finditer(text):
+        for is_known, run in groupby(_WORD.finditer(row[0]), lambda word: word[0].lower() in _wallet_words()):
+            words = list(run)
+            if is_known and len(words) >= MIN_WORDS and len({word[0].lower() for word in words}) >= MIN_DISTINCT:
+                yield Span(row.start() + words[0].start(), row.start() + words[-1].end(), "seed-phrase")
+    lowered = text.lower()
+    if "phrase" in lowered or "mnemonic" in lowered:
+        for named in _NAMED_PHRASE.finditer(text):
+            if not _IN_SENTENCES.search(named["words"]):
+                yield Span(*named.span("words"), "passphrase")
+
+
+@lru_cache(maxsize=1)
+def _wallet_words() -> frozenset[str]:
+    return frozenset(Path(__file__).with_name("bip39.txt").read_text("ascii").split())
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+# Without its name a number is a secret only where its form and its check digits leave no doubt. One check digit lets
+# every tenth telephone or order number pass, so that most identity numbers need their name before them.
+
+_NUMBER_GAP = r"[ \u00a0\u2007\u2009\u202f-]"
+_CARD = re.compile(
+    rf"(?<![\w.-])(?:\d{{4}}(?P<gap>{_NUMBER_GAP}?|\.)\d{{4}}(?:(?P=gap)|\r?\n)\d{{4}}(?P=gap)\d{{4}}(?:(?P=gap)\d{{3}})?"
+    rf"|3\d{{3}}(?P<wide>{_NUMBER_GAP}?)\d{{6}}(?P=wide)\d{{4,5}})(?!\w|-\w|\.\d)"
+)
+_ISSUED = re.compile(r"3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|(?:4\d|5[0-8]|2[2-7]|35|6\d|81)\d{14}|62\d{17}")
+"""The first digits and the lengths of cards. Old ones of 13 digits are left out: so many digits has the code of a book."""
+_CVV = re.compile(r"(?<![a-z])(?:cvv|cvc)2?\s{0,3}(?:is|:|=)?\s{0,3}(?P<number>\d{3,4})(?!\d)", re.IGNORECASE)
+_IBAN = re.compile(rf"(?<![A-Za-z0-9])(?<!\w-)[A-Za-z]{{2}}\d\d(?:(?:{_NUMBER_GAP}|\r?\n)?[A-Za-z0-9]){{11,29}}")
+_GOES_ON = re.compile(r"-?\w")
+_IBAN_LENGTHS = {
+    country[:2]: int(country[2:])
+    for country in """AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18
+    DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30
+    KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28
+    PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20
+    YE30""".split()  # noqa: SIM905 - as the registry lists them
+}
+_IDS = re.compile(  # of Italy and Brazil by their form, of France with its check digits
+    r"(?<![\w.-])(?:[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]|\d{3}\.\d{3}\.\d{3}-\d\d"
+    rf"|(?P<french>[12](?:{_NUMBER_GAP}?\d\d){{3}}(?:{_NUMBER_GAP}?\d{{3}}){{2}}{_NUMBER_GAP}?\d\d))(?![\w-])",
+    re.IGNORECASE,
+)
+_ID_NAMES = (
+    r"ssn|social(?=\s(?:security|is\s\d|number|insurance))|national\sinsurance|ni\snumber|(?-i:NINO|NIE|NIF|NIR)|dni|bsn|cpf"
+    r"|burgerservicen|steuer-?\s?id|steuer-?n|idnr|insee|s[ée]cu(?:rit[ée])?(?!\w)|codice\sfiscale|pesel|person-?n(?:umme|r)|aadhaa?r"
+    r"|f[øo]dselsn|cpr-?n|henkilötunnus|tax\s(?:id|number)|身份证|주민등록번호|マイナンバー"
+)
+_NAMED_ID = re.compile(
+    rf"(?<![^\W_])(?:{_ID_NAMES})[^\d\n.,!?;\u25a1]{{0,40}}?(?<![^\W_])(?<!\+)(?P<number>(?!(?:19|20)\d\d-\d)(?:[A-Z]{{1,2}}{_NUMBER_GAP}?\d(?:{_NUMBER_GAP}?\d){{5,7}}"
+    rf"(?:{_NUMBER_GAP}?[A-Z])?|\d{{8}}{_NUMBER_GAP}?[A-Z]|\d(?:{_NUMBER_GAP}?\d){{8,17}}[A-Z]?))(?!\w|-\w)",
+    re.IGNORECASE,
+)
+
+
+def find_numbers(text: str) -> Iterator[Span]:
+    """Yield the numbers of cards, accounts and persons in `text`, in no order."""
+    for card in _CARD.finditer(text):
+        digits = re.sub(r"\D", "", card[0])
+        doubled = (sum(divmod(int(digit) * (1 + place % 2), 10)) for place, digit in enumerate(reversed(digits)))
+        if _ISSUED.fullmatch(digits) and sum(doubled) % 10 == 0:
+            yield Span(*card.span(), "card-number")
+    for code in _CVV.finditer(text):
+        yield Span(*code.span("number"), "card-code")
+    for iban in _IBAN.finditer(text):
+        if end := _end_of_iban(iban[0]):
+            yield Span(iban.start(), iban.start() + end, "iban")
+    for number in _IDS.finditer(text):
+        digits = re.sub(r"\D", "", number["french"] or "")
+        if not digits or (0 < int(digits[3:5]) <= 12 and (int(digits[:-2]) + int(digits[-2:])) % 97 == 0):
+            yield Span(*number.span(), "national-id")
+    for number in _NAMED_ID.finditer(text):
+        yield Span(*number.span("number"), "national-id")
+
+
+def _end_of_iban(text: str) -> int:
+    """Return the end of the IBAN that `text` begins with, as its country writes it; 0 if it is none."""
+    signs = list(re.finditer("[A-Za-z0-9]", text))
+    length = _IBAN_LENGTHS.get(text[:2].upper(), 0)
+    if not 0 < length <= len(signs) or _GOES_ON.match(text, end := signs[length - 1].end()):
+        return 0
+    return end if int("".join(str(int(sign[0], 36)) for sign in (*signs[4:length], *signs[:4]))) % 97 == 1 else 0

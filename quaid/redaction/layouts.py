@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator
 
-from quaid.redaction.secret_names import ASKS, NAME
 from quaid.redaction.secret_values import CODE, PIN, PLAIN_WORD, SAYS_HOW, Span, is_opaque, is_placeholder, is_strong
+from quaid.redaction.sentences import ASKS, NAME
 
 _CELL_QUOTES = " \t`*\"'"
 _RULE = re.compile(r"[\s|:+-]+")
@@ -166,7 +166,8 @@ def _answer(name: re.Match[str], text: str, start: int, *, is_asked: bool) -> It
     for word in words:
         value = word[0].rstrip(".,;:!?)") if len(words) > 1 else word[0].rstrip(".,;")
         if _answers(name, value, is_alone=len(words) == 1, is_asked=is_asked):
-            yield Span(word.start(), word.start() + len(value), _kind(name))
+            kind = next(kind for kind in ("password", "pin", "code", "key") if name[kind])
+            yield Span(word.start(), word.start() + len(value), kind)
             return
 
 
@@ -182,7 +183,3 @@ def _answers(name: re.Match[str], value: str, *, is_alone: bool, is_asked: bool)
             SAYS_HOW.fullmatch(value) or _SAYS_NOTHING.fullmatch(value) or is_placeholder(value)
         )
     return (is_alone or is_asked) and is_strong(value)
-
-
-def _kind(name: re.Match[str]) -> str:
-    return next(kind for kind in ("password", "pin", "code", "key") if name[kind])
