@@ -128,30 +128,26 @@ def summary_of(report: RunReport) -> Message:
 # -- answers of the owner --------------------------------------------------------------------------------------------
 
 
-def commit_answers(root: Path, history: History, wait_s: float) -> None:
-    """Commit boxes that were ticked and not committed, in the owner's name: they are answers all the same."""
-    if answered := list_uncommitted_answers(root, history):
-        with transaction.begin(root, history, wait_s):
-            for edit in answered:
-                # A tick keeps the size: written in place within a second, git would take the file for unchanged.
-                files.write_note(root, edit.rel_path, edit.after, edit.after)
-            history.commit(answered, answers_message(answered), author=history.owner())
-
-
-def list_uncommitted_answers(root: Path, history: History) -> list[Edit]:
-    """Return the edits of the owner that ticked a box and are not committed."""
+def plan_answers(root: Path, history: History) -> tuple[list[Edit], Message]:
+    """Return the edits of the owner that ticked a box and are not committed, and the message of their commit."""
     answered = []
     for question in questions.list_questions(root, Layout.of_vault(root)):
         before = history.read_at("HEAD", question.rel_path) if question.answer is not None else None
         if before not in (None, question.data):
             answered.append(Edit(question.rel_path, before, question.data))
-    return answered
-
-
-def answers_message(answered: Sequence[Edit]) -> Message:
-    """Return the message of the commit that records answers."""
     count = f"{len(answered)} question{'s' * (len(answered) > 1)}"
-    return Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),))
+    return answered, Message(f"review: {count} answered", trailers=(("Quaid-Task", "review"),))
+
+
+def commit_answers(root: Path, history: History, wait_s: float) -> None:
+    """Commit boxes that were ticked and not committed, in the owner's name: they are answers all the same."""
+    answered, message = plan_answers(root, history)
+    if answered:
+        with transaction.begin(root, history, wait_s):
+            for edit in answered:
+                # A tick keeps the size: written in place within a second, git would take the file for unchanged.
+                files.write_note(root, edit.rel_path, edit.after, edit.after)
+            history.commit(answered, message, author=history.owner())
 
 
 # -- merging ---------------------------------------------------------------------------------------------------------
@@ -163,13 +159,11 @@ def without_paths(commits: Sequence[RunCommit], paths: set[str]) -> tuple[list[R
     remaining: list[RunCommit] = []
     dropped: list[Decision] = []
     for commit in commits:
-        clean = []
+        clean: list[Decision] = []
         for decision in commit.decisions:
-            if tainted.isdisjoint(decision.paths):
-                clean.append(decision)
-            else:
-                tainted.update(decision.paths)
-                dropped.append(decision)
+            is_tainted = not tainted.isdisjoint(decision.paths)
+            tainted.update(decision.paths if is_tainted else ())
+            (dropped if is_tainted else clean).append(decision)
         remaining += [replace(commit, decisions=tuple(clean))] if clean else []
     return remaining, dropped
 

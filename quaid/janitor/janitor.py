@@ -52,24 +52,35 @@ class Janitor:
             LockedError, JanitorStoppedError, LeaseHeldError: nothing was done.
         """
         now = now or datetime.now(UTC)
+        vault, state = self._vault, self._state
         if not options.dry_run:
-            self._vault.check_settings()
-            Exchange(self._vault, settle_merges).hold_lease(datetime.now(UTC), take_over=options.take_over)
-            settle_merges(self._vault)
+            vault.check_settings()
+            Exchange(vault, settle_merges).hold_lease(datetime.now(UTC), take_over=options.take_over)
+            settle_merges(vault)
         last = self._runs.last_success()
-        began = Run(layout.new_id(now), now.isoformat(), notes_before=(last.notes_after or 0) if last else 0)
+        notes_before = last.notes_after if last else None
+        began = Run(layout.new_id(now), now.isoformat(), notes_before=notes_before or 0)
         if not options.dry_run:
             self._runs.add(began)
+        report = RunReport(began.run, now, options.dry_run)
+        judgements = Judgements(state / LOCAL_FILE, datetime.now(UTC).date().isoformat())
+        project_docs = ProjectDocs(vault, self._documentation, judgements)
         try:
-            report = self._run(options, began.run, now, last.notes_after if last else None)
+            vault.sync(SyncOptions(accept_removals=options.accept_removals))
+            run_tasks(vault, project_docs, options, report, notes_before)
+            if not options.tasks or "docs_staleness" in options.tasks:
+                report.stale = project_docs.stale_ids()
         except QuaidError as error:
             if not options.dry_run:
                 ended = datetime.now(UTC).isoformat()
                 self._runs.finish(began._replace(outcome="stopped", ended=ended, problem=str(error)))
                 self._deliver(f"Quaid's janitor stopped: {error}")
             raise
-        self._vault.sync(None)
-        report.remarks += find_problems(self._vault.index())
+        report.remarks += project_docs.problems
+        if report.stale:
+            report.remarks.append(f"Stale documents: {first_three(report.stale)}. See why with: quaid docs check")
+        vault.sync(None)
+        report.remarks += find_problems(vault.index())
         if not options.dry_run:
             self._record(began, report, options)
         return report
@@ -164,36 +175,23 @@ class Janitor:
         found = self._runs.get(run)
         return found if found and found.run == run else None
 
-    def _run(self, options: RunOptions, name: str, now: datetime, notes_before: int | None) -> RunReport:
-        report = RunReport(name, now, options.dry_run)
-        judgements = Judgements(self._state / LOCAL_FILE, datetime.now(UTC).date().isoformat())
-        project_docs = ProjectDocs(self._vault, self._documentation, judgements)
-        self._vault.sync(SyncOptions(accept_removals=options.accept_removals))
-        run_tasks(self._vault, project_docs, options, report, notes_before)
-        if not options.tasks or "docs_staleness" in options.tasks:
-            report.stale = project_docs.stale_ids()
-        report.remarks += project_docs.problems
-        if report.stale:
-            report.remarks.append(f"Stale documents: {first_three(report.stale)}. See why with: quaid docs check")
-        return report
-
     def _record(self, began: Run, report: RunReport, options: RunOptions) -> None:
         """Record the run with a snapshot of the memory, and send the news of it."""
         # A run of some tasks says nothing about what the others have set aside.
         before = (one for run in self._runs.list(2)[1:] for one in run.decisions if options.tasks)
         left = [one for one in before if one.get("kind") == SET_ASIDE and one.get("task") not in options.tasks]
-        outcomes = [(decision, "done") for decision in report.done]
-        outcomes += [(decision, "asked") for decision in report.asked]
+        outcomes = [
+            *((decision, "done") for decision in report.done),
+            *((decision, "asked") for decision in report.asked),
+            *report.held_back,
+        ]
         decided = [
             {
-                "task": decision.task,
-                "kind": decision.kind,
-                "key": decision.key,
-                "subject": decision.subject,
+                **{name: getattr(decision, name) for name in ("task", "kind", "key", "subject")},
                 "facts": list(decision.facts),
                 "outcome": outcome,
             }
-            for decision, outcome in (*outcomes, *report.held_back)
+            for decision, outcome in outcomes
         ]
         waiting, cost = len(self.open_questions()), report.usage.cost_usd
         run = began._replace(

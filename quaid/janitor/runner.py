@@ -93,8 +93,9 @@ def run_tasks(
             report.notes = documents.count(worktree.index())
             if not options.accept_removals:
                 guards.check_size(report.notes + len(history.revisions.list_left_out()), notes_before)
-            if options.dry_run and (answered := commits.list_uncommitted_answers(root, history)):
-                worktree.commit(answered, commits.answers_message(answered))
+            answered, message = commits.plan_answers(root, history) if options.dry_run else ([], Message(""))
+            if answered:
+                worktree.commit(answered, message)
             _Run(vault, worktree, records, project_docs, options, report).run(tasks)
         if "rag" in names and not options.dry_run:
             report.remarks += project_docs.index()

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING
@@ -93,20 +92,20 @@ class _Draft:
         self._layout = vault.layout
         self._index: IndexConnection = vault.whole_index()
         self._now = datetime.now(UTC)
-        self._before: dict[str, bytes | None] = {}
-        self._after: dict[str, bytes | None] = {}
+        self._edits: dict[str, Edit] = {}
         self.joined: list[tuple[str, str]] = []
         self.questions: list[str] = []
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        changed = (path for path in sorted(self._before) if self._before[path] != self._after[path])
-        return tuple(Edit(path, self._before[path], self._after[path]) for path in changed)
+        return tuple(edit for _, edit in sorted(self._edits.items()) if edit.before != edit.after)
 
     def settle(self, merge: Merge) -> None:
         """Settle the notes that the sides of a merge have added or both have changed."""
-        for one, other in self._list_doubles(merge):
-            self._join(one, other)
+        sides = [[note for path in sorted(side) if (note := self._note(path))] for side in (merge.ours, merge.theirs)]
+        for one, other in product(*([note for note in side if note.kind in _JOINED] for side in sides)):
+            if one.kind is other.kind and _are_one(one, other):
+                self._join(*sorted((one, other), key=lambda note: (note.created or "9", note.id, note.rel_path)))
         for path in sorted(merge.both):
             self._split_disputed(path)
         # Ask about two facts, one of each side, that give one subject two values of what it has one of.
@@ -121,32 +120,23 @@ class _Draft:
                 self._ask(*pair)
 
     def _get(self, path: str) -> bytes | None:
-        if path not in self._before:
-            self._before[path] = self._after[path] = files.read_note(self._root, path)
-        return self._after[path]
+        if path not in self._edits:
+            data = files.read_note(self._root, path)
+            self._edits[path] = Edit(path, data, data)
+        return self._edits[path].after
 
     def _set(self, path: str, data: bytes | None) -> None:
         self._get(path)
-        self._after[path] = data
+        self._edits[path] = replace(self._edits[path], after=data)
 
     def _note(self, path: str) -> Note | None:
         data = self._get(path)
         return notes.parse_note(path, data, place=self._layout) if data is not None else None
 
-    def _list_doubles(self, merge: Merge) -> Iterator[tuple[Note, Note]]:
-        """Yield two notes of one thing, one of each side, the older one first."""
-        sides = [[note for path in sorted(side) if (note := self._note(path))] for side in (merge.ours, merge.theirs)]
-        for one, other in product(*([note for note in side if note.kind in _JOINED] for side in sides)):
-            if one.kind is other.kind and _are_one(one, other):
-                first, second = sorted((one, other), key=lambda note: (note.created or "9", note.id, note.rel_path))
-                yield first, second
-
     def _join(self, stays: Note, gone: Note) -> None:
         """Make one note of two, and redirect the links of the one that goes."""
-        data = [self._get(note.rel_path) for note in (stays, gone)]
-        if data[0] is None or data[1] is None:
-            return
-        merged = merge_note(b"", data[0], data[1], stays.rel_path)
+        first, second = self._get(stays.rel_path), self._get(gone.rel_path)
+        merged = merge_note(b"", first, second, stays.rel_path) if first is not None and second is not None else None
         if merged is None:
             return
         old, new = note_name(gone.rel_path), note_name(stays.rel_path)
@@ -233,10 +223,11 @@ def _are_one(one: Note, other: Note) -> bool:
 def redirect(data: bytes, old: str, new: str) -> bytes:
     """Return a note whose links to the note `old` lead to the note `new`, with the same visible text."""
 
-    def replace(link: re.Match[str]) -> str:
-        part, shown = link["part"] or "", link["shown"]
-        return f"[[{new}{part}{shown or (f'|{old}' if not part else '')}]]"
+    def relink(link: re.Match[str]) -> str:
+        part = link["part"] or ""
+        shown = link["shown"] or ("" if part else f"|{old}")
+        return f"[[{new}{part}{shown}]]"
 
     text = data.decode("utf-8", "surrogateescape")
     pattern = rf"\[\[{re.escape(old)}(?:\.md)?(?P<part>#[^\[\]|\\]*)?(?P<shown>\\?\|[^\[\]]*)?\]\]"
-    return re.sub(pattern, replace, text, flags=re.IGNORECASE).encode("utf-8", "surrogateescape")
+    return re.sub(pattern, relink, text, flags=re.IGNORECASE).encode("utf-8", "surrogateescape")

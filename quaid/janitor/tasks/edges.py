@@ -6,7 +6,9 @@ sentence states. The fast model reads the others once, before they are compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,15 +72,43 @@ class _EdgesQuestion(ModelQuestion[_StatedFact]):
         return {"known": show_known_names(self.context.index, texts), "facts": numbered_lines(map(self.show, batch))}
 
     def read(self, item: _StatedFact, given: Mapping[str, Any], answer: Answer) -> Judgement:
-        edges = _read_edges(item, given["edges"], self._names)
-        return Judgement(edges=edges, model=answer.model, prompt=answer.prompt)
+        """Return the edges whose ends the fact names, in their normal form."""
+        found: dict[tuple[str, str, str], None] = {}
+        for part in given["edges"]:
+            with suppress(BadInputError):
+                edge = relations.normalise_edge(Edge(part["subject"], part["relation"], part["object"]))
+                ends = [_resolve_name(end, item, self._names) for end in (edge.subject, edge.object)]
+                if ends[0] and ends[1] and ends[0] != ends[1]:
+                    found[ends[0], edge.relation, ends[1]] = None
+        return Judgement(edges=list(found), model=answer.model, prompt=answer.prompt)
 
 
 def plan_edges(context: TaskContext) -> Iterator[Decision]:
     """Yield a decision for each fact that was stated without a model, has no edges and states some."""
     stated = {fact.key: fact for fact in _list_stated(context)} if context.models is not None else {}
     for key, judgement in _EdgesQuestion(context).judge(stated) if stated else ():
-        yield from _decide(stated[key], judgement)
+        fact, note, data = stated[key].fact, stated[key].note, stated[key].data
+        edges = [Edge(*edge) for edge in judgement.edges]
+        if not edges or markdown.has_conflict_markers(data.decode("utf-8", errors="replace")):
+            continue
+        try:
+            edit = fact_edits.add_edges(fact.path, data, edges)
+        except (FrontmatterBrokenError, UnicodeDecodeError):
+            continue
+        if notes.parse_fact(fact.path, edit.after or b"").text == note.text:
+            listed = ", ".join(f"{edge.subject} {edge.relation} {edge.object}" for edge in edges)
+            yield Decision(
+                task=TASK,
+                kind="link",
+                key=key,
+                edits=(edit,),
+                subject=f"link {model_text.quote(fact.text)}",
+                why=f"It says: {model_text.clean_reason(listed)}.",
+                facts=(fact.id,),
+                model=judgement.model,
+                prompt=judgement.prompt,
+                is_minor=True,
+            )
 
 
 def _list_stated(context: TaskContext) -> Iterator[_StatedFact]:
@@ -103,22 +133,6 @@ def _list_stated(context: TaskContext) -> Iterator[_StatedFact]:
             yield stated
 
 
-def _read_edges(
-    stated: _StatedFact, given: Sequence[dict[str, str]], names: Sequence[tuple[str, str]]
-) -> list[tuple[str, str, str]]:
-    """Return the edges whose ends the fact names, in their normal form."""
-    found: dict[tuple[str, str, str], None] = {}
-    for item in given:
-        try:
-            edge = relations.normalise_edge(Edge(item["subject"], item["relation"], item["object"]))
-        except BadInputError:
-            continue
-        ends = [_resolve_name(end, stated, names) for end in (edge.subject, edge.object)]
-        if ends[0] and ends[1] and ends[0] != ends[1]:
-            found[ends[0], edge.relation, ends[1]] = None
-    return list(found)
-
-
 def _resolve_name(end: str, stated: _StatedFact, names: Sequence[tuple[str, str]]) -> str | None:
     """Return the name of an edge's end: that of the only note with this name, else as it is; None if the fact does not
     name it.
@@ -137,54 +151,18 @@ def _resolve_name(end: str, stated: _StatedFact, names: Sequence[tuple[str, str]
         first_in_full = {name_key(name.split(maxsplit=1)[0]) for name in in_full}
         alike = {note for name, note in first if name_key(name) in first_in_full and _is_named(name, text)}
         if not called or alike != called:
-            return end if end in _list_days(stated) else None
+            moment = notes.parse_time(stated.fact.created)
+            dates = find_dates(text, moment) if moment is not None else ()
+            days = (date.start for date in dates if date.start == date.end and str(date.start.year) in text)
+            return end if end in [day.isoformat() for day in days] else None
     return next(iter(called)) if len(called) == 1 else end
 
 
 def _is_named(name: str, text: str) -> bool:
     """Return whether `text` has `name`, or its genitive: `Annas` of Anna."""
     key, words = name_key(name), name_key(text)
-    place = words.find(key)
-    while place >= 0:
-        if any(
-            is_whole_word(words, place, place + len(key + more))
-            for more in ("", "s")
-            if words.startswith(key + more, place)
-        ):
-            return True
-        place = words.find(key, place + 1)
-    return False
-
-
-def _list_days(stated: _StatedFact) -> set[str]:
-    """Return the days (ISO 8601) that the fact gives with their year."""
-    moment = notes.parse_time(stated.fact.created)
-    mentions = find_dates(stated.fact.text, moment) if moment is not None else ()
-    days = (mention.start for mention in mentions if mention.start == mention.end)
-    return {day.isoformat() for day in days if str(day.year) in stated.fact.text}
-
-
-def _decide(stated: _StatedFact, judgement: Judgement) -> Iterator[Decision]:
-    """Yield the decision; none for a fact without edges, or whose note cannot be edited safely."""
-    edges = [Edge(*edge) for edge in judgement.edges]
-    if not edges or markdown.has_conflict_markers(stated.data.decode("utf-8", errors="replace")):
-        return
-    try:
-        edit = fact_edits.add_edges(stated.fact.path, stated.data, edges)
-    except (FrontmatterBrokenError, UnicodeDecodeError):
-        return
-    listed = ", ".join(f"{edge.subject} {edge.relation} {edge.object}" for edge in edges)
-    if notes.parse_fact(stated.fact.path, edit.after or b"").text != stated.note.text:
-        return
-    yield Decision(
-        task=TASK,
-        kind="link",
-        key=stated.key,
-        edits=(edit,),
-        subject=f"link {model_text.quote(stated.fact.text)}",
-        why=f"It says: {model_text.clean_reason(listed)}.",
-        facts=(stated.fact.id,),
-        model=judgement.model,
-        prompt=judgement.prompt,
-        is_minor=True,
+    return any(
+        is_whole_word(words, *found.span())
+        for form in (key, f"{key}s")
+        for found in re.finditer(re.escape(form), words)
     )
