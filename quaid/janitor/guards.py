@@ -7,12 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import QuaidError
 from quaid.history.repository import KEEP_DETACHED
 from quaid.index import contents, documents
+from quaid.janitor.worktree import JanitorStoppedError, NotCommittedError
 from quaid.model import Hit
 from quaid.open_vault import OpenVault
-from quaid.place import CONFIG_FILE
 from quaid.recall.answers import Answers
 from quaid.recall.evaluation import EvalQuestion, find_expected, list_targets, parse_questions
 from quaid.recall.options import RecallOptions
@@ -35,15 +34,6 @@ DEPTH = 10
 _MAX_OF_A_KIND = 20
 
 
-class JanitorStoppedError(QuaidError):
-    """A run that would do harm, or works on something that may be broken."""
-
-    code = "janitor_stopped"
-
-    def __init__(self, reason: str, next_step: str) -> None:
-        super().__init__(f"The janitor changed nothing: {reason}. {next_step}")
-
-
 def check_size(notes_now: int, notes_before: int | None) -> None:
     """Raise JanitorStoppedError if a vault has lost many notes since the last run: it may be half mounted."""
     lost = (notes_before or 0) - notes_now
@@ -55,19 +45,12 @@ def check_size(notes_now: int, notes_before: int | None) -> None:
 
 
 def check_branch(history: History) -> str:
-    """Return the newest commit of the owner's branch, which has the vault in it.
-
-    Raises:
-        JanitorStoppedError: there is none.
-    """
+    """Return the newest commit of the owner's branch. JanitorStoppedError: there is none."""
     state = history.state()
     if state.detached:
         raise JanitorStoppedError("HEAD is on no branch", f"Switch to yours first, or {KEEP_DETACHED}")
-    if state.head is None or history.read_at(state.head, CONFIG_FILE) is None:
-        raise JanitorStoppedError(
-            "the vault is not committed yet",
-            f"Commit it first: git add -- {CONFIG_FILE} && git commit -- {CONFIG_FILE}",
-        )
+    if state.head is None:
+        raise NotCommittedError
     return state.head
 
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import LockedError
+from quaid.errors import LockedError, QuaidError
 from quaid.history.authorship import JANITOR
 from quaid.history.vault_history import History
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.local import claimed
 from quaid.model import Edit, Message
-from quaid.place import INDEX_FILE, state_folder
+from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.sqlite import DamageRetries
 from quaid.sync.derived_index import SyncOptions
 from quaid.sync.indexer import Indexer
@@ -33,6 +33,23 @@ if TYPE_CHECKING:
 
 WORKTREES = "worktrees"
 LOCK_FILE = "janitor.lock"
+
+
+class JanitorStoppedError(QuaidError):
+    """A run that would do harm, or works on something that may be broken."""
+
+    code = "janitor_stopped"
+
+    def __init__(self, reason: str, next_step: str) -> None:
+        super().__init__(f"The janitor changed nothing: {reason}. {next_step}")
+
+
+class NotCommittedError(JanitorStoppedError):
+    """The vault is not in the owner's newest commit."""
+
+    def __init__(self) -> None:
+        next_step = f"Commit it first: git add -- {CONFIG_FILE} && git commit -- {CONFIG_FILE}"
+        super().__init__("the vault is not committed yet", next_step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +111,15 @@ def janitor_lock(root: Path) -> Iterator[None]:
 def open_worktree(owner: OpenVault, name: str, base: str) -> Iterator[Worktree]:
     """Open a worktree of the owner's vault as it was at the commit `base`, and remove it at the end, also on errors.
 
-    Its state is in the same folder.
+    Its state is in the same folder. NotCommittedError: the vault is not in the commit.
     """
     root, settings, history = owner.root, owner.settings, owner.git
     folder = state_folder(root) / WORKTREES / name
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         vault = history.add_worktree(folder / "tree", base)
+        if not (vault / CONFIG_FILE).is_file():
+            raise NotCommittedError
         state = make_state_folder(vault)
         _copy_index(state_folder(root) / INDEX_FILE, state / INDEX_FILE)
         claimed.write(vault, claimed.read(root))

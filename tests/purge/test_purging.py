@@ -173,8 +173,8 @@ STEPS: tuple[tuple[ModuleType, str], ...] = (
     (rewriting, "clean_git_dir"),
     (rewriting, "prune"),
     (purging, "clean_state"),
-    (purging, "_commit_lists"),
-    (purging, "_make_index_again"),
+    (transaction, "apply"),
+    (purging, "prune_cache"),
     (purging, "prove"),
 )
 
