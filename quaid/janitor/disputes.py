@@ -69,17 +69,9 @@ def decide_answered(facts: Collection[Document], question: Question, root: Path)
 
 
 def _decide(fact: Document, data: bytes, created: str, why: str) -> Decision:
-    return Decision(
-        task=DISPUTE,
-        kind=DISPUTE,
-        key=_key(fact, created),
-        edits=(Edit(fact.path, data, None),),
-        subject=f"forget {quote(fact.text)}",
-        why=why,
-        facts=(fact.id,),
-        always_asks=True,
-        detail=f"> {headings.one_line(fact.text)}\n\n- note: [[{note_name(fact.path)}]]",
-    )
+    key, edits, subject = _key(fact, created), (Edit(fact.path, data, None),), f"forget {quote(fact.text)}"
+    detail = f"> {headings.one_line(fact.text)}\n\n- note: [[{note_name(fact.path)}]]"
+    return Decision(DISPUTE, DISPUTE, key, edits, subject, why, (fact.id,), always_asks=True, detail=detail)
 
 
 def _key(fact: Document, created: str) -> str:

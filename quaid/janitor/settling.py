@@ -189,18 +189,10 @@ class _Draft:
     def _ask(self, *paths: str) -> None:
         """Write the question which of the facts is true."""
         found = [note for path in sorted(paths) if (note := self._note(path))]
-        texts = [quote(note.text, _TITLE) for note in found]
-        decision = Decision(
-            task=TASK,
-            kind=CONFLICT,
-            key=evidence_key(TASK, *map(fact_evidence, found)),
-            edits=(),
-            subject=f"which is true: {' or '.join(texts)}?",
-            why=_WHY,
-            facts=tuple(note.id for note in found),
-            always_asks=True,
-            choices=tuple((note.rel_path, quote(note.text, _SHOWN)[1:-1]) for note in found),
-        )
+        subject = f"which is true: {' or '.join(quote(note.text, _TITLE) for note in found)}?"
+        key, facts = evidence_key(TASK, *map(fact_evidence, found)), tuple(note.id for note in found)
+        choices = tuple((note.rel_path, quote(note.text, _SHOWN)[1:-1]) for note in found)
+        decision = Decision(TASK, CONFLICT, key, (), subject, _WHY, facts, always_asks=True, choices=choices)
         path = question_path(CONFLICT, decision.key, self._layout)
         if self._get(path) is None:
             contents = {quoted: self._get(quoted) for quoted in paths}

@@ -209,14 +209,14 @@ def plan_snippets(context: TaskContext) -> Iterator[Decision]:
         yield first
         after = {edit.rel_path: edit.after for edit in first.edits}
         core, rest = after.get(note.path, note.before), after[path]
-        if more and core is not None and rest is not None:
-            left = _Snippets(context, _CoreNote(note.path, core, core.decode("utf-8")))
-            second = _fold(left, Edit(path, rest, None), more, judgements)
-            if second is not None:
-                context.judgements.add(
-                    SNIPPETS, {evidence_key("asked about", note.path, key): second.key for key in more}
-                )
-                yield replace(second, always_asks=True)
+        if not more or core is None or rest is None:
+            continue
+        left = _Snippets(context, _CoreNote(note.path, core, core.decode("utf-8")))
+        second = _fold(left, Edit(path, rest, None), more, judgements)
+        if second is not None:
+            about = {evidence_key("asked about", note.path, key): second.key for key in more}
+            context.judgements.add(SNIPPETS, about)
+            yield replace(second, always_asks=True)
 
 
 def _fold(
@@ -224,17 +224,12 @@ def _fold(
 ) -> Decision | None:
     """Return the decision on observations, by key; None where nothing is added or dropped."""
     context, note, after = question.context, question.note, question.note.text
+    judged = {key: judgements[key] for key in texts if key in judgements}
+    dropped = [key for key, judgement in judged.items() if judgement.says == "discard"]
     added: list[str] = []
-    dropped: list[str] = []
     too_long: list[str] = []
-    for key, line in texts.items():
-        judgement = judgements.get(key)
-        if judgement is None:
-            continue
-        if judgement.says == "discard":
-            dropped.append(key)
-            continue
-        longer = core_notes.add_bullets(after, judgement.section, [judgement.text or line])
+    for key in (key for key in judged if key not in dropped):
+        longer = core_notes.add_bullets(after, judged[key].section, [judged[key].text or texts[key]])
         if core_notes.is_long(longer):
             too_long.append(key)
         else:
@@ -245,29 +240,23 @@ def _fold(
         return None
     # Observations that do not fit are judged next to the note as it is going to be: they are not asked about again.
     changed = _Snippets(context, _CoreNote(note.path, after.encode(), after))
-    context.judgements.add(SNIPPETS, {changed.key(SNIPPETS, key): judgements[key].render() for key in too_long})
+    context.judgements.add(SNIPPETS, {changed.key(SNIPPETS, key): judged[key].render() for key in too_long})
     key = evidence_key(SNIPPETS, note.path, *gone)
     _store_evidence(context, SNIPPETS, key, gone)
-    before = snippets.before or b""
-    rest = core_notes.remove_observations(before.decode("utf-8"), [texts[one] for one in gone])
     lines = []
     for one in gone:
-        says, text, reason = judgements[one].says, judgements[one].text, judgements[one].reason
-        reworded = f" as {quote(text, 200)}" if text and says != "discard" else ""
-        lines.append(f"- {'let go' if says == 'discard' else 'folded'}: {quote(texts[one], 200)}{reworded}. {reason}")
+        reworded = f" as {quote(judged[one].text, 200)}" if judged[one].text and one in added else ""
+        verb = "folded" if one in added else "let go"
+        lines.append(f"- {verb}: {quote(texts[one], 200)}{reworded}. {judged[one].reason}")
+    before = snippets.before or b""
+    rest = core_notes.remove_observations(before.decode("utf-8"), [texts[one] for one in gone])
+    edits = (*note.edit(after), _remove_file_if_empty(snippets.rel_path, before, rest))
     count = f"{len(added or dropped):,} observation{'s' * (len(added or dropped) != 1)}"
     also = f", drop {len(dropped):,}" if dropped else ""
-    return Decision(
-        task=SNIPPETS,
-        kind="fold",
-        key=key,
-        edits=(*note.edit(after), _remove_file_if_empty(snippets.rel_path, before, rest)),
-        subject=f"add {count} to {note.path}{also}" if added else f"drop {count} about {note.path}",
-        why=f"Observations were held against {note.path}: what is new and lasting goes into it, the rest is let go.",
-        model=judgements[gone[0]].model,
-        prompt=judgements[gone[0]].prompt,
-        detail="\n".join(lines),
-    )
+    subject = f"add {count} to {note.path}{also}" if added else f"drop {count} about {note.path}"
+    why = f"Observations were held against {note.path}: what is new and lasting goes into it, the rest is let go."
+    by = judged[gone[0]].model, judged[gone[0]].prompt
+    return Decision(SNIPPETS, "fold", key, edits, subject, why, (), *by, detail="\n".join(lines))
 
 
 # -- journal ---------------------------------------------------------------------------------------------------------
@@ -375,17 +364,9 @@ def _distil(question: _Journal, path: str, data: bytes, entries: Mapping[str, Da
         why = f"What {span} came to was added to {note.path}. journal/archive/ has the words now."
     else:
         why = f"{note.path} should say nothing of {span} for good. journal/archive/ has the words now."
-    yield Decision(
-        task=JOURNAL,
-        kind="distil",
-        key=key,
-        edits=(*note.edit(after), *archived),
-        subject=f"distil {count} into {note.path}" if themes else f"archive {count} of {note.path}",
-        why=why,
-        model=judgement["model"],
-        prompt=judgement["prompt"],
-        detail="\n".join(f"- {theme}" for theme in themes),
-    )
+    subject = f"distil {count} into {note.path}" if themes else f"archive {count} of {note.path}"
+    edits, by = (*note.edit(after), *archived), (judgement["model"], judgement["prompt"])
+    yield Decision(JOURNAL, "distil", key, edits, subject, why, (), *by, detail="\n".join(f"- {t}" for t in themes))
 
 
 def _find_themes(question: _Journal, entries: Mapping[str, DatedSection]) -> dict[str, Any] | None:
@@ -590,18 +571,10 @@ def _promote(
     is_visible = f"{line} (fact)" in visible and note_name(fact.path) in markdown.links(body)
     if core_notes.is_long(after) or not is_visible:
         return None
-    return Decision(
-        task=PROMOTION,
-        kind="promote",
-        key=key,
-        edits=tuple(note.edit(after)),
-        subject=f"add {quote(fact.text, 28)} to {note.path}",
-        why=clean_reason(wanted["reason"], "The agent should always know it."),
-        facts=(fact.id,),
-        model=answer.model,
-        prompt=answer.prompt,
-        detail=f"Below `{section}` in {note.path}:\n\n- {bullet}",
-    )
+    why = clean_reason(wanted["reason"], "The agent should always know it.")
+    subject, edits = f"add {quote(fact.text, 28)} to {note.path}", tuple(note.edit(after))
+    detail, by = f"Below `{section}` in {note.path}:\n\n- {bullet}", (answer.model, answer.prompt)
+    return Decision(PROMOTION, "promote", key, edits, subject, why, (fact.id,), *by, detail=detail)
 
 
 # -- workspace -------------------------------------------------------------------------------------------------------
@@ -687,15 +660,8 @@ def plan_workspace(context: TaskContext) -> Iterator[Decision]:
         if not trims or question.find_result_problem(trims):
             continue
         after = question.head + replacements.apply(question.body, trims)
-        yield Decision(
-            task=WORKSPACE,
-            kind="trim",
-            key=key,
-            edits=tuple(note.edit(after)),
-            subject=f"shorten {note.path} from {len(note.text):,} to {len(after):,} characters",
-            why=f"{note.path} is read before every conversation and has grown to {question.length}.",
-            model=judgement["model"],
-            prompt=judgement["prompt"],
-            always_asks=True,
-            detail="\n".join(replacements.describe(question.body, trim) for trim in trims),
-        )
+        subject = f"shorten {note.path} from {len(note.text):,} to {len(after):,} characters"
+        why = f"{note.path} is read before every conversation and has grown to {question.length}."
+        detail = "\n".join(replacements.describe(question.body, trim) for trim in trims)
+        edits, by = tuple(note.edit(after)), (judgement["model"], judgement["prompt"])
+        yield Decision(WORKSPACE, "trim", key, edits, subject, why, (), *by, always_asks=True, detail=detail)

@@ -119,19 +119,11 @@ def plan_decay(context: TaskContext) -> Iterator[Decision]:
         elif judgement.says == "pin":
             edits, kind = _pin(context, one.document), "pin"
         if edits is not None:
-            yield Decision(
-                task=TASK,
-                kind=kind,
-                key=one.pin_key if kind == "pin" else key,
-                edits=edits,
-                subject=f"{kind} {quote(one.document.text)}",
-                why=judgement.reason,
-                facts=(one.document.id, *(each.id for each in replaced)),
-                model=judgement.model,
-                prompt=judgement.prompt,
-                always_asks=kind == "forget",
-                detail=_describe(one, replaced),
-            )
+            subject, facts = f"{kind} {quote(one.document.text)}", (one.document.id, *(each.id for each in replaced))
+            by = judgement.model, judgement.prompt
+            decision = Decision(TASK, kind, key, edits, subject, judgement.reason, facts, *by)
+            asks, detail = kind == "forget", _describe(one, replaced)
+            yield replace(decision, key=key if asks else one.pin_key, always_asks=asks, detail=detail)
 
 
 def _list_faded(context: TaskContext) -> list[FadedFact]:

@@ -97,18 +97,10 @@ def plan_edges(context: TaskContext) -> Iterator[Decision]:
             continue
         if notes.parse_fact(fact.path, edit.after or b"").text == note.text:
             listed = ", ".join(f"{edge.subject} {edge.relation} {edge.object}" for edge in edges)
-            yield Decision(
-                task=TASK,
-                kind="link",
-                key=key,
-                edits=(edit,),
-                subject=f"link {model_text.quote(fact.text)}",
-                why=f"It says: {model_text.clean_reason(listed)}.",
-                facts=(fact.id,),
-                model=judgement.model,
-                prompt=judgement.prompt,
-                is_minor=True,
-            )
+            subject = f"link {model_text.quote(fact.text)}"
+            why = f"It says: {model_text.clean_reason(listed)}."
+            by = judgement.model, judgement.prompt
+            yield Decision(TASK, "link", key, (edit,), subject, why, (fact.id,), *by, is_minor=True)
 
 
 def _list_stated(context: TaskContext) -> Iterator[_StatedFact]:

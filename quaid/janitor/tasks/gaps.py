@@ -42,15 +42,10 @@ def plan_gaps(context: TaskContext) -> Iterator[Decision]:
         return
     count = len(gaps)
     asked = f"list {count:,} question{'s' * (count != 1)} asked in vain"
-    yield Decision(
-        task=TASK,
-        kind="digest",
-        key=evidence_key(TASK, listed),
-        edits=(Edit(path, before, after.encode()),),
-        subject=asked if count else "no question was asked in vain",
-        why="A recall found nothing for them.",
-        is_minor=True,
-    )
+    subject = asked if count else "no question was asked in vain"
+    edits = (Edit(path, before, after.encode()),)
+    why = "A recall found nothing for them."
+    yield Decision(TASK, "digest", evidence_key(TASK, listed), edits, subject, why, is_minor=True)
 
 
 def _list_questions(gaps: Sequence[Gap]) -> str:

@@ -239,18 +239,8 @@ def _date(context: TaskContext, pair: Pair, judgement: Judgement) -> Resolution 
 def _decide(
     pair: Pair, judgement: Judgement, kind: str, edits: tuple[Edit, ...], subject: str, detail: str
 ) -> Decision:
-    return Decision(
-        task=TASK,
-        kind=kind,
-        key=pair.key(TASK),
-        edits=edits,
-        subject=subject,
-        why=judgement.reason,
-        facts=(pair.a.id, pair.b.id),
-        model=judgement.model,
-        prompt=judgement.prompt,
-        detail=detail,
-    )
+    by, facts = (judgement.model, judgement.prompt), (pair.a.id, pair.b.id)
+    return Decision(TASK, kind, pair.key(TASK), edits, subject, judgement.reason, facts, *by, detail=detail)
 
 
 def _winner_first(pair: Pair, judgement: Judgement) -> tuple[Document, Document]:

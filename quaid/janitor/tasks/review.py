@@ -113,16 +113,9 @@ def plan_review(context: TaskContext) -> Iterator[Decision]:
         fact, judgement = facts.pop(key), stored.get(key)
         # Its owner refused or undid a change of it: they want it as it is.
         if judgement is not None and judgement.says in {"rewrite", "reject"}:
-            yield Decision(
-                task=TASK,
-                kind="approve",
-                key=evidence_key(TASK, "kept", key),
-                edits=(fact.approval,),
-                subject=f"approve {model_text.quote(fact.statement)}",
-                why=f"You did not want to {judgement.says} it.",
-                facts=(fact.document.id,),
-                is_minor=True,
-            )
+            kept_key, about = evidence_key(TASK, "kept", key), (fact.document.id,)
+            subject, why = f"approve {model_text.quote(fact.statement)}", f"You did not want to {judgement.says} it."
+            yield Decision(TASK, "approve", kept_key, (fact.approval,), subject, why, about, is_minor=True)
     for key, judgement in _Review(context, list(facts.values())).judge(facts):
         decision = _decide(context, facts[key], judgement, names)
         if decision is not None:
@@ -151,18 +144,10 @@ def plan_graduate(context: TaskContext) -> Iterator[Decision]:
             edit = fact_edits.set_fields(document.path, data, {"status": "active"})
         except (FrontmatterBrokenError, UnicodeDecodeError):
             continue  # `quaid doctor` names it
-        yield Decision(
-            task="graduate",
-            kind="graduate",
-            key=evidence_key("graduate", document.content_hash),
-            edits=(edit,),
-            subject=f"activate {model_text.quote(text)}",
-            why=why,
-            facts=(document.id,),
-            is_minor=True,
-            always_asks=document.path in context.doubts,
-            detail=context.doubts.get(document.path, ""),
-        )
+        key, subject = evidence_key("graduate", document.content_hash), f"activate {model_text.quote(text)}"
+        doubt = context.doubts.get(document.path, "")
+        decision = Decision("graduate", "graduate", key, (edit,), subject, why, (document.id,), detail=doubt)
+        yield replace(decision, is_minor=True, always_asks=document.path in context.doubts)
 
 
 def _find_graduation_reason(fact: Document, text: str, now: datetime) -> str:
@@ -238,22 +223,14 @@ def _decide(
     is_same = name_key(judgement.text) == name_key(fact.statement)
     kind = "approve" if judgement.says == "rewrite" and is_same else judgement.says
     path, detail = fact.document.path, "\n".join([fact.statement, *fact.quoted_turns])
-    decision = Decision(
-        task=TASK,
-        kind=kind,
-        key=fact.key(TASK),
-        edits=(fact.approval,),
-        subject=f"{kind} {model_text.quote(fact.statement)}",
-        why=model_text.clean_reason(judgement.reason, _REASONS[kind]),
-        facts=(fact.document.id,),
-        model=judgement.model,
-        prompt=judgement.prompt,
-        is_minor=kind == "approve",
-    )
+    subject = f"{kind} {model_text.quote(fact.statement)}"
+    why = model_text.clean_reason(judgement.reason, _REASONS[kind])
+    by = judgement.model, judgement.prompt
+    decision = Decision(TASK, kind, fact.key(TASK), (fact.approval,), subject, why, (fact.document.id,), *by)
     dropped = [fact.note.edges[number - 1] for number in sorted(set(judgement.reject_edges))]
     if kind == "approve":
         if not dropped:
-            return decision
+            return replace(decision, is_minor=True)
         edit = fact_edits.remove_edges(path, fact.approval.after or b"", dropped)
         named = [f"{edge.subject} {edge.relation} {edge.object}" for edge in dropped]
         return replace(
@@ -261,7 +238,6 @@ def _decide(
             edits=(Edit(path, fact.data, edit.after),),
             subject=f"{decision.subject} without {', '.join(named)}",
             why=model_text.clean_reason(judgement.reason, "That was not said."),
-            is_minor=False,
             detail=detail,
         )
     if kind == "reject":

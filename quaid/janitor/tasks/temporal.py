@@ -33,17 +33,11 @@ def plan_temporal(context: TaskContext) -> Iterator[Decision]:
         stated, source = _find_time(context, fact, note)
         edit = _put_dates(note, data, stated)
         if stated is not None and edit is not None:
-            yield Decision(
-                task=TASK,
-                kind="date",
-                key=evidence_key(TASK, note.content_hash, stated),
-                edits=(edit,),
-                subject=f"give a date to {model_text.quote(fact.text)}",
-                why=f"It was told on {notes.format_day(stated)}, as {source} says.",
-                facts=(note.id,),
-                is_minor=True,
-                detail=f"After: {notes.parse_fact(fact.path, edit.after or b'').text}",
-            )
+            key = evidence_key(TASK, note.content_hash, stated)
+            subject = f"give a date to {model_text.quote(fact.text)}"
+            why = f"It was told on {notes.format_day(stated)}, as {source} says."
+            detail = f"After: {notes.parse_fact(fact.path, edit.after or b'').text}"
+            yield Decision(TASK, "date", key, (edit,), subject, why, (note.id,), is_minor=True, detail=detail)
 
 
 def _find_time(context: TaskContext, fact: Document, note: Note) -> tuple[str | None, str]:
