@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import threading
@@ -137,6 +136,8 @@ class Models:
         """Yield the answers that can be given, each better than the one before: one that fits stays when its repair
         fails.
         """
+        import hashlib
+
         started = time.monotonic()
         choice = self._discovery.choose()
         provider, model = choice.provider, choice.models[prompt.tier]
