@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import os
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.capture.writer import Writer
 from quaid.errors import BadInputError, NoteNotFoundError, QuaidError
-from quaid.index import references
+from quaid.history.repository import find_repository
+from quaid.index import documents, graph, references
 from quaid.index.documents import list_living
 from quaid.janitor import disputes, questions
 from quaid.janitor.decision import SET_ASIDE, RunReport
@@ -17,12 +21,13 @@ from quaid.janitor.project_docs import ProjectDocs, first_three
 from quaid.janitor.questions import Answer, Question
 from quaid.janitor.runner import RunOptions, run_tasks
 from quaid.janitor.settling import settle_merges
-from quaid.janitor.snapshot import take_snapshot
 from quaid.janitor.vetoes import REVIEW, TASK
+from quaid.local import recall_log
 from quaid.local.notifications import Feature, deliver, level_of
-from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs
+from quaid.local.recall_summary import measure
+from quaid.local.runs import Decision, Decisions, HealthLog, Judgements, Run, Runs, Snapshot
 from quaid.model import Edit, Message, note_name
-from quaid.place import LOCAL_FILE
+from quaid.place import INDEX_FILE, LOCAL_FILE, state_folder
 from quaid.recall.visibility import find_hidden_names
 from quaid.remotes.exchange import Exchange
 from quaid.sync.derived_index import SyncOptions
@@ -31,6 +36,7 @@ from quaid.vault import files, layout
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
     from quaid.docs.documentation import Documentation
+    from quaid.index.port import IndexConnection
     from quaid.open_vault import OpenVault
 
 
@@ -216,3 +222,56 @@ class Janitor:
 
     def _deliver(self, text: str, feature: Feature = "janitor") -> list[str]:
         return deliver(self._root, self._settings.notifications, feature, text)
+
+
+# -- the numbers of `quaid stats --health` -----------------------------------------------------------------------------
+
+_MAX_RECALLS = 2_000
+
+
+def take_snapshot(
+    root: Path, index: IndexConnection, now: datetime, *, waiting: int = 0, cost_usd: float | None = 0.0
+) -> Snapshot:
+    """The memory at `root` as its index and this machine's books have it. `waiting` and `cost_usd` are of the run.
+
+    Raises:
+        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: local.db cannot be opened.
+    """
+    from quaid.local.database import open_local, translated
+
+    counts = graph.counts(index)
+    superseded, chunks, embedded = index.execute(
+        "SELECT (SELECT count(*) FROM documents WHERE superseded_by IS NOT NULL), count(*), "
+        "coalesce(sum(embedded = 'ready'), 0) FROM chunks"
+    ).fetchone() or (0, 0, 0)
+    state = state_folder(root)
+    since = f"{now.astimezone(UTC) - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+    with closing(open_local(state / LOCAL_FILE, recall_log.SCHEMA)) as local, translated(local):
+        recent = recall_log.RecallLog(local).recent(_MAX_RECALLS)
+        took_ms = [entry.took_ms for entry in recent if entry.at >= since]
+        open_gaps = recall_log.Gaps(local).count()
+    repository = find_repository(root)
+    return Snapshot(
+        at=f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        kinds=documents.count_by(index, "kind"),
+        statuses=documents.count_by(index, "status"),
+        superseded=int(superseded),
+        entities=counts["entities"],
+        edges=counts["edges"],
+        chunks=int(chunks),
+        embedded=int(embedded),
+        index_bytes=_size_of(state / INDEX_FILE),
+        repository_bytes=_size_of(repository.common_dir / "objects") if repository else 0,
+        recall_p50_ms=measure(took_ms).p50_ms if took_ms else None,
+        gaps=open_gaps,
+        waiting=waiting,
+        cost_usd=cost_usd,
+    )
+
+
+def _size_of(path: Path) -> int:
+    """Bytes of a file, or of all files of a folder; what vanishes meanwhile counts nothing."""
+    if not path.is_dir():
+        return path.stat().st_size if path.exists() else 0
+    found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118 - quick
+    return sum(os.lstat(name).st_size for name in found if os.path.lexists(name))

@@ -21,11 +21,11 @@ from quaid.janitor import cleanup, commits, guards, questions
 from quaid.janitor.commits import RunCommit, trailers_of
 from quaid.janitor.decision import CONFLICT, DISPUTE, RunReport
 from quaid.janitor.disputes import decide_answered, find_disputed
-from quaid.janitor.pairs import find_asked_pair
 from quaid.janitor.policy import Policy
 from quaid.janitor.questions import Question
 from quaid.janitor.task_context import TaskContext, Veto
 from quaid.janitor.tasks import TASKS, Task
+from quaid.janitor.tasks.compare import find_asked_pair
 from quaid.janitor.vetoes import VETO, asks
 from quaid.janitor.worktree import Worktree, clear_worktrees, janitor_lock, open_worktree
 from quaid.local.runs import Decision, Decisions, Judgements

@@ -11,9 +11,8 @@ from janitor_facts import COMPATIBLE, CONFLICT, DIFFERENT, body_of, head_of, kee
 from replay import needs
 from vaults import need_weights
 
-from quaid.janitor import pairs
-from quaid.janitor.pairs import PairFinder
 from quaid.janitor.tasks import compare, resolve
+from quaid.janitor.tasks.compare import PairFinder
 
 
 def texts_of(found):
@@ -88,11 +87,11 @@ def test_only_pairs_with_a_new_fact_are_looked_at(vault):
         context = context_of(memory, judged=Known())
         look = PairFinder(context)
         assert len(look.not_compared("compare")) == 3
-        pairs.mark_compared(context, "compare", [fact for fact in look.facts if fact.id != "01two"])
+        compare.mark_compared(context, "compare", [fact for fact in look.facts if fact.id != "01two"])
         (new,) = look.not_compared("compare")
         assert new.id == "01two"
         assert all("01two" in (pair.a.id, pair.b.id) for pair in look.pairs([new]))
-        assert pairs.days_compared(context, "compare", look.facts) == {
+        assert compare.days_compared(context, "compare", look.facts) == {
             "01one": "2026-11-20",
             "01three": "2026-11-20",
         }
@@ -109,7 +108,7 @@ def test_a_fact_is_new_again_when_it_says_or_holds_otherwise(vault):
             return bool(PairFinder(context_of(memory, judged=known)).not_compared("compare"))
 
         context = context_of(memory, judged=known)
-        pairs.mark_compared(context, "compare", PairFinder(context).facts)
+        compare.mark_compared(context, "compare", PairFinder(context).facts)
         assert not is_new()
         path.write_text(path.read_text().replace("status: active", "status: approved\nconfirmations: 3"))
         assert not is_new()
@@ -204,8 +203,8 @@ def test_conflicts_of_a_real_model_are_resolved_as_it_says(vault):
     # Two of the conflicts are of dates alone, which no likeness proposes: all pairs are put to the model here.
     try:
         with vault.memory() as memory, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pairs, "NEAREST", 30)
-            patch.setattr(pairs, "MIN_SHARED", 0.0)
+            patch.setattr(compare, "NEAREST", 30)
+            patch.setattr(compare, "MIN_SHARED", 0.0)
             memory.sync()
             context = context_of(memory, models=service.models("anthropic"), judged=Known())
             assert list(compare.plan_compare(context)) == []

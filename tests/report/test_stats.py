@@ -12,7 +12,7 @@ import pytest
 from vaults import Vault
 
 from quaid.cli.main import main
-from quaid.janitor.snapshot import take_snapshot
+from quaid.janitor.janitor import take_snapshot
 from quaid.local.model_usage import ModelRecords
 from quaid.local.recall_log import question_key
 from quaid.local.runs import HealthLog, Run, Runs, Snapshot

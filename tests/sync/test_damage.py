@@ -152,7 +152,7 @@ def test_rows_of_a_newer_quaid_and_rows_that_are_rubbish_are_passed_over(vault: 
         memory.recall("quokka")
         memory.note("call Maya")
         state = state_folder(vault.root)
-        from quaid.janitor.snapshot import take_snapshot  # noqa: F401 - its tables
+        from quaid.janitor.janitor import take_snapshot  # noqa: F401 - its tables
         from quaid.local.doc_cache import DocChecks
         from quaid.local.runs import Decision, Decisions, HealthLog, Run, Runs, Snapshot
 

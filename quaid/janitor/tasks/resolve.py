@@ -18,19 +18,24 @@ from quaid.janitor import fact_edits
 from quaid.janitor.decision import CONFLICT
 from quaid.janitor.judging import Judgement, read_judgements
 from quaid.janitor.model_text import clean_reason, quote, show_change
-from quaid.janitor.pairs import (
+from quaid.janitor.questions import Question
+from quaid.janitor.task_context import TaskContext
+from quaid.janitor.tasks import compare
+from quaid.janitor.tasks.compare import (
+    MergeGroup,
     Pair,
     PairFinder,
     PairQuestion,
     days_compared,
     find_asked_pair,
     find_merge_problem,
+    join,
     mark_compared,
+    merge_decision,
+    repointed,
+    shortened,
+    unchanged_bytes,
 )
-from quaid.janitor.questions import Question
-from quaid.janitor.task_context import TaskContext
-from quaid.janitor.tasks import compare
-from quaid.janitor.tasks.compare import MergeGroup, join, merge_decision, repointed, shortened, unchanged_bytes
 from quaid.local.runs import Decision
 from quaid.model import Edit
 from quaid.text.dates import find_dates
