@@ -31,13 +31,20 @@ def clean(state: Path, now: datetime) -> list[str]:
     past = sorted((state / AS_OF_DIR).glob("*.db"), key=_modified, reverse=True)[as_of.MAX_PAST_INDEXES :]
     old = [path for index in past for path in index.parent.glob(f"{index.name}*")]
     quarantined = sorted((state / quarantine.FOLDER).glob("*.json"))[:-MAX_QUARANTINED]
+    # Temporary files, unfinished indexes, and the marks of processes that have ended.
+    found = (path for path in state.rglob("*") if WORKTREES not in path.relative_to(state).parts)
+    unfinished = (path for path in found if layout.is_temporary_name(path.name) or path.suffix == ".unfinished")
+    leftovers = _older(unfinished, now - timedelta(hours=LEFTOVER_HOURS))
+    beat = read_heartbeat(state)
+    if beat is not None and not process_exists(beat.pid):
+        leftovers.append(state / HEARTBEAT_FILE)
     # Not local.db: its contents exist nowhere else.
     damaged = [path for name in (INDEX_FILE, DOCS_FILE, CACHE_FILE) for path in state.glob(f"{name}.damaged*")]
     return [
         *_remove(f"logs older than {LOG_DAYS} days", logs),
         *_remove("indexes of the past beyond those asked last", old),
         *_remove("old answers from quarantine", quarantined),
-        *_remove("files that killed processes left behind", _list_leftovers(state, now)),
+        *_remove("files that killed processes left behind", leftovers),
         *_remove("damaged databases that were made again", _older(damaged, now - timedelta(days=DAMAGED_DAYS))),
         *_clean_databases(state),
     ]
@@ -57,16 +64,6 @@ def _clean_databases(state: Path) -> Iterator[str]:
             yield f"Removed secrets from {LOCAL_FILE}: {gone:,}."
     except QuaidError as error:
         yield f"Secrets were not looked for in {LOCAL_FILE}: {error}"
-
-
-def _list_leftovers(state: Path, now: datetime) -> Iterator[Path]:
-    """Temporary files, unfinished indexes, and the marks of processes that have ended."""
-    found = [path for path in state.rglob("*") if WORKTREES not in path.relative_to(state).parts]
-    unfinished = [path for path in found if layout.is_temporary_name(path.name) or path.suffix == ".unfinished"]
-    yield from _older(unfinished, now - timedelta(hours=LEFTOVER_HOURS))
-    beat = read_heartbeat(state)
-    if beat is not None and not process_exists(beat.pid):
-        yield state / HEARTBEAT_FILE
 
 
 def prune_cache(state: Path, *, keeps_spare: bool = True) -> int:
