@@ -372,7 +372,7 @@ class Writer:
             before, after = next(iter(revision.befores), None), revision.after
             if before is None or after is None or not _is_replaced(after) or _is_replaced(before):
                 continue
-            wanted = revert_change(before, after, data).text
+            wanted = revert_change(before, after, data)[0]
             if not _is_replaced(wanted):
                 return Edit(document.path, data, wanted)
             break

@@ -119,27 +119,20 @@ def is_signing() -> bool:
 
 
 def find_signed(git: Git, commit_ids: Iterable[str]) -> frozenset[str]:
-    """Return those of these commits that have a good signature of somebody whom the user trusts.
-
-    Raises:
-        GitError: git refused.
-    """
+    """Return those of these commits that have a good signature of somebody whom the user trusts."""
     wanted = list(dict.fromkeys(commit_ids))
     if not wanted:
         return frozenset()
-    config = [word for setting in _list_trusted() for word in ("-c", setting)]
-    args = (*config, "log", "--no-walk=unsorted", "--stdin", "--format=%H %G?")
-    out = git.read("check signatures", *args, stdin="".join(f"{each}\n" for each in wanted).encode()).decode()
-    return frozenset(line.split(" ")[0] for line in out.splitlines() if line.endswith(f" {_GOOD}"))
-
-
-def _list_trusted() -> Iterable[str]:
+    config = []
     for key, default in _DEFAULTS.items():
         options = ("--type=path",) if key.endswith("File") else ()
         value = ask_users_config(key, *options) or default
         if key == "gpg.openpgp.program":  # the newer name of gpg.program, which it goes before
             value = value or ask_users_config("gpg.program") or "gpg"
-        yield f"{key}={Path(value).expanduser() if value and options else value}"
+        config += ["-c", f"{key}={Path(value).expanduser() if value and options else value}"]
+    args = (*config, "log", "--no-walk=unsorted", "--stdin", "--format=%H %G?")
+    out = git.read("check signatures", *args, stdin="".join(f"{each}\n" for each in wanted).encode()).decode()
+    return frozenset(line.split(" ")[0] for line in out.splitlines() if line.endswith(f" {_GOOD}"))
 
 
 class Ranking:

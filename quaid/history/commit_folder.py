@@ -134,19 +134,12 @@ class CommitFolder:
         if _BRANCH.fullmatch(ref) and ".." not in ref:
             names.append(self.repository.common_dir / f"{ref}.lock")
         for lock in names:
-            while (age_s := self._measure_lock_age(lock)) is not None:
-                if age_s > REF_LOCK_S:
-                    lock.unlink(missing_ok=True)
-                else:
-                    time.sleep(REF_LOCK_S / 20)
-
-    def _measure_lock_age(self, lock: Path) -> float | None:
-        """Return seconds; None where there is no lock that was made after the folder."""
-        try:
-            made = lock.stat().st_mtime
-            return time.time() - made if made >= (self.path / ALIVE).stat().st_mtime else None
-        except OSError:
-            return None
+            with suppress(OSError):  # it is gone
+                while (made := lock.stat().st_mtime) >= (self.path / ALIVE).stat().st_mtime:
+                    if time.time() - made > REF_LOCK_S:
+                        lock.unlink()
+                    else:
+                        time.sleep(REF_LOCK_S / 20)
 
 
 @contextmanager
@@ -180,12 +173,14 @@ def open_folder(repository: Repository, base: str | None) -> Iterator[CommitFold
 
 def list_abandoned(repository: Repository) -> list[CommitFolder]:
     """Return the folders that killed processes left."""
-    found = sorted(repository.git_dir.glob(PREFIX + "*"))
-    return [
-        CommitFolder(repository, path)
-        for path in found
-        if not path.is_symlink() and path.is_dir() and not _is_in_use(path)
-    ]
+    found = []
+    for path in sorted(repository.git_dir.glob(PREFIX + "*")):
+        with suppress(FileNotFoundError):  # it is gone
+            # Its maker may have only just begun it.
+            is_new = not (path / ALIVE).exists() and time.time() - path.stat().st_mtime < _NEW_S
+            if not path.is_symlink() and path.is_dir() and not is_new and not _is_alive(path):
+                found.append(CommitFolder(repository, path))
+    return found
 
 
 @contextmanager
@@ -225,16 +220,6 @@ def _is_alive(path: Path) -> bool:
     return False
 
 
-def _is_in_use(path: Path) -> bool:
-    """Return True if the folder's maker lives, or has only just begun it."""
-    if (path / ALIVE).exists():
-        return _is_alive(path)
-    try:
-        return time.time() - path.stat().st_mtime < _NEW_S
-    except FileNotFoundError:
-        return True
-
-
 def _read_lock_owner(repository: Repository) -> str:
     """Return the folder that the lock names, if it is ours; git writes a whole index into its own."""
     data = files.read_note(repository.git_dir, repository.index_lock.name, _MAX_NAME) or b""
@@ -250,18 +235,17 @@ def wait_until_ready(repository: Repository, wait_s: float, say: Callable[[str],
         LockedError: it did not end in time.
     """
     until = time.monotonic() + wait_s
-    while reason := _find_obstacle(repository):
+    while True:
+        if operation := read_operation(repository.git_dir):
+            next_step = f"End it with: {NEXT_STEPS[operation]}. Then try again."
+            reason = f"A {operation} is in progress in {repository.top}", next_step
+        elif repository.index_lock.exists() and not is_abandoned(repository):
+            reason = describe_lock(repository.index_lock)
+        else:
+            return
         if say is not None:
             say(f"Waiting up to {wait_s:g} s: {reason[0]}")
             say = None
         if time.monotonic() >= until:
             raise LockedError(*reason)
         time.sleep(POLL_S)
-
-
-def _find_obstacle(repository: Repository) -> tuple[str, str] | None:
-    if operation := read_operation(repository.git_dir):
-        next_step = f"End it with: {NEXT_STEPS[operation]}. Then try again."
-        return f"A {operation} is in progress in {repository.top}", next_step
-    is_locked = repository.index_lock.exists() and not is_abandoned(repository)
-    return describe_lock(repository.index_lock) if is_locked else None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Literal
 
 from quaid.errors import GitError, QuaidError
 from quaid.history import vault_guard
-from quaid.history.git import SUBMODULE, Changes, Git, ObjectReader, execute, parse_raw, quiet_environment
+from quaid.history.git import SUBMODULE, Changes, Git, execute, parse_raw, quiet_environment
 from quaid.history.repository import Repository, find_repository
 
 COMMAND = "pre-commit"
@@ -57,11 +57,7 @@ class CommitHook:
 
 
 def find(root: Path) -> CommitHook:
-    """Return the hook that git runs in the repository of the vault at `root`, which need not be there.
-
-    Raises:
-        GitError: there is no repository, or its configuration cannot be read.
-    """
+    """Return the hook that git runs in the repository of the vault at `root`, which need not be there."""
     repository = find_repository(root)
     if repository is None:
         raise GitError(
@@ -81,11 +77,7 @@ def find(root: Path) -> CommitHook:
 
 
 def find_folder(top: Path) -> Path:
-    """Return the folder that git takes its hooks from in the work tree `top`, which need not be there.
-
-    Raises:
-        GitError: the configuration cannot be read.
-    """
+    """Return the folder that git takes its hooks from in the work tree `top`, which need not be there."""
     # Not by `ask`, which takes the owner's hooks away.
     command = ("-C", str(top), "rev-parse", "--git-path", "hooks")
     code, out, stderr = execute(command, b"", quiet_environment(top))
@@ -149,52 +141,31 @@ def _form() -> re.Pattern[str]:
     return re.compile(re.escape(_template()).replace(re.escape(_PLACE), "(?P<command>[^\n]+)"))
 
 
-@dataclass(frozen=True, slots=True)
-class NextCommit:
-    """What `git commit` is about to commit, as its pre-commit hook sees it.
+def read_next_commit(folder: Path) -> tuple[Git, dict[str, str], frozenset[str]]:
+    """Read what `git commit` is about to commit in the work tree `folder`, as its pre-commit hook sees it.
 
-    `added` has the blob of each path that no parent has so, `replaced` the blobs of the parents in their place;
-    `sizes` are the bytes of each. A merge has several parents.
-    """
-
-    git: Git
-    env: Mapping[str, str]
-    added: Mapping[str, str]
-    replaced: frozenset[str]
-    sizes: Mapping[str, int]
-
-    @contextmanager
-    def reading(self) -> Iterator[ObjectReader]:
-        """Yield a reader of the blobs."""
-        with self.git.reading(self.env) as reader:
-            yield reader
-
-
-def read_next_commit(folder: Path) -> NextCommit:
-    """Return what the commit would bring that git makes in the work tree whose top is `folder`.
-
-    Raises:
-        GitError: git cannot tell, or there is no repository.
+    Returns:
+        Git with the index of that commit; the blob of each path that no parent has so; the blobs of the parents in
+        their place. A merge has several parents.
     """
     env = {name: os.path.abspath(folder / os.environ[name]) for name in _HANDED_ON if name in os.environ}  # noqa: PTH100
     git_dir = Path(env["GIT_DIR"]) if "GIT_DIR" in env else None
     repository = Repository(folder, git_dir, git_dir, "") if git_dir else find_repository(folder)
     if repository is None:
         raise GitError("read what is staged", f"{folder} is in no repository")
-    git = Git(repository)
+    git = Git(repository, env=env)
     parents = ["HEAD"]
     with suppress(FileNotFoundError):
         parents += (repository.git_dir / "MERGE_HEAD").read_text("ascii").split()
     doing = "read what is staged"
-    if git.run(doing, "rev-parse", "--quiet", "--verify", "HEAD", env=env, accept=(0, 1))[0]:
-        parents = [git.read_text(doing, "hash-object", "-t", "tree", "--stdin", env=env)]  # the empty one
+    if git.run(doing, "rev-parse", "--quiet", "--verify", "HEAD", accept=(0, 1))[0]:
+        parents = [git.read_text(doing, "hash-object", "-t", "tree", "--stdin")]  # the empty one
     compared: list[Changes] = []
     for parent in parents:
-        _, out = git.run(doing, "diff-index", "--cached", "--raw", "-z", "--no-renames", parent, env=env)
+        out = git.read(doing, "diff-index", "--cached", "--raw", "-z", "--no-renames", parent)
         changes = {path: (old, new) for path, old, new in parse_raw(out)}
         compared.append({path: each for path, each in changes.items() if each[1] is None or each[1].mode != SUBMODULE})
     added = {
         path: new.blob for path, (_, new) in compared[0].items() if new and all(path in other for other in compared)
     }
-    replaced = frozenset(old.blob for changes in compared for old, _ in changes.values() if old)
-    return NextCommit(git, env, added, replaced, git.read_sizes({*added.values(), *replaced}))
+    return git, added, frozenset(old.blob for changes in compared for old, _ in changes.values() if old)

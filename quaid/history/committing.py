@@ -13,7 +13,7 @@ import re
 import shlex
 import shutil
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from quaid.history.commit_hook import BY_QUAID, find_folder, is_ours
 from quaid.history.git import Changes, Git, parse_raw
 from quaid.history.messages import render
 from quaid.history.repository import read_state
-from quaid.history.staging import EXECUTABLE, NEW_FILE, CommitPart, Stage, diff_index, update_users_index
+from quaid.history.staging import EXECUTABLE, NEW_FILE, REGULAR, CommitPart, Stage, diff_index, update_users_index
 from quaid.model import Committed, Edit, Message
 from quaid.vault import files, transaction
 
@@ -110,20 +110,24 @@ def commit(
             folder.lock_index(git.wait_s)
         stage = Stage(git, folder)
         stage.prepare(edits)
-        left = tuple(map(repository.to_vault, stage.left))
-        refused = tuple(map(repository.to_vault, stage.ignored))
-        refusal = _explain_ignored(stage.ignored.values())
+        left, refused = (tuple(map(repository.to_vault, paths)) for paths in (stage.left, stage.ignored))
+        rules = ", ".join(sorted(set(stage.ignored.values())))
+        refusal = f"git ignores it: {rules}. Take that rule out." if rules else ""
         if not stage.parts or not stage.has_changes():
             return Committed(None, left, refused, refusal)
         text = render(message).encode("utf-8", "replace")
-        if _needs_git_commit(stage):
+        hooks = (repository.common_dir / "hooks").glob("*")
+        has_hook = any(path.suffix != ".sample" and os.access(path, os.X_OK) and not is_ours(path) for path in hooks)
+        # A setting about hooks or signatures is rare, whatever it says.
+        if has_hook or not stage.settings.keys().isdisjoint({"commit.gpgsign", "core.hookspath"}):
             signs = stage.settings.get("commit.gpgsign", "false").lower() in {"true", "yes", "on", "1"}
             committer = signs and bool(stage.settings.get("user.email"))
             made = commit_by_git(stage, text, choose_identity(git, *identity, signs=committer), merged)
             commit_id = follow_commit(stage, made, text)
         else:
             environment = choose_identity(git, *identity, signs=False)
-            commit_id = write_commit(stage, text, environment, merged)
+            parents = filter(None, (stage.base, merged))
+            commit_id = git.commit_tree(stage.tree, parents, text, environment)
             move_branch(stage, commit_id, text, environment)
             follow_branch(stage, commit_id, None)
         return Committed(commit_id, left, refused, refusal)
@@ -137,11 +141,6 @@ def read_head(git: Git) -> tuple[str | None, str | None]:
     head = git.read_text("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
     branch = git.read_text("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
     return branch or None, head or None
-
-
-def write_commit(stage: Stage, text: bytes, identity: Mapping[str, str], merged: str | None) -> str:
-    """Write the commit of what is staged and return its id. No branch has it yet."""
-    return stage.git.commit_tree(stage.tree, filter(None, (stage.base, merged)), text, identity)
 
 
 def move_branch(stage: Stage, commit_id: str, text: bytes, identity: Mapping[str, str]) -> None:
@@ -210,12 +209,12 @@ def follow_commit(stage: Stage, made: str, text: bytes) -> str:
     """
     commit_id, changes = read_changes(stage.git, made)
     is_detached = not (stage.folder.path / "HEAD").read_bytes().startswith(b"ref:")
-    if is_detached and not _move_head(stage.git, commit_id, stage.base or commit_id, _describe(text)):
+    if is_detached and not _update_ref(stage.git, _describe(text), "HEAD", commit_id, stage.base or commit_id):
         raise HeadMovedError
     follow_branch(stage, commit_id, changes)
     if not is_detached:
         # Last, with the lock still ours: a git of the user's that has read the old index finds it locked, and gives up.
-        _move_head(stage.git, commit_id, commit_id, _describe(text))
+        _update_ref(stage.git, _describe(text), "HEAD", commit_id, commit_id)
     return commit_id
 
 
@@ -266,10 +265,18 @@ def adopt(git: Git, commit_id: str, edits: Mapping[str, Edit]) -> None:
         staged = diff_index(git, stage.base)
         if in_the_way := [path for path in staged if path in changes and staged[path][1] != changes[path][1]]:
             raise StagedWorkError(in_the_way)
-        _set_modes(git.repository.top, changes)
+        for path, (old, new) in changes.items():
+            if new is None or new.mode not in REGULAR or (old is None and new.mode == NEW_FILE):
+                continue
+            with suppress(OSError):
+                mode = (git.repository.top / path).lstat().st_mode
+                wanted = mode | 0o111 if new.mode == EXECUTABLE else mode & ~0o111
+                if stat.S_ISREG(mode) and wanted != mode and (old is None or old.mode != new.mode):
+                    (git.repository.top / path).chmod(wanted & 0o7777)
         if not _update_ref(git, "quaid: pulled", "HEAD", commit_id, stage.base):
             raise NotAheadError
-        stage.parts = [CommitPart(path, edit, _mode_of(changes, path)) for path, edit in edits.items()]
+        modes = {path: new.mode for path, (_, new) in changes.items() if new}
+        stage.parts = [CommitPart(path, edit, modes.get(path, NEW_FILE)) for path, edit in edits.items()]
         follow_branch(stage, commit_id, changes)
 
 
@@ -323,13 +330,6 @@ def _read_id(folder: CommitFolder, name: str) -> str:
     return (files.read_note(folder.path, name, _MAX_ID) or b"").decode("ascii", "replace").strip()
 
 
-def _needs_git_commit(stage: Stage) -> bool:
-    """Return whether the user has a hook, or a setting about hooks or signatures; whatever it says, it is rare."""
-    hooks = (stage.folder.repository.common_dir / "hooks").glob("*")
-    has_hook = any(path.suffix != ".sample" and os.access(path, os.X_OK) and not is_ours(path) for path in hooks)
-    return has_hook or not stage.settings.keys().isdisjoint({"commit.gpgsign", "core.hookspath"})
-
-
 def _guard_command(stage: Stage) -> str:
     """Return a shell command, in the place of the editor, that locks the user's index. It refuses if somebody else has
     locked it, HEAD moved, a merge or the like began, or its maker is dead.
@@ -355,30 +355,9 @@ def _describe(text: bytes) -> str:
     return f"commit: {text.decode().partition(chr(10))[0]}"
 
 
-def _move_head(git: Git, commit_id: str, old: str, why: str) -> bool:
-    return _update_ref(git, why, "HEAD", commit_id, old)
-
-
 def _update_ref(git: Git, why: str, *target: str) -> bool:
     """Return whether a ref was moved, or deleted: it was where it should be."""
     return git.run("move HEAD", "update-ref", "-m", why, *target, accept=(0, 1, 128))[0] == 0
-
-
-def _mode_of(changes: Changes, path: str) -> str:
-    new = changes[path][1] if path in changes else None
-    return new.mode if new else NEW_FILE
-
-
-def _set_modes(top: Path, changes: Changes) -> None:
-    """Make files executable, or not, as the commit has them."""
-    for path, (old, new) in changes.items():
-        if new is None or new.mode not in (NEW_FILE, EXECUTABLE) or (old is None and new.mode == NEW_FILE):
-            continue
-        with suppress(OSError):
-            mode = (top / path).lstat().st_mode
-            wanted = mode | 0o111 if new.mode == EXECUTABLE else mode & ~0o111
-            if stat.S_ISREG(mode) and wanted != mode and (old is None or old.mode != new.mode):
-                (top / path).chmod(wanted & 0o7777)
 
 
 def explain_refusal(error: GitError, top: Path) -> GitError:
@@ -393,21 +372,9 @@ def explain_refusal(error: GitError, top: Path) -> GitError:
             return CommitRefusedError(cause, reason, next_step.format(git=git, top=top))
     if error.doing != "commit":
         return error
-    if hooks := _list_hooks(top):
-        names = " or ".join(hook.name for hook in hooks)
-        where = f"Let the hook pass what Quaid writes, or take it out of {hooks[0].parent}"
-        return CommitRefusedError(f"the hook {names} refused it", reason, where)
-    return CommitRefusedError(
-        "it ended with an error", reason, f"See whether a commit of your own goes through in {top}"
-    )
-
-
-def _explain_ignored(rules: Collection[str]) -> str:
-    """Return why git leaves out what the `rules` of its ignore files name; empty where there are none."""
-    return f"git ignores it: {', '.join(sorted(set(rules)))}. Take that rule out." if rules else ""
-
-
-def _list_hooks(top: Path) -> list[Path]:
-    """Return the hooks that a commit runs and that can refuse it, wherever the owner keeps them."""
     folder = find_folder(top)
-    return [hook for name in HOOKS if os.access(hook := folder / name, os.X_OK) and not is_ours(hook)]
+    if names := [name for name in HOOKS if os.access(folder / name, os.X_OK) and not is_ours(folder / name)]:
+        where = f"Let the hook pass what Quaid writes, or take it out of {folder}"
+        return CommitRefusedError(f"the hook {' or '.join(names)} refused it", reason, where)
+    step = f"See whether a commit of your own goes through in {top}"
+    return CommitRefusedError("it ended with an error", reason, step)

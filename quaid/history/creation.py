@@ -52,11 +52,7 @@ def fill_vault(root: Path, history: History, wait_s: float, say: Callable[[str],
 
 
 def create_repository(root: Path) -> bool:
-    """Make a folder a repository with the branch main, unless one encloses it already; return whether it was made.
-
-    Raises:
-        GitError, GitMissingError: git refused or is not installed.
-    """
+    """Make a folder a repository with the branch main, unless one encloses it already; return whether it was made."""
     if find_repository(root) is not None:
         return False
     code, _, stderr = execute(["-C", str(root), "init", "-q", "-b", "main"], b"", {})
@@ -66,11 +62,7 @@ def create_repository(root: Path) -> bool:
 
 
 def user_name(folder: Path) -> str:
-    """Return git's user.name in `folder`, which need not exist; empty where none is set.
-
-    Raises:
-        GitMissingError: git is not installed.
-    """
+    """Return git's user.name in `folder`, which need not exist; empty where none is set."""
     there = next((place for place in (folder, *folder.parents) if place.is_dir()), Path.home())
     code, out, _ = execute(["-C", str(there), "config", "--get", "user.name"], b"", {})
     return " ".join(out.decode("utf-8", "replace").split()) if code == 0 else ""
@@ -80,9 +72,6 @@ def clone_vault(url: str, folder: Path) -> None:
     """Clone the repository at `url` into the new folder `folder`. Nothing that it brings along is run. Where it does
     not name a default branch, as a bare repository may to which only `main` was pushed, that is main, or its only
     one.
-
-    Raises:
-        GitError, GitMissingError, DiskFullError: git refused, is not installed, or has no room.
     """
     with _shut_to_others():
         code, _, stderr = execute(["clone", "--quiet", "--no-recurse-submodules", "--", url, str(folder)], b"", {})

@@ -1,5 +1,8 @@
 """git as a process, and its output as data. The inherited GIT_* variables are removed, messages are English, and what
 git prints when it refuses becomes one of Quaid's errors. Paths may hold bytes that are not UTF-8.
+
+What runs git raises GitError when git refuses, GitMissingError where it is not installed and DiskFullError where it
+has no room: docstrings of this package name other errors only.
 """
 
 from __future__ import annotations
@@ -85,12 +88,14 @@ class LeftOutError(GitError):
 class Git:
     """Runs git in the work tree of one repository, without anything that the repository configures.
 
-    `wait_s` is how long a call is repeated while another program holds the lock that it needs.
+    `wait_s` is how long a call is repeated while another program holds the lock that it needs; `env` is added to git's
+    environment.
     """
 
-    def __init__(self, repository: Repository, wait_s: float = 0.0) -> None:
+    def __init__(self, repository: Repository, wait_s: float = 0.0, env: Mapping[str, str] | None = None) -> None:
         self.repository = repository
         self.wait_s = wait_s
+        self._env = env or {}
 
     def run(
         self,
@@ -247,11 +252,7 @@ class Git:
 
     @contextmanager
     def stream(self, *args: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-        """Yield a git process that is read while it runs; it ends with the block. `env` is added.
-
-        Raises:
-            GitError: it failed.
-        """
+        """Yield a git process that is read while it runs; it ends with the block. `env` is added."""
         steering.check(self.repository)
         top = self.repository.top
         process = _start(["-C", str(top), *QUIET, *args], {**self._environment(), **(env or {})})
@@ -313,7 +314,7 @@ class Git:
         if repository.top == repository.git_dir:  # a bare repository has no work tree
             del environment["GIT_WORK_TREE"]
             environment["GIT_DIR"] = str(repository.git_dir)
-        return environment
+        return {**environment, **self._env}
 
 
 class ObjectReader:

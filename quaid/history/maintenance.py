@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from quaid.history import steering
-from quaid.history.git import QUIET, SUBMODULE, Git, execute_in_time, explain, parse_raw, quiet_environment, split_log
+from quaid.history.git import (
+    QUIET,
+    SUBMODULE,
+    Git,
+    Progress,
+    execute_in_time,
+    explain,
+    parse_raw,
+    quiet_environment,
+    split_log,
+)
 from quaid.history.repository import Repository
 
 LIMIT_S = 600.0
@@ -36,11 +46,7 @@ _DRAFTS = (
 
 
 def maintain(repository: Repository, limit_s: float = LIMIT_S) -> list[str]:
-    """Have git do what is due: write the commit graph, pack loose objects, join packs. Return what is worth telling.
-
-    Raises:
-        GitError, GitMissingError, DiskFullError: it would not.
-    """
+    """Have git do what is due: write the commit graph, pack loose objects, join packs. Return what is worth telling."""
     if why_not(repository):
         return []
     steering.check(repository)
@@ -133,11 +139,7 @@ def measure_folder(folder: Path) -> int:
 
 
 def count_files(repository: Repository) -> ObjectFiles:
-    """Return how the objects lie on the disk.
-
-    Raises:
-        GitError: git refused.
-    """
+    """Return how the objects lie on the disk."""
     out = Git(repository).read("count the objects", "count-objects", "-v")
     counts = dict(line.split(": ", 1) for line in out.decode("utf-8", "replace").splitlines())
     of = {name: int(counts[name]) for name in ("count", "prune-packable", "size", "packs", "in-pack", "size-pack")}
@@ -146,22 +148,14 @@ def count_files(repository: Repository) -> ObjectFiles:
 
 
 def list_today(repository: Repository) -> list[tuple[str, str]]:
-    """Return (path, blob) of each file that the checked-out commit has, none before the first commit.
-
-    Raises:
-        GitError: git refused.
-    """
+    """Return (path, blob) of each file that the checked-out commit has, none before the first commit."""
     git = Git(repository)
     files = git.list_tree("HEAD") if git.resolve("HEAD") else {}
     return [(path, version.blob) for path, version in files.items() if version.mode != SUBMODULE]
 
 
 def iterate_stored(repository: Repository) -> Iterator[StoredObject]:
-    """Yield every object that is here, also those that no branch reaches any more.
-
-    Raises:
-        GitError: one cannot be read.
-    """
+    """Yield every object that is here, also those that no branch reaches any more."""
     shown = "--batch-check=%(objectname) %(objecttype) %(objectsize) %(objectsize:disk)"
     with Git(repository).stream("cat-file", "--batch-all-objects", shown, "--buffer", "--unordered") as process:
         assert process.stdout is not None
@@ -173,9 +167,6 @@ def iterate_stored(repository: Repository) -> Iterator[StoredObject]:
 def find_first_commits(repository: Repository, blobs: Collection[str]) -> dict[str, tuple[str, str]]:
     """Blob -> (commit, path) of the oldest commit that a ref or a reflog reaches and that brought it; those that were
     never committed are left out.
-
-    Raises:
-        GitError: git refused.
     """
     if not blobs:
         return {}
@@ -190,20 +181,17 @@ def find_first_commits(repository: Repository, blobs: Collection[str]) -> dict[s
 
 
 def find_paths(
-    repository: Repository, blobs: Collection[str], tick: Callable[[int], None] = lambda _: None
+    repository: Repository, blobs: Collection[str], total: int, progress: Progress
 ) -> tuple[int, dict[str, str]]:
-    """Return how many commits a branch or a tag reaches, and a path of each of `blobs` that they have; `tick` receives
-    the number of objects read.
-
-    Raises:
-        GitError: git refused.
+    """Return how many commits a branch or a tag reaches, and a path of each of `blobs` that they have, of `total`
+    objects.
     """
     commits, paths = 0, {}
     with Git(repository).stream("rev-list", "--objects", "--all", "--missing=allow-any") as process:
         assert process.stdout is not None
         for passed, line in enumerate(process.stdout):
             if not passed % 1000:
-                tick(passed)
+                progress("objects", passed, total)
             name, space, path = line.rstrip(b"\n").decode("utf-8", "surrogateescape").partition(" ")
             commits += not space
             if name in blobs:

@@ -46,28 +46,20 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     return _with_changes(lines, changes)
 
 
-class Reverted(NamedTuple):
-    """A text from which a change was taken back but for what was changed again since: `kept` are these lines as they
-    are now, or as they were where they were removed.
-    """
-
-    text: bytes
-    kept: tuple[bytes, ...] = ()
-
-
-def revert_change(before: bytes, after: bytes, now: bytes) -> Reverted:
-    """Return `now` without what made `after` of `before`, line by line.
+def revert_change(before: bytes, after: bytes, now: bytes) -> tuple[bytes, tuple[bytes, ...]]:
+    """Return `now` without what made `after` of `before`, line by line; and the lines that were changed again since, as
+    they are now, or as they were where they were removed.
 
     A key of the head that was changed again keeps the value it has now: undoing a wording does not undo the status
     that came after it. The lines of `now` keep their ends, which git may not know.
     """
     if b"\r\n" in now and b"\r\n" not in before + after:
-        reverted = revert_change(before, after, now.replace(b"\r\n", b"\n"))
-        old, new = (data.decode("utf-8", "surrogateescape") for data in (now, reverted.text))
-        return reverted._replace(text=restore_lines(old, new).encode("utf-8", "surrogateescape"))
+        reverted, kept = revert_change(before, after, now.replace(b"\r\n", b"\n"))
+        old, new = (data.decode("utf-8", "surrogateescape") for data in (now, reverted))
+        return restore_lines(old, new).encode("utf-8", "surrogateescape"), kept
     plain = merge_lines(after, now, before)
     if plain is not None:
-        return Reverted(plain)
+        return plain, ()
     before, after = _with_heads_of_now(before, after, now)
     lines = after.splitlines(keepends=True)
     since = {single for change in _changes(lines, now) for single in change.singles()}
@@ -75,7 +67,7 @@ def revert_change(before: bytes, after: bytes, now: bytes) -> Reverted:
     in_the_way = {one for one in since - back if any(one.collides_with(other) for other in back)}
     free = {other for other in back if not any(other.collides_with(one) for one in in_the_way)}
     kept = tuple(line for one in sorted(in_the_way) for line in one.lines or lines[one.start : one.end])
-    return Reverted(_with_changes(lines, sorted(since | free)), kept)
+    return _with_changes(lines, sorted(since | free)), kept
 
 
 def _with_heads_of_now(before: bytes, after: bytes, now: bytes) -> tuple[bytes, bytes]:

@@ -49,29 +49,23 @@ def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:
 
 
 def build_commit(fields: Sequence[str], repository: Repository, files: Sequence[str]) -> Commit:
-    """A commit from what `LOG_FORMAT` prints of it and the paths it touches."""
+    """A commit from what `LOG_FORMAT` prints of it and the paths it touches. Its trailers are a last paragraph that is
+    nothing else.
+    """
     commit_id, when, author, email, subject, body = fields
     with suppress(ValueError, OverflowError):
         when = datetime.fromisoformat(when).astimezone(UTC).isoformat().replace("+00:00", "Z")
-    text, trailers = _split_trailers(body.strip("\n"))
-    inside = tuple(repository.to_vault(path) for path in files if repository.is_in_vault(path))
-    return Commit(commit_id, when, author, email, subject, text, trailers, inside)
-
-
-def _split_trailers(body: str) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The body without its trailers, and the trailers: a last paragraph that is nothing else.
-
-    Not left to git's `%(trailers)`, which sees none in a body that shows a scissors line or a patch.
-    """
+    # Not left to git's `%(trailers)`, which sees none in a body that shows a scissors line or a patch.
+    body = body.strip("\n")
     text, _, block = body.rpartition("\n\n")
     lines = re.sub(r"\n[ \t]+", " ", block).split("\n")
     found = [_TRAILER.fullmatch(line) for line in lines if not line.startswith(_PICKED)]
     trailers: dict[str, tuple[str, ...]] = {}
-    for match in found:
-        if match is None:
-            return body, {}
-        trailers[match[1]] = (*trailers.get(match[1], ()), match[2].strip())
-    return text.rstrip("\n"), trailers
+    for key, value in (match.groups() for match in found if match and None not in found):
+        trailers[key] = (*trailers.get(key, ()), value.strip())
+    text = text.rstrip("\n") if None not in found else body
+    inside = tuple(repository.to_vault(path) for path in files if repository.is_in_vault(path))
+    return Commit(commit_id, when, author, email, subject, text, trailers, inside)
 
 
 def grep_trailer(key: str, value: str) -> str:

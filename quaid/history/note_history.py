@@ -76,9 +76,6 @@ def read_note_history(git: Git, rel_path: str, note_id: str | None) -> list[Revi
         rel_path: vault-relative.
         note_id: the `id` in the note's head. None for a note without one: then its path, and git's own detection of
             renames, is all there is to go by.
-
-    Raises:
-        GitError: git refused.
     """
     path = git.repository.to_git(rel_path)
     life: list[Revision] = []

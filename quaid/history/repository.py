@@ -77,8 +77,11 @@ def find_repository(root: Path) -> Repository | None:
     """The work tree that encloses `root`: a clone, a linked worktree or a submodule."""
     vault = root.resolve()
     for top in (vault, *vault.parents):
-        git_dir = _find_git_dir(top / ".git")
-        if git_dir is not None:
+        git_dir = top / ".git"
+        if git_dir.is_file() and (text := read_text(git_dir)).startswith("gitdir:"):
+            git_dir = (top / text.removeprefix("gitdir:").strip()).resolve()
+        if (git_dir / "HEAD").is_file():  # git, too, walks on past a .git that has none
+            git_dir = git_dir.resolve()
             relative = vault.relative_to(top).as_posix()
             # A linked worktree shares the refs and objects of its main one.
             pointer = git_dir / "commondir"
@@ -119,16 +122,6 @@ def describe_lock(path: object) -> tuple[str, str]:
         f"Another git process holds {path}",
         "Try again when it has finished; if none is running, one crashed: remove that file yourself.",
     )
-
-
-def _find_git_dir(dot_git: Path) -> Path | None:
-    if dot_git.is_file():
-        text = read_text(dot_git)
-        if not text.startswith("gitdir:"):
-            return None
-        dot_git = (dot_git.parent / text.removeprefix("gitdir:").strip()).resolve()
-    # git, too, walks on past a .git that has no HEAD.
-    return dot_git.resolve() if (dot_git / "HEAD").is_file() else None
 
 
 def read_text(path: Path) -> str:

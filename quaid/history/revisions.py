@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -65,13 +65,25 @@ class Revisions:
             RevisionError: there is no such commit, or the vault's folder was not there yet.
         """
         moment = parse_moment(wanted)
-        commit_id = self._git.resolve(wanted) if moment is None else self._find_last(wanted, moment)
+        if moment is None:
+            commit_id = self._git.resolve(wanted)
+        else:
+            seconds = int(moment.timestamp())
+            args = ("rev-list", "-1", "--first-parent", f"--min-age={seconds}", "HEAD", "--")
+            found = self._git.run("read the history", *args, accept=(0, 128))[1].decode() if seconds > 0 else ""
+            commit_id = found.strip() or None
         if commit_id is None:
-            raise RevisionError(wanted, "there is no such revision")
+            raise RevisionError(wanted, "the history begins later" if moment else "there is no such revision")
         show = ("log", "-1", "--format=%ct %T", commit_id, "--")
-        seconds, tree = self._git.read("read a revision", *show).decode().split()
-        when = datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
-        return Point(commit_id, when, self._find_folder(wanted, commit_id) if self._repository.prefix else tree)
+        committed, tree = self._git.read("read a revision", *show).decode().split()
+        when = datetime.fromtimestamp(int(committed), UTC).isoformat().replace("+00:00", "Z")
+        if self._repository.prefix:
+            folder = f"{commit_id}:{self._repository.prefix.rstrip('/')}"
+            code, out = self._git.run("read a revision", "rev-parse", "-q", "--verify", folder, accept=(0, 1, 128))
+            if code:
+                raise no_vault_yet(wanted)
+            tree = out.decode().strip()
+        return Point(commit_id, when, tree)
 
     def find_first_day(self) -> date | None:
         """Return the day of the first commit, in UTC; None where there is none."""
@@ -134,8 +146,13 @@ class Revisions:
 
     def list_filtered(self, files: Sequence[TreeFile]) -> set[str]:
         """The paths of those that go through a filter on their way out of git's objects."""
+        if not self._filters:
+            return set()
         paths = {self._repository.to_git(file.rel_path): file.rel_path for file in files}
-        return {paths[path] for path in _list_filtered(self._git, self._filters, paths)}
+        args = ("check-attr", "-z", "--stdin", "filter")
+        out = self._git.read("read .gitattributes", *args, stdin=join_items(paths))
+        items = [item.decode("utf-8", "surrogateescape") for item in out.split(b"\0")]
+        return {paths[path] for path, value in zip(items[::3], items[2::3], strict=False) if value in self._filters}
 
     @cached_property
     def _filters(self) -> Sequence[str]:
@@ -154,21 +171,6 @@ class Revisions:
             raise GitError("read a revision", "some of its objects are not there. Fetch them, then try again")
         for file, part in zip(files, parts, strict=True):
             yield file.rel_path, part[:-1]
-
-    def _find_last(self, wanted: str, moment: datetime) -> str:
-        seconds = int(moment.timestamp())
-        args = ("rev-list", "-1", "--first-parent", f"--min-age={seconds}", "HEAD", "--")
-        found = self._git.run("read the history", *args, accept=(0, 128))[1].decode().split() if seconds > 0 else []
-        if not found:
-            raise RevisionError(wanted, "the history begins later")
-        return found[0]
-
-    def _find_folder(self, wanted: str, commit_id: str) -> str:
-        name = f"{commit_id}:{self._repository.prefix.rstrip('/')}"
-        code, out = self._git.run("read a revision", "rev-parse", "-q", "--verify", name, accept=(0, 1, 128))
-        if code:
-            raise no_vault_yet(wanted)
-        return out.decode().strip()
 
 
 def open_revisions(git_dir: Path) -> Revisions:
@@ -223,12 +225,3 @@ def disable_filters(names: Sequence[str]) -> list[str]:
     settings = [f"filter.{name}.{program}=" for name in names for program in _PROGRAMS]
     settings += [f"filter.{name}.required=false" for name in names]
     return [word for setting in settings for word in ("-c", setting)]
-
-
-def _list_filtered(git: Git, names: Sequence[str], paths: Iterable[str]) -> set[str]:
-    """Return those of `paths`, as git knows them, that go through one of the filters `names`."""
-    if not names:
-        return set()
-    out = git.read("read .gitattributes", "check-attr", "-z", "--stdin", "filter", stdin=join_items(paths))
-    items = [item.decode("utf-8", "surrogateescape") for item in out.split(b"\0")]
-    return {path for path, value in zip(items[::3], items[2::3], strict=False) if value in names}

@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from quaid.errors import BadInputError
 from quaid.history.git import (
     Git,
-    GitObject,
     ObjectReader,
+    Progress,
+    Version,
     explain,
     hash_blob,
     parse_raw,
@@ -61,61 +63,82 @@ Rewritten = dict[str, str | None]
 """Old id -> new id, of commits, tags and files; None for a file that is dropped."""
 
 
-def survey(git: Git, rules: Rules, tick: Callable[[int], None] = lambda _: None) -> Survey:
-    """Return which objects hold the text, also those that nothing reaches. `tick` receives the number of objects read.
+def survey(git: Git, rules: Rules, progress: Progress) -> Survey:
+    """Return which objects hold the text, also those that nothing reaches.
 
     Raises:
         GitError: an object cannot be read.
         BadInputError: two files of a folder would have one name, so that one of them would be lost.
     """
     found = Survey()
-    clashes: list[tuple[bytes, list[str]]] = []
+    named: dict[tuple[str, bytes], list[str]] = {}
     for done, item in enumerate(git.iterate_objects(), 1):
         if not done % 1000:
-            tick(done)
+            progress("objects", done, 0)
         if item.kind == "blob":
             if (changed := rules.change_file(item.data)) != item.data:
                 found.files[item.id] = changed
         elif item.kind == "tree":
             if rules.change_path(item.data) != item.data:
                 found.trees.add(item.id)
-                clashes += _list_clashes(item, rules)
+                for name, version in parse_tree_object(item):
+                    named.setdefault((item.id, rules.change_path(name)), []).append(version.blob)
         elif rules.change_text(item.data) != item.data:
             found.messages.add(item.id)
-    for name, ids in clashes:
-        left = [found.files.get(each, each) for each in ids]
-        stored = [hash_blob(data, ids[0]) if isinstance(data, bytes) else data for data in left if data is not None]
-        # Where one of them already is what the other becomes, as after a merge with the old history, nothing is lost.
-        if len(stored) > 1 and (len(set(stored)) > 1 or stored[0] not in ids):
-            raise BadInputError(
-                f"Without the text two files would be called {name.decode('utf-8', 'replace')}: nothing was purged. "
-                "Purge one of the notes first: quaid purge REF"
-            )
+    for (_, name), ids in named.items():
+        _check_same(found, name, ids)
     return found
 
 
-def _list_clashes(tree: GitObject, rules: Rules) -> list[tuple[bytes, list[str]]]:
-    """The names that several things in a folder would have without the text, and what these are."""
-    named: dict[bytes, list[str]] = {}
-    for name, version in parse_tree_object(tree):
-        named.setdefault(rules.change_path(name), []).append(version.blob)
-    return [(name, ids) for name, ids in named.items() if len(ids) > 1]
+def _check_same(found: Survey, name: bytes, ids: list[str]) -> None:
+    """Make sure that the files which one folder would have under one `name` are the same then."""
+    left = [found.files.get(each, each) for each in ids]
+    stored = [hash_blob(data, ids[0]) if isinstance(data, bytes) else data for data in left if data is not None]
+    # Where one of them already is what the other becomes, as after a merge with the old history, nothing is lost.
+    if len(stored) > 1 and (len(set(stored)) > 1 or stored[0] not in ids):
+        raise BadInputError(
+            f"Without the text two files would be called {name.decode('utf-8', 'replace')}: nothing was purged. "
+            "Purge one of the notes first: quaid purge REF"
+        )
+
+
+class Commit(NamedTuple):
+    """A commit that is made again: its headers, message and parents, and (path, version) of the files that change."""
+
+    id: str
+    head: bytes
+    message: bytes
+    parents: list[str]
+    moves: tuple[tuple[bytes, Version], ...]
 
 
 def iterate_changed(git: Git, reader: ObjectReader, rules: Rules, found: Survey) -> Iterator[Commit]:
     """Yield the commits that a ref, a reflog or a worktree reaches and that have to be made again, parents first."""
-    paths, changed = _BadPaths(reader, rules, found), set[str]()
+
+    @cache
+    def list_moves(tree: str, *, is_all: bool = False) -> tuple[tuple[bytes, Version], ...]:
+        """Return the files below a tree of which something changes, or all; their paths begin there."""
+        moves: list[tuple[bytes, Version]] = []
+        for name, version in parse_tree_object(reader.read(tree)):
+            is_bad = is_all or (tree in found.trees and rules.change_path(name) != name)
+            if version.is_folder:
+                moves += [(name + b"/" + path, inner) for path, inner in list_moves(version.blob, is_all=is_bad)]
+            elif is_bad or version.blob in found.files:
+                moves.append((name, version))
+        return tuple(moves)
+
+    changed: set[str] = set()
     args = ("rev-list", "--topo-order", "--reverse", "--all", "--reflog", "--ignore-missing")
     for commit_id in git.read("list commits", *args).decode().split() if found != Survey() else ():
         head, _, message = reader.read(commit_id).data.partition(b"\n\n")
         parents = [line[7:].decode() for line in head.split(b"\n") if line.startswith(b"parent ")]
-        commit = Commit(commit_id, head, message, parents, paths.list_moves(head[5 : head.index(b"\n")].decode()))
+        commit = Commit(commit_id, head, message, parents, list_moves(head[5 : head.index(b"\n")].decode()))
         if commit.moves or commit_id in found.messages or not changed.isdisjoint(parents):
             changed.add(commit_id)
             yield commit
 
 
-def rewrite(git: Git, rules: Rules, found: Survey, tick: Callable[[int], None] = lambda _: None) -> Rewritten:
+def rewrite(git: Git, rules: Rules, found: Survey, progress: Progress) -> Rewritten:
     """Make all commits again that hold what was `found` or come after one, and return the new ids."""
     args = ("fast-import", "--quiet", "--force", "--done", "--date-format=raw-permissive")
     with git.reading() as reader, git.stream(*args) as process:
@@ -123,7 +146,7 @@ def rewrite(git: Git, rules: Rules, found: Survey, tick: Callable[[int], None] =
         importer.import_files(found)
         for done, commit in enumerate(iterate_changed(git, reader, rules, found), 1):
             importer.import_commit(commit)
-            tick(done)
+            progress("commits", done, 0)
         importer.say(b"done\n")
     git.query("update-ref", "-d", WORKING_REF)
     _rewrite_tags(git, rules, importer.rewritten)
@@ -156,12 +179,13 @@ class _Importer:
         for number, parent in enumerate(commit.parents):
             self.say(b"%s %s\n" % (b"merge" if number else b"from", self._marks.get(parent, parent.encode())))
         self.say(b"M 040000 %s \n" % lines[0][5:])
-        for move in commit.moves:
-            self.say(b"D %s\n" % _quoted(move.path))
-        for move in commit.moves:
-            if self.rewritten.get(move.blob, move.blob) is not None:
-                named = self._marks.get(move.blob, move.blob.encode())
-                self.say(b"M %s %s %s\n" % (move.mode, named, _quoted(self._rules.change_path(move.path))))
+        for path, _ in commit.moves:
+            self.say(b"D %s\n" % _quoted(path))
+        for path, version in commit.moves:
+            if self.rewritten.get(version.blob, version.blob) is not None:
+                named = self._marks.get(version.blob, version.blob.encode())
+                mode, new_path = version.mode.encode(), _quoted(self._rules.change_path(path))
+                self.say(b"M %s %s %s\n" % (mode, named, new_path))
         self._ask_id(commit.id)
 
     def _mark(self, old: str) -> bytes:
@@ -179,47 +203,6 @@ class _Importer:
 
     def say(self, words: bytes) -> None:
         self._process.stdin.write(words)
-
-
-class _Move(NamedTuple):
-    path: bytes
-    mode: bytes
-    blob: str
-
-
-class Commit(NamedTuple):
-    """A commit that is made again: its headers, message and parents, and the files of it that change."""
-
-    id: str
-    head: bytes
-    message: bytes
-    parents: list[str]
-    moves: tuple[_Move, ...]
-
-
-class _BadPaths:
-    """The files of trees that hold the text, or have it in their path; each tree is read once."""
-
-    def __init__(self, reader: ObjectReader, rules: Rules, found: Survey) -> None:
-        self._reader, self._rules, self._found = reader, rules, found
-        self._known: dict[str, tuple[_Move, ...]] = {}
-
-    def list_moves(self, tree: str) -> tuple[_Move, ...]:
-        """The files below `tree` of which something changes; their paths begin there."""
-        if tree not in self._known:
-            self._known[tree] = tuple(self._find(tree))
-        return self._known[tree]
-
-    def _find(self, tree: str, *, is_all: bool = False) -> Iterator[_Move]:
-        has_bad_name = tree in self._found.trees
-        for name, version in parse_tree_object(self._reader.read(tree)):
-            object_id = version.blob
-            is_bad = is_all or (has_bad_name and self._rules.change_path(name) != name)
-            if version.is_folder:
-                inner = self._find(object_id, is_all=True) if is_bad else self.list_moves(object_id)
-                yield from (_Move(name + b"/" + move.path, move.mode, move.blob) for move in inner)
-            elif is_bad or object_id in self._found.files:
-                yield _Move(name, version.mode.encode(), object_id)
 
 
 def _rewrite_tags(git: Git, rules: Rules, rewritten: Rewritten) -> None:

@@ -127,11 +127,7 @@ class SourceRepository:
 
     @cached_property
     def head(self) -> str | None:
-        """The commit that is checked out, None before the first one; read without a process where refs are files.
-
-        Raises:
-            GitError: HEAD cannot be read.
-        """
+        """The commit that is checked out, None before the first one; read without a process where refs are files."""
         try:
             state = read_state(self.git.repository)
         except OSError as error:

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.errors import GitError
 from quaid.history.commit_folder import CommitFolder
@@ -49,14 +50,18 @@ class IndexEntry:
     unmerged: bool = False
 
 
-@dataclass(frozen=True)
-class CommitPart:
+class CommitPart(NamedTuple):
     """One path's part of the commit. Without a `blob` it is the edit's `after`, as found on disk."""
 
     path: str
     edit: Edit
     mode: str = NEW_FILE
     blob: str | None = None
+
+    def makes(self, version: Version) -> bool:
+        """Return whether the edit's `after`, unfiltered, is this version."""
+        after = self.edit.after
+        return after is not None and version == Version(self.mode, hash_blob(after, version.blob))
 
 
 class Stage:
@@ -82,7 +87,9 @@ class Stage:
     def prepare(self, edits: Mapping[str, Edit]) -> None:
         """Stage what can be committed of the edits, whose files are written. Paths are git's, relative to the top."""
         for path in edits:
-            self._check_not_nested(path)
+            for parent in self._list_parents(path):
+                if (parent / ".git").exists():
+                    raise GitError(f"commit {path}", f"it belongs to another repository, {parent}. Open a vault there.")
         trace = self.folder.path / _TRACE
         # git reports these settings when it is traced: that saves a process at each commit.
         env = {"GIT_TRACE2_EVENT": str(trace), "GIT_TRACE2_CONFIG_PARAMS": _SETTINGS}
@@ -92,7 +99,17 @@ class Stage:
         if not self.is_simple:
             self._plan(edits)
             if self.parts:
-                self._stage_parts()
+                # From disk where they are there, so that git knows the files.
+                on_disk = [part for part in self.parts if part.blob is None and self.is_on_disk(part)]
+                self.put_from_disk([part.path for part in on_disk], self.folder.index)
+                # Checked again, because somebody may have saved over a note while git was reading it.
+                read = {part.path for part in on_disk if self.is_on_disk(part)}
+                versions: dict[str, Version | None] = {}
+                for path, edit, mode, blob in (part for part in self.parts if part.path not in read):
+                    data = edit.after
+                    versions[path] = None if data is None else Version(mode, blob or self.git.store(data, path))
+                self.put_versions(versions, self.folder.index)
+                self.tree = self.git.read_text("write a tree", "write-tree", index=self.folder.index)
 
     def has_changes(self) -> bool:
         """Return whether the index differs from HEAD."""
@@ -145,7 +162,8 @@ class Stage:
     def _plan(self, edits: Mapping[str, Edit]) -> None:
         """Decide for each path what is committed."""
         index = self.folder.index
-        staged = self._list_staged()
+        # HEAD's version of each path that the user's index changes.
+        staged = {path: old for path, (old, _) in diff_index(self.git, self.base, index).items()} if self.base else {}
         entries = list_entries(self.git, list(edits), index)
         linked = set(filter(self._is_linked, edits))
         self.ignored = self._find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
@@ -175,7 +193,9 @@ class Stage:
             self.left.append(path)
             return
         part = CommitPart(path, edit, head.mode)
-        is_ours = entry.version == head and self._is_version(path, edit.before, head)
+        is_ours = entry.version == head and (
+            hash_blob(edit.before, head.blob) == head.blob or self.git.store(edit.before, path) == head.blob
+        )
         if is_ours and (edit.after is None or (not entry.hidden and self.is_on_disk(part))):
             self.parts.append(part)
             return
@@ -196,16 +216,6 @@ class Stage:
         blob = self.merge(head, old, new)
         is_free = blob is not None and (entry.version == head or self.merge(entry.version, head.blob, blob) is not None)
         return blob if is_free else None
-
-    def _stage_parts(self) -> None:
-        """Put the parts into the index, from disk where they are there, so that git knows the files."""
-        on_disk = [part for part in self.parts if part.blob is None and self.is_on_disk(part)]
-        self.put_from_disk([part.path for part in on_disk], self.folder.index)
-        # Checked again, because somebody may have saved over a note while git was reading it.
-        read = {part.path for part in on_disk if self.is_on_disk(part)}
-        versions = {part.path: self._get_version(part) for part in self.parts if part.path not in read}
-        self.put_versions(versions, self.folder.index)
-        self.tree = self.git.read_text("write a tree", "write-tree", index=self.folder.index)
 
     def put_from_disk(self, paths: Sequence[str], index: Path) -> None:
         """Make an index have these files as on disk, or not at all where there is no file."""
@@ -236,20 +246,6 @@ class Stage:
         merged = self.git.merge_text(contents[version.blob], contents[old], contents[new])
         return self.git.store(merged) if merged is not None else None
 
-    def _is_version(self, path: str, data: bytes, version: Version) -> bool:
-        return hash_blob(data, version.blob) == version.blob or self.git.store(data, path) == version.blob
-
-    def _get_version(self, part: CommitPart) -> Version | None:
-        if part.edit.after is None:
-            return None
-        return Version(part.mode, part.blob or self.git.store(part.edit.after, part.path))
-
-    def _list_staged(self) -> dict[str, Version | None]:
-        """Return HEAD's version of each path that the user's index changes."""
-        if self.base is None:
-            return {}
-        return {path: old for path, (old, _) in diff_index(self.git, self.base, self.folder.index).items()}
-
     def _find_ignored(self, paths: Sequence[str]) -> dict[str, str]:
         """Return for each ignored path the rule that ignores it."""
         if not paths:
@@ -266,11 +262,6 @@ class Stage:
 
     def _is_linked(self, path: str) -> bool:
         return any(place.is_symlink() for place in (self._top / path, *self._list_parents(path)))
-
-    def _check_not_nested(self, path: str) -> None:
-        for parent in self._list_parents(path):
-            if (parent / ".git").exists():
-                raise GitError(f"commit {path}", f"it belongs to another repository, {parent}. Open a vault there.")
 
     def _list_parents(self, path: str) -> list[Path]:
         """Return the folders between the work tree's top and the file."""
@@ -323,7 +314,7 @@ def update_users_index(stage: Stage, changes: Changes, parts: Sequence[CommitPar
         if current != old:
             if current and old and new and (blob := stage.merge(current, old.blob, new.blob)):
                 targets[path] = Version(current.mode, blob)
-        elif new and part and not (entry and entry.hidden) and _makes(part, new) and stage.is_on_disk(part):
+        elif new and part and not (entry and entry.hidden) and part.makes(new) and stage.is_on_disk(part):
             from_disk.append(part)
         else:
             targets[path] = new
@@ -336,11 +327,6 @@ def update_users_index(stage: Stage, changes: Changes, parts: Sequence[CommitPar
     stage.put_versions(targets, copy)
     if from_disk or targets:
         copy.replace(users)
-
-
-def _makes(part: CommitPart, version: Version) -> bool:
-    after = part.edit.after
-    return after is not None and version.mode == part.mode and version.blob == hash_blob(after, version.blob)
 
 
 def _compare(

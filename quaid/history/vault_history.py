@@ -217,9 +217,6 @@ class History:
             since: only commits after this date, in any form git reads.
             author: only commits whose author's name or e-mail contains this.
             own_line: only commits that this branch did not get by a merge.
-
-        Raises:
-            GitError: git refused, for example a repository it does not trust.
         """
         options = ["-m", "--no-renames", *([f"--since={since}"] if since else [])]
         options += [*([f"--author={escape(author)}"] if author else []), *(["--first-parent"] if own_line else [])]
@@ -245,11 +242,7 @@ class History:
         return repositories.read_boundary(self._repository)
 
     def read_at(self, revision: str, rel_path: str) -> bytes | None:
-        """A file as a checkout of `revision` would have it, None if it has none.
-
-        Raises:
-            GitError: there is no such revision.
-        """
+        """A file as a checkout of `revision` would have it, None if it has none."""
         commit_id = self._resolve(revision)
         if commit_id is None:
             return None
@@ -260,11 +253,7 @@ class History:
         return self.runner.read("read a note", "cat-file", "--filters", f"--path={path}", version.blob)
 
     def list_tree(self, revision: str) -> dict[str, str]:
-        """Every regular file of the vault at `revision`: its path and blob id.
-
-        Raises:
-            GitError: there is no such revision.
-        """
+        """Every regular file of the vault at `revision`: its path and blob id."""
         commit_id = self._resolve(revision)
         listed = self.revisions.list_files(commit_id) if commit_id is not None else ()
         return {file.rel_path: file.blob for file in listed if file.is_regular}
@@ -411,9 +400,6 @@ class History:
         what it changed in the vault, parents before children.
 
         A file that is only moved is a change whose `old_path` is where it was.
-
-        Raises:
-            GitError: git refused, or there is no commit yet.
         """
         inside = self._repository.is_in_vault
         files = [self._repository.to_git(path)] if path else []

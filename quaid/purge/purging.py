@@ -134,7 +134,7 @@ def look(memory: Memory, asked: Asked) -> tuple[Plan, Survey]:
     """Return what a purge would do. Nothing is changed."""
     root, wording = memory.root, asked.wording
     repository = _repository_of(root)
-    found = rewriting.survey(Git(repository), wording, lambda done: memory.show_progress("objects", done, 0))
+    found = rewriting.survey(Git(repository), wording, memory.show_progress)
     notes, changed = [], []
     for path in iterate_files(repository.top):
         name = path.relative_to(repository.top).as_posix()
@@ -211,9 +211,7 @@ def purge(memory: Memory, asked: Asked, *, may_drop_signatures: bool = False) ->
 
 
 def _rewrite_repository(memory: Memory, repository: Repository, wording: Wording, found: Survey) -> None:
-    rewritten = rewriting.rewrite(
-        Git(repository), wording, found, lambda done: memory.show_progress("commits", done, 0)
-    )
+    rewritten = rewriting.rewrite(Git(repository), wording, found, memory.show_progress)
     # An id may have the text among its digits by chance.
     ids = {each for each in (*found.files, *found.trees, *found.messages) if not wording.is_in(each.encode())}
     there = {

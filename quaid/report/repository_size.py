@@ -93,7 +93,7 @@ def measure(
         taken["today" if item.id in blobs else item.kind] += item.disk_bytes
     total = files.loose + files.packed
     found = {item.id for _, item in past}
-    commits, paths = find_paths(repository, found, lambda passed: tick("objects", passed, total))
+    commits, paths = find_paths(repository, found, total, tick)
     here = ((path, stored[blob]) for path, blob in today if blob in stored and repository.is_in_vault(path))
     written = find_last_write(repository)
     return RepositorySize(

@@ -89,14 +89,13 @@ def find_staged_secrets(top: Path) -> tuple[list[tuple[str, LocatedSecret]], lis
     Raises:
         GitError: git cannot tell what is staged.
     """
-    commit = read_next_commit(top)
-    with commit.reading() as reader:
-        found = [
-            (path, secret) for path, blob in commit.added.items() for secret in _locate(reader, blob, commit.sizes)
-        ]
-        old = commit.replaced if found else ()
-        known = {secret.text for blob in old for secret in _locate(reader, blob, commit.sizes)}
-    left_out = [path for path, blob in commit.added.items() if commit.sizes.get(blob, 0) > MAX_BYTES]
+    git, added, replaced = read_next_commit(top)
+    sizes = git.read_sizes({*added.values(), *replaced})
+    with git.reading() as reader:
+        found = [(path, secret) for path, blob in added.items() for secret in _locate(reader, blob, sizes)]
+        old = replaced if found else ()
+        known = {secret.text for blob in old for secret in _locate(reader, blob, sizes)}
+    left_out = [path for path, blob in added.items() if sizes.get(blob, 0) > MAX_BYTES]
     return [(path, secret) for path, secret in found if secret.text not in known], left_out
 
 

@@ -71,7 +71,7 @@ def test_a_private_folder_that_cannot_be_written_is_said_so(vault, monkeypatch, 
     def fail(*_):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(commit_folder.shutil, "copyfile", fail)
+    monkeypatch.setattr(commit_folder.shutil, "copy2", fail)
     with pytest.raises(error):
         vault.commit("facts/b.md", NOTE)
     assert vault.strays() == []
@@ -108,7 +108,7 @@ def kill(vault: Vault, module: str, target: str, before: bytes | None = NOTE) ->
 
 def test_killed_before_the_commit_only_a_private_folder_is_left(vault):
     before, index = vault.head(), vault.index()
-    kill(vault, "committing", "module.write_commit")
+    kill(vault, "committing", "module.Git.commit_tree")
     assert (vault.head(), vault.index()) == (before, index)
     (stray,) = (vault.root / ".git").glob("quaid-commit-*")
     vault.history.recover()
@@ -135,7 +135,7 @@ def test_killed_after_the_commit_the_index_is_caught_up_by_the_next_call(vault, 
     vault.assert_sound()
 
 
-@pytest.mark.parametrize("step", ["write_commit", "move_branch", "follow_branch"])
+@pytest.mark.parametrize("step", ["Git.commit_tree", "move_branch", "follow_branch"])
 def test_killed_at_each_step_and_run_again_the_answer_is_the_same(vault, step):
     vault.write("staged.md", theirs())
     vault.run("add", "staged.md")
@@ -218,7 +218,7 @@ def test_a_commit_whose_git_outlived_its_maker_is_waited_for_and_finished(vault)
 
 def test_the_lock_of_a_branch_that_a_killed_git_left_is_removed(vault, monkeypatch):
     monkeypatch.setattr(commit_folder, "REF_LOCK_S", 0.1)
-    kill(vault, "committing", "module.write_commit")
+    kill(vault, "committing", "module.Git.commit_tree")
     (vault.root / ".git/refs/heads/main.lock").touch()
     assert vault.history.commit([Edit("facts/a.md", NOTE, ours())], SAY).id
     vault.assert_sound()

@@ -102,5 +102,5 @@ def test_hooks_elsewhere_and_signing_are_left_to_git_commit(vault, monkeypatch, 
     def refuse(*_):
         raise AssertionError("committed without git commit")
 
-    monkeypatch.setattr(committing, "write_commit", refuse)
+    monkeypatch.setattr(committing.Git, "commit_tree", refuse)
     assert vault.commit("facts/b.md", NOTE).id

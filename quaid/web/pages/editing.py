@@ -75,7 +75,7 @@ def save_edit(memory: Memory, form: Form, request: Request) -> str | Shown:
     except NoteChangedError:
         there = _read(memory, path)
         # The other changes are merged into the reader's text, which wins where both changed a line.
-        filled = _fill_form(request, path, there, show_in_form(revert_change(there, before, after).text))
+        filled = _fill_form(request, path, there, show_in_form(revert_change(there, before, after)[0]))
         theirs, yours = (admit(text, keep_lines=True).text for text in (_decode(path, there), show_in_form(after)))
         both = {"theirs": theirs, "yours": yours, "pieces": diff_words(theirs, yours)}
         return Shown("conflict.html", {**filled, **both})
