@@ -9,13 +9,14 @@ import hashlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quaid.docs.registry import Project
 from quaid.docs.source_roots import SourceRoot, check_roots, next_step
 from quaid.errors import BadInputError, GitError, GitMissingError
-from quaid.history.source_repository import SourceRepository, open_repository
+from quaid.history.source_repository import open_repository
 from quaid.model import Kind
 from quaid.redaction import admit
 from quaid.vault import files, frontmatter, headings, layout, markdown, notes
@@ -74,27 +75,29 @@ class Catalogue:
     @property
     def remarks(self) -> list[str]:
         """Sentences about registered documents and source roots that are missing, moved or refused."""
-        moved = [
-            f"{doc.registered_as} is {doc.registry_path} now. Note that with: "
-            f"quaid docs register {shlex.quote(str(doc.file))} --project {doc.project}"
-            for doc in self.docs
-            if doc.registered_as
+        step = "Note that with: quaid docs register"
+        return [
+            *(
+                f"{doc.registered_as} is {doc.registry_path} now. "
+                f"{step} {shlex.quote(str(doc.file))} --project {doc.project}"
+                for doc in self.docs
+                if doc.registered_as
+            ),
+            *(
+                f"{headings.one_line(path)} is registered and no longer exists. "
+                f"Take it out of projects/{project}/PROJECT.md."
+                for project, path in self.missing
+            ),
+            *(
+                f"The source root {root} of {project} is not on this machine: its documents are not seen."
+                for project, root in self.absent
+            ),
+            *(
+                f"The documents of {project} cannot be checked: its source root {root.written} {root.problem}. "
+                f"{next_step(project, root)}"
+                for project, root in self.refused
+            ),
         ]
-        missing = [
-            f"{headings.one_line(path)} is registered and no longer exists. "
-            f"Take it out of projects/{project}/PROJECT.md."
-            for project, path in self.missing
-        ]
-        absent = [
-            f"The source root {root} of {project} is not on this machine: its documents are not seen."
-            for project, root in self.absent
-        ]
-        refused = [
-            f"The documents of {project} cannot be checked: its source root {root.written} {root.problem}. "
-            f"{next_step(project, root)}"
-            for project, root in self.refused
-        ]
-        return [*moved, *missing, *absent, *refused]
 
 
 def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
@@ -111,7 +114,7 @@ def list_docs(vault: Path, projects: Sequence[Project]) -> Catalogue:
         absent += [(project.name, root.written) for root in roots if not root.problem and not is_folder(root.folder)]
         refused += [(project.name, root) for root in roots if root.problem]
         lister = _Lister(vault, project, _name_roots(roots))
-        found = {doc.id: doc for doc in (*lister.list_home(), *lister.list_roots())}
+        found = {doc.id: doc for doc in lister.list_all()}
         registered = {row.path: lister.find(row.path) for row in project.registered}
         gone = [path for path, doc in registered.items() if doc is None]
         taken = {doc.id for doc in registered.values() if doc is not None}
@@ -240,19 +243,13 @@ class _Lister:
         self._project = project
         self._roots = roots
 
-    def list_home(self) -> Iterator[Doc]:
-        """Yield the documents in the project's home."""
-        for folder, folders, names in os.walk(self._vault / self._project.home):
-            folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
-            for name in sorted(filter(is_doc_name, names)):
-                path = Path(folder, name)
-                rel_path = path.relative_to(self._vault).as_posix()
-                is_own = path.is_file() and not path.is_symlink() and not layout.is_conflict_copy(rel_path)
-                if is_own and files.is_unicode(rel_path):
-                    yield self._in_vault(rel_path)
-
-    def list_roots(self) -> Iterator[Doc]:
-        """Yield the documents in its source roots that its patterns match."""
+    def list_all(self) -> Iterator[Doc]:
+        """Yield the documents in the project's home, and those in its source roots that its patterns match."""
+        for path in files.walk_files(self._vault / self._project.home):
+            rel_path = path.relative_to(self._vault).as_posix()
+            is_own = is_doc_name(path.name) and path.is_file() and not path.is_symlink()
+            if is_own and not layout.is_conflict_copy(rel_path) and files.is_unicode(rel_path):
+                yield self._make(None, rel_path)
         if not self._project.auto_index or not self._roots:
             return
         import pathspec
@@ -263,63 +260,55 @@ class _Lister:
         unwanted = pathspec.GitIgnoreSpec.from_lines(self._project.exclude)
         inside = _real(self._vault)
         for name, root in self._roots.items():
-            for rel_path in sorted(_list_files(root)):
-                folders = rel_path.split("/")[:-1]
-                if not _may_be_doc(rel_path) or not _SKIPPED.isdisjoint(folders):
+            for rel_path in _list_files(root):
+                if not _may_be_doc(rel_path) or not _SKIPPED.isdisjoint(rel_path.split("/")[:-1]):
                     continue
-                if not wanted.match_file(rel_path) or unwanted.match_file(rel_path):
-                    continue
-                if files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
-                    yield self._in_root(name, rel_path)
+                is_wanted = wanted.match_file(rel_path) and not unwanted.match_file(rel_path)
+                if is_wanted and files.is_file_in(root, rel_path) and not _real(root / rel_path).is_relative_to(inside):
+                    yield self._make(name, rel_path)
 
     def find(self, path: str) -> Doc | None:
         """Return the document with this path in the registry; None for a file that is hidden or of another kind."""
         for name, root in self._roots.items():
             rel_path = path.removeprefix(f"{name}/") if name else path
             if _may_be_doc(rel_path) and files.is_file_in(root, rel_path):
-                return self._in_root(name, rel_path)
+                return self._make(name, rel_path)
         # Memories are not documents: they have owners, who may make them private.
         if not _may_be_doc(path) or not files.is_file_in(self._vault, path):
             return None
         head = frontmatter.parse((files.read_note(self._vault, path) or b"").decode("utf-8", "replace"))
-        kind = layout.Layout.of_vault(self._vault).kind_of(path, head.fields)
-        return self._in_vault(path) if kind in (Kind.DOC, Kind.NOTE) else None
+        kind = self._project.layout.kind_of(path, head.fields)
+        return self._make(None, path) if kind in (Kind.DOC, Kind.NOTE) else None
 
     def follow_renames(self, gone: Iterable[str]) -> Mapping[str, Doc]:
         """Return the documents that registered ones without a file have become, by the path in the registry."""
-        inside = [
-            path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path
-        ]
         found: dict[str, Doc] = {}
+        left = [path for path in gone if not path.startswith("/") and ".." not in path.split("/") and "\0" not in path]
         folders = [(f"{name}/" if name else "", root) for name, root in self._roots.items()]
         for prefix, folder in (*folders, ("", self._vault)):
-            old = [path.removeprefix(prefix) for path in inside if path not in found and path.startswith(prefix)]
-            for path, name in (_find_renamed(folder, old) if old else {}).items():
-                doc = self.find(f"{prefix}{name}")
-                if doc is not None:
-                    found[f"{prefix}{path}"] = replace(doc, registered_as=f"{prefix}{path}")
+            old = [path.removeprefix(prefix) for path in left if path not in found and path.startswith(prefix)]
+            with suppress(GitError, GitMissingError):
+                for path, name in (_find_renamed(folder, old) if old else {}).items():
+                    doc = self.find(f"{prefix}{name}")
+                    if doc is not None:
+                        found[f"{prefix}{path}"] = replace(doc, registered_as=f"{prefix}{path}")
         return found
 
-    def _in_vault(self, rel_path: str) -> Doc:
-        return Doc(rel_path, self._project.name, self._vault, rel_path, is_in_vault=True)
+    def _make(self, root: str | None, rel_path: str) -> Doc:
+        """Return a document of a source root, or of the vault if `root` is None."""
+        name = self._project.name
+        if root is None:
+            return Doc(rel_path, name, self._vault, rel_path, is_in_vault=True)
+        return Doc(f"{name}:{f'{root}/' if root else ''}{rel_path}", name, self._roots[root], rel_path)
 
-    def _in_root(self, name: str, rel_path: str) -> Doc:
-        doc_id = f"{self._project.name}:{f'{name}/' if name else ''}{rel_path}"
-        return Doc(doc_id, self._project.name, self._roots[name], rel_path)
 
-
-def _list_files(root: Path) -> Iterator[str]:
-    """Yield the files below a source root, relative to it: those that git lists if it can read their repository."""
-    try:
+def _list_files(root: Path) -> list[str]:
+    """Return the files below a source root, relative to it: those that git lists if it can read their repository."""
+    with suppress(GitError):  # then it is listed as a plain folder, and a check says why
         found = open_repository(root)
         if found is not None:
-            yield from found.present(root)
-            return
-    except GitError:  # then it is listed as a plain folder, and a check says why
-        pass
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
-        yield from (Path(folder, name).relative_to(root).as_posix() for name in names)
+            return sorted(found.present(root))
+    return sorted(path.relative_to(root).as_posix() for path in files.walk_files(root))
 
 
 def _may_be_doc(path: str) -> bool:
@@ -329,32 +318,23 @@ def _may_be_doc(path: str) -> bool:
 
 def _find_renamed(folder: Path, paths: Sequence[str]) -> dict[str, str]:
     """Return old name -> new name of files below a folder that are gone; without those that git does not know."""
-    try:
-        found = open_repository(folder)
-        if found is None:
-            return {}
-        base = found.inside(folder)
-        below = f"{base}/" if base else ""
-        renamed = found.find_renamed(f"{below}{path}" for path in paths)
-        names = {path: renamed.get(f"{below}{path}", f"{below}{path}") for path in paths}
-        names |= _find_moved(found, names)
-    except (GitError, GitMissingError):
+    found = open_repository(folder)
+    if found is None:
         return {}
+    base = found.inside(folder)
+    below = f"{base}/" if base else ""
+    renamed = found.find_renamed(f"{below}{path}" for path in paths)
+    names = {path: renamed.get(f"{below}{path}", f"{below}{path}") for path in paths}
+    # A rename that is not committed: exactly one new file has the content of the old one.
+    gone = {path: name for path, name in names.items() if name in found.files and not is_file(found.top / name)}
+    new: dict[bytes, list[str]] = {}
+    for name in found.present(found.top) if gone else ():
+        if name not in found.files and is_doc_name(name):
+            data = files.read_note(found.top, name) or b""
+            new.setdefault(data.replace(b"\r\n", b"\n"), []).append(name)
+    blobs = found.git.read_blobs(found.files[name] for name in gone.values()) if gone else {}
+    for path, name in gone.items():
+        same = new.get(blobs.get(found.files[name], b"").replace(b"\r\n", b"\n"), [])
+        names[path] = same[0] if len(same) == 1 else name
     moved = {path: name for path, name in names.items() if name.startswith(below) and name != f"{below}{path}"}
     return {path: name.removeprefix(below) for path, name in moved.items()}
-
-
-def _find_moved(repository: SourceRepository, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the new names of files that are in HEAD and not on the disk, if exactly one new file has their content."""
-    there = repository.files
-    gone = {path: name for path, name in names.items() if name in there and not is_file(repository.top / name)}
-    if not gone:
-        return {}
-    new: dict[bytes, list[str]] = {}
-    for name in repository.present(repository.top):
-        if name not in there and is_doc_name(name):
-            data = files.read_note(repository.top, name) or b""
-            new.setdefault(data.replace(b"\r\n", b"\n"), []).append(name)
-    blobs = repository.git.read_blobs(there[name] for name in gone.values())
-    same = {path: new.get(blobs.get(there[name], b"").replace(b"\r\n", b"\n"), []) for path, name in gone.items()}
-    return {path: found[0] for path, found in same.items() if len(found) == 1}
