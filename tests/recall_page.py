@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quaid.docs.changes import SourceChange
-from quaid.docs.freshness import SourceCommit
+from quaid.docs.freshness import ChangeKind, SourceCommit, SourceFinding
 from quaid.docs.updates import ask_update
 
 DOC = """---
@@ -35,7 +35,16 @@ The rest of this page tells of what happens when a channel is missing: the answe
 OLD = b"DEFAULT_LIMIT = 10\n\n\ndef recall(query):\n    return query\n"
 NEW = b"DEFAULT_LIMIT = 20\n\n\ndef recall(query, at=None):\n    return query\n"
 COMMIT = SourceCommit("3f2a91c" * 5, "2026-11-20T10:00:00Z", "Maya", "recall: twice as many hits")
-CHANGE = SourceChange("quaid/recall.py", None, "modified", OLD, NEW, (COMMIT,))
+
+
+def change(
+    path: str, before: bytes | None, after: bytes | None, kind: ChangeKind = "modified", *commits, old_path=None
+):
+    finding = SourceFinding("", path, old_path, kind, None, None, commits)
+    return SourceChange(finding, before, after)
+
+
+CHANGE = change("quaid/recall.py", OLD, NEW, "modified", COMMIT)
 FILES = {"quaid/recall.py": NEW}
 BODY = DOC[DOC.index("# Recall") :]
 LIMIT = ("Limits", "gives 10 hits", "gives 20 hits", "DEFAULT_LIMIT is 20.")

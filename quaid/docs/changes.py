@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from quaid.docs.freshness import ChangeKind, SourceCommit
+from quaid.docs.freshness import SourceFinding
 from quaid.redaction import admit
 from quaid.text.quoting import neutralise
 from quaid.vault import headings
@@ -29,23 +29,18 @@ _QUOTED_BY_GIT = re.compile(r'["\\\x00-\x1f\x7f\udc80-\udcff]')
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """The change of one source of a document, with the bytes before and after.
+    """The change of one source of a document, with the bytes before and after."""
 
-    `path` and `old_path` (of a renamed one) begin at the top of the repository. The newest of `commits` is first.
-    """
-
-    path: str
-    old_path: str | None
-    kind: ChangeKind
+    finding: SourceFinding
     before: bytes | None
     after: bytes | None
-    commits: tuple[SourceCommit, ...] = ()
 
     @property
     def title(self) -> str:
         """`renamed quaid/old.py to quaid/new.py`, on one line."""
-        moved = f"{self.old_path} to {self.path}" if self.old_path else self.path
-        return headings.one_line(f"{self.kind} {moved}")
+        found = self.finding
+        moved = f"{found.old_path} to {found.path}" if found.old_path else found.path
+        return headings.one_line(f"{found.kind} {moved}")
 
     def diff(self, context: int = 3, longest: int = 12_000) -> str:
         """Return the hunks of a unified diff, at most about `longest` characters: the middle of a longer one is cut.
@@ -69,10 +64,10 @@ class SourceChange:
 
     def show(self, longest: int) -> str:
         """Return the change with its commits and its diff. No line of it looks like the heading of another change."""
-        shown, more = self.commits[:MAX_SHOWN_COMMITS], len(self.commits) - MAX_SHOWN_COMMITS
-        commits = [f"commit {c.id[:10]} {c.when[:10]} {headings.one_line(c.subject)[:120]}" for c in shown]
-        if more > 0:
-            commits.append(f"[…] {more:,} commits before these")
+        made = self.finding.commits
+        commits = [f"commit {c.id[:10]} {c.when[:10]} {headings.one_line(c.subject)[:120]}" for c in made]
+        if (more := len(made) - MAX_SHOWN_COMMITS) > 0:
+            commits[MAX_SHOWN_COMMITS:] = [f"[…] {more:,} commits before these"]
         return "\n".join([self.title, *commits, self.diff(longest=longest)])
 
 
@@ -139,7 +134,7 @@ def excerpt(text: str, changes: Sequence[SourceChange], longest: int) -> str:
     for change in changes:
         lines = change.diff(context=0, longest=_MAX_EXCERPT_DIFF).split("\n")
         changed = [line for line in lines if line[:1] in ("+", "-")]
-        words.update(_WORD.findall("\n".join([change.path, change.old_path or "", *changed])))
+        words.update(_WORD.findall("\n".join([change.finding.path, change.finding.old_path or "", *changed])))
     by_relevance = sorted(range(len(parts)), key=lambda n: (n > 0, -len(words & set(_WORD.findall(parts[n])))))
     budget = longest
     shown: dict[int, str] = {}

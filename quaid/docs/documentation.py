@@ -300,9 +300,9 @@ class Documentation:
         changes: dict[str, dict[str, str]] = {}
         for freshness in found:
             diffs = changes.setdefault(freshness.doc, {})
-            for finding, change in zip(freshness.significant, trees.read_changes(freshness.significant), strict=True):
-                path = change.path if change.path not in diffs else f"{Path(finding.top).name}/{change.path}"
-                diffs[path] = change.diff()
+            for change in trees.read_changes(freshness.significant):
+                path = change.finding.path
+                diffs[path if path not in diffs else f"{Path(change.finding.top).name}/{path}"] = change.diff()
         return changes
 
     def propose(

@@ -69,13 +69,12 @@ class StaleDoc:
     def narrow(self, freshness: Freshness) -> StaleDoc:
         """Return the document after its changes were judged, with those that are still significant."""
         left = {_key(self.doc.id, finding) for finding in freshness.significant}
-        pairs = zip(self.freshness.significant, self.changes, strict=True)
-        changes = tuple(change for finding, change in pairs if _key(self.doc.id, finding) in left)
+        changes = tuple(change for change in self.changes if _key(self.doc.id, change.finding) in left)
         return replace(self, freshness=freshness, changes=changes)
 
     def mark_true(self, why: str, judgements: Judgements) -> None:
         """Store that the document is true though its sources changed: the deep model has read both."""
-        verdict = json.dumps({"significant": False, "why": why})
+        verdict = _render(why, is_significant=False)
         judgements.add(TASK, {_key(self.doc.id, finding): verdict for finding in self.freshness.significant})
 
 
@@ -114,15 +113,14 @@ def judge_doc(stale: StaleDoc, models: Models, judgements: Judgements) -> Freshn
     Raises:
         ModelError: as `Models.ask`.
     """
-    findings = stale.freshness.significant
-    changes = {_key(stale.doc.id, finding): change for finding, change in zip(findings, stale.changes, strict=True)}
+    changes = {_key(stale.doc.id, change.finding): change for change in stale.changes}
     known = dict(judgements.known(list(changes)))
-    new = {key: change for key, change in changes.items() if key not in known}
+    new = [key for key in changes if key not in known]
     if new:
-        judged = ask_significance(models, stale.doc.rel_path, stale.text, list(new.values()))
+        judged = ask_significance(models, stale.doc.rel_path, stale.text, [changes[key] for key in new])
         fresh = {
-            key: json.dumps({"significant": significant, "why": why})
-            for key, (significant, why) in zip(new, judged, strict=True)
+            key: _render(why, is_significant=is_significant)
+            for key, (is_significant, why) in zip(new, judged, strict=True)
         }
         judgements.add(TASK, fresh)
         known |= fresh
@@ -165,6 +163,10 @@ def ask_significance(models: Models, path: str, text: str, changes: Sequence[Sou
 def _find_missing(numbers: Iterable[int], value: Mapping[str, Any]) -> list[ItemProblem]:
     given = {item["n"] for item in value["changes"]}
     return [ItemProblem("changes", None, f"number {n} is missing") for n in numbers if n not in given]
+
+
+def _render(why: str, *, is_significant: bool) -> str:
+    return json.dumps({"significant": is_significant, "why": why})
 
 
 def _key(doc: str, finding: SourceFinding) -> str:

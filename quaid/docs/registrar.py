@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.capture.writer import WritePlan, Writer, WriteResult
+from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key
 from quaid.docs import registry
 from quaid.docs.catalogue import SUFFIXES, Doc, find_project, is_doc_name, is_folder, registry_path_of
 from quaid.docs.registry import Project, RegisteredDoc, State
@@ -56,31 +55,39 @@ class Registrar:
         self._writer = Writer(vault)
         self._layout = vault.layout
 
-    def create(self, new: NewProject, *, allow_roots: bool = True) -> WriteResult:
+    def create(self, new: NewProject, *, allow_roots: bool = True, name: str | None = None) -> WriteResult:
         """Create a project with a PROJECT.md to fill in, and allow its roots to be read.
 
-        Without `allow_roots` they must have been allowed before.
+        Without `allow_roots` they must have been allowed before. `name` is its folder's, if that exists.
 
         Raises:
             BadInputError: there is one of that name, or the name, a source root or a pattern cannot be one.
         """
         if "/" in new.name or "\\" in new.name:
             raise BadInputError(f"{new.name!r} is a path. Give a name, and the folder with --root.")
-        name = registry.name_of(new.name)
-        return self._create(name, new, allow_roots=allow_roots)
-
-    def _create(self, name: str, new: NewProject, *, allow_roots: bool = False) -> WriteResult:
-        label = admit(new.label or new.name).text
+        name = name or registry.name_of(new.name)
         for pattern in (*new.patterns, *new.exclude):
             if not registry.is_pattern(pattern):
                 raise BadInputError(f"{pattern!r} is not a pattern. Write it as in a .gitignore.")
-        folders = [self._check_root(root, allow_roots=allow_roots) for root in new.source_roots]
+        folders = [self._check_root(root, is_allowing=allow_roots) for root in new.source_roots]
         allow(folders)
-        roots = tuple(dict.fromkeys(map(_written, folders)))
+        roots = tuple(dict.fromkeys(map(_render_root, folders)))
+        label = admit(new.label or new.name).text
         project = Project(name, label, roots, new.patterns or registry.PATTERNS, new.exclude, layout=self._layout)
         about = new.about or next((text for root in project.roots(self._root) if (text := readme_paragraph(root))), "")
-        about = admit(about).text
-        return self._write(("project create", project), lambda: self._plan_create(project, about))
+        about = admit(about).text or registry.ABOUT.format(label=label)
+
+        def plan() -> WritePlan:
+            existing = files.read_note(self._root, project.path)
+            if existing is not None:
+                known = registry.parse_project(name, existing, self._layout)
+                again = f"It is {known.state}; take it up again with: quaid project activate {name}"
+                step = again if known.state != "active" else f"See it with: quaid project show {name}"
+                raise BadInputError(f"There is a project {name} already. {step}")
+            edit = registry.plan_create(project, about, datetime.now(UTC))
+            return _plan(project, "made", label, edit, subject=f"project: create {name}")
+
+        return self._writer.write(make_key("project create", project), plan).written
 
     def set_state(self, name: str, state: State) -> WriteResult:
         """Archive or delete a project, or make it active again. Its files stay where they are."""
@@ -88,25 +95,50 @@ class Registrar:
         def plan() -> WritePlan:
             project, data = self._read(name)
             text = f"project {name} is {state}"
-            if project.state == state:
-                return WritePlan(WriteResult(name, project.path, "unchanged", text))
             verb = {"active": "take up", "archived": "archive", "deleted": "delete"}[state]
-            edit = registry.plan_fields(project.path, data, {"state": state})
-            return _plan(project, "set", text, edit, subject=f"project: {verb} {name}")
+            edits = [] if project.state == state else [registry.plan_fields(project.path, data, {"state": state})]
+            return _plan(project, "set", text, *edits, subject=f"project: {verb} {name}")
 
-        return self._write(("project state", name, state), plan)
+        return self._writer.write(make_key("project state", name, state), plan).written
 
-    def register(
-        self, path: Path, project: str, sources: Sequence[str], registered_as: str | None = None
-    ) -> WriteResult:
-        """Register a document: in its frontmatter if it is in the vault, else in the project's registry. A renamed one
-        takes over the row of its former name `registered_as`.
+    def register(self, path: Path, name: str, given: Sequence[str], registered_as: str | None = None) -> WriteResult:
+        """Register a document of project `name`: in its frontmatter if it is in the vault, else in the registry. A
+        renamed one takes over the row of its former name `registered_as`.
 
         Raises:
             BadInputError: it is not a file of the project, or not a document.
         """
-        call = ("docs register", str(path), project, sources, registered_as)
-        return self._write(call, lambda: self._plan_register(path, project, sources, registered_as))
+
+        def plan() -> WritePlan:
+            project, data = self._read(name)
+            doc_path = registry_path_of(self._root, project, path)
+            if doc_path is None or not path.is_file():
+                where = f"{path} is not a file in the home or the source roots of {name}."
+                raise BadInputError(f"{where} See them with: quaid project show {name}")
+            if not is_doc_name(path.name):
+                raise BadInputError(f"{path.name} is not a document. One is visible and ends in {', '.join(SUFFIXES)}.")
+            sources = []  # as the registry stores them, if they are paths from the current folder
+            for source in given:
+                real = Path(source).expanduser().absolute().resolve()
+                roots = (root.resolve() for root in project.roots(self._root))
+                root = next((root for root in roots if real.exists() and real.is_relative_to(root)), None)
+                sources.append(real.relative_to(root).as_posix() if root else source)
+            edits = []
+            hint = None
+            known = registry.registered_doc(project, doc_path, registered_as)
+            row = RegisteredDoc(doc_path, tuple(sources) or known.sources, known.true_at)
+            if sources and path.resolve() == (self._root / doc_path).resolve():
+                before = files.read_note(self._root, doc_path) or b""
+                edits = [registry.plan_fields(doc_path, before, {"sources": sources})]
+                row = RegisteredDoc(doc_path)
+            elif sources and sources_of(doc_path, _read_text(path.parent, path.name)).is_stated:
+                hint = f"{path.name} itself names what it is about, and its own word goes before the registry's."
+            edits.append(registry.plan_document(project, row, data, registered_as))
+            subject = f"docs: register {doc_path} in {name}"
+            return _plan(project, "registered", row.render(), *edits, subject=subject, hint=hint)
+
+        call = make_key("docs register", str(path), name, given, registered_as)
+        return self._writer.write(call, plan).written
 
     def confirm(self, doc: Doc, commit: str, *, by_owner: bool) -> WriteResult:
         """Note that a document is true as of a commit of its sources, `by_owner` in the owner's name."""
@@ -118,11 +150,10 @@ class Registrar:
                 edit = registry.plan_fields(doc.rel_path, before, {"true_at": commit})
             else:
                 known = registry.registered_doc(project, doc.registry_path, doc.registered_as)
-                row = _storable(replace(known, true_at=commit))
-                edit = registry.plan_document(project, row, data, doc.registered_as)
+                edit = registry.plan_document(project, replace(known, true_at=commit), data, doc.registered_as)
             return _plan(project, "confirmed true", doc.id, edit, subject=f"docs: {doc.id} is true at {commit[:10]}")
 
-        return self._write(("docs confirm", doc.id, commit), plan, by_owner=by_owner)
+        return self._writer.write(make_key("docs confirm", doc.id, commit), plan, by_owner=by_owner).written
 
     def adopt_homes(self, *, dry_run: bool) -> list[str]:
         """Create a PROJECT.md in each folder of projects/ that has documents and none; return their names."""
@@ -132,69 +163,31 @@ class Registrar:
             if not folder.name.startswith(".") and not (folder / registry.FILE).is_file() and any(folder.glob("*.md"))
         ]
         for name in found if not dry_run else ():
-            # Under the folder's own name, which need not be as Quaid would choose it.
-            self._create(name, NewProject(name))
+            self.create(NewProject(name), name=name)
         return found
 
     def find_projects(self, folder: Path, known: Sequence[Project]) -> Iterator[NewProject]:
-        """Yield the folders at and below `folder` that look like projects and belong to none."""
+        """Yield the folders from `folder` down that look like projects and belong to none; none is in another."""
         names = {project.name for project in known}
-        for path in _find_folders(folder):
-            if find_project(self._root, known, path) is None and not path.is_relative_to(self._root):
-                try:
+        home = Path.home().resolve()
+        waiting = [(folder.absolute(), 0)]
+        while waiting:
+            path, depth = waiting.pop(0)
+            # All that its owner has is in a folder around it: an agent that is led astray could read that as documents.
+            holds_home = home.is_relative_to(path.resolve())
+            is_own = History.find_repository(path) == path.resolve()
+            if holds_home or not (is_own or any((path / mark).is_file() for mark in MARKS)):
+                with suppress(OSError):
+                    below = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.is_symlink())
+                    visible = [(entry, depth + 1) for entry in below if not entry.name.startswith(".")]
+                    waiting += visible if depth < MAX_DEPTH else []
+            elif find_project(self._root, known, path) is None and not path.is_relative_to(self._root):
+                base = "project"
+                with suppress(BadInputError):  # a name without a letter that fits
                     base = registry.name_of(path.name)
-                except BadInputError:  # a name without a letter that fits
-                    base = "project"
-                numbered = (f"{base}-{number}" for number in count(2))
-                name = next(name for name in chain([base], numbered) if name not in names)
+                name = next(name for name in (base, *(f"{base}-{n}" for n in range(2, 1000))) if name not in names)
                 names.add(name)
-                yield NewProject(name, readme_title(path) or path.name, source_roots=(_written(path),))
-
-    # -- plans ---------------------------------------------------------------------------------------------------
-
-    def _plan_create(self, project: Project, about: str) -> WritePlan:
-        existing = files.read_note(self._root, project.path)
-        if existing is not None:
-            known = registry.parse_project(project.name, existing, self._layout)
-            again = f"It is {known.state}; take it up again with: quaid project activate {project.name}"
-            step = again if known.state != "active" else f"See it with: quaid project show {project.name}"
-            raise BadInputError(f"There is a project {project.name} already. {step}")
-        edit = registry.plan_create(project, about or registry.ABOUT.format(label=project.label), datetime.now(UTC))
-        return _plan(project, "made", project.label, edit, subject=f"project: create {project.name}")
-
-    def _plan_register(self, path: Path, name: str, given: Sequence[str], registered_as: str | None) -> WritePlan:
-        project, data = self._read(name)
-        doc_path = registry_path_of(self._root, project, path)
-        if doc_path is None or not path.is_file():
-            raise BadInputError(
-                f"{path} is not a file in the home or the source roots of {name}. "
-                f"See them with: quaid project show {name}"
-            )
-        if not is_doc_name(path.name):
-            raise BadInputError(f"{path.name} is not a document. One is visible and ends in {', '.join(SUFFIXES)}.")
-        sources = tuple(self._seen_from_root(project, source) for source in given)
-        edits = []
-        hint = None
-        known = registry.registered_doc(project, doc_path, registered_as)
-        row = RegisteredDoc(doc_path, sources or known.sources, known.true_at)
-        if sources and path.resolve() == (self._root / doc_path).resolve():
-            before = files.read_note(self._root, doc_path) or b""
-            edits = [registry.plan_fields(doc_path, before, {"sources": list(sources)})]
-            row = RegisteredDoc(doc_path)
-        elif sources and sources_of(doc_path, _read_text(path.parent, path.name)).is_stated:
-            hint = f"{path.name} itself names what it is about, and its own word goes before the registry's."
-        edits.append(registry.plan_document(project, _storable(row), data, registered_as))
-        return _plan(
-            project, "registered", row.render(), *edits, subject=f"docs: register {doc_path} in {name}", hint=hint
-        )
-
-    def _seen_from_root(self, project: Project, source: str) -> str:
-        """Return a source as the registry stores it, if it is a path from the current folder."""
-        path = Path(source).expanduser().absolute()
-        for root in project.roots(self._root):
-            if path.exists() and path.resolve().is_relative_to(root.resolve()):
-                return path.resolve().relative_to(root.resolve()).as_posix()
-        return source
+                yield NewProject(name, readme_title(path) or path.name, source_roots=(_render_root(path),))
 
     def _read(self, name: str) -> tuple[Project, bytes]:
         path = Project(name, name, layout=self._layout).path
@@ -203,16 +196,14 @@ class Registrar:
             raise registry.unknown_project(name, registry.read_projects(self._root))
         return registry.parse_project(name, data, self._layout), data
 
-    def _write(self, call: object, plan: Callable[[], WritePlan], *, by_owner: bool = False) -> WriteResult:
-        return self._writer.write(hashlib.sha256(repr(call).encode()).hexdigest(), plan, by_owner=by_owner).written
-
-    def _check_root(self, root: str, *, allow_roots: bool) -> Path:
+    def _check_root(self, root: str, *, is_allowing: bool) -> Path:
         (found,) = check_roots(self._root, (str(Path(root).expanduser().absolute()),))
-        if found.problem and not found.can_be_allowed:
-            raise BadInputError(f"{root} {found.problem}. Give the folder where the project's files are.")
-        if not is_folder(found.folder):
-            raise BadInputError(f"{root} is not a folder. Give the folder where the project's files are.")
-        if found.problem and not allow_roots:
+        problem = "" if found.can_be_allowed else found.problem
+        if problem or not is_folder(found.folder):
+            raise BadInputError(
+                f"{root} {problem or 'is not a folder'}. Give the folder where the project's files are."
+            )
+        if found.problem and not is_allowing:
             step = f"quaid project create NAME --root {shlex.quote(str(found.folder))}"
             raise BadInputError(f"{root} {found.problem}. Whoever owns it can allow it with: {step}")
         return found.folder
@@ -222,15 +213,6 @@ def _plan(project: Project, outcome: str, text: str, *edits: Edit, subject: str,
     changed = tuple(edit for edit in edits if edit.before != edit.after)
     written = WriteResult(project.name, project.path, outcome if changed else "unchanged", text, hint=hint)
     return WritePlan(written, changed, Message(subject, trailers=(("Quaid-Task", subject.partition(":")[0]),)))
-
-
-def _storable(doc: RegisteredDoc) -> RegisteredDoc:
-    if RegisteredDoc.parse(doc.render()) != doc:
-        raise BadInputError(
-            f"{doc.render()!r} would be read as something else: commas, <- and @ separate the parts of a line. "
-            "Say it in the document's own frontmatter (sources, true_at)."
-        )
-    return doc
 
 
 def readme_title(folder: Path) -> str:
@@ -259,26 +241,7 @@ def _read_text(folder: Path, name: str) -> str:
     return (files.read_note(folder, name, 100_000) or b"").decode("utf-8", "replace")
 
 
-def _written(root: Path) -> str:
+def _render_root(root: Path) -> str:
     """Return a folder as the registry stores it: relative to the home folder if possible, to fit other machines."""
     home = Path.home()
     return f"~/{root.relative_to(home).as_posix()}" if root.is_relative_to(home) and root != home else str(root)
-
-
-def _find_folders(folder: Path) -> Iterator[Path]:
-    """Folders that look like projects, from `folder` down; nothing below one is looked at."""
-    home = Path.home().resolve()
-    waiting = [(folder.absolute(), 0)]
-    while waiting:
-        path, depth = waiting.pop(0)
-        # All that its owner has is in a folder around it: an agent that is led astray could read that as documents.
-        holds_home = home.is_relative_to(path.resolve())
-        is_own = History.find_repository(path) == path.resolve()
-        if not holds_home and (is_own or any((path / mark).is_file() for mark in MARKS)):
-            yield path
-        elif depth < MAX_DEPTH:
-            try:
-                below = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.is_symlink())
-            except OSError:
-                continue
-            waiting += [(entry, depth + 1) for entry in below if not entry.name.startswith(".")]

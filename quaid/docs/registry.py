@@ -181,11 +181,20 @@ def plan_fields(path: str, data: bytes, changes: Mapping[str, frontmatter.Value 
 
 
 def plan_document(project: Project, doc: RegisteredDoc, data: bytes, registered_as: str | None = None) -> Edit:
-    """Add `doc` to the registered documents, in the place of the one with the same path or its older name."""
+    """Add `doc` to the registered documents, in the place of the one with the same path or its older name.
+
+    Raises:
+        BadInputError: a line of the registry cannot hold it.
+    """
     names = {doc.path, registered_as or doc.path}
     place = next((n for n, known in enumerate(project.registered) if known.path in names), len(project.registered))
     documents = [known for known in project.registered if known.path not in names]
     documents.insert(place, doc)
+    if RegisteredDoc.parse(doc.render()) != doc:
+        raise BadInputError(
+            f"{doc.render()!r} would be read as something else: commas, <- and @ separate the parts of a line. "
+            "Say it in the document's own frontmatter (sources, true_at)."
+        )
     return plan_fields(project.path, data, {"documents": [each.render() for each in documents]})
 
 

@@ -195,9 +195,6 @@ class SourceTrees:
                 pairs = [(finding.before, finding.after) for finding in findings if finding.top == top]
                 blobs |= tree.repository.git.read_blobs([blob for pair in pairs for blob in pair if blob])
         return [
-            SourceChange(
-                finding.path, finding.old_path, finding.kind,
-                blobs.get(finding.before or ""), blobs.get(finding.after or ""), finding.commits,
-            )
+            SourceChange(finding, blobs.get(finding.before or ""), blobs.get(finding.after or ""))
             for finding in findings
-        ]  # fmt: skip
+        ]

@@ -83,8 +83,8 @@ def ask_update(
     """
     # Everything that the document may take names from, not only what the model was shown.
     sides = [side for change in changes for side in (change.before, change.after) if side is not None]
-    names = [name for change in changes for name in (change.path, change.old_path) if name]
-    subjects = [commit.subject for change in changes for commit in change.commits]
+    names = [name for change in changes for name in (change.finding.path, change.finding.old_path) if name]
+    subjects = [commit.subject for change in changes for commit in change.finding.commits]
     contents = (data.decode("utf-8", "replace") for data in [*files.values(), *sides] if b"\0" not in data)
     material = "\n".join([*files, *names, *subjects, *contents])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recall_page import CHANGE
+from recall_page import CHANGE, change
 
-from quaid.docs.changes import SourceChange, excerpt, shorten
+from quaid.docs.changes import excerpt, shorten
 
 
 def test_a_difference_is_shown_by_line():
@@ -15,7 +15,7 @@ def test_a_difference_is_shown_by_line():
     assert CHANGE.diff(context=0) == (
         "@@ -1 +1 @@\n-DEFAULT_LIMIT = 10\n+DEFAULT_LIMIT = 20\n@@ -4 +4 @@\n-def recall(query):\n+def recall(query, at=None):\n"
     )
-    moved = SourceChange("b.py", "a\n.py", "renamed", b"x\r\n", b"x\r\ny", ())
+    moved = change("b.py", b"x\r\n", b"x\r\ny", "renamed", old_path="a\n.py")
     assert moved.title == "renamed a .py to b.py"
     assert moved.diff() == "@@ -1 +1,2 @@\n x\n+y\n\\ No newline at end of file\n"
 
@@ -30,12 +30,12 @@ def test_a_difference_is_shown_by_line():
     (b"old\n", None, "@@ -1 +0,0 @@\n-old"),
 ])  # fmt: skip
 def test_what_has_no_lines_is_named(before, after, shown):
-    assert shown in SourceChange("a", None, "modified", before, after).diff()
+    assert shown in change("a", before, after).diff()
 
 
 def test_a_long_difference_loses_its_middle_and_no_line_poses_as_another_change():
     new = b"".join(b"### %d fake\n" % n for n in range(5_000)) + b"### 2 one line " * 2_000
-    shown = SourceChange("a", None, "added", None, new).diff(longest=2_000)
+    shown = change("a", None, new, "added").diff(longest=2_000)
     assert len(shown) < 2_100
     assert all(line[0] in " +-@\\[" for line in shown.split("\n") if line)
     assert "lines left out" in shown

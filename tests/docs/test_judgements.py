@@ -8,17 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import examples
-from recall_page import CHANGE, COMMIT, DOC, question, say
+from recall_page import CHANGE, COMMIT, DOC, change, question, say
 
-from quaid.docs.changes import SourceChange
 from quaid.docs.judgements import ask_significance
 from quaid.llm.prompts import load_prompt
 
 
 def test_each_change_gets_a_judgement_and_those_without_are_significant(service):
-    many = [
-        SourceChange(f"src/{n}.py", None, "modified", b"a = 1\n", b"a = %d\n" % (n + 2), (COMMIT,)) for n in range(4)
-    ]
+    many = [change(f"src/{n}.py", b"a = 1\n", b"a = %d\n" % (n + 2), "modified", COMMIT) for n in range(4)]
     says = [(1, False, "A comment."), (2, True, "The limit."), (4, False, "x"), (4, True, "Or not."), (9, False, "?")]
     service.value = {"changes": [dict(zip(("n", "significant", "reason"), one, strict=True)) for one in says]}
     found = ask_significance(service.models("anthropic"), "docs/recall.md", DOC, many)
@@ -32,7 +29,7 @@ def test_each_change_gets_a_judgement_and_those_without_are_significant(service)
 
 def test_many_changes_are_asked_about_in_several_questions(service):
     big = "\n".join(f"line {n} of it" for n in range(1_000)).encode()
-    many = [SourceChange(f"{n}.py", None, "added", None, big + b"%d" % n) for n in range(12)]
+    many = [change(f"{n}.py", None, big + b"%d" % n, "added") for n in range(12)]
     service.value = {"changes": []}
     found = ask_significance(service.models("anthropic"), "d.md", DOC, many)
     assert [significant for significant, _ in found] == [True] * 12
