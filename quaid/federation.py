@@ -10,28 +10,23 @@ from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from quaid import trust
 from quaid.errors import BadInputError, QuaidError
 from quaid.memory import Memory
 from quaid.model import Recall
 from quaid.recall.answers import fit_core_notes
+from quaid.recall.blocks import pack
 from quaid.recall.cutoff import MAX_HITS, MAX_IN_BUDGET
 from quaid.recall.merging import merge, share_of
 from quaid.recall.options import RecallOptions
 from quaid.recall.trace import list_degraded, with_degraded
 from quaid.resident.worker import Worker
-from quaid.settings import RecallSettings
+from quaid.settings import RecallSettings, Settings
 
-
-class _VaultAnswer(NamedTuple):
-    """The answer of one vault, the settings of its recall, and the remarks on how it was opened."""
-
-    answer: Recall
-    settings: RecallSettings
-    has_model: bool
-    remarks: tuple[str, ...]
+VaultAnswer = tuple[Recall, Settings, tuple[str, ...]]
+"""The answer of one vault, its settings, and the remarks on how it was opened."""
 
 
 class Federation:
@@ -87,15 +82,16 @@ class Federation:
         workers = {name: worker for name, worker in self._workers.items() if not among or name in among}
         ask = partial(_ask, query=query, as_of=as_of, options=options)
         found, failed = ask(workers)
-        home = next(iter(found.values())).settings
+        home = next(iter(found.values()))[1].recall
         wanted = RecallOptions(**options)
         merged = _merge(found, home, wanted)
         depth = options.get("depth") or home.depth
-        if merged.doubt and depth == "auto" and any(each.has_model for each in found.values()):
+        has_model = any(settings.models.provider not in {"", "none"} for _, settings, _ in found.values())
+        if merged.doubt and depth == "auto" and has_model:
             again, _ = ask({name: workers[name] for name in found}, depth="auto")
             found |= again
             merged = _merge(found, home, wanted)
-        self.remarks = tuple(f"vault {name}: {remark}" for name, each in found.items() for remark in each.remarks)
+        self.remarks = tuple(f"vault {name}: {remark}" for name, (_, _, said) in found.items() for remark in said)
         problems = [f"vault {name}: {error}" for name, error in failed.items()]
         if keep and self._is_recorded and as_of is None and query.strip():
             problems += _record(workers, found, merged, wanted, door, session)
@@ -126,7 +122,7 @@ def name_vaults(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
 
 def _ask(
     workers: Mapping[str, Worker], query: str, as_of: str | None, options: Mapping[str, Any], depth: str = "fast"
-) -> tuple[dict[str, _VaultAnswer], dict[str, QuaidError | OSError]]:
+) -> tuple[dict[str, VaultAnswer], dict[str, QuaidError | OSError]]:
     """Return the answer of each vault, and of the others why they could not be queried.
 
     Raises:
@@ -134,7 +130,7 @@ def _ask(
     """
     job = partial(_answer, query=query, as_of=as_of, given=options, depth=depth)
     pending = {name: worker.submit(job) for name, worker in workers.items()}
-    found: dict[str, _VaultAnswer] = {}
+    found: dict[str, VaultAnswer] = {}
     failed: dict[str, QuaidError | OSError] = {}
     for name, future in pending.items():
         try:
@@ -146,7 +142,7 @@ def _ask(
     return found, failed
 
 
-def _answer(memory: Memory, query: str, as_of: str | None, given: Mapping[str, Any], depth: str) -> _VaultAnswer:
+def _answer(memory: Memory, query: str, as_of: str | None, given: Mapping[str, Any], depth: str) -> VaultAnswer:
     """Return the answer of one vault in a form that can be merged: whole, with as many hits as all together may have.
 
     A vault that has nothing to do with the question always has low confidence, so a model is used only if all have.
@@ -163,17 +159,14 @@ def _answer(memory: Memory, query: str, as_of: str | None, given: Mapping[str, A
     if not options.get("keyword_only"):
         memory.warm()
     answer = memory.recall(query, as_of=as_of, keep=False, **options)
-    has_model = memory.settings.models.provider not in {"", "none"}
-    return _VaultAnswer(answer, settings, has_model, memory.remarks)
+    return answer, memory.settings, memory.remarks
 
 
-def _merge(found: Mapping[str, _VaultAnswer], settings: RecallSettings, wanted: RecallOptions) -> Recall:
+def _merge(found: Mapping[str, VaultAnswer], settings: RecallSettings, wanted: RecallOptions) -> Recall:
     """Return one answer, packed if there is a budget."""
-    merged = merge({name: each.answer for name, each in found.items()}, settings, wanted)
+    merged = merge({name: answer for name, (answer, _, _) in found.items()}, settings, wanted)
     if wanted.budget is None:
         return merged
-    from quaid.recall.blocks import pack  # not above: most questions have no budget
-
     context, budget = fit_core_notes(merged.context, wanted.budget)
     shown = pack(merged.hits, budget, question=merged.query, more=merged.more, with_ids=wanted.with_ids)
     return replace(merged, hits=shown.hits, text=shown.text, context=context)
@@ -181,7 +174,7 @@ def _merge(found: Mapping[str, _VaultAnswer], settings: RecallSettings, wanted: 
 
 def _record(
     workers: Mapping[str, Worker],
-    found: Mapping[str, _VaultAnswer],
+    found: Mapping[str, VaultAnswer],
     merged: Recall,
     options: RecallOptions,
     door: str,
@@ -193,17 +186,17 @@ def _record(
     """
     pending = {}
     for name in sorted({hit.vault for hit in merged.hits} or set(found)):
-        answer = share_of(merged, name, found[name].answer)
-        pending[name] = workers[name].submit(partial(_keep, answer=answer, options=options, door=door, session=session))
+        share = share_of(merged, name, found[name][0])
+
+        def keep(memory: Memory, share: Recall = share) -> Recall:
+            return memory.answers.keep(share, options, door=door, session=session)
+
+        pending[name] = workers[name].submit(keep)
     problems = []
     for name, future in pending.items():
-        recorded, known = future.result(), found[name].answer
+        recorded, known = future.result(), found[name][0]
         new = set(list_degraded(recorded.degraded, recorded.trace)).difference(
             list_degraded(known.degraded, known.trace)
         )
         problems += [f"vault {name}: {sentence}" for sentence in sorted(new)]
     return problems
-
-
-def _keep(memory: Memory, answer: Recall, options: RecallOptions, door: str, session: str | None) -> Recall:
-    return memory.answers.keep(answer, options, door=door, session=session)
