@@ -43,11 +43,6 @@ def json_object(record: object, *names: str, without: Collection[str] = (), **va
     return {name: json_value(value) for name, value in {**included, **values}.items()}
 
 
-def drop_empty(shape: Mapping[str, Any], keep: Collection[str] = ()) -> dict[str, Any]:
-    """Return a JSON object without its empty values (none, "", 0, false, [] and {}), except those in `keep`."""
-    return {key: value for key, value in shape.items() if value or key in keep}
-
-
 def _field_names(record: object) -> tuple[str, ...]:
     if is_dataclass(record) and not isinstance(record, type):
         return tuple(field.name for field in fields(record))

@@ -64,14 +64,8 @@ class ServedVault:
         return cls(**{name: row[name] for name in cls.__slots__})
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A vault whose index is to be updated, and its lease, which `holder` has."""
-
-    vault: ServedVault
-    asked: int
-    queued_at: datetime
-    holder: str
+Job = tuple[ServedVault, int, datetime]
+"""A vault whose index is to be updated, how often that was requested, and since when."""
 
 
 class Catalogue:
@@ -146,7 +140,7 @@ class Catalogue:
         )
 
     def take(self, holder: str, lease_s: float) -> Job | None:
-        """Return a job that is due, with the lease of its vault; None if there is none."""
+        """Return a job that is due, whose vault `holder` has a lease of then; None if there is none."""
         rows = self._database.ask(
             "WITH next AS (SELECT vault FROM quaid_server.jobs AS job WHERE due <= now() AND NOT EXISTS "
             "(SELECT 1 FROM quaid_server.leases AS lease WHERE lease.vault = job.vault AND expires > now()) "
@@ -161,7 +155,7 @@ class Catalogue:
         )
         if not rows:
             return None
-        return Job(ServedVault.of(rows[0]), rows[0]["asked"], rows[0]["queued_at"], holder)
+        return ServedVault.of(rows[0]), rows[0]["asked"], rows[0]["queued_at"]
 
     def note_indexed(self, vault: int, commit: str, config: str, asked: int | None = None) -> None:
         """Record that the index contains `commit` of the remote. With `asked` a job is done; an update that was
@@ -174,15 +168,15 @@ class Catalogue:
             {"vault": vault, "commit": commit, "config": config, "asked": asked},
         )
 
-    def fail(self, job: Job, problem: str) -> None:
-        """Postpone a job: the more often it has failed, the longer."""
+    def fail(self, vault: int, problem: str) -> None:
+        """Postpone the job of a vault: the more often it has failed, the longer."""
         self._database.change(
             "WITH failed AS (UPDATE quaid_server.vaults SET failures = failures + 1, problem = %(problem)s "
             "WHERE vault = %(vault)s RETURNING vault, failures) "
             "UPDATE quaid_server.jobs SET due = now() + make_interval(secs => least(%(most)s, %(first)s * "
             "power(2, least(failures, 20) - 1))) FROM failed WHERE jobs.vault = failed.vault",
             {
-                "vault": job.vault.vault,
+                "vault": vault,
                 "problem": hide_passwords(problem)[:MAX_PROBLEM],
                 "most": MAX_PAUSE_S,
                 "first": FIRST_PAUSE_S,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from quaid.errors import LockedError, QuaidError
 from quaid.server import log
-from quaid.server.catalogue import Catalogue, Job, ServedVault
+from quaid.server.catalogue import Catalogue, ServedVault
 from quaid.server.configuration import ServerConfig
 from quaid.server.database import Database, DatabaseUnreachableError
 from quaid.server.metrics import Metrics
@@ -152,35 +152,35 @@ class Upkeep:
     def _work(self) -> None:
         while not self._stop.is_set():
             try:
-                job = self._catalogue.take(self._leases.new_holder(), self._leases.lease_s)
+                holder = self._leases.new_holder()
+                job = self._catalogue.take(holder, self._leases.lease_s)
                 if job is not None:
-                    with self._leases.keeping(job.vault.vault, job.holder):
-                        self._update(job)
+                    with self._leases.keeping(job[0].vault, holder):
+                        self._update(*job)
                     continue
             except Exception as error:  # noqa: BLE001 - whatever it is, the worker goes on
                 log.write_line("upkeep_failed", problem=getattr(error, "code", type(error).__name__))
             self._wake.acquire(timeout=IDLE_S)
 
-    def _update(self, job: Job) -> None:
-        vault, started = job.vault, time.perf_counter()
-        folder = self._folders.of(vault)
+    def _update(self, vault: ServedVault, asked: int, queued_at: datetime) -> None:
+        started, folder = time.perf_counter(), self._folders.of(vault)
         try:
             with folder.alone(self._config.write_s):
                 head = folder.mirror.fetch()
                 if head is None:
                     raise BranchMissingError(vault.branch)  # noqa: TRY301 - reported like any other failure
                 config = self._indexes.update(folder, vault, head)
-                self._catalogue.note_indexed(vault.vault, head, config, job.asked)
+                self._catalogue.note_indexed(vault.vault, head, config, asked)
                 folder.mirror.maintain()
         except DatabaseUnreachableError:
             raise  # the job stays as it is, and the lease expires
         except Exception as error:  # noqa: BLE001 - a repository that is made to break us stops only itself
             self._metrics.count("quaid_jobs_total", outcome="failed")
-            self._catalogue.fail(job, str(error) if isinstance(error, QuaidError) else type(error).__name__)
+            self._catalogue.fail(vault.vault, str(error) if isinstance(error, QuaidError) else type(error).__name__)
             code, failures = getattr(error, "code", type(error).__name__), vault.failures + 1
             log.write_line("index_failed", vault=vault.name, problem=code, failures=failures, ms=_ms(started))
             return
-        lag_s = (datetime.now(UTC) - job.queued_at).total_seconds()
+        lag_s = (datetime.now(UTC) - queued_at).total_seconds()
         self._metrics.count("quaid_jobs_total", outcome="done")
         self._metrics.observe("quaid_index_lag_seconds", lag_s)
         log.write_line("indexed", vault=vault.name, commit=head, ms=_ms(started), lag_ms=round(lag_s * 1000))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from matrices import for_each
 
-from quaid.shapes import drop_empty, json_object, json_value
+from quaid.shapes import json_object, json_value
 
 
 class Colour(StrEnum):
@@ -64,9 +64,3 @@ def test_an_object_has_the_fields_that_are_wanted():
     assert json_object(shape, without={"corners"}) == {"name": "square", "notes": {"a": 3}}
     assert json_object(Point(1, 2), "x", z=Path("c")) == {"x": 1, "z": "c"}
     assert json_object(Point(1, 2), y=round(2.4)) == {"x": 1, "y": 2}
-
-
-def test_empty_values_are_dropped():
-    shape = {"a": "", "b": 0, "c": [], "d": "x", "e": None, "f": False}
-
-    assert drop_empty(shape, keep=("b",)) == {"b": 0, "d": "x"}

@@ -48,19 +48,18 @@ def test_each_job_is_taken_once_however_many_take(catalogue: Catalogue) -> None:
     add(catalogue, 20)
     with ThreadPoolExecutor(6) as pool:
         taken = list(pool.map(lambda number: catalogue.take(f"h{number}", 30), range(40)))
-    names = [job.vault.name for job in taken if job is not None]
+    names = [job[0].name for job in taken if job is not None]
     assert sorted(names) == sorted(f"v{number}" for number in range(20))
 
 
 def test_a_push_during_the_job_is_not_lost(catalogue: Catalogue, database: Database) -> None:
     add(catalogue, 1)
-    job = catalogue.take("one", 30)
-    catalogue.queue(job.vault.vault, "push")
-    catalogue.note_indexed(job.vault.vault, "c0ffee", "", job.asked)
+    vault, asked, _ = catalogue.take("one", 30)
+    catalogue.queue(vault.vault, "push")
+    catalogue.note_indexed(vault.vault, "c0ffee", "", asked)
     database.change("DELETE FROM quaid_server.leases")
-    again = catalogue.take("two", 30)
-    assert again is not None
-    catalogue.note_indexed(again.vault.vault, "c0ffee", "", again.asked)
+    again, asked, _ = catalogue.take("two", 30)
+    catalogue.note_indexed(again.vault, "c0ffee", "", asked)
     database.change("DELETE FROM quaid_server.leases")
     assert catalogue.take("three", 30) is None
     assert catalogue.find("v0").indexed == "c0ffee"
@@ -74,13 +73,13 @@ def test_a_vault_that_fails_waits_longer_each_time_and_no_other_waits_for_it(
     for _ in range(3):
         database.change("UPDATE quaid_server.jobs SET due = now()")
         database.change("DELETE FROM quaid_server.leases")
-        catalogue.fail(catalogue.take("one", 30), "https://maya:secret@git.example.org is broken")
+        catalogue.fail(catalogue.take("one", 30)[0].vault, "https://maya:secret@git.example.org is broken")
         (row,) = database.ask("SELECT extract(epoch FROM due - now())::float8 AS pause FROM quaid_server.jobs")
         pauses.append(round(row["pause"]))
     assert pauses == [2, 4, 8]
     assert "secret" not in catalogue.find("v0").problem
     catalogue.add("other", "https://git.example.org/other.git")
-    assert catalogue.take("two", 30).vault.name == "other"
+    assert catalogue.take("two", 30)[0].name == "other"
 
 
 def test_a_lease_has_one_holder_and_outlives_no_dead_one(catalogue: Catalogue, database: Database) -> None:
