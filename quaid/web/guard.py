@@ -8,9 +8,12 @@ in the forms of our own pages.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
 
 from quaid.resident.loopback import HOST
 
@@ -78,74 +81,69 @@ class Guard:
 
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
-                names = {name.lower().encode() for name in SECURITY}
-                own = [header for header in message.get("headers", ()) if header[0].lower() not in names]
-                message = {**message, "headers": [*own, *_encoded(SECURITY.items())]}
+                MutableHeaders(scope=message).update(SECURITY)
             await send(message)
 
+        request, answer = Request(scope, receive), None
         try:
-            headers = _read_headers(scope)
-            self._check_site(scope["method"], headers)
-            if answer := self._open(scope):
-                await _answer(send_safely, 303, "", answer)
-                return
-            self._check_cookie(headers)
-            if scope["method"] == "POST":
-                scope = {**scope, FORM: await self._read_form(headers, receive)}
+            self._check_site(request)
+            answer = self._open(request)
+            if answer is None and request.method == "POST":
+                scope = {**scope, FORM: await self._read_form(request)}
         except RefusedError as refusal:
-            await _answer(send_safely, 403, f"{refusal}\n", [("Content-Type", "text/plain; charset=utf-8")])
-            return
-        await self._app(scope, receive, send_safely)
+            answer = PlainTextResponse(f"{refusal}\n", 403)
+        await (answer or self._app)(scope, receive, send_safely)
 
-    def _check_site(self, method: str, headers: dict[str, str]) -> None:
-        host = headers.get("host", "")
+    def _check_site(self, request: Request) -> None:
+        for name in ("host", "origin", "cookie", "sec-fetch-site"):
+            if len(request.headers.getlist(name)) > 1:
+                raise RefusedError(f"A request may have one header {name} only.")
+        host, method = request.headers.get("host", ""), request.method
         if host not in self._hosts:
             raise RefusedError(f"This server answers at http://{self._hosts[0]} only.")
         if method not in {"GET", "HEAD", "POST"}:
             raise RefusedError("This server knows GET, HEAD and POST only.")
-        origin = headers.get("origin")
+        origin = request.headers.get("origin")
         is_own_origin = origin == f"http://{host}" or (origin is None and method != "POST")
-        if not is_own_origin or headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
+        if not is_own_origin or request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
             raise RefusedError(
                 "Another site has asked for this page. Open it by the address that quaid view has printed."
             )
 
-    def _open(self, scope: Scope) -> list[tuple[str, str]] | None:
-        """Return the headers that let in a browser with a token and remove it from the address, None without one."""
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = [value for name, value in query if name == "token"]
-        if scope["method"] != "GET" or not given:
+    def _open(self, request: Request) -> Response | None:
+        """Return the answer that lets in a browser with a token and removes it from the address; None for one that was
+        let in before. RefusedError: for others.
+        """
+        given = request.query_params.getlist("token")
+        if request.method != "GET" or not given:
+            # Not SimpleCookie: one odd cookie of another server of this machine, and it reads none of them.
+            pairs = (each.strip().partition("=") for each in request.headers.get("cookie", "").split(";"))
+            if not any(name == self._cookie and _is_same(value, self._keys.cookie) for name, _, value in pairs):
+                raise RefusedError("This browser was not let in. Open the address that quaid view has printed.")
             return None
         is_started = self._started_is_unused and _is_same(given[0], self._keys.started)
         self._started_is_unused &= not is_started
-        rest = urlencode([each for each in query if each[0] != "token"])
+        rest = urlencode([each for each in request.query_params.multi_items() if each[0] != "token"])
         # One slash in front: a second would name another host.
-        there = "/" + quote(scope["path"].lstrip("/\\"), safe="/") + (f"?{rest}" if rest else "")
-        headers = [("Location", there)]
+        there = "/" + quote(request.scope["path"].lstrip("/\\"), safe="/") + (f"?{rest}" if rest else "")
+        answer = Response(status_code=303, headers={"Location": there})
         if is_started or _is_same(given[0], self._keys.printed):
-            headers.append(("Set-Cookie", f"{self._cookie}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"))
-        return headers
+            answer.headers["Set-Cookie"] = f"{self._cookie}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        return answer
 
-    def _check_cookie(self, headers: dict[str, str]) -> None:
-        # Not SimpleCookie: one odd cookie of another server of this machine, and it reads none of them.
-        pairs = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
-        if not any(name == self._cookie and _is_same(value, self._keys.cookie) for name, _, value in pairs):
-            raise RefusedError("This browser was not let in. Open the address that quaid view has printed.")
-
-    async def _read_form(self, headers: dict[str, str], receive: Receive) -> dict[str, str]:
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+    async def _read_form(self, request: Request) -> dict[str, str]:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/x-www-form-urlencoded":
             raise RefusedError("What is posted here must be a form of this page.")
-        body, has_more = bytearray(), True
-        while has_more:
-            message = await receive()
-            if message["type"] == "http.disconnect":  # half of a note must not be saved
-                raise RefusedError("The form did not arrive as a whole.")
-            body += message.get("body", b"")
-            has_more = message.get("more_body", False)
-            if len(body) > MAX_BODY:
-                raise RefusedError(f"A form may have {MAX_BODY:,} bytes. For longer notes: quaid edit REF")
+        body = bytearray()
         try:
+            async for part in request.stream():
+                body += part
+                if len(body) > MAX_BODY:
+                    raise RefusedError(f"A form may have {MAX_BODY:,} bytes. For longer notes: quaid edit REF")
             form = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000, errors="strict"))
+        except ClientDisconnect:  # half of a note must not be saved
+            raise RefusedError("The form did not arrive as a whole.") from None
         except ValueError:
             raise RefusedError("What was posted is not a form in UTF-8.") from None
         if not _is_same(form.pop(FORM_TOKEN, ""), self._keys.form):
@@ -153,22 +151,5 @@ class Guard:
         return form
 
 
-def _read_headers(scope: Scope) -> dict[str, str]:
-    pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-    for name in ("host", "origin", "cookie", "sec-fetch-site"):
-        if sum(each == name for each, _ in pairs) > 1:
-            raise RefusedError(f"A request may have one header {name} only.")
-    return dict(pairs)
-
-
 def _is_same(given: str, known: str) -> bool:
     return secrets.compare_digest(given.encode("utf-8", "replace"), known.encode())
-
-
-def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in headers]
-
-
-async def _answer(send: Send, status: int, text: str, headers: Iterable[tuple[str, str]]) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": _encoded(headers)})
-    await send({"type": "http.response.body", "body": text.encode()})
