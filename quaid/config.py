@@ -187,19 +187,15 @@ def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
         return settings, SettingError(problems) if problems else None
     except ConfigError as error:
         # Which notes are Quaid's does not change with a slip elsewhere in the file.
-        vault = _set(VaultSettings(), _salvage_vault_table(root), "vault.", {})
+        table: dict[str, Any] = {}
+        with suppress(OSError, tomllib.TOMLDecodeError):
+            text = (root / CONFIG_FILE).read_text(encoding="utf-8-sig", errors="replace")
+            found = re.search(r"^\[vault\][^\n]*\n.*?(?=^\[|\Z)", text, re.DOTALL | re.MULTILINE)
+            table = tomllib.loads(found[0])["vault"] if found else {}
+        vault = _set(VaultSettings(), table, "vault.", {})
         vault = _override(vault, "vault.", os.environ, [])
         embedding, models = EmbeddingSettings(provider="none"), ModelSettings(provider="none")
         return Settings(vault=vault, embedding=embedding, models=models), error
-
-
-def _salvage_vault_table(root: Path) -> dict[str, Any]:
-    """The [vault] table of a quaid.toml that cannot be read as a whole; empty where it cannot be read itself."""
-    with suppress(OSError, tomllib.TOMLDecodeError):
-        text = (root / CONFIG_FILE).read_text(encoding="utf-8-sig", errors="replace")
-        found = re.search(r"^\[vault\][^\n]*\n.*?(?=^\[|\Z)", text, re.DOTALL | re.MULTILINE)
-        return tomllib.loads(found[0])["vault"] if found else {}
-    return {}
 
 
 def own_names(root: Path, settings: Settings) -> frozenset[str]:

@@ -117,8 +117,13 @@ class Wire:
             except _PassingError:
                 if attempt == RETRIES:
                     raise
-            if response is not None and (attempt == RETRIES or not _is_retried(response)):
-                return response
+            if response is not None:
+                # `x-should-retry` overrides the status, as in the providers' own clients.
+                advice = response.headers.get("x-should-retry", "")
+                is_passing = response.status in _RETRIED or response.status >= 500
+                is_retried = advice == "true" if advice in {"true", "false"} else is_passing
+                if attempt == RETRIES or not is_retried:
+                    return response
             wait_s = _retry_after_s(response.headers) if response is not None else 0.0
             if wait_s <= 0:
                 jitter = 1 - _JITTER * random.random()  # noqa: S311 - spreads retries, guards nothing
@@ -383,13 +388,6 @@ def _as_it_says(response: Response) -> Response:
 
 def _list_set(names: Sequence[str]) -> list[str]:
     return [name for key in names for name in (key, key.lower()) if os.environ.get(name)]
-
-
-def _is_retried(response: Response) -> bool:
-    """Return whether to try again; `x-should-retry` overrides the status, as in the providers' own clients."""
-    advice = response.headers.get("x-should-retry", "")
-    is_passing = response.status in _RETRIED or response.status >= 500
-    return advice == "true" if advice in {"true", "false"} else is_passing
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:

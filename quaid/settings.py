@@ -332,7 +332,11 @@ def check_type(value: Any, hint: Any) -> Any:
         raise ValueError(f"{value!r}, must be {_type_name(hint)}")
     for note in notes:
         if isinstance(note, Range) and not note.least <= value <= note.most:
-            raise ValueError(f"{value!r}, must be {_range_name(note)}")
+            least, most = note
+            allowed = f"{least:g} or more" if isfinite(least) else f"{most:g} or less"
+            if isfinite(least) and isfinite(most):
+                allowed = f"from {least:g} to {most:g}"
+            raise ValueError(f"{value!r}, must be {allowed}")
         if note is VISIBLE_FOLDER and value and any(part[:1] in {"", "."} for part in value.strip("/").split("/")):
             raise ValueError(f"{value!r}, must be a visible folder within the vault")
     return value
@@ -359,13 +363,6 @@ def parse_text(raw: str, hint: Any) -> Any:
 def get_substitute(hint: Any, default: Any) -> Any:
     """Return the value that replaces an unusable one."""
     return next((note.value for note in getattr(hint, "__metadata__", ()) if hasattr(note, "value")), default)
-
-
-def _range_name(allowed: Range) -> str:
-    least, most = allowed
-    if isfinite(least) and isfinite(most):
-        return f"from {least:g} to {most:g}"
-    return f"{least:g} or more" if isfinite(least) else f"{most:g} or less"
 
 
 def _type_name(hint: Any) -> str:

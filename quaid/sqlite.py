@@ -85,6 +85,14 @@ class Database(apsw.Connection):
         if self.pragma("application_id") != self.application_id:
             raise apsw.NotADBError("it was made by another program")
 
+    def check_version(self) -> None:
+        """Record that a file of another version is outdated. NotADBError: it is not derived, so cannot be rebuilt."""
+        self.is_outdated = bool(self.pragma("application_id") or self.execute("SELECT * FROM sqlite_schema").get)
+        if self.is_outdated:  # it is not a new file
+            self.check_application()
+            if not self.is_derived:
+                raise apsw.NotADBError("it was made by another version of Quaid")
+
     def find_damage(self) -> str:
         """Return what a check of every page and every text finds wrong; empty if nothing is."""
         if (problem := str(self.execute("PRAGMA quick_check(1)").get)) != "ok":
@@ -116,29 +124,26 @@ def open_database(path: Path, kind: type[Opened], wait_ms: int = BUSY_MS) -> Ope
     Raises:
         apsw.Error: as SQLite says; `DamageRetries` and `translated` translate it.
     """
-    connection = _connect_or_make(path, wait_ms, kind)
+    if not _has_header(path):
+        _make_file(path, wait_ms)
+    try:
+        connection = connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
+    except apsw.CantOpenError:  # another process has set it aside since it was looked at
+        _make_file(path, wait_ms)
+        connection = connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
     try:
         connection.set_busy_timeout(wait_ms)
         use_write_ahead_log(connection, wait_ms)
         if not connection.is_of_kind():
             with transaction(connection):
                 if not connection.is_of_kind():  # another process may have been quicker
-                    connection.is_outdated = _is_outdated(connection)
+                    connection.check_version()
                     connection.begin()
         connection.is_current()
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _connect_or_make(path: Path, wait_ms: int, kind: type[Opened]) -> Opened:
-    if not _has_header(path):
-        _make_file(path, wait_ms)
-    with suppress(apsw.CantOpenError):
-        return connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
-    _make_file(path, wait_ms)  # where another process has set it aside since it was looked at
-    return connect(path, apsw.SQLITE_OPEN_READWRITE, kind=kind)
 
 
 def connect(path: Path, flags: int, options: str = "", kind: type[Opened] = Database) -> Opened:  # type: ignore[assignment]
@@ -388,16 +393,6 @@ def _has_header(path: Path) -> bool:
     """Return whether there is a file that could be a database, or that is not ours to remove."""
     found = _stat(path)
     return found is not None and (found.st_size >= _HEADER_BYTES or not stat.S_ISREG(found.st_mode))
-
-
-def _is_outdated(connection: Database) -> bool:
-    """Return False for a new file, True for one of another version that is to be rebuilt."""
-    if not (connection.pragma("application_id") or connection.execute("SELECT count(*) FROM sqlite_schema").get):
-        return False
-    connection.check_application()
-    if not connection.is_derived:
-        raise apsw.NotADBError("it was made by another version of Quaid")
-    return True
 
 
 @contextmanager

@@ -75,7 +75,16 @@ def trust(root: Path) -> bool:
     real = os.path.realpath(root)
     is_new = real not in trusted_vaults()
     if is_new:
-        _adopt_state(root)
+        folder, found = state_folder(root), root.stat()
+        # The state of a vault that has been moved here: its queue and its counters are nowhere else.
+        for about in [] if folder.exists() else folder.parent.glob(f"*/{_ABOUT_FILE}"):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                stored = json.loads(about.read_text(encoding="utf-8"))
+                is_same = (stored["device"], stored["inode"]) == (found.st_dev, found.st_ino)
+                if is_same and not Path(stored["path"]).exists():
+                    about.parent.rename(folder)
+                    write_about(root)
+                    break
         _change_list({real}, real)
     make_state_folder(root)
     return is_new
@@ -172,20 +181,3 @@ def _change_list(taken: set[str], *added: str) -> None:
         table = document.setdefault("trust", {})
         known = [vault for vault in table.get("vaults", []) if isinstance(vault, str) and Path(vault).exists()]
         table["vaults"] = [*(vault for vault in known if vault not in taken), *added]
-
-
-def _adopt_state(root: Path) -> None:
-    """Take over the state of a vault that has been moved here: its queue and its counters are nowhere else."""
-    folder = state_folder(root)
-    if folder.exists():
-        return
-    found = root.stat()
-    for about in folder.parent.glob(f"*/{_ABOUT_FILE}"):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            stored = json.loads(about.read_text(encoding="utf-8"))
-            if (stored["device"], stored["inode"]) == (found.st_dev, found.st_ino) and not Path(
-                stored["path"]
-            ).exists():
-                about.parent.rename(folder)
-                write_about(root)
-                return

@@ -129,7 +129,17 @@ def of_this_process(arguments: Sequence[str]) -> Call | None:
     try:
         stdin = read_input() if is_hook else b""
         named = "".join(vaults) or os.environ.get("QUAID_HOME")
-        start = (_folder_of_event(stdin) if is_hook and not named else "") or os.getcwd()
+        start = ""
+        if is_hook and not named:
+            import json
+
+            try:
+                event = json.loads(stdin)
+            except ValueError:
+                event = None
+            folder = event.get("cwd") if isinstance(event, dict) else None
+            start = folder if isinstance(folder, str) and folder.startswith("/") else ""
+        start = start or os.getcwd()
         root = os.path.expanduser(named) if named else find_vault_path(start) or os.path.expanduser("~/quaid")
         return Call(os.path.abspath(root), arguments, stdin)
     except OSError:  # the working folder is gone
@@ -234,17 +244,6 @@ def named_vaults(arguments: Sequence[str]) -> list[str]:
         elif argument.startswith("--vault="):
             named.append(argument.removeprefix("--vault="))
     return named
-
-
-def _folder_of_event(stdin: bytes) -> str:
-    import json
-
-    try:
-        event = json.loads(stdin)
-    except ValueError:
-        return ""
-    folder = event.get("cwd") if isinstance(event, dict) else None
-    return folder if isinstance(folder, str) and folder.startswith("/") else ""
 
 
 def _columns() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
 
 BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 HELP = {
@@ -57,22 +56,17 @@ class Metrics:
         for (name, labels), value in sorted((gauges or {}).items()):
             lines[name].append(f"{name}{_shown(labels)} {value:g}")
         for (name, labels), row in sorted(times.items()):
-            lines[name] += _render_histogram(name, labels, row)
+            total = 0.0
+            for bound, found in zip((*map(str, BUCKETS_S), "+Inf"), row[:-1], strict=True):
+                total += found
+                lines[name].append(f"{name}_bucket{_shown((*labels, ('le', bound)))} {total:g}")
+            lines[name] += [f"{name}_sum{_shown(labels)} {row[-1]:g}", f"{name}_count{_shown(labels)} {total:g}"]
         kinds = {name: "counter" for name, _ in counts} | {name: "gauge" for name, _ in gauges or {}}
         kinds |= {name: "histogram" for name, _ in times}
         rendered = [
             "\n".join([f"# HELP {name} {HELP[name]}", f"# TYPE {name} {kinds[name]}", *lines[name]]) for name in lines
         ]
         return "\n".join(rendered) + "\n"
-
-
-def _render_histogram(name: str, labels: Labels, row: list[float]) -> Iterator[str]:
-    total = 0.0
-    for bound, number in zip((*map(str, BUCKETS_S), "+Inf"), row[:-1], strict=True):
-        total += number
-        yield f"{name}_bucket{_shown((*labels, ('le', bound)))} {total:g}"
-    yield f"{name}_sum{_shown(labels)} {row[-1]:g}"
-    yield f"{name}_count{_shown(labels)} {total:g}"
 
 
 def _shown(labels: Labels) -> str:

@@ -64,22 +64,18 @@ class Leases:
     def held(self, vault: int, wait_s: float) -> Iterator[None]:
         """Hold the lease of a vault. LockedError: another holder has it for longer than `wait_s` seconds."""
         holder, until = self.new_holder(), time.monotonic() + wait_s
-        while not self._take(vault, holder):
+        taking = (
+            "INSERT INTO quaid_server.leases AS lease (vault, holder, expires) "
+            "VALUES (%s, %s, now() + make_interval(secs => %s)) "
+            "ON CONFLICT (vault) DO UPDATE SET holder = excluded.holder, expires = excluded.expires "
+            "WHERE lease.expires <= now()"
+        )
+        while not self._database.change(taking, (vault, holder, self.lease_s)):
             if time.monotonic() >= until:
                 raise LockedError("Others keep writing to this vault")
             time.sleep(LEASE_POLL_S)
         with self.keeping(vault, holder):
             yield
-
-    def _take(self, vault: int, holder: str) -> bool:
-        taken = self._database.change(
-            "INSERT INTO quaid_server.leases AS lease (vault, holder, expires) "
-            "VALUES (%(vault)s, %(holder)s, now() + make_interval(secs => %(lease_s)s)) "
-            "ON CONFLICT (vault) DO UPDATE SET holder = excluded.holder, expires = excluded.expires "
-            "WHERE lease.expires <= now()",
-            {"vault": vault, "holder": holder, "lease_s": self.lease_s},
-        )
-        return taken == 1
 
     def _renew(self) -> None:
         while not self._stop.wait(self.lease_s / 3):

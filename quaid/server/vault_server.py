@@ -133,12 +133,13 @@ class VaultServer:
             VaultUnknownError: the caller may not read it. The future: NotIndexedError, DatabaseUnreachableError
         """
         self.check_scope(caller, name, "read")
-        return self._reading.submit(self._read, caller, name, job)
 
-    def _read(self, caller: Caller, name: str, job: Job[T]) -> T:
-        vault = self.catalogue.find(name)
-        with self._indexes.memory(self._folders.of(vault), vault, caller) as memory:
-            return job(memory)
+        def read() -> T:
+            vault = self.catalogue.find(name)
+            with self._indexes.memory(self._folders.of(vault), vault, caller) as memory:
+                return job(memory)
+
+        return self._reading.submit(read)
 
     async def write(
         self, caller: Caller, name: str, key: str, job: Job[WriteResult], scope: str = "write"
