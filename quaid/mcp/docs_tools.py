@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult
@@ -29,9 +29,7 @@ from quaid.vault.layout import Layout, list_project_files
 
 if TYPE_CHECKING:
     from quaid.capture.writer import WriteResult
-    from quaid.docs.catalogue import Doc
     from quaid.docs.freshness import Freshness
-    from quaid.docs.search import DocHit
     from quaid.memory import Memory
 
 MAX_LISTED = 200
@@ -133,7 +131,18 @@ class DocsTools(Tools):
             warning = f"In doubt: {one_line(found.doubt)}. These may not answer the question." if found.doubt else ""
             if not hits:
                 warning = NOTHING_FOUND
-            passages = [_describe_passage(hit, fresh.get(hit.doc)) for hit in hits]
+            passages = [
+                shape(
+                    PASSAGE,
+                    hit,
+                    place=f"{hit.doc}:{hit.first_line}-{hit.last_line}",
+                    heading=" > ".join(dict.fromkeys((hit.title, *hit.heading))),
+                    text=neutralise(shorten(hit.text, MAX_PASSAGE)),
+                    score=round(hit.score, 2),
+                    warning=_warn(fresh.get(hit.doc)),
+                )
+                for hit in hits
+            ]
             left_out = len(found.hits) - len(hits)
             return tool_result(SEARCH, found, notice=PREFACE, warning=warning, passages=passages, left_out=left_out)
 
@@ -223,7 +232,18 @@ class DocsTools(Tools):
                     )
                     for each in projects
                 ],
-                docs=[_describe_doc(doc, freshness) for doc, freshness in found[:MAX_LISTED]],
+                docs=[
+                    shape(
+                        LISTED_DOC,
+                        doc,
+                        title=one_line(title_of(doc))[:MAX_TITLE],
+                        status=freshness.status,
+                        updated=day(freshness.updated),
+                        sources=len(freshness.sources),
+                        warning=describe(freshness) if freshness.is_stale else "",
+                    )
+                    for doc, freshness in found[:MAX_LISTED]
+                ],
                 left_out=max(0, len(found) - MAX_LISTED),
                 problems=problems[:MAX_LISTED],
             )
@@ -278,30 +298,6 @@ class DocsTools(Tools):
             return memory.documentation.create(NewProject(name, label, about, *lists), allow_roots=False)
 
         return await self._write(create)
-
-
-def _describe_passage(hit: DocHit, freshness: Freshness | None) -> dict[str, Any]:
-    return shape(
-        PASSAGE,
-        hit,
-        place=f"{hit.doc}:{hit.first_line}-{hit.last_line}",
-        heading=" > ".join(dict.fromkeys((hit.title, *hit.heading))),
-        text=neutralise(shorten(hit.text, MAX_PASSAGE)),
-        score=round(hit.score, 2),
-        warning=_warn(freshness),
-    )
-
-
-def _describe_doc(doc: Doc, freshness: Freshness) -> dict[str, Any]:
-    return shape(
-        LISTED_DOC,
-        doc,
-        title=one_line(title_of(doc))[:MAX_TITLE],
-        status=freshness.status,
-        updated=day(freshness.updated),
-        sources=len(freshness.sources),
-        warning=describe(freshness) if freshness.is_stale else "",
-    )
 
 
 def _warn(freshness: Freshness | None) -> str:
