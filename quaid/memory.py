@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from quaid import trust
 from quaid.config import ignored_settings, load_settings, parse_value, settings_for_reading
-from quaid.errors import (
-    TROUBLE_FOR_ALL,
-    BadInputError,
-    NothingSaidError,
-    SettingError,
-    VaultExistsError,
-    VaultNotFoundError,
-)
+from quaid.errors import SettingError, VaultExistsError, VaultNotFoundError
 from quaid.history import vault_guard
 from quaid.index.references import NoteView, view_note
-from quaid.model import Commit, Conversation, Edge, Recall, Turn
+from quaid.model import Commit, Edge, Recall
 from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE, state_folder
 from quaid.recall.answers import Answers
@@ -31,7 +23,7 @@ from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.text.invisible import whole
 
 if TYPE_CHECKING:
-    from quaid.capture.extractor import Extractor, ExtractResult
+    from quaid.capture.extractor import Extractor, ExtractResult, Source
     from quaid.capture.files.analyzer import AnalyzeResult
     from quaid.capture.importer import ImportResult
     from quaid.capture.writer import Writer, WriteResult
@@ -207,52 +199,19 @@ class Memory(OpenVault):
             raise VaultNotFoundError(self.root)
         return queue_note(state_folder(self.root), *whole((text, session)))
 
-    def extract(
-        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
-    ) -> ExtractResult:
+    def extract(self, source: Source, *, session: str | None = None, **how: Any) -> ExtractResult:
         """Keep a conversation (a transcript file, an open stream, or turns) and learn from what is new in it.
 
         `how` are the fields of `ExtractOptions`. That a model could not be asked is a `problem` of the result.
         BadInputError: it is not a transcript Quaid knows, or holds several conversations.
         """
-        from quaid.capture.transcripts import read_conversations
+        return self.extractor.extract_one(source, session, **how)
 
-        conversations = (conversation for conversation in read_conversations(source, session) if conversation.turns)
-        first = list(islice(conversations, 2))
-        if len(first) > 1:
-            raise BadInputError("It holds several conversations, not one. Take each with Memory.extract_each.")
-        (done,) = self._extract(first, is_lasting=isinstance(source, (str, os.PathLike)), **how)
-        return done
-
-    def extract_each(
-        self, source: str | os.PathLike[str] | IO[bytes] | Sequence[Turn], *, session: str | None = None, **how: Any
-    ) -> Iterator[ExtractResult]:
+    def extract_each(self, source: Source, *, session: str | None = None, **how: Any) -> Iterator[ExtractResult]:
         """Do the same for every conversation of an archive that has turns. Once nobody answers, no model is asked.
         BadInputError: it is not a transcript Quaid knows, or nobody says anything in any of it.
         """
-        from quaid.capture.transcripts import read_conversations
-
-        is_lasting = isinstance(source, (str, os.PathLike))
-        return self._extract(read_conversations(source, session), is_lasting=is_lasting, **how)
-
-    def _extract(
-        self, conversations: Iterable[Conversation], *, is_lasting: bool, **how: Any
-    ) -> Iterator[ExtractResult]:
-        from quaid.capture.extractor import ExtractOptions
-
-        options = ExtractOptions(**how)
-        self.extractor.reader.begin_run()
-        is_empty = True
-        for conversation in conversations:
-            if conversation.turns:
-                is_empty = False
-                done = self.extractor.extract(conversation, options, is_lasting=is_lasting)
-                yield done
-                if isinstance(done.problem, TROUBLE_FOR_ALL):
-                    options = options._replace(facts=False)
-        if is_empty:
-            raise NothingSaidError
-        self.catch_up()
+        return self.extractor.extract_each(source, session, **how)
 
     def list_waiting(self) -> tuple[str, ...]:
         """Return the paths of the episodes that no model has drawn facts from, oldest first."""
@@ -262,12 +221,7 @@ class Memory(OpenVault):
 
     def extract_waiting(self, **how: Any) -> Iterator[ExtractResult]:
         """Learn from the conversations that no model has drawn facts from, oldest first. `how` as for `extract`."""
-        from quaid.capture.extractor import ExtractOptions
-
-        self.extractor.reader.begin_run()
-        for path in self.list_waiting():
-            yield self.extractor.extract_stored(path, ExtractOptions(**how))
-        self.catch_up()
+        return self.extractor.extract_waiting(self.list_waiting(), **how)
 
     def analyze(self, path: str | os.PathLike[str], **how: Any) -> AnalyzeResult:
         """Learn from a text, markdown or PDF file if it has changed. `how` are the fields of `AnalyzeOptions`.
@@ -275,8 +229,7 @@ class Memory(OpenVault):
         """
         from quaid.capture.files.analyzer import AnalyzeOptions, FileAnalyzer
 
-        analyzer = FileAnalyzer(self)
-        done = analyzer.analyze(Path(path), AnalyzeOptions(**how))
+        done = FileAnalyzer(self).analyze(Path(path), AnalyzeOptions(**how))
         self.catch_up()
         return done
 

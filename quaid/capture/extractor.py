@@ -7,10 +7,12 @@ together. When no model answers, the episode alone is written and stays pending.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from quaid.capture import episode_note, extraction, facts
 from quaid.capture.conversation_reader import BuiltPrompt, ConversationReader, ConversationReading, HostAnswer
@@ -18,8 +20,17 @@ from quaid.capture.episode_note import NOTE_SPEAKER
 from quaid.capture.extraction import Extraction, Learned, count
 from quaid.capture.facts import FactsPlan
 from quaid.capture.prompt_pieces import read_material, states_nothing
+from quaid.capture.transcripts import read_conversations
 from quaid.capture.writer import WritePlan, Writer, WriteResult, make_key, naming_broken_note
-from quaid.errors import BadInputError, LockedError, NoteBrokenError, NoteNotFoundError, QuaidError
+from quaid.errors import (
+    TROUBLE_FOR_ALL,
+    BadInputError,
+    LockedError,
+    NoteBrokenError,
+    NoteNotFoundError,
+    NothingSaidError,
+    QuaidError,
+)
 from quaid.local.locks import extracting
 from quaid.local.runs import EmptyReading, EmptyReadings
 from quaid.local.session_notes import SessionNotes
@@ -35,6 +46,8 @@ if TYPE_CHECKING:
 TRIGGER = "Session"
 """The occasion that snippets and journal name by default."""
 ATTEMPTS = 3
+Source = str | os.PathLike[str] | IO[bytes] | Sequence[Turn]
+"""A transcript file, an open stream, or turns."""
 
 
 class ExtractOptions(NamedTuple):
@@ -121,6 +134,43 @@ class Extractor:
                 return self._learn(path, make_key("extract", path), options)
         except (NoteNotFoundError, NoteBrokenError) as error:
             return ExtractResult(session=note_name(path), path=path, problem=error)
+
+    def extract_one(self, source: Source, session: str | None, **how: Any) -> ExtractResult:
+        """Extract the one conversation of a transcript. BadInputError: it holds several."""
+        conversations = (conversation for conversation in read_conversations(source, session) if conversation.turns)
+        first = list(islice(conversations, 2))
+        if len(first) > 1:
+            raise BadInputError("It holds several conversations, not one. Take each with Memory.extract_each.")
+        (done,) = self._extract_all(first, ExtractOptions(**how), is_lasting=isinstance(source, (str, os.PathLike)))
+        return done
+
+    def extract_each(self, source: Source, session: str | None, **how: Any) -> Iterator[ExtractResult]:
+        """Extract every conversation of a transcript. Once no model answers, none is prompted."""
+        conversations, is_lasting = read_conversations(source, session), isinstance(source, (str, os.PathLike))
+        return self._extract_all(conversations, ExtractOptions(**how), is_lasting=is_lasting)
+
+    def _extract_all(
+        self, conversations: Iterable[Conversation], options: ExtractOptions, *, is_lasting: bool
+    ) -> Iterator[ExtractResult]:
+        self.reader.begin_run()
+        is_empty = True
+        for conversation in conversations:
+            if conversation.turns:
+                is_empty = False
+                done = self.extract(conversation, options, is_lasting=is_lasting)
+                yield done
+                if isinstance(done.problem, TROUBLE_FOR_ALL):
+                    options = options._replace(facts=False)
+        if is_empty:
+            raise NothingSaidError
+        self._vault.catch_up()
+
+    def extract_waiting(self, paths: Iterable[str], **how: Any) -> Iterator[ExtractResult]:
+        """Learn from the stored episodes at `paths`."""
+        self.reader.begin_run()
+        for path in paths:
+            yield self.extract_stored(path, ExtractOptions(**how))
+        self._vault.catch_up()
 
     def build_prompt(self, path: str) -> BuiltPrompt | None:
         """Return the prompt about the stored episode at `path`, for a model that Quaid cannot reach.
