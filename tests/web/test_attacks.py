@@ -463,13 +463,13 @@ def test_asking_for_a_private_note_takes_as_long_as_asking_for_none(open_client,
 def test_a_change_of_a_private_note_tells_no_page(open_client, hostile_vault):
     client = open_client(hostile_vault)
     with hostile_vault.memory() as memory:
-        before = live._read_version(memory)
+        before = live.manifest(memory.index())
         hostile_vault.write(
             "facts/secret.md", (hostile_vault.root / "facts/secret.md").read_text().replace("milk", "tea")
         )
-        assert live._read_version(memory) == before
+        assert live.manifest(memory.index()) == before
         hostile_vault.write_fact("tea", "Maya drinks tea")
-        assert live._read_version(memory) != before
+        assert live.manifest(memory.index()) != before
     assert client.get("/").status_code == 200
 
 
