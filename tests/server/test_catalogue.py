@@ -104,7 +104,8 @@ def test_a_lease_has_one_holder_and_outlives_no_dead_one(catalogue: Catalogue, d
         order.append("second")
     thread.join()
     assert order == ["first", "first still", "second"]
-    assert others._take(vault, "dead")  # its process is killed: nobody renews
+    dead = others.held(vault, 5)
+    dead.__enter__()  # its process is killed: nobody renews
     started = time.monotonic()
     with leases.held(vault, 5):
         assert time.monotonic() - started > 0.3
