@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).parents[1]
 ROOT = str(CHECKOUT / "quaid") + os.sep
 COMPREHENSIONS = {"<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>"}
 TABLE = re.findall(
-    r"^\| `(\w+)` \|", (CHECKOUT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE
+    r"^\| `(\w+)` \|", (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE
 )
 LEVEL = {name: number for number, name in enumerate(TABLE)}
 FACTS = (

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "quaid"
 
 CODE = Package(PACKAGE)
-ARCHITECTURE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOORS = {"cli", "mcp", "hooks", "web"}
 OPENS = {
     "cli/hook.py": {"hooks"},
@@ -28,7 +28,7 @@ OPENS = {
 
 
 def read_table():
-    """Room -> the rooms it may import, as the table of docs/explanation/architecture.md says."""
+    """Room -> the rooms it may import, as the table of docs/architecture.md says."""
     rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", ARCHITECTURE, re.MULTILINE)
     names = [room for room, _ in rows]
     base = set(names[: names.index("claims") + 1])
