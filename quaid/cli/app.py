@@ -19,16 +19,16 @@ from quaid.cli.commands import make_command, share_options, typer_options
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Begin": {
         "init": ("init", "Make a folder a vault, or adopt a folder of notes."),
-        "clone": ("trust", "Clone your vault from another machine, and trust it."),
-        "trust": ("trust", "Let Quaid read a vault that was cloned, copied or moved here."),
+        "clone": ("remote", "Clone your vault from another machine, and trust it."),
+        "trust": ("remote", "Let Quaid read a vault that was cloned, copied or moved here."),
         "demo": ("demo", "Try everything in a temporary vault."),
     },
     "Remember and recall": {
-        "remember": ("remember", "Store a fact, or confirm the one that says the same."),
+        "remember": ("notes", "Store a fact, or confirm the one that says the same."),
         "extract": ("extract", "Store a conversation and draw facts from it."),
         "analyze": ("extract", "Learn from a file: text, markdown or PDF."),
-        "import": ("importing", "Import another memory or a folder of notes."),
-        "export": ("importing", "Write the memory as JSON lines."),
+        "import": ("extract", "Import another memory or a folder of notes."),
+        "export": ("extract", "Write the memory as JSON lines."),
         "recall": ("recall", "Answer a question from memory."),
         "search": ("recall", "Find notes by their words alone."),
         "list": ("listing", "List notes by kind, status, time, and what they are about."),
@@ -42,19 +42,19 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "note": ("notes", "Queue a line for the next conversation."),
     },
     "Look back": {
-        "view": ("view", "Look at the memory in your browser."),
+        "view": ("editing", "Look at the memory in your browser."),
         "log": ("history", "Show what changed and what it meant, commit by commit."),
         "diff": ("history", "Compare the memory at two commits or days: facts, and answers."),
         "undo": ("history", "Take back a change that Quaid made, and keep what came after."),
         "bisect": ("history", "Find the commit at which an answer was lost or gained."),
-        "branch": ("branch", "Keep another memory in a branch, compare and merge them."),
+        "branch": ("history", "Keep another memory in a branch, compare and merge them."),
     },
     "Index": {
         "watch": ("sync", "Follow changes of the files until stopped."),
         "sync": ("sync", "Bring the index up to date with the files."),
         "reindex": ("sync", "Rebuild the index from the files."),
         "verify": ("sync", "Check the index against the files."),
-        "conflicts": ("conflicts", "List the notes that a merge could not solve, and settle them."),
+        "conflicts": ("sync", "List the notes that a merge could not solve, and settle them."),
     },
     "Machines": {
         "remote": ("remote", "Show or change the repositories that this vault is exchanged with."),
@@ -65,7 +65,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "janitor": ("janitor", "Review and merge facts; every decision is a commit that you can undo."),
     },
     "Projects": {
-        "project": ("project", "Projects, their source code and their documents."),
+        "project": ("docs", "Projects, their source code and their documents."),
         "docs": ("docs", "Search and read documents, and see which are out of date."),
     },
     "Agents": {
@@ -74,19 +74,19 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "mcp": ("mcp", "Serve the memory to agents."),
         "serve": ("serve", "Serve many vaults to agents over HTTP, for a team."),
         "context": ("context", "Print what an agent should know before it starts."),
-        "hook": ("hook", "Answer an event of a program that an agent runs in."),
+        "hook": ("context", "Answer an event of a program that an agent runs in."),
     },
     "Look around": {
-        "status": ("status", "Show how the vault is, and what needs attention."),
+        "status": ("doctor", "Show how the vault is, and what needs attention."),
         "doctor": ("doctor", "Check everything Quaid needs on this machine."),
         "stats": ("stats", "Show what the memory is made of, in numbers."),
         "why": ("why", "Show where a memory comes from and how it has changed."),
-        "audit": ("audit", "Show where the memories came from, and which rest on little."),
+        "audit": ("stats", "Show where the memories came from, and which rest on little."),
         "eval": ("eval", "Replay questions and count the answers that are found, gained and lost."),
         "config": ("config", "Show or change settings."),
         "help": ("about", "Explain a command."),
         "version": ("about", "Print the version."),
-        "completion": ("completion", "Complete commands and names of notes in your shell."),
+        "completion": ("about", "Complete commands and names of notes in your shell."),
     },
 }
 """Each command's module and its line in `quaid --help`, by the section it is listed in."""

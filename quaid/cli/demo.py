@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -69,9 +70,21 @@ def run_demo(
       quaid demo
       quaid demo --path ~/quaid-demo
     """
-    root = _make_folder(path)
-    with _working_in(root):
-        steps = list(_play(invocation, root))
+    if path is None:
+        root = Path(tempfile.mkdtemp(prefix="quaid-demo-"))
+    else:
+        root = path.expanduser().absolute()
+        if root.exists() and any(root.iterdir()):
+            step = f"quaid demo --path {shlex.quote(f'{root}-2')}"
+            raise BadInputError(f"{root} is not empty. Give an empty or a new folder: {step}")
+        root.mkdir(parents=True, exist_ok=True)
+    home = os.environ.get("QUAID_HOME")
+    os.environ["QUAID_HOME"] = str(root)
+    try:
+        with contextlib.chdir(root):
+            steps = list(_play(invocation, root))
+    finally:
+        os.environ.pop("QUAID_HOME") if home is None else os.environ.update(QUAID_HOME=home)
     if invocation.as_json:
         invocation.print_json(vault=root, steps=steps)
     else:
@@ -131,31 +144,3 @@ def _run(command: list[str]) -> tuple[str, int]:
     line = ["git", *options, *command[1:]]
     done = subprocess.run(line, capture_output=True, text=True, errors="replace", check=False, env=env)
     return done.stdout + done.stderr, done.returncode
-
-
-def _make_folder(path: Path | None) -> Path:
-    if path is None:
-        return Path(tempfile.mkdtemp(prefix="quaid-demo-"))
-    folder = path.expanduser().absolute()
-    if folder.exists() and any(folder.iterdir()):
-        raise BadInputError(
-            f"{folder} is not empty. Give an empty or a new folder: quaid demo --path {shlex.quote(f'{folder}-2')}"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@contextmanager
-def _working_in(root: Path) -> Iterator[None]:
-    """Make the demo's vault the working folder and the default vault while the body runs."""
-    before, home = Path.cwd(), os.environ.get("QUAID_HOME")
-    os.chdir(root)
-    os.environ["QUAID_HOME"] = str(root)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-        if home is None:
-            del os.environ["QUAID_HOME"]
-        else:
-            os.environ["QUAID_HOME"] = home

@@ -1,9 +1,10 @@
-"""`quaid doctor`."""
+"""`quaid status` and `quaid doctor`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from shlex import quote
 from typing import Annotated
 
@@ -11,19 +12,139 @@ from quaid.agents.installation import this_machine
 from quaid.cli.init import embed, fetch_model
 from quaid.cli.invocation import Invocation
 from quaid.cli.options import flag
-from quaid.cli.terminal import columns, count, known, lines, one_line, paragraphs, section, size, styled
+from quaid.cli.remote import describe_distance
+from quaid.cli.terminal import (
+    columns,
+    count,
+    first,
+    known,
+    lines,
+    moment,
+    one_line,
+    paragraphs,
+    section,
+    short,
+    size,
+    styled,
+)
 from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.history.repository import find_repository
+from quaid.local import hook_log
 from quaid.memory import Memory
 from quaid.model import Finding
+from quaid.remotes.exchange import RemoteState
 from quaid.report.canary import check_hosts
-from quaid.report.checks import examine, set_up_merging
-from quaid.report.repository_size import RepositorySize, examine_size, measure
+from quaid.report.checks import describe_outbound, examine, set_up_merging
+from quaid.report.repository_size import examine_size, measure
 from quaid.report.secrets import find_secrets
+from quaid.report.status import EMPTY_DAYS, Status, WatcherStatus, status_of
 from quaid.shapes import json_object
 from quaid.trust import locate_vault
 
+MAX_PATHS = 5
 _COLOURS = {"ok": "green", "warning": "yellow", "error": "red"}
+_NAMES = {
+    "entity": ("entity", "entities"),
+    "core": ("core note", None),
+    "note": ("note of your own", "notes of your own"),
+}
+
+
+def run_status(invocation: Invocation) -> None:
+    """Show how the vault is: its repository, its index, and what needs attention, each with the next step.
+
+    Examples:
+      quaid status
+      quaid status --json | jq .attention
+    """
+    try:
+        opened = invocation.open()
+    except QuaidError:
+        for failure in hook_log.read_failures(locate_vault(invocation.vault)[0]):
+            invocation.notify(str(failure))
+        raise
+    with opened as memory:
+        status = status_of(memory)
+    invocation.respond(render_status(status), **json_object(status))
+
+
+def render_status(status: Status) -> str:
+    """Return the status as rows, and below them what needs attention."""
+    embedding, repository = status.embedding, status.repository
+    branch = "detached HEAD" if repository.detached else f"branch {repository.branch}"
+    commit = f"at {short(repository.head)}" if repository.head else "no commit yet"
+    git = f"{branch}, {commit}{f', {repository.operation} in progress' if repository.operation else ''}"
+    ready = "" if embedding.ready else styled(" (not ready)", "yellow")
+    notes = [count(number, *_NAMES.get(kind, (kind, None))) for kind, number in status.counts.items()]
+    waiting = f"{count(len(status.waiting_episodes), 'conversation')} no facts were drawn from yet"
+    set_aside = f"{count(status.quarantined, 'answer')} of models that could not be used in whole, in the state folder"
+    taught_nothing = f"{count(status.taught_nothing, 'conversation')} taught nothing in {EMPTY_DAYS} days"
+    resident = "not running (every call opens the memory itself)"
+    if at := status.resident:
+        resident = f"process {at.pid} ({at.what}) since {moment(at.since)}, {at.memory_mb:,} MB"
+    rows = known(
+        ("vault", status.vault),
+        ("git", styled(repository.problem, "red") if repository.problem else git),
+        *(("remote", _describe_remote(remote, status.sync)) for remote in status.remotes),
+        ("notes", ", ".join(notes) or "none yet"),
+        ("index", _describe_index(status)),
+        ("embedding", f"{embedding.provider}, {embedding.model}{ready}" if embedding.provider != "none" else "off"),
+        ("watcher", _describe_watcher(status.watcher)),
+        ("resident", resident),
+        ("state", status.state),
+        ("outbound", describe_outbound(status.leaves, offline=status.offline)),
+        ("waiting", f"{waiting}: quaid extract --pending" if status.waiting_episodes else None),
+        ("in vain", taught_nothing if status.taught_nothing else None),
+        ("set aside", set_aside if status.quarantined else None),
+        ("queued", f"{count(status.queued_notes, 'line')} for the next quaid extract" if status.queued_notes else None),
+    )
+    attention = []
+    for item in status.attention:
+        is_error = item.level == "error"
+        what = styled(item.what, "red") if is_error else item.what
+        attention.append(f"{styled('!', 'red' if is_error else 'yellow')} {what}")
+        attention += first([f"    {path}" for path in item.paths], MAX_PATHS, "    … and {:,} more (--json has all)")
+        attention += [f"  Next: {item.next_step}"] if item.next_step else []
+    return paragraphs(columns(rows), "\n".join(attention))
+
+
+def _describe_remote(remote: RemoteState, sync: str) -> str:
+    if remote.trust == "no":
+        return f"{remote.name}, not confirmed: quaid remote trust {remote.name}"
+    parts = [f"{remote.name} ({sync})", describe_distance(remote)]
+    if remote.offline_since:
+        parts.append(styled(f"offline since {moment(remote.offline_since)}", "yellow"))
+    elif remote.reached:
+        parts.append(f"as of {moment(remote.reached)}")
+    if remote.janitor:
+        parts.append(f"janitor on {remote.janitor} until {moment(remote.janitor_until)}")
+    return ", ".join(parts)
+
+
+def _describe_index(status: Status) -> str:
+    index = status.index
+    states = {"fresh": "up to date", "updated": f"up to date, {count(index.changed, 'change')} taken in just now"}
+    state = states.get(index.state, styled("not up to date", "red"))
+    if not index.pending or status.embedding.provider == "none":
+        return state
+    done = f"{state}, {index.chunks - index.pending:,} of {index.chunks:,} chunks embedded"
+    if index.serving:
+        done += f" by {status.embedding.model}; {index.serving} answers until all are"
+    if not index.embedding:
+        return done
+    return f"{done}; a process does the rest{'' if index.serving else ', words are found meanwhile'}"
+
+
+def _describe_watcher(watcher: WatcherStatus | None) -> str:
+    if watcher is None:
+        return "not running (every read checks for itself)"
+    if not watcher.alive:
+        return styled(f"died (process {watcher.pid})", "yellow")
+    process = f"process {watcher.pid} by {watcher.mode}"
+    if not watcher.last_sync:
+        return process
+    age_s = (datetime.now(UTC) - datetime.fromisoformat(watcher.last_sync)).total_seconds()
+    return f"{process}, last sync {f'{age_s:.0f} s' if age_s < 120 else f'{age_s / 60:.0f} min'} ago"
 
 
 def run_doctor(
@@ -91,6 +212,7 @@ def _list_secrets(invocation: Invocation) -> int:
 
 
 def _measure_repository(invocation: Invocation) -> int:
+    """Show what the repository takes, its biggest files, and what to do about it."""
     with invocation.open() as memory, invocation.progress(memory) as bar:
         repository = find_repository(memory.root)
         if repository is None:
@@ -99,25 +221,16 @@ def _measure_repository(invocation: Invocation) -> int:
             )
         found = measure(repository, is_off=memory.settings.git.maintenance == "off", tick=bar.update)
     findings = examine_size(repository, found)
-    text = paragraphs(_render_size(found), render_findings(findings))
-    invocation.respond(text, ok=True, **json_object(found, findings=findings))
-    return 0
-
-
-def _render_size(found: RepositorySize) -> str:
-    """Return what the repository takes, and its biggest files."""
     sizes = (("today", found.today_bytes), ("older", found.past_bytes), ("commits and folders", found.other_bytes))
     files, absent = found.files, ["its old versions"] * found.partial + ["its old commits"] * found.shallow
     packs = f"{files.packed:,} in {count(files.packs, 'pack')} ({size(files.pack_bytes)})"
+    lacks = f"This clone lacks some of {' and '.join(absent)}: the figures are of what is here."
     rows = known(
         ("repository", f"{found.folder}, {size(found.folder_bytes)}"),
         ("holds", ", ".join(f"{name} {size(taken)}" for name, taken in sizes)),
         ("history", f"{count(found.commits, 'commit')}, {count(found.today_files, 'file')} today"),
         ("objects", f"{packs}, {files.loose:,} loose"),
-        (
-            "left out",
-            f"This clone lacks some of {' and '.join(absent)}: the figures are of what is here." if absent else "",
-        ),
+        ("left out", lacks if absent else None),
     )
     tables = []
     for title, big in (("Biggest files today", found.biggest_today), ("Biggest older versions", found.biggest_past)):
@@ -130,7 +243,9 @@ def _render_size(found: RepositorySize) -> str:
             for file in big
         ]
         tables.append(section(title, table, right=(0, 1)))
-    return paragraphs(columns(rows), *tables)
+    text = paragraphs(columns(rows), *tables, render_findings(findings))
+    invocation.respond(text, ok=True, **json_object(found, findings=findings))
+    return 0
 
 
 def render_findings(findings: Sequence[Finding]) -> str:

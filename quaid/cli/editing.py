@@ -1,4 +1,4 @@
-"""`quaid edit` and `quaid open`."""
+"""`quaid edit`, `open` and `view`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Annotated
 from urllib.parse import quote
+
+import typer
 
 from quaid.capture.writer import WriteResult
 from quaid.cli.change_output import tell_written
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import Reference, choosing
+from quaid.cli.options import Reference, choosing, flag, option
 from quaid.cli.terminal import has_terminal
 from quaid.errors import QuaidError
 from quaid.memory import Memory
@@ -49,37 +52,10 @@ def run_edit(invocation: Invocation, ref: Reference) -> None:
             if code:
                 raise _EditError(f"{command[0]} ended with {code}: nothing was changed.")
             after = copy.read_bytes() if copy.is_file() else b""
-            if after == before:
-                tell_written(invocation, WriteResult(view.document.id, path, "unchanged", view.document.title))
-                return
-            written = memory.writer.save_edit(path, before, after)
+            written = WriteResult(view.document.id, path, "unchanged", view.document.title)
+            if after != before:
+                written = memory.writer.save_edit(path, before, after)
     tell_written(invocation, written)
-
-
-def run_open(invocation: Invocation, ref: Reference) -> None:
-    """Open a note in Obsidian, if the vault is one of Obsidian's, else in the program for its kind of file.
-
-    In a pipe the path is printed and nothing is opened.
-
-    Examples:
-      quaid open "Maya Chen"
-      code $(quaid open 7k3qd)
-    """
-    with invocation.open() as memory:
-        document = choosing(invocation, memory, ref, memory.get).document
-        path = memory.root / document.path
-        has_obsidian = any((folder / ".obsidian").is_dir() for folder in (memory.root, *memory.root.parents))
-    if invocation.as_json or not has_terminal():
-        invocation.respond(str(path), path=path)
-        return
-    opener = _find_opener()
-    if opener is None:
-        invocation.print(str(path))
-        invocation.notify("No program could be found to open it with.")
-        return
-    target = f"obsidian://open?path={quote(str(path), safe='')}" if has_obsidian and _has_obsidian() else str(path)
-    _start([*opener, target])
-    invocation.print(str(path))
 
 
 class _EditError(QuaidError):
@@ -87,16 +63,17 @@ class _EditError(QuaidError):
 
 
 def _find_editor() -> list[str]:
-    for name in ("VISUAL", "EDITOR"):
-        if command := os.environ.get(name, "").strip():
-            try:
-                words = shlex.split(command)
-            except ValueError as error:
-                raise _EditError(f"${name} is {command!r}, which is not a command ({error}). Correct it.") from error
-            if words and shutil.which(words[0]):
-                return words
-            raise _EditError(f"${name} names {words[0]!r}, which is not a program here. Name another: EDITOR=nano")
-    raise _EditError("No editor is set. Name one: EDITOR=nano quaid edit REF")
+    name = next((name for name in ("VISUAL", "EDITOR") if os.environ.get(name, "").strip()), None)
+    if name is None:
+        raise _EditError("No editor is set. Name one: EDITOR=nano quaid edit REF")
+    command = os.environ[name].strip()
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise _EditError(f"${name} is {command!r}, which is not a command ({error}). Correct it.") from error
+    if words and shutil.which(words[0]):
+        return words
+    raise _EditError(f"${name} names {words[0]!r}, which is not a program here. Name another: EDITOR=nano")
 
 
 @contextmanager
@@ -118,25 +95,47 @@ def _copied(memory: Memory, path: str, data: bytes) -> Iterator[Path]:
     shutil.rmtree(copy.parent, ignore_errors=True)
 
 
-def _find_opener() -> list[str] | None:
-    """Return the command that opens a file or an address as a click would."""
-    if sys.platform == "darwin":
-        return ["open"]
-    if sys.platform == "win32":
-        return ["explorer"]
-    if wslview := shutil.which("wslview"):
-        return [wslview]
-    has_display = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    opener = shutil.which("xdg-open") if has_display else None
-    return [opener] if opener else None
+def run_open(invocation: Invocation, ref: Reference) -> None:
+    """Open a note in Obsidian, if the vault is one of Obsidian's, else in the program for its kind of file.
+
+    In a pipe the path is printed and nothing is opened.
+
+    Examples:
+      quaid open "Maya Chen"
+      code $(quaid open 7k3qd)
+    """
+    with invocation.open() as memory:
+        path = memory.root / choosing(invocation, memory, ref, memory.get).document.path
+        is_obsidians = any((folder / ".obsidian").is_dir() for folder in (memory.root, *memory.root.parents))
+    invocation.respond(str(path), path=path)
+    if invocation.as_json or not has_terminal():
+        return
+    opener = {"darwin": "open", "win32": "explorer"}.get(sys.platform) or shutil.which("wslview")
+    if opener is None and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        opener = shutil.which("xdg-open")
+    if opener is None:
+        invocation.notify("No program could be found to open it with.")
+        return
+    target = f"obsidian://open?path={quote(str(path), safe='')}" if is_obsidians and _has_obsidian() else str(path)
+    nowhere = subprocess.DEVNULL
+    try:
+        started = subprocess.Popen(
+            [opener, target], start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere
+        )
+        code = started.wait(_STARTED_S)
+    except subprocess.TimeoutExpired:
+        return
+    except OSError as error:
+        raise _EditError(f"{opener} could not be started ({error.strerror}).") from error
+    if code:
+        raise _EditError(f"{opener} could not open {target} (it ended with {code}).")
 
 
 def _has_obsidian() -> bool:
     """Return whether an address of Obsidian would open something."""
     if sys.platform == "darwin":
-        return any(
-            (folder / "Obsidian.app").exists() for folder in (Path("/Applications"), Path.home() / "Applications")
-        )
+        folders = (Path("/Applications"), Path.home() / "Applications")
+        return any((folder / "Obsidian.app").exists() for folder in folders)
     if shutil.which("obsidian"):
         return True
     if asked := shutil.which("xdg-mime"):
@@ -145,14 +144,31 @@ def _has_obsidian() -> bool:
     return False
 
 
-def _start(command: list[str]) -> None:
-    nowhere = subprocess.DEVNULL
-    try:
-        started = subprocess.Popen(command, start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere)
-        code = started.wait(_STARTED_S)
-    except subprocess.TimeoutExpired:
-        return
-    except OSError as error:
-        raise _EditError(f"{command[0]} could not be started ({error.strerror}).") from error
-    if code:
-        raise _EditError(f"{command[0]} could not open {command[-1]} (it ended with {code}).")
+def run_view(
+    invocation: Invocation,
+    ref: Annotated[
+        str | None, typer.Argument(metavar="REF", help="Begin with this memory.", show_default=False)
+    ] = None,
+    browser: Annotated[bool, flag("Open the browser, or only print the address.", "--browser/--no-browser")] = True,
+    port: Annotated[int | None, option("N", "The port, 7438 else; 0 picks a free one.", show_default=False)] = None,
+) -> None:
+    """Look at the memory in your browser: ask it, read a note, see where it comes from and how it has changed.
+
+    The page is served to this machine only, and to those who have the address that is printed. It ends with Ctrl-C, or
+    after an hour without a request.
+
+    Examples:
+      quaid view
+      quaid view "Maya Chen"
+      quaid view --no-browser --port 0
+    """
+    path = "/"
+    with invocation.open() as memory:
+        root = memory.root
+        if ref is not None:
+            from quaid.web.templating import memory_path
+
+            path = memory_path(choosing(invocation, memory, ref, memory.get).reference)
+    from quaid.web.server import PORT, serve
+
+    serve(root, PORT if port is None else port, path, with_browser=browser)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +10,15 @@ from quaid.cli.invocation import Invocation
 from quaid.cli.options import argument, option
 from quaid.cli.terminal import ProgressBar, columns, count, moment, paragraphs, section, short, styled
 from quaid.errors import BadInputError
+from quaid.history.revisions import Point
 from quaid.memory import Memory
-from quaid.model import Recall
 from quaid.recall.evaluation import (
     EvalQuestion,
     Outcome,
-    OutcomeChange,
     compare,
     find_expected,
     list_targets,
     parse_questions,
-    replay,
     score,
 )
 from quaid.shapes import json_object
@@ -59,43 +56,46 @@ def run_eval(
     with invocation.open() as memory, invocation.progress(memory) as bar:
         # Found once: what a branch names may move between two questions.
         points = [memory.git.revisions.find(revision) if revision else None for revision in (before, after)]
-        commits: list[tuple[str | None, str | None]] = [
-            (point.id, point.when) if point else (None, None) for point in points
+        sides = [point for point, revision in zip(points, (before, "now"), strict=True) if revision]
+        replayed = [
+            _replay(memory, questions, file, limit, point, bar, (number, len(sides)))
+            for number, point in enumerate(sides)
         ]
-        replayed = _Replay(memory, questions, file, limit, bar, len(questions) * (2 if before else 1))
-        old = replayed.run(commits[0][0]) if before else None
-        new = replayed.run(commits[1][0])
+    old, new = replayed[0] if before else None, replayed[-1]
     changes = compare(old, new) if old else []
     earlier: Sequence[Outcome | None] = old or [None] * len(new)
     pairs = [*zip(earlier, new, strict=True)]
-    sides = [(*commits[0], old), (*commits[1], new)] if old else [(*commits[1], new)]
     invocation.respond(
         paragraphs(
             _render_questions(pairs),
             section("Gained", [(name, change.question.text) for change in changes for name in change.gained]),
             section("Lost", [(name, change.question.text) for change in changes for name in change.lost]),
-            _render_scores(sides, limit),
+            _render_scores([*zip(sides, replayed, strict=True)], limit),
         ),
         limit=limit,
-        before=_side_shape(*commits[0], old) if old else None,
-        after=_side_shape(*commits[1], new),
+        before=_side_shape(points[0], old) if old else None,
+        after=_side_shape(points[1], new),
         questions=[
             {
-                "question": new.question.text,
-                "group": new.question.group,
-                "place": new.question.place,
-                "hits": new.hits,
+                **json_object(now.question, "group", "place", question=now.question.text),
+                "hits": now.hits,
                 "expected": [
-                    {"answer": name, "before": was, "after": now}
-                    for name, was, now in zip(
-                        new.question.expected, old.ranks if old else [None] * len(new.ranks), new.ranks, strict=True
+                    {"answer": name, "before": rank, "after": later}
+                    for name, rank, later in zip(
+                        now.question.expected, was.ranks if was else [None] * len(now.ranks), now.ranks, strict=True
                     )
                 ],
             }
-            for old, new in pairs
+            for was, now in pairs
         ],
-        gained=[_change_shape(change, change.gained) for change in changes if change.gained],
-        lost=[_change_shape(change, change.lost) for change in changes if change.lost],
+        **{
+            side: [
+                {"question": one.question.text, "place": one.question.place, "answers": names}
+                for one in changes
+                if (names := one.gained if side == "gained" else one.lost)
+            ]
+            for side in ("gained", "lost")
+        },
     )
     labels = [("before", old or []), ("after" if old else "now", new)]
     if degraded := [f"{name} ({label})" for label, outcomes in labels for name in _list_degraded(outcomes)]:
@@ -109,55 +109,35 @@ def run_eval(
     return 0
 
 
-class _Replay:
-    """Runs the questions against a memory.
+def _replay(
+    memory: Memory,
+    questions: Sequence[EvalQuestion],
+    files: Sequence[Path],
+    limit: int,
+    point: Point | None,
+    bar: ProgressBar,
+    part: tuple[int, int],
+) -> list[Outcome]:
+    """Run the questions against the memory, or against its state at `point`. `part` is the number of this replay, and
+    how many there are.
 
-    No model is used, as it may decide otherwise the next time. The files with the questions are left out of the hits:
+    No model is used, as it may decide otherwise the next time. `files` with the questions are left out of the hits:
     they have every question word for word, and answer none.
     """
-
-    def __init__(
-        self,
-        memory: Memory,
-        questions: list[EvalQuestion],
-        paths: Sequence[Path],
-        limit: int,
-        bar: ProgressBar,
-        total: int,
-    ) -> None:
-        self._memory = memory
-        self._questions = questions
-        self._limit = limit
-        self._bar = bar
-        self._total = total
-        self._done = 0
-        root = memory.root.resolve()
-        inside = [path.resolve() for path in paths if path.resolve().is_relative_to(root)]
-        self._question_files = {path.relative_to(root).as_posix() for path in inside}
-        self._ids: dict[str, frozenset[str]] = {}
-
-    def run(self, commit: str | None) -> list[Outcome]:
-        self._memory.warm()
-        done = self._done
-        outcomes = replay(
-            self._questions,
-            lambda text: self._ask(text, commit),
-            self._rank,
-            lambda now: self._bar.update("Asking", done + now, self._total),
-        )
-        self._done += len(self._questions)
-        return outcomes
-
-    def _ask(self, text: str, commit: str | None) -> Recall:
-        then: dict[str, Any] = {"as_of": commit} if commit else {}
-        answer = self._memory.recall(text, self._limit + len(self._question_files), depth="fast", keep=False, **then)
-        hits = [hit for hit in answer.hits if hit.path not in self._question_files]
-        return replace(answer, hits=tuple(hits[: self._limit]))
-
-    def _rank(self, answer: Recall, reference: str) -> int | None:
-        if reference not in self._ids:
-            self._ids[reference] = list_targets(self._memory.index(), reference)
-        return find_expected(answer.hits, reference, self._ids[reference])
+    root = memory.root.resolve()
+    inside = [path.resolve() for path in files if path.resolve().is_relative_to(root)]
+    left_out = {path.relative_to(root).as_posix() for path in inside}
+    then: dict[str, Any] = {"as_of": point.id} if point else {}
+    memory.warm()
+    outcomes = []
+    for number, question in enumerate(questions, 1):
+        answer = memory.recall(question.text, limit + len(left_out), depth="fast", keep=False, **then)
+        hits = [hit for hit in answer.hits if hit.path not in left_out][:limit]
+        index = memory.index()
+        ranks = [find_expected(hits, reference, list_targets(index, reference)) for reference in question.expected]
+        outcomes.append(Outcome(question, tuple(ranks), len(hits), answer.degraded))
+        bar.update("Asking", part[0] * len(questions) + number, part[1] * len(questions))
+    return outcomes
 
 
 def _read(path: Path) -> str:
@@ -175,12 +155,9 @@ def _list_degraded(outcomes: Sequence[Outcome]) -> list[str]:
     return list(dict.fromkeys(name for outcome in outcomes for name in outcome.degraded))
 
 
-def _side_shape(commit: str | None, when: str | None, outcomes: list[Outcome]) -> dict[str, object]:
+def _side_shape(point: Point | None, outcomes: Sequence[Outcome]) -> dict[str, object]:
+    commit, when = (point.id, point.when) if point else (None, None)
     return {"commit": commit, "when": when, "degraded": _list_degraded(outcomes), **json_object(score(outcomes))}
-
-
-def _change_shape(change: OutcomeChange, names: Sequence[str]) -> dict[str, object]:
-    return {"question": change.question.text, "place": change.question.place, "answers": list(names)}
 
 
 def _render_questions(pairs: Sequence[tuple[Outcome | None, Outcome]]) -> str:
@@ -189,23 +166,18 @@ def _render_questions(pairs: Sequence[tuple[Outcome | None, Outcome]]) -> str:
     for before, after in pairs:
         lines = groups.setdefault(after.question.group or "Questions", [])
         lines.append(f"  {after.question.text}")
-        ranks = before.ranks if before else after.ranks
-        rows = [
-            (_rank(now) if before is None else f"{_rank(was)} -> {_rank(now)}", name)
-            for name, was, now in zip(after.question.expected, ranks, after.ranks, strict=True)
-        ] or [(count(after.hits, "hit"), "no expected answer")]
-        lines += [f"    {line}" for line in columns(rows).splitlines()]
+        ranks = [[f"rank {rank}" if rank else "missing" for rank in one.ranks] for one in (before, after) if one]
+        rows = [(" -> ".join(both), name) for *both, name in zip(*ranks, after.question.expected, strict=True)]
+        table = columns(rows or [(count(after.hits, "hit"), "no expected answer")])
+        lines += [f"    {line}" for line in table.splitlines()]
     return paragraphs(*("\n".join([styled(title, "bold"), *lines]) for title, lines in groups.items()))
 
 
-def _rank(rank: int | None) -> str:
-    return "missing" if rank is None else f"rank {rank}"
-
-
-def _render_scores(sides: Sequence[tuple[str | None, str | None, list[Outcome]]], limit: int) -> str:
-    scores = [score(outcomes) for _, _, outcomes in sides]
-    names = [f"{moment(when)}, at {short(commit)}" if commit else "the present files" for commit, when, _ in sides]
-    rows: list[tuple[object, ...]] = [("as of", *names)] if any(commit for commit, _, _ in sides) else []
+def _render_scores(sides: Sequence[tuple[Point | None, list[Outcome]]], limit: int) -> str:
+    """Return the figures of each side."""
+    scores = [score(outcomes) for _, outcomes in sides]
+    names = [f"{moment(point.when)}, at {short(point.id)}" if point else "the present files" for point, _ in sides]
+    rows: list[tuple[object, ...]] = [("as of", *names)] if any(point for point, _ in sides) else []
     rows += [
         (f"recall@{limit}", *("-" if one.recall is None else f"{one.recall:.3f}" for one in scores)),
         ("MRR", *("-" if one.mrr is None else f"{one.mrr:.3f}" for one in scores)),

@@ -1,20 +1,24 @@
-"""`quaid extract` and `quaid analyze`."""
+"""`quaid extract`, `analyze`, `import` and `export`."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from quaid.capture.export import write_export
+from quaid.capture.extraction import Learned
 from quaid.capture.extractor import ExtractResult
 from quaid.capture.files.analyzer import AnalyzeResult
+from quaid.capture.importer import ImportResult, phrase_counts
 from quaid.capture.right_command import hint_for, list_transcripts
 from quaid.cli.change_output import warn_left, warn_redacted
-from quaid.cli.invocation import Invocation, print_error
-from quaid.cli.options import argument, flag, option
-from quaid.cli.terminal import clipped, count, known, line_width, short, size, styled, titled
+from quaid.cli.invocation import Invocation, error_shape, print_error
+from quaid.cli.options import DryRun, argument, flag, option
+from quaid.cli.terminal import clipped, count, first, known, line_width, lines, section, short, size, styled, titled
 from quaid.errors import (
     TROUBLE_FOR_ALL,
     BadInputError,
@@ -24,6 +28,7 @@ from quaid.errors import (
     QuaidError,
     UsageError,
 )
+from quaid.index import documents
 from quaid.llm.discovery import AGREE
 from quaid.memory import Memory
 from quaid.shapes import json_object
@@ -34,7 +39,6 @@ MARGIN = 12
 NO_MODEL = "No model was found, so no facts can be drawn; conversations are kept and recalled as they are."
 ERRORS_OF_ONE_FILE = (BadInputError, NoteBrokenError, ModelAnswerError, ModelRefusedError)
 """Errors that the next file need not have."""
-DryRun = Annotated[bool, flag("Show what would be written; write nothing.", "--dry-run")]
 
 
 def run_extract(
@@ -83,7 +87,7 @@ def run_extract(
             invocation.notify(f"No model is asked before you have agreed to it. {AGREE}")
     if invocation.as_json:
         shapes = [_extract_shape(done) for done in results]
-        several = {"sessions": shapes, "refused": {name: _error_shape(error) for name, error in refused.items()}}
+        several = {"sessions": shapes, "refused": {name: error_shape(error) for name, error in refused.items()}}
         invocation.print_json(**shapes[0] if len(shapes) == 1 and not refused else several)
     return 1 if refused or any(done.problem for done in results) else 0
 
@@ -92,7 +96,13 @@ def _extract_files(
     memory: Memory, names: list[str], session: str | None, options: dict[str, Any], refused: dict[str, QuaidError]
 ) -> Iterator[ExtractResult]:
     """Yield the result of each conversation; a file of several that cannot be used goes to `refused`."""
-    files = list(_list_files(names))
+    files: list[str] = []
+    for name in names:
+        path = Path(name).expanduser()
+        found = list_transcripts(path) if name != "-" and path.is_dir() else [name]
+        if not found:
+            raise BadInputError(f"{name} holds no transcript that Quaid knows.{hint_for(path, 'extract')}")
+        files += map(str, found)
     for name in files:
         source = sys.stdin.buffer if name == "-" else Path(name).expanduser()
         try:
@@ -107,18 +117,6 @@ def _extract_files(
                 raise hinted from error
             refused[name] = error
             print_error(f"{hinted}")
-
-
-def _list_files(names: list[str]) -> Iterator[str]:
-    """Yield the files of `names`, and of a folder those in it that hold conversations."""
-    for name in names:
-        path = Path(name).expanduser()
-        if name == "-" or not path.is_dir():
-            yield name
-        elif found := list_transcripts(path):
-            yield from map(str, found)
-        else:
-            raise BadInputError(f"{name} holds no transcript that Quaid knows.{hint_for(path, 'extract')}")
 
 
 def _extract_pending(invocation: Invocation, options: dict[str, Any]) -> int:
@@ -148,9 +146,25 @@ def _extract_pending(invocation: Invocation, options: dict[str, Any]) -> int:
 
 def _show_extracted(invocation: Invocation, done: ExtractResult) -> None:
     """Print one conversation for a person, and notify of what the owner should know."""
-    if not invocation.as_json:
-        invocation.print(_render_extracted(done))
-    _notify_learned(invocation, done, done.redacted)
+    kept, learned = ("Would keep", "Would learn") if done.is_dry_run else ("Kept", "Learned")
+    turns = count(done.new_turns, "new turn")
+    if done.facts or (done.model and not done.waiting):
+        source = f" from {turns}" if done.new_turns else ""
+        facts = f"{_phrase_learned(done, 'said again')}{source}"
+        head = f"{styled(learned, 'green')}: {facts} of session {done.session}"
+    elif done.new_turns:
+        head = f"{styled(kept, 'green')}: {turns} of session {done.session}"
+    else:
+        head = f"Nothing new: session {done.session} is kept already, {count(done.turns, 'turn')}"
+    marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
+    details = known(
+        ("snippets", ", ".join(f"{number} for {file}" for file, number in done.snippets.items())),
+        ("journal", ", ".join(done.journal)),
+        ("left out", ", ".join(f"{number:,} {reason}" for reason, number in done.skipped.items())),
+    )
+    texts = [f"{fact.text}{marks[fact.outcome]}" for fact in done.facts]
+    _show_learned(invocation, done, head, [("path", done.path)], {"facts": texts}, details)
+    warn_redacted(invocation, done.redacted)
     if done.problem is not None:
         outcome = "nothing was written" if done.is_dry_run else "the conversation is kept and waits"
         print_error(f"{done.problem} ({outcome}; later: quaid extract --pending)")
@@ -160,44 +174,14 @@ def _show_extracted(invocation: Invocation, done: ExtractResult) -> None:
         invocation.notify(f"What could not be used is kept in {done.quarantined}")
 
 
-def _render_extracted(done: ExtractResult) -> str:
-    marks = {"created": "", "confirmed": " (said again)", "known": " (known)"}
-    facts = [f"{fact.text}{marks[fact.outcome]}" for fact in done.facts]
-    snippets = ", ".join(f"{number} for {file}" for file, number in done.snippets.items())
-    left_out = ", ".join(f"{number:,} {reason}" for reason, number in done.skipped.items())
-    outcomes = Counter(fact.outcome for fact in done.facts)
-    turns = count(done.new_turns, "new turn")
-    if done.facts or (done.model and not done.waiting):
-        verb = styled("Would learn" if done.is_dry_run else "Learned", "green")
-        repeated = f", {outcomes['confirmed']} said again" if outcomes["confirmed"] else ""
-        learned = f"{count(outcomes['created'], 'new fact')}{repeated}"
-        head = f"{verb}: {learned}{f' from {turns}' if done.new_turns else ''} of session {done.session}"
-    elif done.new_turns:
-        verb = styled("Would keep" if done.is_dry_run else "Kept", "green")
-        head = f"{verb}: {turns} of session {done.session}"
-    else:
-        head = f"Nothing new: session {done.session} is kept already, {count(done.turns, 'turn')}"
-    rows = [
-        ("path", done.path),
-        *_list_rows("facts", facts, None if done.is_dry_run else MAX_SHOWN),
-        *known(("snippets", snippets), ("journal", ", ".join(done.journal)), ("left out", left_out)),
-        *_learned_rows(done),
-    ]
-    return titled(head, rows)
-
-
 def _extract_shape(done: ExtractResult) -> dict[str, Any]:
-    error = {"error": _error_shape(done.problem)} if done.problem else {}
+    error = {"error": error_shape(done.problem)} if done.problem else {}
     return {
         **json_object(done, "session", "path", "turns", "new_turns", "waiting", "skipped"),
         "redacted": Counter(done.redacted),
         **_learned_shape(done),
         **json_object(done, "snippets", "journal", "quarantined", **error),
     }
-
-
-def _error_shape(problem: QuaidError) -> dict[str, str]:
-    return {"code": problem.code, "message": str(problem)}
 
 
 def run_analyze(
@@ -231,20 +215,14 @@ def run_analyze(
             except QuaidError as error:
                 if len(paths) == 1:
                     raise
-                shapes.append({"file": name, "error": _error_shape(error)})
+                shapes.append({"file": name, "error": error_shape(error)})
                 exit_code = max(exit_code, error.exit_code)
                 print_error(f"{error}")
                 if isinstance(error, ERRORS_OF_ONE_FILE):
                     continue
                 break
             shapes.append(_analyze_shape(name, done))
-            if not invocation.as_json:
-                invocation.print(_render_analyzed(done))
-            for remark in done.file.remarks:
-                invocation.notify(remark)
-            _notify_learned(invocation, done, done.file.redacted if done.outcome != "unchanged" else ())
-            if done.missing:
-                invocation.notify("What the file no longer says is kept. Forget it with: quaid forget REF")
+            _show_analyzed(invocation, done)
     if invocation.as_json:
         invocation.print_json(files=shapes)
     return exit_code
@@ -254,8 +232,7 @@ def _analyze_shape(name: str, done: AnalyzeResult) -> dict[str, object]:
     file, checkout = done.file, done.request.checkout
     return {
         "file": name,
-        "outcome": done.outcome,
-        "note": done.note,
+        **json_object(done, "outcome", "note"),
         **json_object(file, "title", "media", "size", "pages", "checksum"),
         "repository": done.request.repository,
         "branch": checkout.branch if checkout else None,
@@ -271,68 +248,211 @@ def _analyze_shape(name: str, done: AnalyzeResult) -> dict[str, object]:
     }
 
 
-def _render_analyzed(done: AnalyzeResult) -> str:
+def _show_analyzed(invocation: Invocation, done: AnalyzeResult) -> None:
+    """Print one file for a person, and notify of what the owner should know."""
     file, checkout = done.file, done.request.checkout
     if done.outcome == "unchanged":
-        return f"Nothing to do: {file.path.name} is as it was when it was analyzed ({done.note}). --again asks anew."
-    new = [fact for fact in done.facts if fact.outcome == "created"]
-    repeated = len(done.facts) - len(new)
-    verb = styled("Would learn" if done.is_dry_run else "Learned", "green")
-    learned = f"{count(len(new), 'new fact')}{f', {repeated} known already' if repeated else ''}"
-    details = (file.media, count(file.pages, "page") if file.pages else "", size(file.size), file.title)
-    git = None
-    if checkout:
-        commit = f" at {short(checkout.commit)}" if checkout.commit else ""
-        git = f"{checkout.repository}{commit}{', with uncommitted changes' if checkout.is_changed else ''}"
-    rows = [
-        *known(("note", done.note), ("file", ", ".join(filter(None, details))), ("git", git)),
-        *_list_rows("summary", [done.summary] if done.summary else []),
-        *_list_rows("facts", [fact.text for fact in new], None if done.is_dry_run else MAX_SHOWN),
-        *_list_rows("missing", [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing], MAX_SHOWN),
-        *_learned_rows(done),
-    ]
-    return titled(f"{verb}: {learned} from {file.path.name}", rows)
+        if not invocation.as_json:
+            how = f"is as it was when it was analyzed ({done.note}). --again asks anew."
+            invocation.print(f"Nothing to do: {file.path.name} {how}")
+    else:
+        verb = styled("Would learn" if done.is_dry_run else "Learned", "green")
+        git = None
+        if checkout:
+            commit = f" at {short(checkout.commit)}" if checkout.commit else ""
+            changed = ", with uncommitted changes" if checkout.is_changed else ""
+            git = f"{checkout.repository}{commit}{changed}"
+        details = (file.media, count(file.pages, "page") if file.pages else "", size(file.size), file.title)
+        rows = known(("note", done.note), ("file", ", ".join(filter(None, details))), ("git", git))
+        lists = {
+            "summary": [done.summary] if done.summary else [],
+            "facts": [fact.text for fact in done.facts if fact.outcome == "created"],
+            "missing": [f"{fact.text} ({fact.id[-5:]})" for fact in done.missing],
+        }
+        head = f"{verb}: {_phrase_learned(done, 'known already')} from {file.path.name}"
+        _show_learned(invocation, done, head, rows, lists)
+        warn_redacted(invocation, file.redacted)
+    for remark in file.remarks:
+        invocation.notify(remark)
+    if done.missing:
+        invocation.notify("What the file no longer says is kept. Forget it with: quaid forget REF")
 
 
-def _learned_shape(done: ExtractResult | AnalyzeResult) -> dict[str, object]:
+def _phrase_learned(done: Learned, repeated: str) -> str:
+    """Return the number of new facts, and of those that were `repeated`."""
+    outcomes = Counter(fact.outcome for fact in done.facts)
+    again = outcomes["confirmed"] + (outcomes["known"] if isinstance(done, AnalyzeResult) else 0)
+    return f"{count(outcomes['created'], 'new fact')}{f', {again} {repeated}' if again else ''}"
+
+
+def _learned_shape(done: Learned) -> dict[str, object]:
     """Return the keys that both answers have. Facts that a dry run would make have no id and path yet."""
     facts = []
     for fact in done.facts:
-        exists = not done.is_dry_run or fact.outcome != "created"
-        place = {"id": fact.id, "path": fact.path} if exists else {"id": None, "path": None}
+        is_new = done.is_dry_run and fact.outcome == "created"
+        place = {"id": None, "path": None} if is_new else json_object(fact, "id", "path")
         facts.append({**place, "text": fact.text, "outcome": fact.outcome})
     return {
         "dry_run": done.is_dry_run,
         "facts": facts,
-        "entities": done.entities,
-        "edges": done.edges,
-        "left_out": [json_object(item, "text", "reason") for item in done.left_out],
-        "model": done.model,
-        "prompt": done.prompt,
+        **json_object(done, "entities", "edges", "left_out", "model", "prompt"),
         "usage": json_object(done.usage, "calls", "input_tokens", "output_tokens", "cached_tokens", "cost_usd"),
         **json_object(done, "degraded", "commit", "left"),
     }
 
 
-def _learned_rows(done: ExtractResult | AnalyzeResult) -> list[tuple[str, str]]:
-    """Return rows for what was left out, new names, the model's usage and the commit."""
-    rows = _list_rows("not kept", [f"{item.text}: {item.reason}" for item in done.left_out], MAX_SHOWN)
-    rows += _list_rows("names", [", ".join(done.entities)] if done.entities else [])
+def _show_learned(
+    invocation: Invocation,
+    done: Learned,
+    head: str,
+    rows: list[tuple[str, str]],
+    lists: dict[str, list[str]],
+    details: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Print what was learned below `head`: first `rows`, then texts by title, then `details`."""
+
+    def add(title: str, texts: Sequence[str]) -> None:
+        most = None if done.is_dry_run and title == "facts" else MAX_SHOWN
+        for number, text in enumerate(first(texts, most)):
+            rows.append(("" if number else title, clipped(text, line_width() - MARGIN)))
+
+    for title, texts in lists.items():
+        add(title, texts)
+    rows += details
+    add("not kept", [f"{item.text}: {item.reason}" for item in done.left_out])
+    add("names", [", ".join(done.entities)] if done.entities else [])
     if done.model and done.usage.calls:
         cost = f", ${done.usage.cost_usd:.4f}" if done.usage.cost_usd else ""
         rows.append(("model", f"{done.model}, {done.usage.tokens:,} tokens{cost}"))
-    return rows + known(("commit", short(done.commit)))
-
-
-def _list_rows(title: str, texts: Sequence[str], most: int | None = None) -> list[tuple[str, str]]:
-    """Return a row for each of the first `most` texts, and for how many more there are."""
-    shown = texts if most is None else texts[:most]
-    rows = [("" if number else title, clipped(text, line_width() - MARGIN)) for number, text in enumerate(shown)]
-    return rows + ([("", f"and {len(texts) - len(shown)} more")] if len(texts) > len(shown) else [])
-
-
-def _notify_learned(invocation: Invocation, done: ExtractResult | AnalyzeResult, redacted: Sequence[str]) -> None:
-    warn_redacted(invocation, redacted)
+    if not invocation.as_json:
+        invocation.print(titled(head, [*rows, *known(("commit", short(done.commit)))]))
     if "relations" in done.degraded:
         invocation.notify("New relations were stored as they were said: the fast model did not answer.")
     warn_left(invocation, done.left)
+
+
+MAX_NAMED = 10
+_WIDTH = 100
+
+
+def run_import(
+    invocation: Invocation,
+    path: Annotated[str | None, argument("PATH", "A file or a folder; - reads a file from stdin.")] = None,
+    format_: Annotated[
+        str | None,
+        option(
+            "FORMAT",
+            "The format, when the content does not tell: quaid, mem0, basic-memory, markdown, notes.",
+            "--from",
+        ),
+    ] = None,
+    owner: Annotated[str | None, option("NAME", "The owner of the facts.")] = None,
+    keep_owners: Annotated[bool, flag("Keep each user_id of mem0 as the owner.", "--keep-owners")] = False,
+    project: Annotated[str | None, option("NAME", "The project the facts belong to.")] = None,
+    into: Annotated[
+        str | None,
+        option("FOLDER", "The folder of the vault for imported notes; the default is notes/NAME."),
+    ] = None,
+    dry_run: Annotated[bool, flag("Show what would be written; write nothing.", "--dry-run")] = False,
+) -> None:
+    """Import another memory: markdown memories (MEMORY.md, daily notes), a basic-memory project, an export
+    of mem0, a folder of notes such as an Obsidian vault, or what `quaid export` wrote.
+
+    The format is recognised by the content. No model is asked. Importing again adds only what is new.
+
+    Examples:
+      quaid import ~/.openclaw/workspace --dry-run
+      quaid import ~/basic-memory
+      quaid import mem0.json --owner maya
+      quaid import ~/Obsidian/Garden --into garden
+    """
+    if path is None:
+        raise UsageError("What is to be imported? Give a file or a folder: quaid import ~/basic-memory")
+    with invocation.open(owner=owner) as memory, invocation.progress(memory):
+        try:
+            imported = memory.import_from(
+                sys.stdin.buffer if path == "-" else path,
+                format=format_,
+                project=project,
+                keep_owners=keep_owners,
+                into=into,
+                dry_run=dry_run,
+            )
+        except BadInputError as error:
+            hint = hint_for(Path(path).expanduser(), "import") if path != "-" and not (format_ or into) else ""
+            raise BadInputError(f"{error}{hint}") from error
+    invocation.respond(
+        render_imported(imported),
+        **json_object(imported, "source", "format", "dry_run"),
+        counts={kind: imported.counts.get(kind, 0) for kind in ("facts", "entities", "edges", "notes")},
+        **json_object(imported, "known", "left_out", "redacted", "clashes"),
+        namesakes=[{"path": path, "other": other} for path, other in imported.namesakes],
+        **json_object(imported, "examples", "commit", "left"),
+    )
+    remark_on_imported(invocation, imported)
+
+
+def render_imported(imported: ImportResult) -> str:
+    """The counts of an import, and what was left out."""
+    head = f"Nothing new in {imported.source} ({imported.format})"
+    if imported.counts:
+        verb = "Would import" if imported.dry_run else styled("Imported", "green")
+        head = f"{verb}: {phrase_counts(imported.counts)} from {imported.format}"
+    repeated = f"{imported.known:,}" if imported.known else None
+    examples = [(clipped(text, _WIDTH),) for text in imported.examples] if imported.dry_run else []
+    reasons = sorted(imported.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
+    return lines(
+        titled(head, known(("known already", repeated), ("commit", short(imported.commit)))),
+        section("First of them", examples),
+        section("Left out", [(f"{number:,}", reason) for reason, number in reasons]),
+    )
+
+
+def remark_on_imported(invocation: Invocation, imported: ImportResult) -> None:
+    """Notify of what was redacted, left as it was or left uncommitted."""
+    if imported.redacted:
+        places = [f"{place} ({', '.join(secrets)})" for place, secrets in imported.redacted.items()]
+        invocation.notify(f"Secrets were taken out of {_first(places)}.")
+    if imported.clashes:
+        many = count(len(imported.clashes), "path holds", "paths hold")
+        invocation.notify(f"{many} something else already and stayed as it was: {_first(imported.clashes)}.")
+    if imported.namesakes:
+        pairs = [f"{path} and {other}" for path, other in imported.namesakes]
+        invocation.notify(f"Of one name, so that a link to it may mean either: {_first(pairs)}.")
+    warn_left(invocation, imported.left)
+
+
+def _first(things: list[str] | tuple[str, ...]) -> str:
+    more = f" and {len(things) - MAX_NAMED:,} more" if len(things) > MAX_NAMED else ""
+    return ", ".join(things[:MAX_NAMED]) + more
+
+
+def run_export(
+    invocation: Invocation,
+    file: Annotated[str | None, argument("FILE", "The file to write; the default, -, is stdout.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        option("KIND", "Only this kind: fact, entity, episode, core, note … or ledger; repeatable."),
+    ] = None,
+) -> None:
+    """Write the memory as JSON lines, a note each: its text and what it says of itself, and the whole file.
+
+    `quaid import` brings it back byte for byte. Settings, attachments and the history are not in it.
+
+    Examples:
+      quaid export memory.jsonl
+      quaid export --kind fact | jq -r .text
+      quaid export | quaid import - --vault ~/other
+    """
+    with invocation.open() as memory:
+        if documents.count(memory.whole_index()) > documents.count(memory.visible_index()):
+            invocation.notify("Notes that others keep private are left out. Who asks is $QUAID_OWNER.")
+        # ASCII alone: whatever reads the file line by line finds the lines that were written.
+        rows = (json.dumps(row) for row in memory.export(kind or ()))
+        if file is None or file == "-":
+            for row in rows:
+                print(row)
+            return
+        path = Path(file).expanduser().absolute()
+        number = write_export(rows, path)
+    invocation.respond(f"{styled('Exported', 'green')}: {count(number, 'note')} to {path}", path=path, notes=number)

@@ -14,15 +14,14 @@ from typing import Annotated
 import typer
 
 from quaid.agents.installation import list_hosts, this_machine
-from quaid.capture.nearby import NearbyMemory, find_memories
+from quaid.capture.nearby import find_memories
 from quaid.capture.owner_note import clean_name
-from quaid.cli.consent import ask_about_models, can_answer
-from quaid.cli.importing import remark_on_imported, render_imported
+from quaid.cli.extract import remark_on_imported, render_imported
+from quaid.cli.install import ask_about_models
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import argument, flag, option
+from quaid.cli.options import argument, can_answer, flag, option
+from quaid.cli.remote import notify_steering
 from quaid.cli.terminal import count, known, short, styled, titled
-from quaid.cli.trust import notify_steering
-from quaid.config import load_settings
 from quaid.errors import BadInputError, QuaidError, VaultExistsError
 from quaid.history.creation import Created, user_name
 from quaid.memory import Memory
@@ -35,6 +34,10 @@ from quaid.vault import layout
 
 MAX_ENTRIES = 2_000
 """Entries of a folder that are looked at before it counts as one without notes."""
+EMBED_S = 0.5
+"""The seconds that are spent on vectors before a process in the background does the rest."""
+MAX_OFFERED = 5
+"""Memories of other programs that are named."""
 _CODE = frozenset(
     """
     pyproject.toml setup.py requirements.txt package.json tsconfig.json deno.json Cargo.toml go.mod pom.xml build.gradle
@@ -92,30 +95,20 @@ def _why_not(folder: Path) -> str:
         return "is a bare git repository"
     if code := sorted(names & _CODE):
         return f"looks like code ({code[0]})"
-    return "" if _has_notes(folder) else "has no notes"
+    left = MAX_ENTRIES
+    for _, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
+        if any(layout.is_note_name(name) and name.lower() not in _OF_PROJECTS for name in files):
+            return ""
+        left -= len(folders) + len(files)
+        if left < 0:
+            break
+    return "has no notes"
 
 
 def _is_bare(folder: Path) -> bool:
     """Return whether `folder` is what git keeps of a repository, without its files."""
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
-
-
-def _has_notes(folder: Path) -> bool:
-    left = MAX_ENTRIES
-    for _, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not layout.skips_folder(name))
-        if any(layout.is_note_name(name) and name.lower() not in _OF_PROJECTS for name in files):
-            return True
-        left -= len(folders) + len(files)
-        if left < 0:
-            break
-    return False
-
-
-EMBED_S = 0.5
-"""The seconds that are spent on vectors before a process in the background does the rest."""
-MAX_OFFERED = 5
-"""Memories of other programs that are named."""
 
 
 def run_init(
@@ -149,7 +142,10 @@ def run_init(
         invocation.notify(remark)
     # Of a repository that was there before: its hooks run at the first commit.
     notify_steering(invocation, root)
-    owner = _owner_name(root, name, asks=asks)
+    owner = user_name(root) if name is None else clean_name(name)
+    if asks and name is None:
+        question = "Your name" if owner else 'Your name, whom "I" and "my" mean (Enter for none)'
+        owner = clean_name(typer.prompt(question, default=owner, show_default=bool(owner), err=True))
     names = [owner]
     with suppress(OSError, KeyError):  # an account without a name
         names.append(getpass.getuser())
@@ -157,14 +153,37 @@ def run_init(
     made.close()
     with invocation.adopt(Memory.open(created.root)) as memory:
         report, problem = _index(invocation, memory, fetch=fetch)
-        uncommitted = memory.git.uncommitted()
-        remarks = list(_describe_repository(memory))
-    _tell_created(invocation, created, owner, report, problem, uncommitted)
-    for remark in remarks:
-        invocation.notify(remark)
-    ask_about_models(invocation, load_settings(created.root).models, asks=asks)
+        own, state = memory.git.uncommitted(), memory.git.state()
+        top = memory.git.find_repository(memory.root)
+        models = memory.settings.models
+    rows = known(
+        ("added", ", ".join(created.files) or "nothing"),
+        ("git", "made a repository, branch main" if created.made_repository else None),
+        ("commit", short(created.commit)),
+        ("index", count(report.total, "note")),
+        ("owner", f'{owner}: "I" and "my" in a question mean you' if owner else None),
+    )
+    head = f"{styled('Adopted' if created.adopted else 'Made a vault in', 'green')} {created.root}"
+    invocation.respond(
+        titled(head, rows),
+        vault=created.root,
+        **json_object(created, "adopted", "made_repository", "files", "commit", "folder"),
+        owner_name=owner,
+        notes=report.total,
+        pending=report.pending,
+        uncommitted=own,
+        fetch_problem=problem,
+    )
+    for sentence in _list_remarks(created, owner, own):
+        invocation.notify(sentence)
+    if top is not None and top != created.root.resolve():
+        invocation.notify(f"The folder is in the git repository {top}: what Quaid writes is committed there.")
+    if state.detached:
+        where = f"git -C {shlex.quote(str(created.root))} switch -c NAME"
+        invocation.notify(f"HEAD is detached, so these commits belong to no branch. Put them on one with: {where}")
+    ask_about_models(invocation, models, asks=asks)
     _offer_memories(invocation, created.root, asks=asks)
-    _tell_next(invocation, created.root)
+    _name_next_steps(invocation, created.root)
 
 
 def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) -> str | None:
@@ -178,21 +197,6 @@ def fetch_model(invocation: Invocation, memory: Memory, *, force: bool = False) 
         return None
     invocation.notify(str(problem))
     return str(problem)
-
-
-def _owner_name(root: Path, name: str | None, *, asks: bool) -> str:
-    """Return what the owner is called: `name`, else what they type, else git's user.name; perhaps nothing.
-
-    Raises:
-        BadInputError: it is a word for any owner, such as I.
-    """
-    if name is not None:
-        return clean_name(name)
-    suggested = user_name(root)
-    if asks:
-        question = 'Your name, whom "I" and "my" mean (Enter for none)' if not suggested else "Your name"
-        return clean_name(typer.prompt(question, default=suggested, show_default=bool(suggested), err=True))
-    return suggested
 
 
 def _index(invocation: Invocation, memory: Memory, *, fetch: bool) -> tuple[SyncReport, str | None]:
@@ -233,48 +237,20 @@ def embed(invocation: Invocation, memory: Memory) -> SyncReport:
     return report
 
 
-def _tell_created(
-    invocation: Invocation, created: Created, owner: str, report: SyncReport, problem: str | None, own: list[str]
-) -> None:
-    shape = {
-        "vault": created.root, **json_object(created, "adopted", "made_repository", "files", "commit", "folder"),
-        "owner_name": owner, "notes": report.total, "pending": report.pending, "uncommitted": own,
-        "fetch_problem": problem,
-    }  # fmt: skip
-    rows = known(
-        ("added", ", ".join(created.files) or "nothing"),
-        ("git", "made a repository, branch main" if created.made_repository else None),
-        ("commit", short(created.commit)),
-        ("index", count(report.total, "note")),
-        ("owner", f'{owner}: "I" and "my" in a question mean you' if owner else None),
-    )
-    head = f"{styled('Adopted' if created.adopted else 'Made a vault in', 'green')} {created.root}"
-    invocation.respond(titled(head, rows), **shape)
+def _list_remarks(created: Created, owner: str, own: list[str]) -> Iterator[str]:
+    """Yield what the owner should know of the new vault; `own` are their notes that are not committed."""
     if not owner:
-        invocation.notify(
-            'Quaid does not know your name, so it writes "User". Say it with: quaid config owner_name NAME'
-        )
-    if created.adopted:
-        invocation.notify("Your own notes are untouched: Quaid reads them and never edits them.")
-        if created.clashes and created.folder:
-            named = ", ".join(f"{name}/" for name in created.clashes)
-            invocation.notify(f"You have {named} already, so Quaid keeps its own folders in {created.folder}/.")
-        if created.made_repository and own:
-            folder = shlex.quote(str(created.root))
-            invocation.notify(
-                f"{count(len(own), 'note')} of yours not committed yet: "
-                f'git -C {folder} add -A && git -C {folder} commit -m "My notes"'
-            )
-
-
-def _describe_repository(memory: Memory) -> Iterator[str]:
-    """Yield what its owner should know of a repository that was there before."""
-    top, state = memory.git.find_repository(memory.root), memory.git.state()
-    if top is not None and top != memory.root.resolve():
-        yield f"The folder is in the git repository {top}: what Quaid writes is committed there."
-    if state.detached:
-        where = f"git -C {shlex.quote(str(memory.root))} switch -c NAME"
-        yield f"HEAD is detached, so these commits belong to no branch. Put them on one with: {where}"
+        yield 'Quaid does not know your name, so it writes "User". Say it with: quaid config owner_name NAME'
+    if not created.adopted:
+        return
+    yield "Your own notes are untouched: Quaid reads them and never edits them."
+    if created.clashes and created.folder:
+        named = ", ".join(f"{name}/" for name in created.clashes)
+        yield f"You have {named} already, so Quaid keeps its own folders in {created.folder}/."
+    if created.made_repository and own:
+        git = f"git -C {shlex.quote(str(created.root))}"
+        commit = f'{git} add -A && {git} commit -m "My notes"'
+        yield f"{count(len(own), 'note')} of yours not committed yet: {commit}"
 
 
 def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
@@ -285,38 +261,36 @@ def _offer_memories(invocation: Invocation, root: Path, *, asks: bool) -> None:
     for one in found[:MAX_OFFERED]:
         if not asks:
             invocation.notify(f"Found {one.what}: quaid {one.command} {shlex.quote(str(one.path))}")
-        elif typer.confirm(f"Found {one.what}: {one.path}. Take it in?", default=one.command == "import", err=True):
-            _take_in(invocation, root, one)
+            continue
+        if not typer.confirm(f"Found {one.what}: {one.path}. Take it in?", default=one.command == "import", err=True):
+            continue
+        try:
+            with invocation.adopt(Memory.open(root)) as memory, invocation.progress(memory):
+                if one.command == "import":
+                    imported = memory.import_from(one.path)
+                    invocation.print(render_imported(imported))
+                    remark_on_imported(invocation, imported)
+                else:
+                    turns = [done.new_turns for done in memory.extract_each(one.path, facts=False)]
+                    summary = f"Kept {count(len(turns), 'conversation')} with {count(sum(turns), 'turn')}"
+                    invocation.print(f"{summary}. To draw facts from them: quaid extract --pending")
+        except QuaidError as error:  # a problem with one ends nothing else
+            invocation.notify(f"{error}")
     if len(found) > MAX_OFFERED:
         invocation.notify(f"… and {len(found) - MAX_OFFERED:,} more like the last one.")
 
 
-def _take_in(invocation: Invocation, root: Path, found: NearbyMemory) -> None:
-    """Take in one memory; a problem with it is reported and ends nothing else."""
-    try:
-        with invocation.adopt(Memory.open(root)) as memory, invocation.progress(memory):
-            if found.command == "import":
-                imported = memory.import_from(found.path)
-                invocation.print(render_imported(imported))
-                remark_on_imported(invocation, imported)
-            else:
-                turns = [done.new_turns for done in memory.extract_each(found.path, facts=False)]
-                summary = f"Kept {count(len(turns), 'conversation')} with {count(sum(turns), 'turn')}"
-                invocation.print(f"{summary}. To draw facts from them: quaid extract --pending")
-    except QuaidError as error:
-        invocation.notify(f"{error}")
-
-
-def _tell_next(invocation: Invocation, root: Path) -> None:
+def _name_next_steps(invocation: Invocation, root: Path) -> None:
     """Name the next step that matters: to connect the programs in which agents live."""
     named = "" if locate_vault()[0] == root else f" --vault {shlex.quote(str(root))}"
     hosts = [one.host for one in list_hosts(this_machine()) if one.found and not one.installed]
     commands = [f"  quaid install {host.name}{named}" for host in hosts]
+    try_it = f'quaid remember{named} "…", then quaid recall{named} "…"'
     if commands:
         invocation.notify("\n".join(("Next, connect the programs that your agents run in:", *commands)))
-        invocation.notify(f'Or try it here: quaid remember{named} "…", then quaid recall{named} "…"')
+        invocation.notify(f"Or try it here: {try_it}")
     else:
-        invocation.notify(f'Next: quaid remember{named} "…", then quaid recall{named} "…"')
+        invocation.notify(f"Next: {try_it}")
         invocation.notify(f"To give it to an agent: quaid install{named}")
     if root != locate_vault(start=Path("/"))[0]:
         invocation.notify(f"Other folders do not know of it unless you set: export QUAID_HOME={shlex.quote(str(root))}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.errors import UsageError
+from quaid.errors import QuaidError, UsageError
 from quaid.resident.call import DeclinedError
 from quaid.shapes import json_value
 from quaid.text.invisible import escaped_json
@@ -132,3 +132,8 @@ def render_json(shape: Mapping[str, object]) -> str:
     """Return `shape` with its version in front, as one line."""
     ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
     return escaped_json(json.dumps({"v": JSON_VERSION, **json_value(shape)}, ensure_ascii=ascii_only))
+
+
+def error_shape(error: QuaidError) -> dict[str, str]:
+    """Return an error as JSON."""
+    return {"code": error.code, "message": str(error)}

@@ -55,16 +55,7 @@ def invoke(arguments: Sequence[str], invocation: Invocation) -> int:
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     # Set before anything is parsed, as parsing itself may fail.
     invocation.as_json = "--json" in options
-    try:
-        return _invoke(list(arguments) or ["--help"], invocation)
-    except QuaidError as error:
-        candidates = getattr(error, "candidates", ())
-        more = {"candidates": [{"ref": ref, "text": text} for ref, text in candidates]} if candidates else {}
-        return _fail(invocation, error.code, str(error), error.exit_code, **more)
-
-
-def _invoke(arguments: list[str], invocation: Invocation) -> int:
-    if arguments == ["--version"]:
+    if list(arguments) == ["--version"]:
         print(f"quaid {__version__}")
         return 0
     import typer
@@ -74,7 +65,7 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
     usage_error: Any = typer.BadParameter.__bases__[0]
     group = build_group()
     try:
-        with group.make_context("quaid", arguments, obj=invocation) as context:
+        with group.make_context("quaid", list(arguments) or ["--help"], obj=invocation) as context:
             code = group.invoke(context)
             if context.invoked_subcommand in WRITING_COMMANDS:
                 with suppress(FileNotFoundError):  # the working folder is gone
@@ -91,6 +82,10 @@ def _invoke(arguments: list[str], invocation: Invocation) -> int:
         sentence = message if message.endswith(("?", ".")) else f"{message}."
         command = error.ctx.command_path if error.ctx else "quaid"
         return _fail(invocation, "usage", f"{sentence} Help is in: {command} --help", EXIT_USAGE)
+    except QuaidError as error:
+        candidates = getattr(error, "candidates", ())
+        more = {"candidates": [{"ref": ref, "text": text} for ref, text in candidates]} if candidates else {}
+        return _fail(invocation, error.code, str(error), error.exit_code, **more)
 
 
 def _explain(error: Exception, arguments: Sequence[str]) -> str | None:

@@ -37,7 +37,6 @@ def argument(metavar: str, text: str) -> Any:
 
 DryRun = Annotated[bool, flag("Show what would be done; change nothing.", "--dry-run")]
 Yes = Annotated[bool, flag("Ask nothing.", "--yes", "-y")]
-Project = Annotated[str | None, option("NAME", "Only what belongs to this project.", "--project", "-p")]
 Reference = Annotated[
     str,
     argument(
@@ -45,6 +44,11 @@ Reference = Annotated[
         "An id or part of one, a path, a name, [[Note#Heading]], the text of a fact, a turn (20-1402-2f1c9a#t3).",
     ),
 ]
+
+
+def can_answer(invocation: Invocation) -> bool:
+    """Return whether somebody sits at a terminal and wants to read questions."""
+    return not (invocation.as_json or invocation.quiet) and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def check_one_of(name: str, values: Iterable[str] | None, known: Sequence[str]) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from quaid.cli.consent import can_answer
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import argument, flag, option
+from quaid.cli.options import argument, can_answer, flag, option
+from quaid.cli.terminal import first
 from quaid.errors import QuaidError, UsageError
 from quaid.memory import Memory
 from quaid.purge import purging
-from quaid.purge.proof import Proof
 from quaid.purge.purging import Asked, Plan
+from quaid.shapes import json_object
 
 _SHOWN = 10
 
@@ -24,13 +23,6 @@ class NotProvedError(QuaidError):
     """Something holds the text still, or could not be looked into."""
 
     code = "not_proved"
-
-    def __init__(self, places: tuple[str, ...]) -> None:
-        more = f" and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else ""
-        super().__init__(
-            f"The text is still in, or cannot be looked for in: {', '.join(places[:_SHOWN])}{more}. Run the same "
-            "command again; what it names then, move out of the vault or delete yourself."
-        )
 
 
 def run_purge(
@@ -69,17 +61,36 @@ def run_purge(
     with invocation.open() as memory, invocation.progress(memory):
         asked = _what_is_asked(memory, ref, text, is_regex=regex)
         plan, _ = purging.look(memory, asked)
-        if dry_run or not (yes or _agrees(invocation, plan, asked)):
-            shape = {"purged": False, **_shape_of_plan(plan, asked)}
-            return invocation.respond("\n".join(_render_plan(plan, asked)) if dry_run else "", **shape)
+        remotes = [{"name": name, "url": url} for name, url in plan.remotes]
+        shape = json_object(plan, texts=len(asked.texts), remotes=remotes)
+        if not (dry_run or yes):
+            if not can_answer(invocation):
+                step = "See what goes with --dry-run, and agree with --yes."
+                raise UsageError(f"A purge cannot be undone, so it asks. {step}")
+            invocation.notify("\n".join(_render_plan(plan, asked)))
+            yes = not plan.obstacles and typer.confirm("Purge it? This cannot be undone", default=False, err=True)
+        if dry_run or not yes:
+            return invocation.respond("\n".join(_render_plan(plan, asked)) if dry_run else "", purged=False, **shape)
         plan, proof = purging.purge(memory, asked, may_drop_signatures=drop_signatures)
     if not proof.holds:
-        raise NotProvedError(proof.places)
+        places = ", ".join(first(proof.places, _SHOWN))
+        raise NotProvedError(
+            f"The text is still in, or cannot be looked for in: {places}. Run the same "
+            "command again; what it names then, move out of the vault or delete yourself."
+        )
+    gone, changed = len(plan.notes), len(plan.changed)
+    rows = [
+        f"Purged: {plan.commits:,} commits made again, {gone:,} notes gone, {changed:,} changed",
+        f"Proved: none of {proof.objects:,} objects, {proof.files:,} files and {proof.rows:,} values of tables has it",
+    ]
+    rows += [
+        f"{note} has the same words, otherwise written. Look at it: quaid get {note}" for note in sorted(proof.similar)
+    ]
     invocation.respond(
-        "\n".join(_render_done(plan, proof)),
+        "\n".join([*rows, *_render_elsewhere(plan)]),
         purged=True,
-        **_shape_of_plan(plan, asked),
-        proof={"objects": proof.objects, "files": proof.files, "rows": proof.rows, "similar": sorted(proof.similar)},
+        **shape,
+        proof=json_object(proof, "objects", "files", "rows", "similar"),
     )
     return None
 
@@ -98,14 +109,6 @@ def _what_is_asked(memory: Memory, ref: str | None, text: str | None, *, is_rege
     if not interrupted.contents:
         raise UsageError("The purge that was interrupted was told a text, which is not kept. Give --text again.")
     return interrupted
-
-
-def _agrees(invocation: Invocation, plan: Plan, asked: Asked) -> bool:
-    if not can_answer(invocation):
-        raise UsageError("A purge cannot be undone, so it asks. See what goes with --dry-run, and agree with --yes.")
-    for line in _render_plan(plan, asked):
-        invocation.notify(line)
-    return bool(not plan.obstacles and typer.confirm("Purge it? This cannot be undone", default=False, err=True))
 
 
 def _render_plan(plan: Plan, asked: Asked) -> list[str]:
@@ -133,20 +136,3 @@ def _render_elsewhere(plan: Plan) -> list[str]:
         *(["On each other machine quaid pull says what to do there"] if plan.remotes else []),
         *[f"{clone} is a clone that may hold it still. There: quaid purge --vault {clone} …" for clone in plan.clones],
     ]
-
-
-def _render_done(plan: Plan, proof: Proof) -> list[str]:
-    return [
-        f"Purged: {plan.commits:,} commits made again, {len(plan.notes):,} notes gone, {len(plan.changed):,} changed",
-        f"Proved: none of {proof.objects:,} objects, {proof.files:,} files and {proof.rows:,} values of tables has it",
-        *[
-            f"{note} has the same words, otherwise written. Look at it: quaid get {note}"
-            for note in sorted(proof.similar)
-        ],
-        *_render_elsewhere(plan),
-    ]
-
-
-def _shape_of_plan(plan: Plan, asked: Asked) -> dict[str, object]:
-    remotes = [{"name": name, "url": url} for name, url in plan.remotes]
-    return {**asdict(plan), "texts": len(asked.texts), "remotes": remotes}

@@ -1,18 +1,19 @@
-"""`quaid stats`: what the memory is made of, and pages on recall, gaps, models and health."""
+"""`quaid stats` and `quaid audit`: what the memory is made of, in numbers, and where it comes from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import flag
+from quaid.cli.options import flag, option, parse_option_moment
 from quaid.cli.terminal import (
     clipped,
     columns,
     count,
     draw_bar,
+    first,
     known,
     lines,
     milliseconds,
@@ -20,6 +21,7 @@ from quaid.cli.terminal import (
     paragraphs,
     section,
     size,
+    titled,
 )
 from quaid.errors import UsageError
 from quaid.local.model_usage import DayUsage, PromptUsage
@@ -28,6 +30,7 @@ from quaid.local.recall_summary import RecallSummary
 from quaid.local.runs import Snapshot
 from quaid.model import ModelUsage, Use
 from quaid.report import stats
+from quaid.report.audit import audit
 from quaid.report.stats import HEALTH_DAYS
 from quaid.settings import ModelSettings, RecallSettings
 from quaid.shapes import json_object
@@ -287,4 +290,72 @@ def _usage(usage: ModelUsage) -> tuple[str, ...]:
 def _dollars(cost_usd: float | None) -> str:
     return (
         "unknown" if cost_usd is None else f"${cost_usd:.2f}" if cost_usd >= 1 or not cost_usd else f"${cost_usd:.4f}"
+    )
+
+
+AUDIT_BAR = 16
+MAX_SHOWN = 10
+HEADINGS = ("source", "facts", "", "notes", "commits", "first", "last")
+
+
+def run_audit(
+    invocation: Invocation,
+    since: Annotated[str | None, option("DAY", "What came from this day on: 2026-03-01, last March.")] = None,
+    source: Annotated[
+        str | None, option("NAME", "Only sources whose name contains this: owner, claude, import.")
+    ] = None,
+) -> None:
+    """Audit the sources of your memories and list the weakly supported ones.
+
+    Examples:
+      quaid audit
+      quaid audit --since "last week" --source agent:
+      quaid audit --json | jq '.sources[] | select(.floods != [])'
+    """
+    after = parse_option_moment("--since", since, datetime.now(UTC))
+    with invocation.open() as memory, invocation.progress(memory):
+        found = audit(memory, after, source)
+    invocation.respond(_render(found), **found)
+    if found["cut_off"]:
+        invocation.notify(
+            "This is a shallow clone: who wrote what is older is not known. Get it with: git fetch --unshallow"
+        )
+
+
+def _render(found: Mapping[str, Any]) -> str:
+    """Return the sources, each with a bar, then what is unusual."""
+    if not found["sources"]:
+        return "No commit brought a note. What is not committed yet has no author: git status shows it."
+    most = max(one["facts"] for one in found["sources"])
+    rows, unusual = [HEADINGS], []
+    for one in found["sources"]:
+        name, bar = one["source"], draw_bar(one["facts"], most, AUDIT_BAR)
+        numbers = f"{one['facts']:,}", bar, f"{one['notes']:,}", f"{one['commits']:,}"
+        rows.append((name, *numbers, moment(one["first"])[:10], moment(one["last"])[:10]))
+        for flood in one["floods"]:
+            usual = f"usual are {flood['usual']:g} a day, at most {flood['most']:.0f}"
+            unusual.append((name, f"a flood on {flood['day']}: {count(flood['facts'], 'fact')}; {usual}"))
+        for over in one["over_quota"]:
+            facts = f"{count(over['facts'], 'fact')} of {found['facts_per_day']:,}"
+            unusual.append((name, f"over its quota on {over['day']}: {facts}"))
+        others = set(one["committers"]) - {name.partition(":")[2]}
+        if one["who"] in {"owner", "other"} and others:
+            unusual.append((name, f"committed by {', '.join(sorted(others))}"))
+    lone = [(each["source"], each["path"]) for each in found["lone"]]
+    misfits = [(each["path"], f"source: {each['said']}, by {', '.join(each['authors'])}") for each in found["misfits"]]
+    lists = (
+        (f"{count(len(lone), 'fact')} that only one agent says, confirmed by nobody", lone),
+        (f"{count(len(misfits), 'fact')} by another hand than `source:` says", misfits),
+    )
+    return paragraphs(
+        columns(rows, right=(1, 3, 4)),
+        section("Unusual", unusual),
+        *(
+            titled(
+                title,
+                [(row,) for row in first(columns(table).splitlines(), MAX_SHOWN, "… and {:,} more; all with --json")],
+            )
+            for title, table in lists
+            if table
+        ),
     )

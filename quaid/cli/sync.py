@@ -1,7 +1,8 @@
-"""`quaid sync`, `reindex`, `verify` and `watch`."""
+"""`quaid sync`, `reindex`, `verify`, `watch` and `conflicts`."""
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from dataclasses import replace
@@ -9,15 +10,21 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from quaid.cli.invocation import Invocation
-from quaid.cli.options import flag
+from quaid.cli.options import argument, check_one_of, flag, option
 from quaid.cli.resident import CommandListener
 from quaid.cli.terminal import columns, count, known, lines, seconds, styled
-from quaid.errors import QuaidError
+from quaid.errors import BadInputError, QuaidError, UsageError
 from quaid.history import merges
+from quaid.history.merges import Conflict
+from quaid.index.references import resolve_one
 from quaid.janitor.settling import Settled, settle_merges
+from quaid.memory import Memory
+from quaid.model import note_name
 from quaid.shapes import json_object
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.watcher import read_heartbeat
+from quaid.vault import files, merging
+from quaid.vault.merging import Side, merge_note
 
 
 def run_sync(
@@ -134,11 +141,22 @@ def run_watch(invocation: Invocation) -> None:
       quaid watch
       quaid watch --json >> syncs.jsonl
     """
+
+    def show(report: SyncReport) -> None:
+        if invocation.as_json:
+            invocation.print_json(**shape_of_sync(report))
+            sys.stdout.flush()
+            return
+        numbers = "  ".join(f"{sign} {number:,}" for sign, number, _ in changes(report))
+        embedded = f"{report.embedded:,} embedded, " if report.embedded else ""
+        now = f"{datetime.now():%H:%M:%S}"  # noqa: DTZ005 - local time
+        invocation.notify(f"{now}  {numbers}  {embedded}{seconds(report.took_s)}")
+
     with invocation.open() as memory:
         other = read_heartbeat(memory.state)
         if other is not None and other.is_alive(datetime.now(UTC)):
             invocation.notify(f"Process {other.pid} follows this vault already. Two do no harm; one is enough.")
-        follower = memory.follow(lambda report: _show(invocation, report))
+        follower = memory.follow(show)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: follower.stop())
         CommandListener(memory.root, "quaid watch").start()
@@ -147,11 +165,76 @@ def run_watch(invocation: Invocation) -> None:
     invocation.notify("Stopped.")
 
 
-def _show(invocation: Invocation, report: SyncReport) -> None:
-    if invocation.as_json:
-        invocation.print_json(**shape_of_sync(report))
-        sys.stdout.flush()
+def run_conflicts(
+    invocation: Invocation,
+    ref: Annotated[str | None, argument("REF", "The note to settle: its path or name, or all.")] = None,
+    settle: Annotated[str | None, option("SIDE", "Keep ours, theirs or both in the note REF.", "--settle")] = None,
+) -> int:
+    """List the notes that a merge could not solve, or settle them; exit code 1 while there are any.
+
+    Both sides of such a note are searched meanwhile. ours is this machine's side; in a rebase it is the other one's.
+
+    Examples:
+      quaid conflicts
+      quaid conflicts --settle both Garden.md
+      quaid conflicts --settle theirs all
+    """
+    check_one_of("settle", [settle] if settle else None, merging.SIDES)
+    if (settle is None) != (ref is None):
+        raise UsageError("--settle needs a SIDE and a REF. Try: quaid conflicts --settle both REF")
+    with invocation.open() as memory:
+        found = merges.list_conflicts(memory.root)
+        settled: list[str] = []
+        chosen = [one for one in found if ref in {"all", one.path, note_name(one.path), one.path.rpartition("/")[2]}]
+        if ref not in {None, "all"} and not chosen:
+            path = resolve_one(memory.index(), str(ref)).document.path
+            raise BadInputError(
+                f"{path} is not in conflict: git knows of no merge that it left, so marks in it are text. "
+                "Remove them in an editor if they should not be there."
+            )
+        for conflict in chosen:
+            _settle(memory, conflict, next(side for side in merging.SIDES if side == settle))
+            settled.append(conflict.path)
+        left = [conflict for conflict in found if conflict.path not in settled]
+        operation = merges.read_operation(memory.root)
+    shapes = [{"path": conflict.path, "what": _describe(conflict)} for conflict in left]
+    text = lines(
+        *(f"Settled: {path}" for path in settled),
+        count(len(left), "conflict") if left else "",
+        columns([(shape["path"], shape["what"]) for shape in shapes]),
+    )
+    invocation.respond(text or "No note is in conflict.", settled=settled, conflicts=shapes, operation=operation)
+    if left and not settled:
+        invocation.notify(f"Settle one with: quaid conflicts --settle both {shlex.quote(left[0].path)}")
+    elif operation in {"merge", "rebase", "cherry-pick", "revert"} and all(conflict.is_committed for conflict in left):
+        invocation.notify(f"All is settled. End the {operation} with: git {operation} --continue")
+    return 1 if left else 0
+
+
+def _describe(conflict: Conflict) -> str:
+    if conflict.is_removed:
+        return "changed here, removed there" if conflict.ours else "removed here, changed there"
+    return "changed on both sides" if conflict.base or conflict.is_committed else "added on both sides"
+
+
+def _settle(memory: Memory, conflict: Conflict, side: Side) -> None:
+    """Write the note without marks. Both sides are merged by their parts, so that no key is in it twice."""
+    now = files.read_note(memory.root, conflict.path)
+    base, ours, theirs = (merges.read_side(memory.root, blob) or b"" for blob in conflict[1:4])
+    if now is None or not merging.find_conflicts(now, ours, theirs):
+        blobs = {"ours": conflict.ours, "theirs": conflict.theirs, "both": conflict.ours or conflict.theirs}
+        if side == "both" and None not in (conflict.ours, conflict.theirs):
+            raise BadInputError(f"{conflict.path} cannot hold both sides. Settle it with ours or theirs.")
+        merges.settle_conflict(memory.root, conflict.path, merges.read_side(memory.root, blobs[side]))
         return
-    numbers = "  ".join(f"{sign} {number:,}" for sign, number, _ in changes(report))
-    embedded = f"{report.embedded:,} embedded, " if report.embedded else ""
-    invocation.notify(f"{datetime.now():%H:%M:%S}  {numbers}  {embedded}{seconds(report.took_s)}")  # noqa: DTZ005 - local time
+    after = None
+    if side == "both":
+        our_part, their_part = (merging.choose_side(now, each, ours, theirs) for each in ("ours", "theirs"))
+        is_new = base in (our_part, their_part)
+        after = merge_note(b"" if is_new else base, our_part, their_part, conflict.path)
+    if after is None:
+        after = merging.choose_side(now, side, ours, theirs)
+    if conflict.is_committed:
+        memory.writer.save_edit(conflict.path, now, after)
+    else:
+        merges.settle_conflict(memory.root, conflict.path, after)

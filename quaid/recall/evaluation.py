@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -128,25 +128,6 @@ def parse_questions(text: str, name: str) -> list[EvalQuestion]:
     if not questions:
         raise BadInputError(f"{name} asks nothing. Write a question as a list item: - question → [[note]]")
     return questions
-
-
-def replay(
-    questions: Iterable[EvalQuestion],
-    ask: Callable[[str], Recall],
-    find: Callable[[Recall, str], int | None],
-    progress: Callable[[int], None] | None = None,
-) -> list[Outcome]:
-    """Ask each question. `find` returns the rank of an expected memory in an answer; `progress` receives the number of
-    questions that are done.
-    """
-    outcomes = []
-    for done, question in enumerate(questions, 1):
-        answer = ask(question.text)
-        ranks = tuple(find(answer, reference) for reference in question.expected)
-        outcomes.append(Outcome(question, ranks, len(answer.hits), answer.degraded))
-        if progress is not None:
-            progress(done)
-    return outcomes
 
 
 def score(outcomes: Sequence[Outcome]) -> Score:

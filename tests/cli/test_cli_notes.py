@@ -173,25 +173,29 @@ def test_an_own_note_that_would_be_empty_is_not_given_to_forget(
 
 
 def test_a_note_is_opened_by_its_path_or_address_and_never_by_what_it_says(
-    home: Vault, monkeypatch: pytest.MonkeyPatch
+    home: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.write("own/--help; rm.md", "#!/bin/sh\ntouch ran\n")
-    started: list[list[str]] = []
+    started, opener = tmp_path / "started", tmp_path / "bin" / "xdg-open"
+    opener.parent.mkdir()
+    opener.write_text(f'#!/bin/sh\necho "$@" >> "{started}"\n')
+    opener.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{opener.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(editing, "has_terminal", lambda: True)
-    monkeypatch.setattr(editing, "_start", started.append)
-    monkeypatch.setattr(editing, "_find_opener", lambda: ["xdg-open"])
     monkeypatch.setattr(editing, "_has_obsidian", lambda: True)
     path = str(home.root / "own/--help; rm.md")
     quaid("open", "own/--help; rm")
     (home.root / ".obsidian").mkdir()
     quaid("open", "own/--help; rm")
-    monkeypatch.setattr(editing, "_find_opener", lambda: None)
+    plain, address = started.read_text().splitlines()
+    assert plain == path
+    assert address.startswith("obsidian://open?path=%2F")
+    assert " " not in address
+    monkeypatch.delenv("DISPLAY")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     code, out, err = quaid("open", "own/--help; rm")
     assert (code, out.strip(), "No program" in err) == (0, path, True)
-    (plain, address) = started
-    assert plain == ["xdg-open", path]
-    assert address[1].startswith("obsidian://open?path=%2F")
-    assert " " not in address[1]
 
 
 # -- completion, help, settings --------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quaid.cli.consent import describe_cost
+from quaid.cli.install import describe_cost
 from quaid.llm.discovery import Description
 from quaid.settings import ModelSettings
 

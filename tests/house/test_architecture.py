@@ -19,11 +19,11 @@ CODE = Package(PACKAGE)
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 DOORS = {"cli", "mcp", "hooks", "web"}
 OPENS = {
-    "cli/hook.py": {"hooks"},
+    "cli/context.py": {"hooks"},
     "cli/mcp.py": {"mcp"},
     "cli/resident.py": {"hooks"},
     "cli/serve.py": {"mcp"},
-    "cli/view.py": {"web"},
+    "cli/editing.py": {"web"},
 }  # commands that open another door
 
 
@@ -206,7 +206,7 @@ def test_every_module_says_what_it_is_for():
     ("import quaid", HEAVY),
     ("import quaid.model, quaid.errors, quaid.config", HEAVY),
     ("import quaid.cli.main", ("numpy", "apsw", "onnxruntime", "git", "httpx", "mistune", "starlette", "jinja2")),
-    ("import quaid.cli.view", ("starlette", "jinja2", "uvicorn", "nh3")),
+    ("import quaid.cli.editing", ("starlette", "jinja2", "uvicorn", "nh3")),
     ("import quaid.__main__, quaid.hooks.entry", HEAVY),
     ("from quaid import Memory", tuple(name for name in HEAVY if name != "apsw")),
 ])  # fmt: skip

@@ -14,9 +14,8 @@ from vaults import refused
 
 from quaid.cli.main import main
 from quaid.errors import BadInputError
-from quaid.model import Recall
 from quaid.place import state_folder
-from quaid.recall.evaluation import EvalQuestion, Outcome, compare, parse_questions, replay, score
+from quaid.recall.evaluation import EvalQuestion, Outcome, compare, parse_questions, score
 
 PAGE = """---
 tags: [eval]
@@ -136,15 +135,6 @@ def test_gained_and_lost_are_named():
     before = [outcome("ab", (1, None)), outcome("cd", (3, 4)), outcome("e", (None,)), outcome("", ())]
     after = [outcome("ab", (None, 1)), outcome("cd", (9, 1)), outcome("e", (None,)), outcome("", ())]
     assert [(change.gained, change.lost) for change in compare(before, after)] == [(("b",), ("a",))]
-
-
-def test_every_question_is_put_once():
-    asked, done = [], []
-    questions = [EvalQuestion("a", ("x",)), EvalQuestion("b")]
-    ask = lambda text: asked.append(text) or Recall(text, (), ("vectors",))  # noqa: E731
-    found = replay(questions, ask, lambda _, reference: {"x": 3}[reference], done.append)
-    assert (asked, done) == (["a", "b"], [1, 2])
-    assert found == [Outcome(questions[0], (3,), 0, ("vectors",)), Outcome(questions[1], (), 0, ("vectors",))]
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
