@@ -105,6 +105,8 @@ class TestDocs:
             "cli.terminal",
             "errors",
             "place",
+            "resident",
+            "resident.call",
             "shapes",
             "text",
             "text.invisible",
