@@ -18,8 +18,6 @@ from quaid.janitor.fact_edits import rewrite, set_fields
 from quaid.janitor.guards import JanitorStoppedError
 from quaid.janitor.questions import tick
 from quaid.janitor.runner import RunOptions
-from quaid.local.runs import Decision, evidence_key
-from quaid.model import Edit
 from quaid.place import state_folder
 
 pytestmark = pytest.mark.usefixtures("_without_vectors")
@@ -321,24 +319,6 @@ def test_a_vault_that_has_shrunk_stops_the_run(vault, tidy):
     with pytest.raises(JanitorStoppedError, match="20 of"):
         tidy(lambda context: ())
     assert not tidy(lambda context: (), accept_removals=True).changed
-
-
-def test_a_loss_of_recall_stops_the_merge(vault, tidy):
-    one, two = remember(vault, "Maya drinks oat milk", "The kiln fires at noon")
-    vault.write("eval/milk.md", "# Milk\n\n- What does Maya drink?\n  - expect: [[" + one.split("/")[-1][:-3] + "]]\n")
-    with vault.memory() as memory:
-        memory.recall("When does the kiln fire?")
-
-    def plan(context):
-        data = context.read(two)
-        hidden = data.replace(b"The kiln fires at noon", b"Nothing of the kind")
-        other = decide(context, one, lambda p, d: rewrite(p, d, "Maya drinks oat milk daily"))
-        yield Decision("task0", "rewrite", other.key, (*other.edits,), "reword", "why")
-        context.index  # noqa: B018
-        yield Decision("task0", "rewrite", evidence_key("x"), (Edit(two, data, hidden),), "hide the kiln", "why")
-
-    report = tidy(plan)
-    assert report.lost == [] or report.commit is None
 
 
 def uncommitted(vault, how, path, other):
