@@ -13,7 +13,8 @@ from quaid.cli.terminal import first
 from quaid.errors import QuaidError, UsageError
 from quaid.memory import Memory
 from quaid.purge import purging
-from quaid.purge.purging import Asked, Plan
+from quaid.purge.purging import Plan
+from quaid.purge.wording import Wording
 from quaid.shapes import json_object
 
 _SHOWN = 10
@@ -95,7 +96,7 @@ def run_purge(
     return None
 
 
-def _what_is_asked(memory: Memory, ref: str | None, text: str | None, *, is_regex: bool) -> Asked:
+def _what_is_asked(memory: Memory, ref: str | None, text: str | None, *, is_regex: bool) -> Wording:
     interrupted = purging.find_interrupted(memory)
     if ref is not None and text is not None:
         raise UsageError("REF and --text are two purges. Give one of them.")
@@ -106,12 +107,12 @@ def _what_is_asked(memory: Memory, ref: str | None, text: str | None, *, is_rege
         return purging.join(purging.find_note(memory, ref), interrupted)
     if interrupted is None:
         raise UsageError("Nothing to purge was named. Give the reference of a note, or --text TEXT.")
-    if not interrupted.contents:
+    if not interrupted.versions:
         raise UsageError("The purge that was interrupted was told a text, which is not kept. Give --text again.")
     return interrupted
 
 
-def _render_plan(plan: Plan, asked: Asked) -> list[str]:
+def _render_plan(plan: Plan, asked: Wording) -> list[str]:
     return [
         *[f"{path} has work that is not committed and holds the text" for path in plan.uncommitted],
         f"Notes that go: {len(plan.notes):,}{_names(plan.notes)}",

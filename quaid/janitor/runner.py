@@ -274,7 +274,7 @@ class _Run:
                 continue
             done_before = len(self._commits)
             try:
-                self._run_task(task, self._make_context(task, models))
+                self._run_task(task, models)
             except QuaidError as error:
                 report.failed[task.name] = str(error)
             if len(self._commits) > done_before:
@@ -283,23 +283,10 @@ class _Run:
         if models is not None:
             report.usage = models.spent
 
-    def _run_task(self, task: Task, context: TaskContext) -> None:
+    def _run_task(self, task: Task, models: Models | None) -> None:
         """Carry out what the task decides, at once; at its end the minor decisions, in one commit for each kind."""
-        minor: dict[str, list[Decision]] = {}
-        for decision in task.plan(context):
-            if not self._policy.admits(decision, context.index):
-                continue
-            if decision.is_minor:
-                minor.setdefault(decision.kind, []).append(decision)
-            else:
-                self._carry_out(decision)
-        for batch in minor.values():
-            self._carry_out(*batch)
-
-    def _make_context(self, task: Task, models: Models | None) -> TaskContext:
-        vetoes = self._policy.vetoes
-        day = datetime.now(UTC).date().isoformat()
-        return TaskContext(
+        vetoes, day = self._policy.vetoes, datetime.now(UTC).date().isoformat()
+        context = TaskContext(
             root=self._worktree.root,
             settings=self._settings,
             now=self._now,
@@ -319,6 +306,16 @@ class _Run:
             report=self._report,
             progress=self._vault.show_progress,
         )
+        minor: dict[str, list[Decision]] = {}
+        for decision in task.plan(context):
+            if not self._policy.admits(decision, context.index):
+                continue
+            if decision.is_minor:
+                minor.setdefault(decision.kind, []).append(decision)
+            else:
+                self._carry_out(decision)
+        for batch in minor.values():
+            self._carry_out(*batch)
 
     # -- carrying out --------------------------------------------------------------------------------------------
 

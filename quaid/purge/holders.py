@@ -88,12 +88,10 @@ def _list_processes(prefixes: tuple[str, ...]) -> Iterator[tuple[int, str, list[
         with suppress(OSError):
             if folder.name == str(os.getpid()) or b"fsmonitor--daemon" in (folder / "cmdline").read_bytes():
                 continue
-            opened = [_read_link(link) for link in (*(folder / "fd").iterdir(), folder / "cwd")]
-            if opened := [path for path in opened if f"{path}{os.sep}".startswith(prefixes)]:
+            opened = []
+            for link in (*(folder / "fd").iterdir(), folder / "cwd"):
+                with suppress(OSError):
+                    path = os.readlink(link)  # noqa: PTH115 - thousands of them
+                    opened += [path] if f"{path}{os.sep}".startswith(prefixes) else []
+            if opened:
                 yield int(folder.name), (folder / "comm").read_text().strip(), opened
-
-
-def _read_link(link: Path) -> str:
-    with suppress(OSError):
-        return os.readlink(link)  # noqa: PTH115 - thousands of them
-    return ""

@@ -48,18 +48,6 @@ class PurgeRefusedError(QuaidError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is to be purged: texts, and notes, by all that their files have ever held."""
-
-    texts: tuple[str, ...] = ()
-    contents: tuple[bytes, ...] = ()
-
-    @property
-    def wording(self) -> Wording:
-        return Wording(self.texts, self.contents)
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """What a purge would do, counted; `uncommitted` are files with work of the owner that hold the text."""
 
@@ -75,13 +63,13 @@ class Plan:
     obstacles: tuple[str, ...]
 
 
-def find_note(memory: Memory, reference: str) -> Asked:
+def find_note(memory: Memory, reference: str) -> Wording:
     """Return what purging the note `reference`, also a forgotten one, means. Raises as `Memory.get`."""
     repository = _repository_of(memory.root)
     try:
         view = memory.get(reference)
         if view.turn is not None or view.heading:
-            return Asked((view.text,))
+            return Wording([view.text])
         path, present = view.document.path, view.source
     except NoteNotFoundError:
         removed = memory.git.find_removed(reference)
@@ -91,13 +79,12 @@ def find_note(memory: Memory, reference: str) -> Asked:
     return _with_versions(repository, rewriting.list_versions(repository, repository.to_git(path)), present)
 
 
-def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
+def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Wording:
     """Return what purging `text` means; a regular expression is purged as all that it finds in the history and files.
     Raises UsageError: the text is too short, or no regular expression.
     """
     if not is_regex:
-        Wording([text])
-        return Asked((text,))
+        return Wording([text])
     try:
         pattern = re.compile(text)
     except re.error as error:
@@ -106,12 +93,10 @@ def find_text(memory: Memory, text: str, *, is_regex: bool = False) -> Asked:
     stored = (item.data for item in Git(repository).iterate_objects() if item.kind != "tree")
     contents = chain(stored, map(read_file, iterate_files(repository.top)))
     found = dict.fromkeys(match[0] for data in contents for match in pattern.finditer(data.decode("utf-8", "replace")))
-    texts = tuple(text for text in found if text.strip())
-    Wording(texts)
-    return Asked(texts)
+    return Wording(text for text in found if text.strip())
 
 
-def find_interrupted(memory: Memory) -> Asked | None:
+def find_interrupted(memory: Memory) -> Wording | None:
     """Return the request of a killed purge, without the texts that it was given. None where none was killed."""
     try:
         stored = json.loads((memory.state / MARK_FILE).read_text())
@@ -119,35 +104,33 @@ def find_interrupted(memory: Memory) -> Asked | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
-        return Asked()
+        return Wording(())
     return _with_versions(_repository_of(memory.root), versions)
 
 
-def join(first: Asked, second: Asked | None) -> Asked:
+def join(first: Wording, second: Wording | None) -> Wording:
     """Return what purges both."""
-    second = second or Asked()
-    contents = tuple(dict.fromkeys((*first.contents, *second.contents)))
-    return Asked(tuple(dict.fromkeys((*first.texts, *second.texts))), contents)
+    return Wording((*first.texts, *second.texts), (*first.versions, *second.versions)) if second else first
 
 
-def look(memory: Memory, asked: Asked) -> tuple[Plan, Survey]:
+def look(memory: Memory, asked: Wording) -> tuple[Plan, Survey]:
     """Return what a purge would do. Nothing is changed."""
-    root, wording = memory.root, asked.wording
+    root = memory.root
     repository = _repository_of(root)
-    found = rewriting.survey(Git(repository), wording, memory.show_progress)
+    found = rewriting.survey(Git(repository), asked, memory.show_progress)
     notes, changed = [], []
     for path in iterate_files(repository.top):
         name = path.relative_to(repository.top).as_posix()
         data = read_file(path)
-        after = wording.change_file(data)
+        after = asked.change_file(data)
         if after is None:
             notes.append(name)
-        elif after != data or wording.change_path(os.fsencode(name)) != os.fsencode(name):
+        elif after != data or asked.change_path(os.fsencode(name)) != os.fsencode(name):
             changed.append(name)
     held = {*notes, *changed}
     git = Git(repository)
     with git.reading() as reader:
-        commits = rewriting.iterate_changed(git, reader, wording, found)
+        commits = rewriting.iterate_changed(git, reader, asked, found)
         signed = [rewriting.is_signed(commit.head) for commit in commits]
     plan = Plan(
         tuple(notes),
@@ -159,12 +142,12 @@ def look(memory: Memory, asked: Asked) -> tuple[Plan, Survey]:
         sum(signed),
         tuple(rewriting.list_remotes(repository)),
         tuple(_list_clones(repository)),
-        tuple(_list_obstacles(root, repository, wording)),
+        tuple(_list_obstacles(root, repository, asked)),
     )
     return plan, found
 
 
-def purge(memory: Memory, asked: Asked, *, may_drop_signatures: bool = False) -> tuple[Plan, Proof]:
+def purge(memory: Memory, asked: Wording, *, may_drop_signatures: bool = False) -> tuple[Plan, Proof]:
     """Purge what is `asked`, wherever this machine keeps it for the vault, and prove it.
 
     Raises:
@@ -172,7 +155,7 @@ def purge(memory: Memory, asked: Asked, *, may_drop_signatures: bool = False) ->
         LockedError: another process uses the vault.
         GitError: git refused; run it again.
     """
-    root, state, wording = memory.root, memory.state, asked.wording
+    root, state = memory.root, memory.state
     repository = _repository_of(root)
     with hold_alone(repository, root, state), transaction.begin(root, memory.git, memory.settings.git.wait_s):
         memory.close()  # held alone, it starts no exchange with the remotes
@@ -184,11 +167,11 @@ def purge(memory: Memory, asked: Asked, *, may_drop_signatures: bool = False) ->
             raise PurgeRefusedError(
                 [f"{plan.signed:,} signed commits would lose their signatures. Say that they may: --drop-signatures"]
             )
-        blobs = [Git(repository).store(data) for data in asked.contents]  # until the old objects are taken away
+        blobs = [Git(repository).store(data) for data in asked.versions]  # until the old objects are taken away
         mark = {"since": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "versions": blobs}
         write_private(state / MARK_FILE, json.dumps(mark), sync=True)
-        _rewrite_repository(memory, repository, wording, found)
-        clean_state(state, wording)
+        _rewrite_repository(memory, repository, asked, found)
+        clean_state(state, asked)
         # The ids of what was purged, for the other machines. If git refuses the commit, the next write makes it.
         purges, head = memory.git.purges, memory.git.state().head
         if head and (edits := purges.plan_lists(head)):
@@ -204,7 +187,7 @@ def purge(memory: Memory, asked: Asked, *, may_drop_signatures: bool = False) ->
     if (state / CACHE_FILE).exists():
         compact(state / CACHE_FILE)
     memory.show_progress("proof", 0, 0)
-    proof = prove(memory, repository, wording)
+    proof = prove(memory, repository, asked)
     if proof.holds:
         (state / MARK_FILE).unlink(missing_ok=True)
     return plan, proof
@@ -262,9 +245,9 @@ def _list_clones(repository: Repository) -> Iterator[str]:
                 yield str(there.top)
 
 
-def _with_versions(repository: Repository, versions: list[str], *present: bytes) -> Asked:
+def _with_versions(repository: Repository, versions: list[str], *present: bytes) -> Wording:
     contents = tuple(dict.fromkeys((*Git(repository).read_blobs(versions).values(), *present)))
-    return Asked(tuple(text for text in list_texts(contents) if len(text) >= MIN_CHARS), contents)
+    return Wording((text for text in list_texts(contents) if len(text) >= MIN_CHARS), contents)
 
 
 def _repository_of(root: Path) -> Repository:

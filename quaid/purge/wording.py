@@ -50,8 +50,9 @@ class Wording:
     """
 
     def __init__(self, texts: Iterable[str], versions: Iterable[bytes] = ()) -> None:
-        long = [data for data in versions if len(data) >= _MIN_VERSION]
-        self._versions = {hashlib.sha256(data).digest() for data in long}
+        self.versions = tuple(dict.fromkeys(versions))
+        long = [data for data in self.versions if len(data) >= _MIN_VERSION]
+        self._digests = {hashlib.sha256(data).digest() for data in long}
         self._ids = set(filter(None, map(_read_id, long)))
         self.texts = tuple(dict.fromkeys(text.strip() for text in texts))
         for text in self.texts:
@@ -89,7 +90,7 @@ class Wording:
 
     def change_file(self, data: bytes) -> bytes | None:
         """Return a file without the texts, None if it goes altogether."""
-        is_version = bool(self._versions) and hashlib.sha256(data).digest() in self._versions
+        is_version = bool(self._digests) and hashlib.sha256(data).digest() in self._digests
         if is_version or (self._ids and _read_id(data) in self._ids):
             return None
         if not self.is_in(data):

@@ -45,18 +45,15 @@ def redact(text: str, *, after: str = "", keep_lines: bool = False) -> tuple[str
     `keep_lines` the newlines of a secret stay behind it.
     """
     known = Counter(PLACEHOLDER.findall(text))
-    while spans := _find_secrets(text, after):
-        # What a secret has hidden, such as a quote, can show another one.
+    before = f"{after}\n" if after else ""
+    while True:  # what a secret has hidden, such as a quote, can show another one
+        plain = _Plain(before + text)
+        spans = _within(_apart(find_forms(plain.text), plain), len(before))
+        spans = spans or _within(_apart(_detect(plain.text), plain), len(before))
+        if not spans:
+            break
         text = _replace(text, spans, keep_lines=keep_lines)
     return text, tuple((Counter(PLACEHOLDER.findall(text)) - known).elements())
-
-
-def _find_secrets(text: str, after: str) -> list[Span]:
-    """The secrets in `text`, in order and apart from each other."""
-    before = f"{after}\n" if after else ""
-    plain = _Plain(before + text)
-    found = _within(_apart(find_forms(plain.text), plain), len(before))
-    return found or _within(_apart(_detect(plain.text), plain), len(before))
 
 
 def _within(spans: Sequence[Span], start: int) -> list[Span]:
@@ -101,25 +98,23 @@ class _Plain:
 
 
 def _apart(spans: Iterator[Span], plain: _Plain) -> list[Span]:
-    """`spans` in the original text: in order, joined where they overlap, and clear of placeholders."""
+    """`spans` in the original text: in order, joined where they overlap, and as far as they reach before a placeholder;
+    what is behind one is looked at again.
+    """
+    clear: list[Span] = []
+    for found in spans:
+        span = Span(plain.origin(found.start), plain.origin(found.end - 1) + 1, found.kind)
+        behind = bisect_right(plain.placeholders, (span.start, span.start))
+        inside = behind > 0 and plain.placeholders[behind - 1][1] > span.start
+        end = min(span.end, plain.placeholders[behind][0]) if behind < len(plain.placeholders) else span.end
+        clear += [span._replace(end=end)] if not inside and span.start < end else []
     apart: list[Span] = []
-    moved = (Span(plain.origin(span.start), plain.origin(span.end - 1) + 1, span.kind) for span in spans)
-    for span in sorted(_clear(moved, plain.placeholders), key=lambda span: (span.start, -span.end)):
+    for span in sorted(clear, key=lambda span: (span.start, -span.end)):
         if apart and span.start < apart[-1].end:
             apart[-1] = apart[-1]._replace(end=max(apart[-1].end, span.end))
         else:
             apart.append(span)
     return apart
-
-
-def _clear(spans: Iterator[Span], placeholders: Sequence[tuple[int, int]]) -> Iterator[Span]:
-    """`spans` as far as they reach before a placeholder: what is behind one is looked at again."""
-    for span in spans:
-        behind = bisect_right(placeholders, (span.start, span.start))
-        inside = behind > 0 and placeholders[behind - 1][1] > span.start
-        end = min(span.end, placeholders[behind][0]) if behind < len(placeholders) else span.end
-        if not inside and span.start < end:
-            yield span._replace(end=end)
 
 
 def _detect(text: str) -> Iterator[Span]:

@@ -127,8 +127,27 @@ def plan_decay(context: TaskContext) -> Iterator[Decision]:
 
 
 def _list_faded(context: TaskContext) -> list[FadedFact]:
-    """Return the facts to ask about, most faded first, without those that the owner keeps or that have more time."""
-    faded = [one for one in _list_below_floor(context) if not {one.key, one.pin_key} & context.vetoed]
+    """Return the facts below the floor to ask about, most faded first: none that was confirmed in the last thirty days,
+    that the owner keeps or that has more time.
+    """
+    index = context.index
+    began = (context.now - timedelta(days=scoring.UNTOUCHED_DAYS)).date().isoformat()
+    below = {
+        one.document.doc_id: one
+        for one in list_fading(index, context.records, context.written, context.now, began)
+        if one.confidence < FLOOR and (scoring.days_since(one.last, context.now) or 0.0) > scoring.UNTOUCHED_DAYS
+    }
+    cited = graph.cited_turns(index, below)
+    turns = documents.fetch_candidates(index, [chunk_id for _, chunk_id in cited])
+    confirmed = set()
+    for doc_id, chunk_id in cited:
+        idle = scoring.days_since(turns[chunk_id].said_at or turns[chunk_id].created, context.now)
+        if idle is not None and idle <= scoring.UNTOUCHED_DAYS:
+            confirmed.add(doc_id)
+    facts = documents.fetch_candidates(index, documents.first_chunks(index, below.keys() - confirmed)).values()
+    found = [replace(below[fact.doc_id], document=fact) for fact in facts]
+    faded = sorted(found, key=lambda one: (one.confidence, one.document.path))
+    faded = [one for one in faded if not {one.key, one.pin_key} & context.vetoed]
     until = {key: judgement.until for key, judgement in read_judgements(context, (one.key for one in faded)).items()}
     extended_now = sum(day == _extension(context) for day in until.values())
     waiting = [one for one in faded if until.get(one.key, "") < context.day]
@@ -199,24 +218,3 @@ def list_fading(
         last = max(day[:10] for day in known if day)
         found.append(FadedFact(row, use, sure, scoring.retained(sure, last, use, now), last))
     return found
-
-
-def _list_below_floor(context: TaskContext) -> list[FadedFact]:
-    """Return all facts below the floor, most faded first, without those confirmed in the last thirty days."""
-    index = context.index
-    began = (context.now - timedelta(days=scoring.UNTOUCHED_DAYS)).date().isoformat()
-    below = {
-        one.document.doc_id: one
-        for one in list_fading(index, context.records, context.written, context.now, began)
-        if one.confidence < FLOOR and (scoring.days_since(one.last, context.now) or 0.0) > scoring.UNTOUCHED_DAYS
-    }
-    cited = graph.cited_turns(index, below)
-    turns = documents.fetch_candidates(index, [chunk_id for _, chunk_id in cited])
-    confirmed = set()
-    for doc_id, chunk_id in cited:
-        idle = scoring.days_since(turns[chunk_id].said_at or turns[chunk_id].created, context.now)
-        if idle is not None and idle <= scoring.UNTOUCHED_DAYS:
-            confirmed.add(doc_id)
-    facts = documents.fetch_candidates(index, documents.first_chunks(index, below.keys() - confirmed)).values()
-    found = [replace(below[fact.doc_id], document=fact) for fact in facts]
-    return sorted(found, key=lambda one: (one.confidence, one.document.path))

@@ -348,14 +348,12 @@ def list_pending(context: TaskContext) -> list[PendingFact]:
         if chunk_id in chunks:
             turns.setdefault(doc_id, []).append(chunks[chunk_id])
     pending = [_read_pending(context, document, tuple(turns.get(document.doc_id, ()))) for document in found]
-    asked = (fact for fact in pending if fact is not None and not context.is_asked(fact.key(TASK), _KINDS))
-    return sorted(asked, key=_when_learned)
-
-
-def _when_learned(fact: PendingFact) -> tuple[str, str, int, str]:
-    document = fact.document
-    first = (fact.turns[0].turn or 0) if fact.turns else 0
-    return document.created or "", document.session or "", first, document.path
+    left = (fact for fact in pending if fact is not None and not context.is_asked(fact.key(TASK), _KINDS))
+    ordered = (
+        ((fact.document.created or "", fact.document.session or "", fact.turns[0].turn or 0 if fact.turns else 0), fact)
+        for fact in left
+    )
+    return [fact for _, fact in sorted(ordered, key=lambda item: (*item[0], item[1].document.path))]
 
 
 def _read_pending(context: TaskContext, document: Document, turns: tuple[Document, ...]) -> PendingFact | None:
