@@ -20,7 +20,7 @@ from quaid.capture.facts import FactsPlan, NewFact, StoredFact
 from quaid.capture.prompt_pieces import Material, NumberedTurn, Piece
 from quaid.capture.relations import normalise_edge
 from quaid.errors import BadInputError
-from quaid.llm.exchange import FailedItem, ItemProblem
+from quaid.llm.exchange import AnswerItem, ItemProblem
 from quaid.model import CORE_FILES, Edge, Message, ModelUsage, name_key
 from quaid.recall.intent import is_technical
 from quaid.redaction import admit
@@ -134,7 +134,7 @@ def find_problems(value: Mapping[str, Any], piece: Piece) -> list[ItemProblem]:
     return found[:10]
 
 
-def list_failed(failed: Iterable[FailedItem]) -> tuple[LeftOut, ...]:
+def list_failed(failed: Iterable[AnswerItem]) -> tuple[LeftOut, ...]:
     """Return the facts among the items of an answer that do not fit its schema."""
     left: list[LeftOut] = []
     for item in failed:

@@ -16,7 +16,7 @@ from quaid.capture.prompt_pieces import Piece, split_piece
 from quaid.errors import BadInputError, ModelAnswerError, ModelError, ModelRefusedError
 from quaid.index import graph
 from quaid.llm.drafts import CUT_OFF
-from quaid.llm.exchange import FailedItem
+from quaid.llm.exchange import AnswerItem
 from quaid.local import quarantine
 from quaid.local.quarantine import Quarantined
 from quaid.model import Edge
@@ -109,7 +109,7 @@ class PieceReader:
         value: Mapping[str, Any],
         piece: Piece,
         origin: Extraction,
-        failed: Sequence[FailedItem],
+        failed: Sequence[AnswerItem],
         problem: str = "",
     ) -> tuple[Extraction, str | None]:
         """Return the usable part of an answer of `origin`, and the quarantine file with the rest and `failed` items."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from quaid.llm.answers import find_answer
-from quaid.llm.exchange import Check, FailedItem, ItemProblem, Reply, Request, Role
+from quaid.llm.exchange import AnswerItem, Check, ItemProblem, Reply, Request, Role
 from quaid.llm.schema import as_list, coerce, item_lists, read_names, violations
 
 MAX_PROBLEMS = 20
@@ -25,15 +25,6 @@ _NUMBER = "n"
 
 
 @dataclass(frozen=True, slots=True)
-class ReadItem:
-    """An item of a list in an answer, its problems, and whether it fits the schema all the same."""
-
-    value: Any
-    problems: tuple[str, ...] = ()
-    fits: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """An answer so far: `items` are its lists of items, by name, with the problems of each; `rest` its other
     properties. With `broken`, it cannot be used as a whole. `missing` are the problems of items that are not there,
@@ -41,7 +32,7 @@ class Draft:
     """
 
     rest: Mapping[str, Any]
-    items: Mapping[str, tuple[ReadItem, ...]]
+    items: Mapping[str, tuple[AnswerItem, ...]]
     broken: tuple[str, ...] = ()
     missing: tuple[ItemProblem, ...] = ()
     problems: tuple[str, ...] = ()
@@ -55,14 +46,9 @@ class Draft:
         return None if self.broken or is_hollow else {**self.rest, **fitting}
 
     @property
-    def failed(self) -> tuple[FailedItem, ...]:
+    def failed(self) -> tuple[AnswerItem, ...]:
         """The items that `value` does not have."""
-        return tuple(
-            FailedItem(name, item.value, item.problems)
-            for name, items in self.items.items()
-            for item in items
-            if not item.fits
-        )
+        return tuple(item for items in self.items.values() for item in items if not item.fits)
 
     @property
     def complaints(self) -> tuple[str, ...]:
@@ -90,7 +76,7 @@ def fit(found: object, schema: Mapping[str, Any]) -> Draft:
     if not isinstance(found, dict):
         return Draft({}, {}, ("it holds no JSON object",))
     named = read_names(found, schema)
-    items: dict[str, tuple[ReadItem, ...]] = {}
+    items: dict[str, tuple[AnswerItem, ...]] = {}
     for name, part in lists.items():
         given = as_list(named.get(name), part) if name in named else None
         if isinstance(given, list):
@@ -99,7 +85,7 @@ def fit(found: object, schema: Mapping[str, Any]) -> Draft:
             for value in present[: schema["properties"][name].get("maxItems")]:
                 read = coerce(value, part)
                 wrong = tuple(violations(read, part, "it"))
-                listed.append(ReadItem(value if wrong else read, wrong, fits=not wrong))
+                listed.append(AnswerItem(name, value if wrong else read, wrong, fits=not wrong))
             items[name], named[name] = tuple(listed), []
     rest = {name: value for name, value in coerce(named, schema).items() if name not in items}
     # How many items a list must have is for the caller's check: one that is missing can be asked for.
@@ -131,7 +117,7 @@ def _check(draft: Draft, check: Check | None) -> Draft:
         if isinstance(problem, ItemProblem):
             place = (problem.items, problem.place)
             of_items[place] = (*of_items.get(place, ()), problem.sentence)
-    items: dict[str, tuple[ReadItem, ...]] = {}
+    items: dict[str, tuple[AnswerItem, ...]] = {}
     for name, given in draft.items.items():
         fitting = iter(range(len(given)))
         items[name] = tuple(
@@ -174,7 +160,7 @@ def plan_repair(draft: Draft, request: Request, reply: Reply) -> Request | None:
     return replace(request, turns=(*request.turns, *later))
 
 
-def _render(items: Mapping[str, Sequence[ReadItem]]) -> str:
+def _render(items: Mapping[str, Sequence[AnswerItem]]) -> str:
     return json.dumps({name: [item.value for item in given] for name, given in items.items()}, ensure_ascii=False)
 
 
@@ -194,7 +180,7 @@ def take_repair(draft: Draft, reply: Reply, schema: Mapping[str, Any], check: Ch
     return _check(Draft(rest, items, draft.broken, is_cut=draft.is_cut and repair.is_cut), check)
 
 
-def _join(old: Sequence[ReadItem], given: Sequence[ReadItem], *, is_cut: bool) -> tuple[ReadItem, ...]:
+def _join(old: Sequence[AnswerItem], given: Sequence[AnswerItem], *, is_cut: bool) -> tuple[AnswerItem, ...]:
     """Return `old` with the items of a repair: each in the place of the one with its number, else of the next that
     needed one. A model that gives all items again changes none of the sound ones.
     """

@@ -36,12 +36,15 @@ again; for an `ItemProblem` only its item is. A problem that no second answer ca
 
 
 @dataclass(frozen=True, slots=True)
-class FailedItem:
-    """An item of an answer's list `items` that does not fit the schema and was left out, as the model gave it."""
+class AnswerItem:
+    """An item of an answer's list `items`, its problems, and whether it fits the schema all the same; one that does not
+    is as the model gave it.
+    """
 
     items: str
     value: Any
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    fits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ class Answer:
     took_s: float
     problems: tuple[str, ...] = ()
     """The problems that the caller's check still finds after the repair; the caller decides what to leave out."""
-    failed: tuple[FailedItem, ...] = ()
+    failed: tuple[AnswerItem, ...] = ()
     """The items that still do not fit the schema; `value` does not have them."""
 
 
