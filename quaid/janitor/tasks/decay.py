@@ -104,12 +104,14 @@ def plan_decay(context: TaskContext) -> Iterator[Decision]:
     faded = {one.key: one for one in _list_faded(context)}
     judgements = dict(_DecayReview(context).judge(faded)) if context.models is not None else {}
     for key, one in faded.items():
-        used = "learned" if one.use.last_access is None else "used last"
-        judgement = judgements.get(key) or Judgement(
-            "delete" if context.models is None else "extend",
-            f"Nobody has needed this since it was {used} on {notes.format_day(one.last)}: of its confidence of "
-            f"{one.sure:.2f} no more than {one.confidence:.2f} is left.",
-        )
+        judgement = judgements.get(key, Judgement("extend"))
+        if context.models is None:
+            used = "learned" if one.use.last_access is None else "used last"
+            why = (
+                f"Nobody has needed this since it was {used} on {notes.format_day(one.last)}: of its confidence of "
+                f"{one.sure:.2f} no more than {one.confidence:.2f} is left."
+            )
+            judgement = Judgement("delete", why)
         kind, edits = "forget", None
         replaced: list[references.Related] = []
         if judgement.says == "delete":

@@ -81,6 +81,12 @@ class PendingFact:
         return evidence_key(task, self.note.content_hash, *(turn.text for turn in self.turns))
 
     @property
+    def learned(self) -> tuple[str, str, int, str]:
+        """A sort key: facts in the order in which they were learned."""
+        first = self.turns[0].turn if self.turns else None
+        return self.document.created or "", self.document.session or "", first or 0, self.document.path
+
+    @property
     def sources(self) -> list[str]:
         """The texts that a rewording may take names and numbers from: the turns, and what follows from them."""
         note = self.note
@@ -349,11 +355,7 @@ def list_pending(context: TaskContext) -> list[PendingFact]:
             turns.setdefault(doc_id, []).append(chunks[chunk_id])
     pending = [_read_pending(context, document, tuple(turns.get(document.doc_id, ()))) for document in found]
     left = (fact for fact in pending if fact is not None and not context.is_asked(fact.key(TASK), _KINDS))
-    ordered = (
-        ((fact.document.created or "", fact.document.session or "", fact.turns[0].turn or 0 if fact.turns else 0), fact)
-        for fact in left
-    )
-    return [fact for _, fact in sorted(ordered, key=lambda item: (*item[0], item[1].document.path))]
+    return sorted(left, key=lambda fact: fact.learned)
 
 
 def _read_pending(context: TaskContext, document: Document, turns: tuple[Document, ...]) -> PendingFact | None:
