@@ -39,14 +39,21 @@ class OpenVault:
     `trailers` are added to the message of every commit.
     """
 
-    def __init__(self, root: Path, settings: Settings, problem: QuaidError | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        problem: QuaidError | None = None,
+        *,
+        embedding: Embedding | None = None,
+    ) -> None:
         self.root = root
         self.settings = settings
         self.problem = problem
         self.state = state_folder(root)
         self.layout = Layout.of(settings.vault)
         self.trailers: tuple[tuple[str, str], ...] = ()
-        self.embedding = Embedding(root, settings.embedding)
+        self.embedding = embedding or Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
         self.matrix = VectorMatrix(open_multiply)
         self.postings = Postings()

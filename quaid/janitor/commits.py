@@ -175,7 +175,7 @@ def moved_paths(root: Path, edits: Iterable[Edit]) -> set[str]:
 
 def replay(worktree: Worktree, commits: Sequence[RunCommit], base: str, run: str) -> None:
     """Reset the worktree to the commit `base` and make `commits` on it again."""
-    worktree.history.reset(base)
+    worktree.git.reset(base)
     for commit in commits:
         worktree.commit(commit.edits, message_of(commit, run), commit.author)
 

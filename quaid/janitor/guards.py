@@ -11,7 +11,6 @@ from quaid.history.repository import KEEP_DETACHED
 from quaid.index import contents, documents
 from quaid.janitor.worktree import JanitorStoppedError, NotCommittedError
 from quaid.model import Hit
-from quaid.open_vault import OpenVault
 from quaid.recall.answers import Answers
 from quaid.recall.evaluation import EvalQuestion, find_expected, list_targets, parse_questions
 from quaid.recall.options import RecallOptions
@@ -22,7 +21,7 @@ from quaid.vault.notes import NOT_MADE
 if TYPE_CHECKING:
     from quaid.history.vault_history import History
     from quaid.index.port import IndexConnection
-    from quaid.settings import Settings
+    from quaid.open_vault import OpenVault
 
 SHRUNK_COUNT, SHRUNK_SHARE = 10, 0.2
 MAX_QUESTIONS = 50
@@ -59,14 +58,13 @@ class Gate:
     those at the end. A lost answer stops the merge.
     """
 
-    def __init__(self, root: Path, worktree: Path, settings: Settings) -> None:
-        with RecallRecords(root, settings) as records:
+    def __init__(self, root: Path, worktree: OpenVault) -> None:
+        with RecallRecords(root, worktree.settings) as records:
             self._questions = [EvalQuestion(text) for text in records.questions(MAX_QUESTIONS)]
         for page in sorted((root / "eval").glob("*.md")):
             data = files.read_note(page.parent, page.name) or b""
             self._questions += parse_questions(data.decode("utf-8", "replace"), page.name)
         self._worktree = worktree
-        self._settings = settings
         self._before = list(self._ask())
 
     def find_lost(self, touched: Collection[str]) -> list[str]:
@@ -94,10 +92,10 @@ class Gate:
         """Yield the hits of each question, and which of the expected notes are among them. The worktree is asked, not
         the owner's files, which may have uncommitted work.
         """
-        with closing(OpenVault(self._worktree, self._settings)) as vault, closing(Answers(vault)) as answering:
+        with closing(Answers(self._worktree)) as answering:
             for question in self._questions:
                 hits = answering.recall(question.text, RecallOptions(limit=DEPTH, depth="fast"), keep=False).hits
-                targets = {each: list_targets(vault.index(), each) for each in question.expected}
+                targets = {each: list_targets(self._worktree.visible_index(), each) for each in question.expected}
                 found = [each for each, paths in targets.items() if find_expected(hits, each, paths) is not None]
                 yield tuple(hits), found
 

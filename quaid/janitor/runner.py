@@ -344,7 +344,7 @@ class _Run:
 
     def _commit(self, commit: RunCommit) -> None:
         if self._gate is None and self._settings.janitor.gate:
-            self._gate = guards.Gate(self._vault.root, self._worktree.root, self._settings)
+            self._gate = guards.Gate(self._vault.root, self._worktree)
         self._worktree.commit(commit.edits, commits.message_of(commit, self._report.run), commit.author)
         self._commits.append(commit)
 

@@ -9,27 +9,24 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.errors import LockedError, QuaidError
 from quaid.history.authorship import JANITOR
-from quaid.history.vault_history import History
 from quaid.index.sqlite import database
-from quaid.index.sqlite.database import IndexReader
 from quaid.local import claimed
 from quaid.model import Edit, Message
+from quaid.open_vault import OpenVault
 from quaid.place import CONFIG_FILE, INDEX_FILE, state_folder
 from quaid.sqlite import DamageRetries
-from quaid.sync.derived_index import SyncOptions
-from quaid.sync.indexer import Indexer
+from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.trust import make_state_folder
 from quaid.vault import files, transaction
 
 if TYPE_CHECKING:
+    from quaid.history.vault_history import History
     from quaid.index.port import IndexConnection
-    from quaid.open_vault import OpenVault
 
 WORKTREES = "worktrees"
 LOCK_FILE = "janitor.lock"
@@ -52,28 +49,26 @@ class NotCommittedError(JanitorStoppedError):
         super().__init__("the vault is not committed yet", next_step)
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
-    """`root` is the vault in the worktree; `base` the commit it began at."""
+class Worktree(OpenVault):
+    """The owner's vault as it was at the commit `base`, in a worktree with a separate index."""
 
-    root: Path
-    base: str
-    history: History
-    indexer: Indexer
-    reader: IndexReader
+    def __init__(self, owner: OpenVault, root: Path, base: str) -> None:
+        # The owner's embedding: its cache has nearly all vectors, and stores those that are made here.
+        super().__init__(root, owner.settings, embedding=owner.embedding)
+        self.base = base
 
     def index(self) -> IndexConnection:
-        """Read-only, as of the last `sync`."""
-        connection = self.reader.open()
+        """Return the whole index as of the last `sync`."""
+        connection = self.whole_reader.open()
         assert connection is not None
         return connection
 
     def read(self, rel_path: str) -> bytes | None:
         return files.read_note(self.root, rel_path)
 
-    def sync(self) -> None:
+    def sync(self, options: SyncOptions | None = None) -> SyncReport:
         """Bring the index up to date."""
-        self.indexer.sync(SyncOptions(accept_removals=True, fetch_weights=False))
+        return super().sync(options or SyncOptions(accept_removals=True, fetch_weights=False))
 
     def commit(self, changes: Sequence[Edit], message: Message, author: tuple[str, str] = JANITOR) -> str | None:
         """Commit all of `changes` or none, by the janitor or the `author` whose decision it carries out.
@@ -81,14 +76,14 @@ class Worktree:
         Raises:
             NoteChangedError: a note has changed since its edit was planned.
         """
-        with transaction.begin(self.root, self.history, 0):
+        with transaction.begin(self.root, self.git, 0):
             change = transaction.VaultChange(message.subject, tuple(changes), message, author)
-            return transaction.apply(self.root, change, self.history).id
+            return transaction.apply(self.root, change, self.git).id
 
     @property
     def tip(self) -> str:
         """The newest commit."""
-        return self.history.state().head or self.base
+        return self.git.state().head or self.base
 
 
 @contextmanager
@@ -113,20 +108,21 @@ def open_worktree(owner: OpenVault, name: str, base: str) -> Iterator[Worktree]:
 
     Its state is in the same folder. NotCommittedError: the vault is not in the commit.
     """
-    root, settings, history = owner.root, owner.settings, owner.git
+    root, history = owner.root, owner.git
     folder = state_folder(root) / WORKTREES / name
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         vault = history.add_worktree(folder / "tree", base)
         if not (vault / CONFIG_FILE).is_file():
             raise NotCommittedError
-        state = make_state_folder(vault)
-        _copy_index(state_folder(root) / INDEX_FILE, state / INDEX_FILE)
+        state, present = make_state_folder(vault), state_folder(root) / INDEX_FILE
+        retries, is_copied = DamageRetries(present), False
+        while present.exists() and not is_copied:  # so that only the run's changes are indexed
+            with retries:
+                database.copy(present, state / INDEX_FILE)
+                is_copied = True
         claimed.write(vault, claimed.read(root))
-        # The owner's embedding: its cache has nearly all vectors, and stores those that are made here.
-        indexer = Indexer(vault, settings, owner.embedding)
-        with closing(IndexReader(indexer.path)) as reader:
-            worktree = Worktree(vault, base, History(vault, settings.git), indexer, reader)
+        with closing(Worktree(owner, vault, base)) as worktree:
             worktree.sync()
             yield worktree
     finally:
@@ -137,15 +133,6 @@ def clear_worktrees(root: Path, history: History) -> None:
     """Remove the worktrees of killed runs. The caller holds the janitor's lock."""
     for folder in (state_folder(root) / WORKTREES).glob("*"):
         _remove(history, folder)
-
-
-def _copy_index(present: Path, target: Path) -> None:
-    """Copy the index of the vault, so that only the run's changes are indexed; a damaged one is not copied."""
-    retries = DamageRetries(present)
-    while present.exists():
-        with retries:
-            database.copy(present, target)
-            return
 
 
 def _remove(history: History, folder: Path) -> None:
