@@ -342,8 +342,6 @@ class History:
 
     def remove_worktree(self, folder: Path) -> None:
         """Take a worktree away, whatever state it is in."""
-        with suppress(GitError):
-            self.runner.run("remove a worktree", "worktree", "remove", "--force", "--force", str(folder))
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(GitError):
             self.runner.run("forget worktrees", "worktree", "prune")
