@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 from replay import facts_of
 from vaults import Vault, assert_verified
 
 from quaid.cli.main import main
-from quaid.local import quarantine
 from quaid.place import state_folder
 from quaid.vault import episodes, frontmatter
 
@@ -51,16 +51,16 @@ def assert_waits(vault: Vault) -> None:
     assert vault.status() == ""
 
 
-def put_aside(vault: Vault) -> list[quarantine.Quarantined]:
+def put_aside(vault: Vault) -> list[SimpleNamespace]:
     return read_quarantine(state_folder(vault.root))
 
 
-def read_quarantine(state) -> list[quarantine.Quarantined]:
+def read_quarantine(state) -> list[SimpleNamespace]:
     """The answers that were set aside, oldest first."""
     found = [
         json.loads(path.read_text("utf-8", "surrogatepass")) for path in sorted((state / "quarantine").glob("*.json"))
     ]
-    return [quarantine.Quarantined(**{**one, "left_out": tuple(map(tuple, one["left_out"]))}) for one in found]
+    return [SimpleNamespace(**{**one, "left_out": tuple(map(tuple, one["left_out"]))}) for one in found]
 
 
 def quaid(capsys, vault, *arguments):

@@ -18,7 +18,6 @@ from quaid.index import graph
 from quaid.llm.drafts import CUT_OFF
 from quaid.llm.exchange import AnswerItem
 from quaid.local import quarantine
-from quaid.local.quarantine import Quarantined
 from quaid.model import Edge
 from quaid.redaction import admit_all
 
@@ -127,9 +126,9 @@ class PieceReader:
         part = part or Extraction()
         left_out = tuple((item.text, item.reason) for item in part.left_out)
         at = datetime.now(UTC).isoformat()
-        found = Quarantined(at, about, problem, part.model or "", part.prompt or "", raw, left_out)
+        source = part.model or "", part.prompt or ""
         try:
-            return str(quarantine.put(self._vault.state, found))
+            return str(quarantine.put(self._vault.state, at, about, problem, *source, raw, left_out))
         except OSError:
             return None
 

@@ -52,7 +52,7 @@ def clean(state: Path, now: datetime) -> list[str]:
 
 def _clean_databases(state: Path) -> Iterator[str]:
     """Remove vectors that no text needs, and secrets that earlier rules did not recognise."""
-    from quaid.local.scrubbing import scrub
+    from quaid.local.rows import redact_rows
 
     try:
         if gone := prune_cache(state):
@@ -60,7 +60,7 @@ def _clean_databases(state: Path) -> Iterator[str]:
     except (database.DatabaseError, QuaidError) as error:
         yield f"The cache of embeddings was left as it is: {error}"
     try:
-        if gone := scrub(state / LOCAL_FILE):
+        if gone := redact_rows(state / LOCAL_FILE):
             yield f"Removed secrets from {LOCAL_FILE}: {gone:,}."
     except QuaidError as error:
         yield f"Secrets were not looked for in {LOCAL_FILE}: {error}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,10 +34,8 @@ def write(state: Path, event: str, took_ms: float, problem: str) -> None:
     """Add a line to the log in the vault's state folder."""
     path = state / "log" / LOG_FILE
     state_files.rotate(path, MAX_LOG_BYTES)
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     name = escaped(re.sub(r"\s+", "-", event)[:40])
-    reason = escaped(" ".join(admit(problem).text.split()))
-    state_files.append(path, f"{when}  {name}  {took_ms:.0f} ms  {reason}".rstrip())
+    state_files.append(path, f"{_now()}  {name}  {took_ms:.0f} ms  {_on_one_line(problem)}".rstrip())
 
 
 def read(state: Path) -> list[HookCall]:
@@ -75,27 +73,20 @@ class HookFailure(NamedTuple):
 
 def record_failure(vault: Path, event: str, problem: str, *, is_there: bool) -> None:
     """Record that `event` failed; `is_there` says whether the vault can be reached."""
-    reason = escaped(" ".join(admit(problem).text.split()))[:MAX_PROBLEM]
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-    def add(known: dict[str, Any]) -> None:
-        since, times, _ = known["events"].get(event, (now, 0, ""))
+    reason = _on_one_line(problem)[:MAX_PROBLEM]
+    with _changing_failures(_failures_path(vault, is_there=is_there), str(vault)) as known:
+        since, times, _ = known["events"].get(event, (_now(), 0, ""))
         known["events"][event] = [since, times + 1, reason]
-
-    _change_failures(_failures_path(vault, is_there=is_there), str(vault), add)
 
 
 def record_success(vault: Path, event: str) -> None:
     """Record that `event` went well, and with it whatever failed for the reason that it had failed for."""
-
-    def remove(known: dict[str, Any]) -> None:
-        _, _, problem = known["events"].pop(event, (None, None, None))
-        known["events"] = {name: entry for name, entry in known["events"].items() if entry[2] != problem}
-
-    if (path := _failures_path(vault, is_there=True)).exists():
-        _change_failures(path, str(vault), remove)
-    if (path := _failures_path(vault, is_there=False)).exists():
-        _change_failures(path, str(vault), lambda known: known["events"].clear())
+    for is_there in (True, False):
+        if (path := _failures_path(vault, is_there=is_there)).exists():
+            with _changing_failures(path, str(vault)) as known:
+                _, _, problem = known["events"].pop(event, (None, None, None))
+                left = known["events"].items() if is_there else ()
+                known["events"] = {name: entry for name, entry in left if entry[2] != problem}
 
 
 def read_failures(vault: Path) -> list[HookFailure]:
@@ -116,14 +107,10 @@ def take_news(vault: Path, session: str, *, is_there: bool) -> str:
     """Return the longest failure, on one line; empty if nothing fails or `session` knows it already."""
     failures, name = read_failures(vault), state_files.file_stem(session)
     is_news = bool(failures)
-
-    def note(known: dict[str, Any]) -> None:
-        nonlocal is_news
-        is_news = name not in known["told"]
-        known["told"] = [*(each for each in known["told"] if each != name), name][-MAX_SESSIONS:]
-
     if failures:
-        _change_failures(_failures_path(vault, is_there=is_there), str(vault), note)
+        with _changing_failures(_failures_path(vault, is_there=is_there), str(vault)) as known:
+            is_news = name not in known["told"]
+            known["told"] = [*(each for each in known["told"] if each != name), name][-MAX_SESSIONS:]
     return str(failures[0]) if is_news else ""
 
 
@@ -139,15 +126,28 @@ def _read_failures(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _change_failures(path: Path, vault: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change what the file knows of `vault`; where it cannot be read or written, it begins anew or stays as it is."""
+@contextmanager
+def _changing_failures(path: Path, vault: str) -> Iterator[dict[str, Any]]:
+    """Yield what the file knows of `vault`, to be changed; where it cannot be read or written, it begins anew or stays
+    as it is.
+    """
     vaults = _read_failures(path)
-    known = vaults.pop(vault, {})
+    known: dict[str, Any] = {"events": {}, "told": []}
+    with suppress(AttributeError, TypeError, ValueError):
+        stored = vaults.pop(vault, {})
+        known = {"events": dict(stored.get("events", {})), "told": list(stored.get("told", []))}
     with suppress(OSError, AttributeError, TypeError, ValueError, IndexError):
-        known = {"events": dict(known.get("events", {})), "told": list(known.get("told", []))}
-        change(known)
+        yield known
         remaining = dict([*vaults.items(), (vault, known)][-MAX_VAULTS:]) if known["events"] else vaults
         if remaining:
             write_private(path, json.dumps(remaining))
         else:
             path.unlink(missing_ok=True)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _on_one_line(problem: str) -> str:
+    return escaped(" ".join(admit(problem).text.split()))

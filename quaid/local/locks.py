@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 EXTRACTION_LOCK = "extracting.lock"
 EMBEDDING_LOCK = "embedding.lock"
 """Held by the process that embeds in the background."""
-_PAUSE_S = 0.1
 _OPEN_OR_MAKE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -25,11 +23,9 @@ def try_lock(path: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        try:
+        is_locked = False
+        with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            is_locked = False
-        else:
             is_locked = True
         yield is_locked
     finally:
@@ -73,13 +69,3 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(lock)
     return False
-
-
-def wait_for_extractions(state: Path, timeout_s: float, pause: Callable[[float], object] = time.sleep) -> bool:
-    """Wait until no extraction is under way, for `timeout_s` at most; return whether none is."""
-    end = time.monotonic() + timeout_s
-    while is_extracting(state):
-        if time.monotonic() >= end:
-            return False
-        pause(_PAUSE_S)
-    return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -59,20 +59,21 @@ def deliver(
     if not text.strip() or level_of(settings, feature) == "off":
         return []
     shown = neutralise(admit(text).text).strip()
-    ways: dict[str, Callable[[], None]] = {
-        "terminal": lambda: print(shown, file=sys.stderr) if sys.stderr.isatty() else None,
-        "desktop": lambda: _to_desktop(shown),
-        "file": lambda: _to_file(root, settings.file, shown),
-        "webhook": lambda: _to_webhook(settings.webhook, shown),
-    }
     remarks = []
     for channel in list_channels(settings):
-        if channel not in ways:
-            remarks.append(f"notifications.channels names {channel!r}, which is not one of {', '.join(ways)}")
-            continue
         try:
-            if channel in only:
-                ways[channel]()
+            if channel not in CHANNELS:
+                remarks.append(f"notifications.channels names {channel!r}, which is not one of {', '.join(CHANNELS)}")
+            elif channel not in only:
+                continue
+            elif channel == "terminal" and sys.stderr.isatty():
+                print(shown, file=sys.stderr)
+            elif channel == "desktop":
+                _to_desktop(shown)
+            elif channel == "file":
+                _to_file(root, settings.file, shown)
+            elif channel == "webhook":
+                _to_webhook(settings.webhook, shown)
         except (OSError, ValueError) as error:
             remarks.append(f"The news could not be delivered by {channel}: {error}")
     return remarks

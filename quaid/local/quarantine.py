@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -14,27 +14,25 @@ from quaid.redaction import admit_all
 FOLDER = "quarantine"
 
 
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """`raw` is what the model wrote; `left_out` are the statements that were not stored, each with the reason."""
-
-    at: str
-    about: str
-    """The source that was asked about: a session, a file."""
-    problem: str
-    model: str = ""
-    prompt: str = ""
-    raw: str = ""
-    left_out: tuple[tuple[str, str], ...] = ()
-
-
-def put(state: Path, found: Quarantined) -> Path:
-    """Write `found` into the vault's state folder and return the path of its file. The janitor deletes the oldest of
+def put(
+    state: Path,
+    at: str,
+    about: str,
+    problem: str,
+    model: str = "",
+    prompt: str = "",
+    raw: str = "",
+    left_out: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """Write an answer into the vault's state folder and return the path of its file. The janitor deletes the oldest of
     many, and says so.
+
+    `about` is the source that was asked about: a session, a file. `raw` is what the model wrote; `left_out` are the
+    statements that were not stored, each with the reason.
     """
-    moment = datetime.fromisoformat(found.at)
-    path = state / FOLDER / f"{moment:%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
-    text = json.dumps(admit_all(asdict(found))[0], ensure_ascii=False, indent=1) + "\n"
+    found = {"at": at, "about": about, "problem": problem, "model": model, "prompt": prompt, "raw": raw}
+    text = json.dumps(admit_all({**found, "left_out": left_out})[0], ensure_ascii=False, indent=1) + "\n"
+    path = state / FOLDER / f"{datetime.fromisoformat(at):%Y%m%d-%H%M%S}-{os.urandom(3).hex()}.json"
     write_private(path, text)
     return path
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from unicodedata import normalize
 
 from quaid.local.tables import parse_rows
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS gaps (
 """
 MAX_ENTRIES = 10_000
 MAX_GAPS = 10_000
-_COLUMNS = "at, query, query_key, door, depth, hit_limit, hits, took_ms, stages, degraded, session"
+_COLUMNS = "at, query, door, depth, took_ms, hits, stages, degraded, hit_limit, session, query_key"
 
 Keep = Literal["text", "hashes", "off"]
 """The form in which a question is kept."""
@@ -72,13 +72,11 @@ class RecallLog:
         is_text = self._keep == "text"
         query = _safe(entry.query) if is_text else None
         key = None if is_text or entry.query is None else question_key(entry.query)
+        texts = map(json.dumps, (entry.hits, entry.stages, entry.degraded))
         self._connection.execute(
             f"INSERT INTO recall_log ({_COLUMNS}, best) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                entry.at, query, key, entry.door, entry.depth, entry.limit, json.dumps(entry.hits), entry.took_ms,
-                json.dumps(entry.stages), json.dumps(entry.degraded), _safe(entry.session), entry.best,
-            ),
-        )  # fmt: skip
+            (entry.at, query, *entry[2:5], *texts, entry.limit, _safe(entry.session), key, entry.best),
+        )
         newest = self._connection.last_insert_rowid()
         self._connection.execute("DELETE FROM recall_log WHERE entry_id <= ?", (newest - MAX_ENTRIES,))
 
@@ -169,18 +167,11 @@ def _safe(text: str | None) -> str | None:
     return None if text is None else admit(text).text
 
 
-def _entry(row: tuple[object, ...]) -> RecallEntry:
-    at, query, key, door, depth, limit, hits, took_ms, stages, degraded, session = row
-    return RecallEntry(
-        at=str(at),
-        query=None if query is None else str(query),
-        door=str(door),
-        depth=str(depth),
-        took_ms=float(str(took_ms)),
-        limit=None if limit is None else int(str(limit)),
-        hits=tuple((str(hit_id), float(score)) for hit_id, score in json.loads(str(hits))),
-        stages={str(name): float(took) for name, took in json.loads(str(stages)).items()},
-        degraded=tuple(map(str, json.loads(str(degraded)))),
-        session=None if session is None else str(session),
-        query_key=None if key is None else str(key),
+def _entry(row: tuple[Any, ...]) -> RecallEntry:
+    entry = RecallEntry(*row)
+    hits, stages, degraded = map(json.loads, row[5:8])
+    return entry._replace(
+        hits=tuple((str(hit_id), float(score)) for hit_id, score in hits),
+        stages={str(name): float(took) for name, took in stages.items()},
+        degraded=tuple(map(str, degraded)),
     )

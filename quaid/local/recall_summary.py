@@ -75,6 +75,12 @@ def summarise(entries: Sequence[RecallEntry]) -> RecallSummary:
     answered = sum(bool(entry.hits) for entry in entries)
     took = [entry.took_ms for entry in entries]
     kinds = Counter(kind for entry in entries for kind in sorted({name.split(":", 1)[0] for name in entry.degraded}))
+    bars = Counter(bisect_left(BUCKETS_MS, each) for each in took)
+    days = []
+    for day, same in sorted(by_date.items()):
+        latency = measure(entry.took_ms for entry in same)
+        found, poor = sum(bool(entry.hits) for entry in same), sum(bool(entry.degraded) for entry in same)
+        days.append(RecallDay(day, len(same), found, poor, latency.p50_ms, latency.p95_ms))
     return RecallSummary(
         recalls=len(entries),
         first=min(times),
@@ -83,8 +89,8 @@ def summarise(entries: Sequence[RecallEntry]) -> RecallSummary:
         unanswered=len(entries) - answered,
         latency=measure(took),
         stages={name: measure(measured) for name, measured in stages.items()},
-        histogram=_histogram(took),
-        days=tuple(_day(date, same) for date, same in sorted(by_date.items())),
+        histogram=tuple(Bar(end, bars[number]) for number, end in enumerate((*BUCKETS_MS, None))),
+        days=tuple(days),
         degraded_recalls=sum(bool(entry.degraded) for entry in entries),
         degraded=dict(kinds.most_common()),
         doors=dict(Counter(entry.door for entry in entries).most_common()),
@@ -96,14 +102,3 @@ def measure(took_ms: Iterable[float]) -> Latency:
     ordered = sorted(took_ms)
     p50, p95 = (ordered[ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
     return Latency(len(ordered), round(p50, 2), round(p95, 2))
-
-
-def _histogram(took_ms: Sequence[float]) -> tuple[Bar, ...]:
-    counts = Counter(bisect_left(BUCKETS_MS, took) for took in took_ms)
-    return tuple(Bar(end, counts[number]) for number, end in enumerate((*BUCKETS_MS, None)))
-
-
-def _day(date: str, entries: Sequence[RecallEntry]) -> RecallDay:
-    took = measure(entry.took_ms for entry in entries)
-    answered, degraded = sum(bool(entry.hits) for entry in entries), sum(bool(entry.degraded) for entry in entries)
-    return RecallDay(date, len(entries), answered, degraded, took.p50_ms, took.p95_ms)

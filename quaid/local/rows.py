@@ -1,8 +1,8 @@
-"""Every value of a database, whatever its tables are: looked through, changed, and written to the disk anew."""
+"""Every value of a database, whatever its tables are: read, cleaned of a text or of secrets, and written anew."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,40 +11,78 @@ import apsw
 
 from quaid.errors import DiskFailedError
 from quaid.local.database import open_local, translated
-from quaid.sqlite import transaction
+from quaid.redaction import VERSION, admit
+from quaid.sqlite import DAILY, transaction
 
 if TYPE_CHECKING:
     from apsw import SQLiteValue
 
 _MADE_AGAIN = ("model_answers", "project_notes", "doc_checks")
 """Tables of local.db whose rows go whole: half an answer is none."""
+_TEXTS = (
+    *(("model_answers", "answer"), ("project_notes", "told"), ("doc_checks", "found"), ("recall_log", "query")),
+    *(("gaps", "text"), ("notes_to_self", "text"), ("janitor_runs", "problem")),
+)
+"""The columns with words of people and models, by table."""
 
 
-def clean_rows(path: Path, holds: Callable[[bytes], bool], clean: Callable[[bytes], bytes]) -> None:
-    """Change each value of local.db at `path` that `holds` something as `clean` does; rows that can be made again go.
+def clean_rows(path: Path, clean: Callable[[bytes], bytes]) -> None:
+    """Change each value of local.db at `path` that `clean` changes; rows that can be made again go.
 
     Raises:
-        DiskFullError, StateDamagedError, LockedError, VaultReadOnlyError: local.db cannot be used.
+        UnwritableError, LockedError, StateDamagedError: local.db cannot be used.
+    """
+    with closing(open_local(path)) as connection, translated(connection):
+        with transaction(connection):
+            columns = [
+                (table, str(row[1]))
+                for table in _list_tables(connection)
+                for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+            ]
+            _clean(connection, columns, clean)
+        _compact(connection)
+
+
+def redact_rows(path: Path) -> int:
+    """Take the secrets out of local.db at `path`, unless these rules have done so before; return how many texts had
+    some.
+
+    Raises:
+        UnwritableError, LockedError, StateDamagedError: local.db cannot be used.
     """
 
-    def is_held(*values: SQLiteValue) -> SQLiteValue:
-        data = _encode(values[0])
-        return data is not None and holds(data)
+    def redact(data: bytes) -> bytes:
+        return admit(data.decode("utf-8", "surrogatepass")).text.encode("utf-8", "surrogatepass")
 
-    def cleaned(*values: SQLiteValue) -> SQLiteValue:
-        data = clean(_encode(values[0]) or b"")
-        return data.decode("utf-8", "replace") if isinstance(values[0], str) else data
-
-    with closing(open_local(path)) as connection, translated(connection):
-        connection.create_scalar_function("holds", is_held, 1, deterministic=True)
-        connection.create_scalar_function("cleaned", cleaned, 1, deterministic=True)
+    if not path.exists():
+        return 0
+    schema = "CREATE TABLE IF NOT EXISTS scrubbed (gate INTEGER)"
+    with closing(open_local(path, schema)) as connection, translated(connection):
+        if connection.execute("SELECT max(gate) FROM scrubbed").fetchone() == (VERSION,):
+            return 0
+        changed = connection.total_changes()
         with transaction(connection):
-            for table in _list_tables(connection):
-                for column in [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]:
-                    change = f'UPDATE OR REPLACE "{table}" SET "{column}" = cleaned("{column}")'
-                    change = f'DELETE FROM "{table}"' if table in _MADE_AGAIN else change
-                    connection.execute(f'{change} WHERE holds("{column}")')
-        _compact(connection)
+            there = _list_tables(connection)
+            _clean(connection, [pair for pair in _TEXTS if pair[0] in there], redact)
+            changed = connection.total_changes() - changed
+            connection.execute("INSERT INTO scrubbed VALUES (?)", (VERSION,))
+        connection.execute("VACUUM")
+        Path(f"{path}{DAILY}").unlink(missing_ok=True)
+        return changed
+
+
+def _clean(connection: apsw.Connection, columns: Iterable[tuple[str, str]], clean: Callable[[bytes], bytes]) -> None:
+    def cleaned(*values: SQLiteValue) -> SQLiteValue:
+        data = _encode(values[0])
+        if data is None or (changed := clean(data)) == data:
+            return values[0]
+        return changed.decode("utf-8", "replace") if isinstance(values[0], str) else changed
+
+    connection.create_scalar_function("cleaned", cleaned, 1, deterministic=True)
+    for table, column in columns:
+        change = f'UPDATE OR REPLACE "{table}" SET "{column}" = cleaned("{column}")'
+        change = f'DELETE FROM "{table}"' if table in _MADE_AGAIN else change
+        connection.execute(f'{change} WHERE "{column}" <> cleaned("{column}")')
 
 
 def compact(path: Path) -> None:

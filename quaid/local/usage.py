@@ -7,9 +7,9 @@ change with every recall. Earlier versions wrote the counters of each device to 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from quaid.model import Use
 from quaid.sqlite import transaction
@@ -55,13 +55,6 @@ WHERE (excluded.accesses, coalesce(excluded.last_access, ''), -excluded.strength
 ReadLedger = Callable[[str], Mapping[str, Use]]
 
 
-class Recalled(NamedTuple):
-    """A memory that was found; `difficulty` in [0, 1] says how hard that was."""
-
-    id: str
-    difficulty: float
-
-
 class Usage:
     """The counters in local.db, on a connection opened with `SCHEMA`."""
 
@@ -90,10 +83,12 @@ class Usage:
         )
         return [(row[0], Use(row[1], row[2], row[3] / _UNIT)) for row in rows]
 
-    def record(self, recalled: Sequence[Recalled], now: datetime) -> None:
-        """Count a recall of each; the harder one was to find, the more it gains: 0.05 * (1 + 3 * difficulty)."""
+    def record(self, recalled: Mapping[str, float], now: datetime) -> None:
+        """Count a recall of each memory, id -> difficulty in [0, 1]; the harder it was to find, the more it gains: 0.05
+        * (1 + 3 * difficulty).
+        """
         when = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        gains = ((one.id, BASE_GAIN * (1 + DIFFICULTY_BONUS * one.difficulty)) for one in recalled)
+        gains = ((note_id, BASE_GAIN * (1 + DIFFICULTY_BONUS * hard)) for note_id, hard in recalled.items())
         self._connection.executemany(_RECORD, [(note_id, when, round(gain * _UNIT)) for note_id, gain in gains])
 
     def mirror(self, stamps: Mapping[str, str], read: ReadLedger) -> None:
@@ -109,25 +104,18 @@ class Usage:
                 own, known = row and row[0], self._known()  # another process may have been quicker
                 for device in [*known]:
                     if known[device] != stamps.get(device):
-                        self._forget(device)
+                        self._connection.execute("DELETE FROM usage WHERE device = ?", (device,))
+                        self._connection.execute("DELETE FROM ledgers WHERE device = ?", (device,))
                 for device, stamp in stamps.items():
                     if known.get(device) != stamp:
-                        self._take_in(_OWN if device == own else device, read(device))
+                        name = _OWN if device == own else device
+                        rows = (
+                            (note_id, name, use.accesses, use.last_access, round(use.strength * _UNIT))
+                            for note_id, use in read(device).items()
+                        )
+                        self._connection.executemany(_KEEP_LATER, rows)
                         self._connection.execute("INSERT INTO ledgers (device, stamp) VALUES (?, ?)", (device, stamp))
         self._mirrored = dict(stamps)
 
     def _known(self) -> dict[str, str]:
         return {row[0]: row[1] for row in self._connection.execute("SELECT device, stamp FROM ledgers")}
-
-    def _forget(self, device: str) -> None:
-        self._connection.execute("DELETE FROM usage WHERE device = ?", (device,))
-        self._connection.execute("DELETE FROM ledgers WHERE device = ?", (device,))
-
-    def _take_in(self, device: str, rows: Mapping[str, Use]) -> None:
-        self._connection.executemany(
-            _KEEP_LATER,
-            [
-                (note_id, device, use.accesses, use.last_access, round(use.strength * _UNIT))
-                for note_id, use in rows.items()
-            ],
-        )

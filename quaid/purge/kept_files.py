@@ -71,7 +71,7 @@ def clean_state(state: Path, wording: Wording) -> None:
         for path in state.glob(f"{name}*"):
             path.unlink()
     if (state / LOCAL_FILE).exists():
-        clean_rows(state / LOCAL_FILE, wording.is_in, wording.change_text)
+        clean_rows(state / LOCAL_FILE, wording.change_text)
     for path in iterate_files(state):
         is_copy = path.name.endswith((".damaged", DAILY, f"{DAILY}.tmp"))
         if path.is_symlink() or (path.name.startswith((LOCAL_FILE, "cache.db")) and not is_copy):

@@ -25,7 +25,6 @@ from quaid.vault.layout import Layout
 if TYPE_CHECKING:
     from quaid.local.recall_log import Gap, Keep
     from quaid.local.recall_summary import RecallSummary
-    from quaid.local.usage import Recalled
     from quaid.sqlite import Database
 
 WAIT_MS = 50
@@ -280,16 +279,14 @@ def difficulty(hit: Hit) -> float:
     return 1.0 - ease
 
 
-def list_recalled(answer: Recall) -> list[Recalled]:
-    """Return the memories that an answer counts as recalled, each once."""
-    from quaid.local.usage import Recalled
-
+def list_recalled(answer: Recall) -> dict[str, float]:
+    """Return id -> difficulty of the memories that an answer counts as recalled."""
     least = USED_SHARE * max((hit.score for hit in answer.hits), default=0.0)
     used: dict[str, float] = {}
     for hit in answer.hits:
         if hit.score >= least:
             used.setdefault(hit.id, difficulty(hit))
-    return [Recalled(hit_id, hard) for hit_id, hard in used.items()]
+    return used
 
 
 def _dropped(error: QuaidError) -> str:

@@ -1,4 +1,4 @@
-"""An extraction under way can be waited for, whoever does it, and ends with its process."""
+"""An extraction under way is seen by others, whoever does it, and ends with its process."""
 
 import os
 import signal
@@ -7,48 +7,27 @@ import sys
 
 import pytest
 
-from quaid.local.locks import extracting, is_extracting, wait_for_extractions
+from quaid.local.locks import extracting, is_extracting
 
 HOLD = "import sys, pathlib\nfrom quaid.local.locks import extracting\nwith extracting(pathlib.Path(sys.argv[1])):\n    print(1, flush=True)\n    sys.stdin.read()"
 
 
-@pytest.fixture
-def holder(tmp_path):
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_that_of_another_process_counts_until_it_ends(tmp_path, is_killed):
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         process.stdout.readline()
-        yield process
-        process.kill()
-
-
-def test_nothing_is_under_way_in_a_fresh_vault(tmp_path):
-    assert not is_extracting(tmp_path / "none")
-    assert wait_for_extractions(tmp_path, 0)
+        assert is_extracting(tmp_path)
+        os.kill(process.pid, signal.SIGKILL) if is_killed else process.stdin.close()
+        process.wait()
+        assert not is_extracting(tmp_path)
 
 
 def test_several_may_be_under_way_and_each_counts(tmp_path):
+    assert not is_extracting(tmp_path / "none")
     with extracting(tmp_path):
         with extracting(tmp_path):
             assert is_extracting(tmp_path)
         assert is_extracting(tmp_path)
-    assert not is_extracting(tmp_path)
-
-
-def test_that_of_another_process_is_waited_for(tmp_path, holder):
-    pauses = []
-    assert not wait_for_extractions(tmp_path, 0.05, pauses.append)
-    assert pauses
-
-    def pause(_):
-        holder.stdin.close()
-        holder.wait()
-
-    assert wait_for_extractions(tmp_path, 10, pause)
-
-
-def test_a_killed_one_holds_nobody_up(tmp_path, holder):
-    assert is_extracting(tmp_path)
-    os.kill(holder.pid, signal.SIGKILL)
-    holder.wait()
     assert not is_extracting(tmp_path)

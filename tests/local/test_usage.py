@@ -13,7 +13,7 @@ import pytest
 
 from quaid.errors import StateDamagedError
 from quaid.local.database import open_in_memory, open_local, translated
-from quaid.local.usage import SCHEMA, Recalled, Usage
+from quaid.local.usage import SCHEMA, Usage
 from quaid.model import Use
 from quaid.sqlite import transaction
 
@@ -41,26 +41,26 @@ class TestCounting:
         assert usage.of([]) == {}
 
     def test_a_recall_counts_and_a_hard_one_strengthens_more(self, usage):
-        usage.record([Recalled("easy", 0.0), Recalled("hard", 1.0)], NOON)
-        usage.record([Recalled("easy", 0.0)], NOON + timedelta(minutes=1))
+        usage.record({"easy": 0.0, "hard": 1.0}, NOON)
+        usage.record({"easy": 0.0}, NOON + timedelta(minutes=1))
         assert usage.of(["easy", "hard", "other"]) == {
             "easy": Use(2, "2026-11-20T12:01:00Z", 0.1),
             "hard": Use(1, "2026-11-20T12:00:00Z", 0.2),
         }
 
     def test_a_clock_set_back_does_not_set_back_the_last_access(self, usage):
-        usage.record([Recalled("a", 0.0)], NOON)
-        usage.record([Recalled("a", 0.0)], NOON - timedelta(days=1))
+        usage.record({"a": 0.0}, NOON)
+        usage.record({"a": 0.0}, NOON - timedelta(days=1))
         assert usage.of(["a"])["a"].last_access == "2026-11-20T12:00:00Z"
 
     def test_time_is_kept_in_utc(self, usage):
         from datetime import timezone
 
-        usage.record([Recalled("a", 0.0)], NOON.astimezone(timezone(timedelta(hours=9))))
+        usage.record({"a": 0.0}, NOON.astimezone(timezone(timedelta(hours=9))))
         assert usage.of(["a"])["a"].last_access == "2026-11-20T12:00:00Z"
 
     def test_the_most_used_come_first(self, usage):
-        usage.record([Recalled("a", 0.0), Recalled("b", 0.0)], NOON)
+        usage.record({"a": 0.0, "b": 0.0}, NOON)
         usage.mirror({"other": "1"}, ledgers_of(other={"b": Use(4, "2026-11-01T00:00:00Z", 0.2), "c": Use(0)}))
         assert [note_id for note_id, _ in usage.most_used(5)] == ["b", "a"]
         assert usage.most_used(1)[0][1] == Use(5, "2026-11-20T12:00:00Z", 0.25)
@@ -68,7 +68,7 @@ class TestCounting:
 
 class TestMirror:
     def test_all_devices_are_added_up(self, usage):
-        usage.record([Recalled("a", 0.0)], NOON)
+        usage.record({"a": 0.0}, NOON)
         read = ledgers_of(
             desk={"a": Use(2, "2026-11-21T00:00:00Z", 0.1), "b": Use(1, "2026-01-01T00:00:00Z", 0.05)},
             phone={"a": Use(3, "2026-10-01T00:00:00Z", 0.3)},
@@ -94,7 +94,7 @@ class TestMirror:
 
     def test_the_ledger_that_an_earlier_version_wrote_here_is_not_counted_on_top(self, usage):
         usage._connection.execute("INSERT INTO device VALUES ('here-7k3q', '')")
-        usage.record([Recalled("a", 0.0)], NOON)
+        usage.record({"a": 0.0}, NOON)
         usage.mirror({"here-7k3q": "1"}, ledgers_of(**{"here-7k3q": {"a": Use(1, "2026-11-20T12:00:00Z", 0.05)}}))
         assert usage.of(["a"])["a"].accesses == 1
 
@@ -106,11 +106,11 @@ class TestFile:
             "import sys\nfrom datetime import UTC, datetime\nfrom pathlib import Path\n"
             "from quaid.local.database import open_local\n"
             "from quaid.sqlite import transaction\n"
-            "from quaid.local.usage import SCHEMA, Recalled, Usage\n"
+            "from quaid.local.usage import SCHEMA, Usage\n"
             "connection = open_local(Path(sys.argv[1]), SCHEMA, relaxed=True)\n"
             "for _ in range(100):\n"
             "    with transaction(connection):\n"
-            "        Usage(connection).record([Recalled('a', 0.5), Recalled(sys.argv[2], 0.0)], datetime.now(UTC))\n"
+            "        Usage(connection).record({'a': 0.5, sys.argv[2]: 0.0}, datetime.now(UTC))\n"
         )
         root = str(Path(__file__).parents[2])
         running = [subprocess.Popen([sys.executable, "-c", code, str(path), name], cwd=root) for name in "xy"]
@@ -125,7 +125,7 @@ class TestFile:
         path = tmp_path / "local.db"
         connection = open_local(path, SCHEMA)
         with transaction(connection):
-            Usage(connection).record([Recalled(f"{i}", 0.0) for i in range(5000)], NOON)
+            Usage(connection).record({f"{i}": 0.0 for i in range(5000)}, NOON)
         connection.close()
         data = path.read_bytes()
         path.write_bytes(data[:4096] + b"\x5a" * (len(data) - 4096))
@@ -145,7 +145,7 @@ class TestFile:
         for suffix in ("-wal", "-shm"):
             path.with_name(f"local.db{suffix}").unlink()
         successor = open_local(path, SCHEMA)
-        Usage(successor).record([Recalled("a", 0.0)], NOON)
+        Usage(successor).record({"a": 0.0}, NOON)
         (tmp_path / "local.db.damaged").unlink()
         with pytest.raises(StateDamagedError), translated(connection):
             raise apsw.CorruptError

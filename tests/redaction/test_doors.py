@@ -184,7 +184,7 @@ DOORS: dict[str, Callable[[Ground], object]] = {
     # What is kept and told of trouble
     "a bug": lambda on: write_report(ValueError(SECRET), ["recall", SECRET], on.vault.root),
     "quarantine": lambda on: quarantine.put(
-        on.state, quarantine.Quarantined("2026-11-20T14:00:00", SECRET, SECRET, raw=SECRET, left_out=((SECRET, "x"),))
+        on.state, "2026-11-20T14:00:00", SECRET, SECRET, raw=SECRET, left_out=((SECRET, "x"),)
     ),
     "news": lambda on: deliver(
         on.vault.root, NotificationSettings(channels="file", level="debug"), "janitor", f"merged {SECRET}"
