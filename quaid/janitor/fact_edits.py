@@ -14,7 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from quaid.capture.facts import read_number, supersede
 from quaid.model import PRIVACIES, SOURCES, Edge, Edit, name_key
 from quaid.vault import frontmatter, markdown, notes
+from quaid.vault.frontmatter import FrontmatterBrokenError
 
+UNSAFE = (FrontmatterBrokenError, UnicodeDecodeError)
+"""Raised for a note that cannot be edited safely; `quaid doctor` names it."""
 Fields = Mapping[str, frontmatter.Value | None]
 _LINE = re.compile(r"[^\n]+\n?|\n")
 _HEADING = re.compile(r"\ufeff? {0,3}#{1,6}(?:\s|$)")

@@ -297,7 +297,6 @@ class _Run:
             models=models,
             vetoes=tuple(veto for veto in vetoes if veto.task == task.name),
             vetoed=frozenset(veto.key for veto in vetoes),
-            done=frozenset(decision.key for decision in self._report.done),
             answered=self._policy.answered(),
             only_answers=self._options.only_answers,
             written=self._written,

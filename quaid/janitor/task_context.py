@@ -42,7 +42,7 @@ class TaskContext:
 
     `root` is the vault as this run left it, and `index` is up to date with it. `models` is None where no model may be
     called. `vetoes` of this task, newest first, show a model what the owner refused; `vetoed` are the keys of all
-    tasks, `done` the keys of what this run has carried out. `answered` are the questions between two facts that the
+    tasks. `answered` are the questions between two facts that the
     owner has answered; with `only_answers` nothing else is decided. `written` is when a commit last changed each file.
     `documents` are those of projects. `doubts` give the reason why the owner is asked before a fact, by path, counts.
     `ranking` tells which of two facts must not give way.
@@ -58,7 +58,6 @@ class TaskContext:
     models: Models | None = None
     vetoes: Sequence[Veto] = ()
     vetoed: frozenset[str] = frozenset()
-    done: frozenset[str] = frozenset()
     answered: Sequence[Question] = ()
     only_answers: bool = False
     written: Mapping[str, datetime] = field(default_factory=dict)

@@ -44,7 +44,6 @@ from quaid.recall import contradictions
 from quaid.settings import EmbeddingSettings
 from quaid.text.language import language
 from quaid.vault import notes
-from quaid.vault.frontmatter import FrontmatterBrokenError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -479,7 +478,7 @@ def merge_decision(context: TaskContext, task: str, claim: MergeGroup) -> Decisi
             if notes.parse_fact(winner.path, edits[0].after or b"").text_hash != claim.fact.text_hash:
                 return None  # its owner has written more there than the claim
         edits = (*edits, *repointed(context, losers, winner.path))
-    except (FrontmatterBrokenError, UnicodeDecodeError):
+    except fact_edits.UNSAFE:
         return None
     lost = list(dict.fromkeys(word for fact in claim.members for word in find_lost_words(merged, fact.text)))
     last = claim.judgements[-1] if claim.judgements else None

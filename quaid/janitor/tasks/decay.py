@@ -8,6 +8,7 @@ at the faded facts first: it proposes to forget one, to give it more time, or to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,6 @@ from quaid.local.runs import Decision, evidence_key
 from quaid.model import Edit, Use, note_name
 from quaid.recall import scoring
 from quaid.vault import headings, notes
-from quaid.vault.frontmatter import FrontmatterBrokenError
 
 if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
@@ -119,7 +119,10 @@ def plan_decay(context: TaskContext) -> Iterator[Decision]:
             replaced = references.replaces(context.index, one.document)
             edits = _remove(context, one.document, [each.path for each in replaced])
         elif judgement.says == "pin":
-            edits, kind = _pin(context, one.document), "pin"
+            kind, data = "pin", context.read(one.document.path)
+            if data is not None and notes.content_hash(data) == one.document.content_hash:
+                with suppress(*fact_edits.UNSAFE):
+                    edits = (fact_edits.set_fields(one.document.path, data, {"pinned": True}),)
         if edits is not None:
             subject, facts = f"{kind} {quote(one.document.text)}", (one.document.id, *(each.id for each in replaced))
             by = judgement.model, judgement.prompt
@@ -168,17 +171,6 @@ def _remove(context: TaskContext, fact: Document, others: Sequence[str]) -> tupl
     is_changed = notes.content_hash(edits[0].before or b"") != fact.content_hash
     is_kept = find_protected(context.index, [edit.rel_path for edit in edits])
     return None if is_gone or is_changed or is_kept else edits
-
-
-def _pin(context: TaskContext, fact: Document) -> tuple[Edit, ...] | None:
-    """Return the edit that pins a fact; None where it has changed, or cannot be edited safely."""
-    data = context.read(fact.path)
-    if data is None or notes.content_hash(data) != fact.content_hash:
-        return None
-    try:
-        return (fact_edits.set_fields(fact.path, data, {"pinned": True}),)
-    except (FrontmatterBrokenError, UnicodeDecodeError):
-        return None
 
 
 def _describe(faded: FadedFact, replaced: Sequence[references.Related]) -> str:

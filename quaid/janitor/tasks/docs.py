@@ -94,7 +94,7 @@ def plan_docs_cleanup(context: TaskContext) -> Iterator[Decision]:
 def _list_undecided(context: TaskContext, kind: str, found: Mapping[str, Found]) -> dict[str, Found]:
     """Return the items of `found`, by the key of their evidence, that neither the owner nor a run has decided about."""
     known = context.judgements.known(list(found)) if found else {}
-    settled = context.vetoed | context.done | known.keys()
+    settled = context.vetoed | known.keys() | {decision.key for decision in context.report.done}
     return {key: value for key, value in found.items() if key not in settled and not context.is_asked(key, (kind,))}
 
 

@@ -29,7 +29,6 @@ from quaid.recall.intent import is_technical
 from quaid.text.dates import find_dates
 from quaid.text.words import is_whole_word
 from quaid.vault import markdown, notes
-from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "edges"
 _REVIEWED = frozenset({"active", "approved"})
@@ -93,7 +92,7 @@ def plan_edges(context: TaskContext) -> Iterator[Decision]:
             continue
         try:
             edit = fact_edits.add_edges(fact.path, data, edges)
-        except (FrontmatterBrokenError, UnicodeDecodeError):
+        except fact_edits.UNSAFE:
             continue
         if notes.parse_fact(fact.path, edit.after or b"").text == note.text:
             listed = ", ".join(f"{edge.subject} {edge.relation} {edge.object}" for edge in edges)

@@ -40,7 +40,6 @@ from quaid.local.runs import Decision
 from quaid.model import Edit
 from quaid.text.dates import find_dates
 from quaid.vault import notes
-from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "resolve"
 MAX_RESOLVED = 60
@@ -154,7 +153,7 @@ def _resolve(context: TaskContext, pair: Pair, judgement: Judgement) -> Resoluti
     is_outranked = ranking is not None and any(ranking.outranks(*way) for way in ways.get(judgement.keep, ()))
     try:
         resolution = None if is_outranked else _carry_out(context, pair, judgement)
-    except (FrontmatterBrokenError, UnicodeDecodeError):
+    except fact_edits.UNSAFE:
         return None
     is_story = judgement.says == "update" and judgement.keep == "both"  # its steps need no dates
     if resolution is not None or is_story or any(unchanged_bytes(context, fact) is None for fact in (pair.a, pair.b)):
@@ -198,7 +197,7 @@ def _follow(context: TaskContext, pair: Pair, question: Question) -> Decision | 
     if question.answer != "neither":
         try:
             return _supersede(context, pair, judgement, CONFLICT)
-        except (FrontmatterBrokenError, UnicodeDecodeError):
+        except fact_edits.UNSAFE:
             return None
     edits = tuple(Edit(path, before, None) for path, before in data.items())
     subject = f'remove "{shortened(pair.a.text)}" and "{shortened(pair.b.text)}"'

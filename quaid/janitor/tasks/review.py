@@ -31,7 +31,6 @@ from quaid.text.quoting import neutralise
 from quaid.text.relative_dates import with_dates
 from quaid.text.stop_words import STOP_WORDS
 from quaid.vault import headings, markdown, notes
-from quaid.vault.frontmatter import FrontmatterBrokenError
 
 TASK = "review"
 MAX_TIMES_LONGER = 3
@@ -318,7 +317,7 @@ def plan_graduate(context: TaskContext) -> Iterator[Decision]:
             continue
         try:
             edit = fact_edits.set_fields(document.path, data, {"status": "active"})
-        except (FrontmatterBrokenError, UnicodeDecodeError):
+        except fact_edits.UNSAFE:
             continue  # `quaid doctor` names it
         key, subject = evidence_key("graduate", document.content_hash), f"activate {model_text.quote(text)}"
         doubt = context.doubts.get(document.path, "")
@@ -366,7 +365,7 @@ def _read_pending(context: TaskContext, document: Document, turns: tuple[Documen
     # A note changes once per run: a fact that is good as it is becomes active at once.
     try:
         approval = fact_edits.set_fields(document.path, data, {"status": "active"})
-    except (FrontmatterBrokenError, UnicodeDecodeError):
+    except fact_edits.UNSAFE:
         return None
     text = data.decode("utf-8")
     body = notes.split_body(text)[1]
