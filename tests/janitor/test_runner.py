@@ -402,6 +402,12 @@ def test_a_vault_in_a_subfolder_is_tidied_like_any_other(vault, tmp_path, monkey
     assert tidying(inner, monkeypatch)(rewriting(one, "Maya drinks oat milk every day")).vetoed == 1
 
 
+def test_a_night_that_only_asks_does_not_ask_the_owners_questions(vault, tidy, monkeypatch):
+    (one,) = remember(vault, "Maya drinks oat milk")
+    monkeypatch.setattr("quaid.janitor.guards.Gate", None)
+    assert len(tidy(rewriting(one, "Maya drinks oat milk every day", always_asks=True)).asked) == 1
+
+
 def test_an_answer_that_the_night_itself_would_lose_stops_the_merge(vault, tidy):
     (two,) = remember(vault, "The kiln fires at noon")
     vault.write("eval/own.md", f"- When does the kiln fire? -> [[{Path(two).stem}]]\n")
