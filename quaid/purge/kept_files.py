@@ -27,14 +27,14 @@ def iterate_entries(folder: Path, skipped: str = "") -> Iterator[Path]:
     """Yield all that is below `folder`, folders too, and not in what is called `skipped`; no link is followed. Raises
     OSError: a folder cannot be read.
     """
-    for place, folders, names in os.walk(folder, onerror=_refuse):
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # another program has removed it
+            raise error
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
         yield from (Path(place, name) for name in sorted([*folders, *names]) if name != skipped)
         folders[:] = sorted(name for name in folders if name != skipped)
-
-
-def _refuse(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):  # another program has removed it
-        raise error
 
 
 def read_file(path: Path) -> bytes:

@@ -61,7 +61,12 @@ class Wording:
             if text.casefold() in PURGED:
                 raise UsageError(f"{PURGED} stands for what is purged, so {text!r} cannot be. Give more of it.")
         plain = {tuple(form.lower().split()) for text in self.texts for form in _plain_forms(text)}
-        wide = {form for text in self.texts for form in _wide_forms(text)}
+        wide = {  # the words in the encodings of two bytes a letter, and what is between them
+            (tuple(word.encode(name, "surrogatepass") for word in re.split(r"[ \t\r\n\v\f]+", written)), between)
+            for text in self.texts
+            for written in _spellings(text)
+            for name, between in _WIDE.items()
+        }
         exact = {form for text in self.texts for form in _base64_forms(text)}
         slugs = {slug(text).encode() for text in self.texts if len(text.split()) > 2}
         groups = [
@@ -203,13 +208,6 @@ def _plain_forms(text: str) -> Iterator[bytes]:
             yield written.encode("latin-1")
         except UnicodeEncodeError:
             continue
-
-
-def _wide_forms(text: str) -> Iterator[tuple[tuple[bytes, ...], bytes]]:
-    """The words of the text in the encodings of two bytes a letter, and what is between them."""
-    for written in _spellings(text):
-        for name, between in _WIDE.items():
-            yield tuple(word.encode(name, "surrogatepass") for word in re.split(r"[ \t\r\n\v\f]+", written)), between
 
 
 def _spellings(text: str) -> set[str]:
