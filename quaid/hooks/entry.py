@@ -156,7 +156,11 @@ def answer(name: str, root: Path, event: Event, memory: Memory | None = None) ->
     if name == "user-prompt-submit":
         return _answer_prompt(root, session, event, memory)
     if name == "post-tool-use":
-        _record_edit(root, session, event)
+        given = event.get("tool_input")
+        if event.get("tool_name") in _EDITING_TOOLS and isinstance(given, Mapping):
+            path = given.get("file_path") or given.get("notebook_path")
+            if isinstance(path, str) and 0 < len(path) <= _MAX_FIELD and not admit(path).redacted:
+                queue.note_edited(state_folder(root), path, session)
     elif name == "stop":
         _queue(root, session, event, "idle", "session")
     elif name in {"pre-compact", "session-end"}:
@@ -210,15 +214,6 @@ def _answer_prompt(root: Path, session: str, event: Event, memory: Memory | None
     embedding, models = replace(settings.embedding, provider="none"), replace(settings.models, provider="none")
     with Memory(root, replace(settings, embedding=embedding, models=models), problem) as quick:
         return _answer_prompt(root, session, event, quick)
-
-
-def _record_edit(root: Path, session: str, event: Event) -> None:
-    given = event.get("tool_input")
-    if event.get("tool_name") not in _EDITING_TOOLS or not isinstance(given, Mapping):
-        return
-    path = given.get("file_path") or given.get("notebook_path")
-    if isinstance(path, str) and 0 < len(path) <= _MAX_FIELD and not admit(path).redacted:
-        queue.note_edited(state_folder(root), path, session)
 
 
 def _queue(root: Path, session: str, event: Event, when: queue.When, reason: str) -> bool:

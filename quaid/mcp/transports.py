@@ -62,7 +62,14 @@ def serve_stdio(
     gc.freeze()
     gc.set_threshold(10_000)  # a server runs for days
     # Another child of a host that died may hold our stdin open.
-    threading.Thread(target=_end_with_host, args=(os.getppid(),), name="quaid-host", daemon=True).start()
+    host = os.getppid()
+
+    def end_with_host() -> None:
+        while os.getppid() == host:
+            time.sleep(HOST_EVERY_S)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_host, name="quaid-host", daemon=True).start()
 
     async def serve() -> None:
         shut_down_on_signals(workers)
@@ -76,12 +83,6 @@ def serve_stdio(
             report = write_report(bug, ["mcp"], root)
             print(f"quaid: This is a bug in Quaid. The report is in {report}", file=sys.stderr)
     shut_down(workers)
-
-
-def _end_with_host(host: int) -> None:
-    while os.getppid() == host:
-        time.sleep(HOST_EVERY_S)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def serve_http(

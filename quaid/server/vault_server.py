@@ -12,7 +12,7 @@ from quaid.errors import QuaidError
 from quaid.history.mirrors import MirrorLimits
 from quaid.resident.worker import Job
 from quaid.server import writing
-from quaid.server.catalogue import Catalogue, ServedVault, VaultUnknownError
+from quaid.server.catalogue import Catalogue, VaultUnknownError
 from quaid.server.configuration import ServerConfig
 from quaid.server.database import Database, DatabaseUnreachableError
 from quaid.server.limits import RateLimit, network_of
@@ -166,25 +166,20 @@ class VaultServer:
                 outcome = "stored"
                 if attempts:
                     self.metrics.observe("quaid_write_attempts", attempts)
-                self._index_written(vault)
+                try:  # index what was pushed, so that its writer can read it
+                    head = folder.mirror.fetch()
+                    if head is not None:
+                        config = self._indexes.update(folder, vault, head)
+                        self.catalogue.note_indexed(vault.vault, head, config)
+                except Exception:  # noqa: BLE001 - whatever it is, the remote has the commit, and a worker indexes it
+                    with suppress(QuaidError):
+                        self._upkeep.queue(vault, "written")
         except writing.OutcomeUnknownError:
             outcome = "unknown"
             raise
         finally:
             self.metrics.count("quaid_writes_total", outcome=outcome)
         return written
-
-    def _index_written(self, vault: ServedVault) -> None:
-        """Index what was pushed, so that its writer can read it. After a failure a worker does it."""
-        folder = self._folders.of(vault)
-        try:
-            head = folder.mirror.fetch()
-            if head is not None:
-                config = self._indexes.update(folder, vault, head)
-                self.catalogue.note_indexed(vault.vault, head, config)
-        except Exception:  # noqa: BLE001 - whatever it is, the remote has the commit
-            with suppress(QuaidError):
-                self._upkeep.queue(vault, "written")
 
     def update_pushed(self, addresses: Sequence[str]) -> None:
         """Queue the vaults whose remotes are at these addresses."""

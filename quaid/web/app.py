@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -50,19 +49,20 @@ class Site:
 
     def routes(self) -> list[Route | Mount]:
         return [
-            *(self._route(page.path, page.is_slow, partial(self._show, page)) for page in PAGES),
-            *(self._route(each.path, each.is_slow, partial(self._act, each), is_action=True) for each in ACTIONS),
-            *(self._route(path, False, partial(self._send, view)) for path, view in FILES.items()),
+            *(self._route(page.path, page, is_slow=page.is_slow) for page in PAGES),
+            *(self._route(action.path, action, is_slow=action.is_slow) for action in ACTIONS),
+            *(self._route(path, view) for path, view in FILES.items()),
             Route(LIVE, self._live.answer),
             Mount("/static", StaticFiles(directory=HERE / "static", follow_symlink=False)),
         ]
 
-    def _route(self, path: str, is_slow: bool, respond: View, *, is_action: bool = False) -> Route:
-        """Return a route that is answered by `respond`, in the thread of a memory."""
+    def _route(self, path: str, target: Page | Action | View, *, is_slow: bool = False) -> Route:
+        """Return a route that is answered by `target`, in the thread of a memory."""
+        is_action = isinstance(target, Action)
         worker = self._slow if is_slow else self._writing if is_action else self._reading
 
         async def answer(request: Request) -> Response:
-            responding = worker.run(lambda memory: respond(memory, request))
+            responding = worker.run(lambda memory: self._respond(target, memory, request))
             try:
                 return await (responding if is_action else _until_disconnect(request, responding))
             except ClientDisconnect:
@@ -79,7 +79,7 @@ class Site:
         def prepare(memory: Memory) -> None:
             memory.freshness.listen()
             request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
-            self._show(PAGES[0], memory, request)
+            self._respond(PAGES[0], memory, request)
 
         # What fails here fails again, with a message, when a page is requested.
         self._reading.submit(prepare)
@@ -90,21 +90,19 @@ class Site:
         for closed in [worker.close() for worker in (self._reading, self._writing, self._slow)]:
             await run_in_threadpool(closed.result)
 
-    def _show(self, page: Page, memory: Memory, request: Request) -> Response:
-        with memory.freshness.checked_once():
-            given = page.show(memory, request)
-            shown = given if isinstance(given, Shown) else Shown(page.template, given)
-            return self._render(request, count_waiting(memory), shown._replace(status=200))
-
-    def _act(self, action: Action, memory: Memory, request: Request) -> Response:
-        """Answer with the way to a page, so that a reload does nothing twice."""
-        there = action.do(memory, request.scope[FORM], request)
-        if isinstance(there, str):
-            return RedirectResponse(there, 303)
-        return self._render(request, count_waiting(memory), there)
-
-    def _send(self, view: View, memory: Memory, request: Request) -> Response:
-        made = view(memory, request)
+    def _respond(self, target: Page | Action | View, memory: Memory, request: Request) -> Response:
+        """Return a page, after an action the way to one (a reload does nothing twice), or a value for a script."""
+        if isinstance(target, Page):
+            with memory.freshness.checked_once():
+                given = target.show(memory, request)
+                shown = given if isinstance(given, Shown) else Shown(target.template, given)
+                return self._render(request, count_waiting(memory), shown._replace(status=200))
+        if isinstance(target, Action):
+            there = target.do(memory, request.scope[FORM], request)
+            if isinstance(there, str):
+                return RedirectResponse(there, 303)
+            return self._render(request, count_waiting(memory), there)
+        made = target(memory, request)
         if isinstance(made, str):
             return Response(made, media_type="text/plain")
         return Response(to_json(made), media_type="application/json")

@@ -43,7 +43,8 @@ class Live:
         self._reading = reading
         self._ending = ending
         self._changed = asyncio.Event()
-        self._published = asyncio.Condition()
+        self._published = asyncio.Event()
+        """Set, and replaced, with each new version."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._version = ""
         self.streams = 0
@@ -52,8 +53,16 @@ class Live:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Watch the folder until this is left."""
+
+        async def publish_changes() -> None:
+            while True:
+                await self._changed.wait()
+                await asyncio.sleep(GATHER_S)
+                self._changed.clear()
+                await self._publish()
+
         self._loop = asyncio.get_running_loop()
-        tasks = [asyncio.create_task(self._publish_changes()), asyncio.create_task(self._watch())]
+        tasks = [asyncio.create_task(publish_changes()), asyncio.create_task(self._watch())]
         try:
             yield
         finally:
@@ -112,27 +121,16 @@ class Live:
             if not self._version:
                 await self._publish()
             while not ending.done():
+                published = self._published
                 if sent != self._version:
                     sent = self._version
                     yield f"data: {sent}\n\n"
-                changing = asyncio.create_task(self._wait_for_change(sent))
+                changing = asyncio.create_task(published.wait())
                 await asyncio.wait({changing, ending}, return_when=asyncio.FIRST_COMPLETED)
                 changing.cancel()
         finally:
             self.streams -= 1
             ending.cancel()
-
-    async def _wait_for_change(self, version: str) -> None:
-        async with self._published:
-            while self._version == version:
-                await self._published.wait()
-
-    async def _publish_changes(self) -> None:
-        while True:
-            await self._changed.wait()
-            await asyncio.sleep(GATHER_S)
-            self._changed.clear()
-            await self._publish()
 
     async def _publish(self) -> None:
         try:
@@ -140,6 +138,6 @@ class Live:
             version = await self._reading.run(lambda memory: manifest(memory.index()))
         except (QuaidError, OSError):  # the next page says what is wrong
             return
-        async with self._published:
-            self._version = version
-            self._published.notify_all()
+        self._version = version
+        self._published.set()
+        self._published = asyncio.Event()

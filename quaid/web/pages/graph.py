@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -70,6 +69,12 @@ def show_graph(memory: Memory, request: Request) -> Context:
     counts = Counter(map(_type_of, graph.entities))
     page = page_number(asked["page"])
     rows = range(ROWS * (page - 1), min(ROWS * page, len(shown.entities)))
+
+    def here(**changed: str) -> str:
+        # Another picture begins at its first page.
+        fields = {**asked, "page": "", **changed}
+        return f"{GRAPH}?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"
+
     dates = (day for link in graph.links for day in (link.edge.valid_from, link.edge.valid_until) if day)
     days = [today, *(day[:10] for day in dates)]
     return {
@@ -89,7 +94,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
         "max_beside": MAX_ROW_RELATIONS,
         "page": page,
         "pages": -(-len(shown.entities) // ROWS),
-        "here": partial(_address, asked),
+        "here": here,
         "type_of": _type_of,
         "address_of": address_of,
         "called": _unique_name,
@@ -242,9 +247,3 @@ def _read_filters(asked: Mapping[str, Any]) -> dict[str, Any]:
         "types": frozenset(asked["type"]) & {*ENTITY_TYPES, OTHER},
         "on": parse_day(asked["on"], datetime.now(UTC), end=True).isoformat() if asked["on"] else "",
     }
-
-
-def _address(asked: Mapping[str, Any], **changed: str) -> str:
-    """Return the address of this page with other values of some fields; another picture begins at its first page."""
-    fields = {**asked, "page": "", **changed}
-    return f"{GRAPH}?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"

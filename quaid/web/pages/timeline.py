@@ -5,9 +5,8 @@ from __future__ import annotations
 import calendar
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -91,6 +90,12 @@ def show_timeline(memory: Memory, request: Request) -> Context:
             shown["facts"] = [("", facts)] if facts else []
             shown["undated"] = days.count_undated(index)
             shown["bars"] = {fact.id: draw_bar(fact, *scale) for fact in facts}
+
+    def here(**changed: Any) -> str:
+        fields = {"show": lane, "at": period.at, **changed}
+        asked = {name: value for name, value in fields.items() if value and (name, value) != ("show", "learned")}
+        return f"{TIMELINE}?{urlencode(asked)}" if asked else TIMELINE
+
     return {
         **shown,
         "lane": lane,
@@ -107,7 +112,7 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         "problem": problem,
         "tell_days": tell_days,
         "tell_period": describe_period,
-        "here": partial(_address, {"show": lane, "at": period.at}),
+        "here": here,
     }
 
 
@@ -219,10 +224,3 @@ def _list_columns(spans: _Spans, at: str) -> list[Period]:
 def _by_day(items: Iterable[tuple[str, Any]]) -> list[tuple[str, Sequence[Any]]]:
     grouped = groupby(items, lambda pair: pair[0][:10])
     return [(day, [item for _, item in those]) for day, those in grouped]
-
-
-def _address(fields: Mapping[str, str], **changed: Any) -> str:
-    asked = {
-        name: value for name, value in {**fields, **changed}.items() if value and (name, value) != ("show", "learned")
-    }
-    return f"{TIMELINE}?{urlencode(asked)}" if asked else TIMELINE
