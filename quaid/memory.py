@@ -20,6 +20,8 @@ from quaid.place import CONFIG_FILE, state_folder
 from quaid.recall.answers import Answers
 from quaid.recall.options import RecallOptions
 from quaid.sync.derived_index import SyncOptions, SyncReport
+from quaid.sync.verify import Verification, verify
+from quaid.sync.watcher import WATCH, Follower
 from quaid.text.invisible import whole
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from quaid.janitor.janitor import Janitor
     from quaid.recall.provenance import Provenance
     from quaid.remotes.exchange import Exchange
-    from quaid.sync.verify import Verification
-    from quaid.sync.watcher import Follower
     from quaid.timeline.timeline import Timeline
 
 
@@ -258,14 +258,10 @@ class Memory(OpenVault):
 
     def verify(self) -> Verification:
         """Compare the index, brought up to date, with one built from nothing."""
-        from quaid.sync.verify import verify
-
         return verify(self.indexer, self.whole_index())
 
     def follow(self, report: Callable[[SyncReport], None], what: str | None = None) -> Follower:
         """Return the follower of `quaid watch`, or of the command `what` in the background, not yet started."""
-        from quaid.sync.watcher import WATCH, Follower
-
         return Follower(self.indexer, self.settings.sync, report, self.notify, what or WATCH)
 
     # -- wiring --------------------------------------------------------------------------------------------------

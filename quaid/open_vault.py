@@ -15,9 +15,11 @@ from quaid.index.fulltext import Postings
 from quaid.index.sqlite import database
 from quaid.index.sqlite.database import IndexReader
 from quaid.index.vectors import VectorMatrix
+from quaid.local.model_usage import ModelRecords
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.settings import Settings
 from quaid.sqlite import DamageRetries
+from quaid.sync.as_of import PastIndexes
 from quaid.sync.derived_index import SyncOptions, SyncReport
 from quaid.sync.embedding import EMBED_BUDGET_S, Embedding, Progress
 from quaid.sync.freshness import IndexFreshness
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
     from quaid.index.sqlite.connection import SqliteIndex
     from quaid.llm import Models
-    from quaid.sync.as_of import PastIndexes
 
 
 class OpenVault:
@@ -96,7 +97,6 @@ class OpenVault:
         """The language models, counted in this vault's state. No provider is looked for before the first call."""
         from quaid.llm import Models
         from quaid.llm.prompts import user_prompts
-        from quaid.local.model_usage import ModelRecords
 
         records = ModelRecords(self.state / LOCAL_FILE)
         return Models(self.settings.models, own_prompts=user_prompts(), usage=records, answers=records)
@@ -104,8 +104,6 @@ class OpenVault:
     @cached_property
     def pasts(self) -> PastIndexes:
         """The indexes of the past."""
-        from quaid.sync.as_of import PastIndexes
-
         return PastIndexes(self.root, self.settings, self.embedding, self.git)
 
     @cached_property
