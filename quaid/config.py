@@ -17,7 +17,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,8 @@ from quaid.settings import (
     EmbeddingSettings,
     ModelSettings,
     Settings,
-    VaultSettings,
     check_type,
-    get_substitute,
+    find_substitute,
     parse_text,
     read_hints,
 )
@@ -89,13 +90,6 @@ def load_settings(root: Path, environ: Mapping[str, str] | None = None) -> Setti
 
 def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
     """Return the settings, and a sentence with its place for each that cannot be used and has its default."""
-    of_vault = {
-        name: {key: part for key, part in value.items() if not is_users_own(f"{name}.{key}")}
-        if isinstance(value, dict)
-        else value
-        for name, value in read_vault_config(root).items()
-        if not is_users_own(name)
-    }
     of_user = {key: value for key, value in read_user_config().items() if key not in _NOT_SETTINGS}
     of_vaults: dict[str, str] = {}
     of_users: dict[str, str] = {}
@@ -107,13 +101,13 @@ def _read_settings(root: Path, environ: Mapping[str, str]) -> tuple[Settings, li
     ]
     if any(is_offline) or any(environ.get(f"QUAID_{name.upper()}_OFFLINE") for name in _ONCE_OFFLINE):
         of_user["offline"] = True
-    settings: Settings = _set(Settings(), of_vault, "", of_vaults)
-    settings = _set(settings, of_user, "", of_users)
+    values = _read_values(read_vault_config(root), of_vaults, of_vault=True)
+    values |= _read_values(of_user, of_users)
     found = [
         *_with_lines(of_vaults, root / CONFIG_FILE, CONFIG_FILE),
         *_with_lines(of_users, user_config_path(), str(user_config_path())),
     ]
-    settings = _override(settings, "", environ, found)
+    settings: Settings = _with_values(Settings(), values | _read_environment(environ, found))
     for key in ("models", "embedding"):
         part = getattr(settings, key)
         if part.api_key_env and not _KEY_VARIABLE.fullmatch(part.api_key_env):
@@ -138,8 +132,9 @@ def ignored_settings(root: Path) -> list[str]:
     Raises:
         ConfigError: a file cannot be read.
     """
-    of_vault = list(_list_keys(read_vault_config(root)))
-    retired = [key for key in dict.fromkeys([*of_vault, *_list_keys(read_user_config())]) if _is_retired(key)]
+    of_vault = [key for key, _ in _flatten(read_vault_config(root))]
+    of_user = (key for key, _ in _flatten(read_user_config()))
+    retired = [key for key in dict.fromkeys([*of_vault, *of_user]) if _is_retired(key)]
     remarks = []
     if users_own := [key for key in of_vault if is_users_own(key) and not _is_retired(key)]:
         named = ", ".join(users_own)
@@ -156,13 +151,25 @@ def _is_retired(key: str) -> bool:
     return name in _RETIRED.get(table, "").split()
 
 
-def _list_keys(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+@cache
+def _read_types(cls: type = Settings, prefix: str = "") -> Mapping[str, Any]:
+    """Return the type of each setting and of each table by its dotted key, in the order of declaration."""
+    types: dict[str, Any] = {}
+    for name, hint in read_hints(cls).items():
+        types[f"{prefix}{name}"] = hint
+        if isinstance(hint, type) and is_dataclass(hint):
+            types |= _read_types(hint, f"{prefix}{name}.")
+    return types
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (dotted key, value) of a TOML file; what is no table of settings is a value."""
     for name, value in table.items():
         key = f"{prefix}{name}"
-        if isinstance(value, dict) and not _is_retired(key):
-            yield from _list_keys(value, f"{key}.")
+        if isinstance(value, dict) and is_dataclass(_read_types().get(key)):
+            yield from _flatten(value, f"{key}.")
         else:
-            yield key
+            yield key, value
 
 
 def set_users_own(key: str, value: object) -> Path:
@@ -192,10 +199,10 @@ def settings_for_reading(root: Path) -> tuple[Settings, ConfigError | None]:
             text = (root / CONFIG_FILE).read_text(encoding="utf-8-sig", errors="replace")
             found = re.search(r"^\[vault\][^\n]*\n.*?(?=^\[|\Z)", text, re.DOTALL | re.MULTILINE)
             table = tomllib.loads(found[0])["vault"] if found else {}
-        vault = _set(VaultSettings(), table, "vault.", {})
-        vault = _override(vault, "vault.", os.environ, [])
-        embedding, models = EmbeddingSettings(provider="none"), ModelSettings(provider="none")
-        return Settings(vault=vault, embedding=embedding, models=models), error
+        values = _read_values({"vault": table}, {}) | _read_environment(os.environ, [])
+        of_vault = {key: value for key, value in values.items() if key.startswith("vault.")}
+        without_models = Settings(embedding=EmbeddingSettings(provider="none"), models=ModelSettings(provider="none"))
+        return _with_values(without_models, of_vault), error
 
 
 def own_names(root: Path, settings: Settings) -> frozenset[str]:
@@ -216,14 +223,9 @@ def person_of(root: Path, settings: Settings) -> str:
     return name or ("" if settings.owner == "default" else settings.owner)
 
 
-def list_settings(settings: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every setting of `settings`, or of a table of them, as (dotted key, value), in the order of declaration."""
-    for name in read_hints(type(settings)):
-        value = getattr(settings, name)
-        if is_dataclass(value):
-            yield from list_settings(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+def list_settings(settings: Settings) -> Iterator[tuple[str, Any]]:
+    """Yield every setting as (dotted key, value), in the order of declaration."""
+    return ((key, attrgetter(key)(settings)) for key, hint in _read_types().items() if not is_dataclass(hint))
 
 
 def read_descriptions() -> dict[str, str]:
@@ -237,20 +239,13 @@ def read_descriptions() -> dict[str, str]:
         if isinstance(node, ast.ClassDef)
     }
 
-    def describe(table: Any, prefix: str) -> Iterator[tuple[str, str]]:
-        body = tables[table.__name__]
-        documented = {
-            ast.unparse(field.target): ast.literal_eval(text.value)
-            for field, text in pairwise(body)
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
-        }
-        for name, hint in read_hints(table).items():
-            if is_dataclass(hint):
-                yield from describe(hint, f"{prefix}{name}.")
-            else:
-                yield f"{prefix}{name}", documented[name]
-
-    return dict(describe(Settings, ""))
+    known: dict[str, Any] = {f"{key}.": hint for key, hint in _read_types().items() if is_dataclass(hint)}
+    found = {}
+    for prefix, table in {"": Settings, **known}.items():
+        for field, text in pairwise(tables[table.__name__]):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                found[prefix + ast.unparse(field.target)] = ast.literal_eval(text.value)
+    return found
 
 
 def parse_value(key: str, raw: str) -> Any:
@@ -259,13 +254,7 @@ def parse_value(key: str, raw: str) -> Any:
     Raises:
         ConfigError: no such setting, or `raw` does not fit it.
     """
-    cls: Any = Settings
-    *sections, name = key.split(".")
-    for section in sections:
-        cls = read_hints(cls).get(section)
-        if cls is None or not is_dataclass(cls):
-            raise unknown_setting(key)
-    hint = read_hints(cls).get(name)
+    hint = _read_types().get(key)
     if hint is None or is_dataclass(hint):
         raise unknown_setting(key)
     try:
@@ -333,44 +322,51 @@ def _plain_key(written: str) -> str:
     return ".".join(part.strip(" \t\"'") for part in written.split("."))
 
 
-def _set(node: Any, table: Mapping[str, Any], prefix: str, problems: dict[str, str]) -> Any:
-    """`node`, a dataclass of settings, as `table` of a TOML file sets it; what cannot be used goes to `problems`."""
-    hints = read_hints(type(node))
-    changed: dict[str, Any] = {}
-    for name, value in table.items():
-        key = f"{prefix}{name}"
-        if _is_retired(key):
+def _read_values(table: Mapping[str, Any], problems: dict[str, str], *, of_vault: bool = False) -> dict[str, Any]:
+    """Return the settings in the tables of a TOML file by key; what cannot be used goes to `problems`."""
+    values: dict[str, Any] = {}
+    for key, value in _flatten(table):
+        hint = _read_types().get(key)
+        if _is_retired(key) or (of_vault and is_users_own(key)):
             continue
-        if name not in hints:
+        if hint is None:
             problems[key] = f"{key} is not a setting{_suggest(key)}"
-        elif not is_dataclass(hints[name]):
+        elif is_dataclass(hint):
+            problems[key] = f"{key} must be a table: [{key}]"
+        else:
             try:
-                changed[name] = check_type(value, hints[name])
+                values[key] = check_type(value, hint)
             except ValueError as error:
                 problems[key] = f"{key} is {error}"
-                changed[name] = get_substitute(hints[name], getattr(node, name))
-        elif isinstance(value, dict):
-            changed[name] = _set(getattr(node, name), value, f"{key}.", problems)
-        else:
-            problems[key] = f"{key} must be a table: [{key}]"
-    return replace(node, **changed)
+                if substitute := find_substitute(hint):
+                    values[key] = substitute.value
+    return values
 
 
-def _override(node: Any, prefix: str, environ: Mapping[str, str], problems: list[str]) -> Any:
-    hints = read_hints(type(node))
-    changed: dict[str, Any] = {}
-    for name, hint in hints.items():
-        value = getattr(node, name)
-        key = f"{prefix}{name}"
+def _read_environment(environ: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    """Return the settings in the environment by key; a sentence about what cannot be used goes to `problems`."""
+    values: dict[str, Any] = {}
+    for key, hint in _read_types().items():
         variable = "QUAID_" + key.replace(".", "_").upper()
-        if is_dataclass(value):
-            changed[name] = _override(value, f"{key}.", environ, problems)
-        elif variable in environ:
+        if variable in environ and not is_dataclass(hint):
             try:
-                changed[name] = parse_text(environ[variable], hint)
+                values[key] = parse_text(environ[variable], hint)
             except ValueError as error:
                 problems.append(f"{variable}: {key} is {error}")
-                changed[name] = get_substitute(hint, value)
+                if substitute := find_substitute(hint):
+                    values[key] = substitute.value
+    return values
+
+
+def _with_values(node: Any, values: Mapping[str, Any], prefix: str = "") -> Any:
+    """Return settings, or a table of them, with `values` by dotted key."""
+    changed: dict[str, Any] = {}
+    for name in read_hints(type(node)):
+        key, part = f"{prefix}{name}", getattr(node, name)
+        if is_dataclass(part):
+            changed[name] = _with_values(part, values, f"{key}.")
+        elif key in values:
+            changed[name] = values[key]
     return replace(node, **changed)
 
 

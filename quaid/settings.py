@@ -360,9 +360,9 @@ def parse_text(raw: str, hint: Any) -> Any:
     return check_type(value, hint)
 
 
-def get_substitute(hint: Any, default: Any) -> Any:
-    """Return the value that replaces an unusable one."""
-    return next((note.value for note in getattr(hint, "__metadata__", ()) if hasattr(note, "value")), default)
+def find_substitute(hint: Any) -> Cautious | None:
+    """Return what replaces an unusable value, None where the default does."""
+    return next((note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Cautious)), None)
 
 
 def _type_name(hint: Any) -> str:
