@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quaid.config import own_names
-from quaid.embed.runtime import open_multiply
 from quaid.errors import NOT_INDEXED, QuaidError, UnwritableError, VaultNotFoundError
 from quaid.index.cache import AnswerCache
 from quaid.index.fulltext import Postings
@@ -56,7 +55,7 @@ class OpenVault:
         self.trailers: tuple[tuple[str, str], ...] = ()
         self.embedding = embedding or Embedding(root, settings.embedding)
         self.indexer = Indexer(root, settings, self.embedding)
-        self.matrix = VectorMatrix(open_multiply)
+        self.matrix = VectorMatrix()
         self.postings = Postings()
         self.cache = AnswerCache()
         self.whole_reader = IndexReader(self.indexer.path)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from quaid.docs import chunks
 from quaid.docs.catalogue import Doc
 from quaid.docs.chunks import parse_doc
-from quaid.embed.runtime import open_multiply
 from quaid.errors import QuaidError
 from quaid.index import contents, documents
 from quaid.index.cache import AnswerCache
@@ -136,7 +135,7 @@ class DocSearch:
         self._vault = vault
         self._path = vault.state / DOCS_FILE
         self._readers = IndexReader(self._path), IndexReader(self._path)
-        self._matrix = VectorMatrix(open_multiply)
+        self._matrix = VectorMatrix()
         self._postings = Postings()
         self._cache = AnswerCache()
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from quaid.embed.cache import EmbeddingCache, is_unit
 from quaid.embed.weights import ENGLISH_MODEL, QUICK_MODEL, find_build
 from quaid.errors import EmbeddingError
 from quaid.settings import EmbeddingSettings
@@ -22,18 +21,6 @@ if TYPE_CHECKING:
 
     from quaid.embed.services import RemoteEmbedder
     from quaid.embed.weights import Build
-
-__all__ = [
-    "AUTO",
-    "Embedder",
-    "EmbeddingCache",
-    "destination",
-    "fetch_weights",
-    "find_quick",
-    "is_unit",
-    "open_embedder",
-    "resolve",
-]
 
 AUTO = "auto"
 """The setting that leaves the choice of the local model to Quaid."""
@@ -150,4 +137,6 @@ def fetch_weights(
     if settings.provider == "local":
         from quaid.embed.fetch import make_ready
 
-        make_ready(resolve(settings), progress or (lambda _done, _total: None), force=force)
+        for done, total in make_ready(resolve(settings), force=force):
+            if progress is not None:
+                progress(done, total)

@@ -7,12 +7,10 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
 from quaid.errors import UnwritableError
-
-if TYPE_CHECKING:
-    from quaid.sqlite import Database
+from quaid.sqlite import DamageRetries, Database, VectorCache, open_database, transaction, translated
 
 Result = TypeVar("Result")
 TOLERANCE = 0.01
@@ -98,7 +96,6 @@ class EmbeddingCache:
             UnwritableError: the file cannot be written.
             LockedError: another process held the lock for half a minute.
         """
-        from quaid.sqlite import transaction
 
         def write(connection: Database) -> None:
             with transaction(connection):
@@ -114,8 +111,6 @@ class EmbeddingCache:
 
         Raises: as `put_many`.
         """
-        from quaid.sqlite import transaction
-
         named = (json.dumps(list(fingerprints)), json.dumps(list(keys)), spare)
 
         def prune(connection: Database) -> int:
@@ -143,8 +138,6 @@ class EmbeddingCache:
 
     def _use(self, work: Callable[[Database], Result]) -> Result:
         """Return what `work` returns for the file, or for a new one if it is damaged."""
-        from quaid.sqlite import DamageRetries, translated
-
         retries = DamageRetries(self._path)
         while True:
             with self._lock, translated(self._path), retries:
@@ -154,8 +147,6 @@ class EmbeddingCache:
         if self._connection is not None and not self._connection.is_current():
             self.close()
         if self._connection is None:
-            from quaid.sqlite import VectorCache, open_database
-
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = open_database(self._path, VectorCache)
             self._connection.execute(f"{_SCHEMA} PRAGMA synchronous = NORMAL")

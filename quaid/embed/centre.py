@@ -14,12 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy as np
     import numpy.typing as npt
-
-    Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 CENTRE_FILE = "languages.npy"
 _PARALLEL = Path(__file__).with_name("parallel.tsv")
@@ -29,19 +25,21 @@ _DIRECTIONS = 8
 _TEXTS, _QUESTIONS = 0, 1
 
 
-def find_centre(embed: Embed, embed_questions: Embed) -> npt.NDArray[np.float32]:
+def read_parallel() -> list[list[str]]:
+    """Return the same sentences in many languages, a list for each."""
+    return [line.split("\t")[1:] for line in _PARALLEL.read_text(encoding="utf-8").splitlines()]
+
+
+def find_centre(texts: npt.NDArray[np.float32], questions: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Return the parts, float32 [2 + directions, dimension]: the means of texts and of questions, then the directions
-    of languages, which are orthonormal.
+    of languages, which are orthonormal. The vectors are those of the parallel sentences, [languages, sentences,
+    dimension] and [any number, dimension].
     """
     import numpy as np
 
-    lines = [line.split("\t")[1:] for line in _PARALLEL.read_text(encoding="utf-8").splitlines()]
-    sentences = [sentence for line in lines for sentence in line]
-    texts = embed(sentences)
-    by_language = texts.reshape(len(lines), -1, texts.shape[1]).mean(axis=1)
-    mean = texts.mean(axis=0)
-    *_, directions = np.linalg.svd(by_language - mean, full_matrices=False)
-    return np.vstack([mean, embed_questions(sentences).mean(axis=0), directions[:_DIRECTIONS]])
+    mean = texts.reshape(-1, texts.shape[-1]).mean(axis=0)
+    *_, directions = np.linalg.svd(texts.mean(axis=1) - mean, full_matrices=False)
+    return np.vstack([mean, questions.mean(axis=0), directions[:_DIRECTIONS]])
 
 
 def remove_centre(

@@ -10,13 +10,14 @@ import json
 import shutil
 import struct
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+from quaid.embed.centre import CENTRE_FILE, find_centre, read_parallel
+from quaid.embed.local import open_build, write_vocabulary
 from quaid.embed.quantise import quantise, store_outside
 from quaid.embed.weights import (
     GRAPH_FILE,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from quaid.embed import Embedder
+
 _STATIC = "model2vec"
 _STATIC_TOKENS = 4096
 _POOLINGS: dict[str, Pooling] = {
@@ -57,6 +60,8 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
         EmbeddingError: `source` is neither a static model nor one of BERT's type with mean, cls or max pooling, or a
             file is missing.
     """
+    import numpy as np
+
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".convert-") as name:
         draft = Path(name) / "build"
@@ -65,36 +70,26 @@ def convert(source: Path, target: Path, precision: Precision) -> Description:
         description = _describe(source, config, precision)
         _write_model(source, config, draft, description)
         write_description(draft, description)
-        _try_out(source, draft, description)
+        embedder = _try_out(source, draft, description)
         if description.centred:
-            _write_centre(draft, description)
+            parallel = read_parallel()
+            sentences = [sentence for line in parallel for sentence in line]
+            texts = embedder.embed(sentences).reshape(len(parallel), -1, description.dimension)
+            np.save(draft / CENTRE_FILE, find_centre(texts, np.stack([*map(embedder.embed_query, sentences)])))
         shutil.rmtree(target, ignore_errors=True)
         draft.replace(target)
     return description
 
 
-def _try_out(source: Path, draft: Path, description: Description) -> None:
+def _try_out(source: Path, draft: Path, description: Description) -> Embedder:
     """Embed one word, so that a damaged tokenizer or a wrong shape is found now and not later."""
-    from quaid.embed.local import open_build
-
     try:
-        plain = Build(draft, replace(description, centred=False), 1.0, 1.0)
-        vector = open_build(plain).embed_query("trial")
+        embedder = open_build(Build(draft, replace(description, centred=False)))
+        vector = embedder.embed_query("trial")
         assert abs(float(vector @ vector) - 1) < 1e-3, "its vectors are not numbers"
     except Exception as error:
         raise _refusal(source, f"it failed its trial: {error.__cause__ or error}") from error
-
-
-def _write_centre(draft: Path, description: Description) -> None:
-    import numpy as np
-
-    from quaid.embed.centre import CENTRE_FILE, find_centre
-    from quaid.embed.local import LocalEmbedder
-
-    plain = Build(draft, replace(description, centred=False), 1.0, 1.0)
-    embedder = LocalEmbedder(plain)
-    centre = find_centre(embedder.embed, lambda texts: np.stack([embedder.embed_query(text) for text in texts]))
-    np.save(draft / CENTRE_FILE, centre)
+    return embedder
 
 
 def _describe(source: Path, config: Mapping[str, Any], precision: Precision) -> Description:
@@ -164,66 +159,47 @@ def _read_json(path: Path, default: Any = None) -> Any:
 
 
 def _write_model(source: Path, config: Mapping[str, Any], draft: Path, description: Description) -> None:
-    if description.kind == "static":
-        _write_table(source, draft)
-        return
-    shape = Shape(
-        layers=int(config["num_hidden_layers"]),
-        heads=int(config["num_attention_heads"]),
-        hidden=description.dimension,
-        epsilon=float(config.get("layer_norm_eps", 1e-12)),
-        pooling=description.pooling,
-    )
+    import numpy as np
+
     if (source / PACKED_FILE).exists():
-        _unpack(source, draft, shape)
+        try:
+            packed = PackedModel(source / PACKED_FILE)
+            write_graph(draft, config, description, packed)
+        except (ValueError, TypeError) as error:
+            raise _refusal(source, f"{PACKED_FILE} cannot be read: {error}") from error
+        write_vocabulary(draft, packed.pieces, packed.scores)
     else:
-        with _tensors_in(source) as file:
-            write_graph(draft, shape, _named_weights(file))
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(source / WEIGHTS_FILE, framework="numpy") as file:
+                stored = StoredModel(file)
+                if description.kind == "static":
+                    np.save(draft / VECTORS_FILE, stored.weight("embeddings"))
+                else:
+                    write_graph(draft, config, description, stored)
+        except (SafetensorError, TypeError) as error:
+            raise _refusal(source, f"{WEIGHTS_FILE} cannot be read: {error}") from error
         shutil.copyfile(source / TOKENIZER_FILE, draft / TOKENIZER_FILE)
     if description.precision == "int8":
         quantise(draft)
 
 
-def _unpack(source: Path, draft: Path, shape: Shape) -> None:
-    from quaid.embed.local import write_vocabulary
+class StoredModel:
+    """The weights of an open safetensors file, by name without a `bert.` prefix."""
 
-    try:
-        packed = PackedModel(source / PACKED_FILE)
-        write_graph(draft, shape, packed.weight, packed.word_table())
-    except (ValueError, TypeError) as error:
-        raise _refusal(source, f"{PACKED_FILE} cannot be read: {error}") from error
-    write_vocabulary(draft, packed.pieces, packed.scores)
+    words: PackedTable | None = None
 
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._names = {name.removeprefix("bert."): name for name in file.keys()}  # noqa: SIM118 (not a dict)
 
-def _write_table(source: Path, draft: Path) -> None:
-    import numpy as np
-
-    with _tensors_in(source) as file:
-        np.save(draft / VECTORS_FILE, _named_weights(file)("embeddings"))
-    shutil.copyfile(source / TOKENIZER_FILE, draft / TOKENIZER_FILE)
-
-
-@contextmanager
-def _tensors_in(source: Path) -> Iterator[Any]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(source / WEIGHTS_FILE, framework="numpy") as file:
-            yield file
-    except (SafetensorError, TypeError) as error:
-        raise _refusal(source, f"{WEIGHTS_FILE} cannot be read: {error}") from error
-
-
-def _named_weights(file: Any) -> Callable[[str], npt.NDArray[np.float32]]:
-    names = {name.removeprefix("bert."): name for name in file.keys()}  # noqa: SIM118 (not a dict)
-
-    def weight(name: str) -> npt.NDArray[np.float32]:
-        if name not in names:
+    def weight(self, name: str) -> npt.NDArray[np.float32]:
+        """Return a tensor. Raises TypeError: there is none of that name."""
+        if name not in self._names:
             raise TypeError(f"{name} is missing")
-        tensor: npt.NDArray[np.float32] = file.get_tensor(names[name]).astype("float32")
+        tensor: npt.NDArray[np.float32] = self._file.get_tensor(self._names[name]).astype("float32")
         return tensor
-
-    return weight
 
 
 def _refusal(source: Path, why: str) -> EmbeddingError:
@@ -267,13 +243,6 @@ class PackedTable(NamedTuple):
     scales: npt.NDArray[np.float32]
 
 
-class _Tensor(NamedTuple):
-    is_packed: bool
-    numbers: int
-    offset: int
-    size: int
-
-
 class PackedModel:
     """The weights, by the names that the model's safetensors file has for them, and the vocabulary.
 
@@ -285,6 +254,8 @@ class PackedModel:
         import numpy as np
 
         self._data = np.memmap(path, np.uint8, "r")
+        self._tensors: dict[str, tuple[bool, int, int, int]] = {}
+        """Whether a tensor is packed, how many numbers it has, its place and its size in bytes, by its short name."""
         try:
             self._read()
         except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -309,12 +280,11 @@ class PackedModel:
         (_, size), place = self._take("iI", place), place + 8
         place += size  # what the normaliser replaces, which is NFKC
         (count,), place = self._take("i", place), place + 4
-        self._tensors: dict[str, _Tensor] = {}
         for _ in range(count):
             (length,), place = self._take("H", place), place + 2
             name, place = bytes(self._data[place : place + length]).decode(), place + length
             kind, numbers, offset, size = self._take("BIQQ", place)
-            self._tensors[name], place = _Tensor(kind == _PACKED, numbers, offset, size), place + 21
+            self._tensors[name], place = (kind == _PACKED, numbers, offset, size), place + 21
         self._names = dict(_EMBEDDINGS)
         for layer in range(self.layers):
             for part, short in _PARTS.items():
@@ -330,40 +300,38 @@ class PackedModel:
         """
         import numpy as np
 
-        short = self._short(name)
-        tensor = self._tensors[short]
-        if tensor.is_packed:
-            bits, scales = self._blocks(tensor)
+        short = self._names.get(name, "")
+        if short not in self._tensors:
+            raise TypeError(f"{name} is missing")
+        is_packed, numbers, offset, _ = self._tensors[short]
+        if is_packed:
+            bits, scales = self._blocks(short)
             values = ((bits.astype(np.float32) - 8) * scales[:, None]).reshape(-1)
         else:
-            values = self._array("<f4", tensor.numbers, tensor.offset)
+            values = self._array("<f4", numbers, offset)
         columns = self.wide if short.endswith(".fo.w") else self.hidden
-        is_matrix = tensor.is_packed or short in self._shapes
+        is_matrix = is_packed or short in self._shapes
         return values.reshape(-1, columns) if is_matrix else values
 
-    def word_table(self) -> PackedTable:
-        """Return the vectors of the vocabulary, four fifths of the model, as packed as they are."""
+    @property
+    def words(self) -> PackedTable:
+        """The vectors of the vocabulary, four fifths of the model, as packed as they are."""
         import numpy as np
 
-        bits, scales = self._blocks(self._tensors["emb.word"])
+        bits, scales = self._blocks("emb.word")
         signed = (bits ^ 8).reshape(self._words, self.hidden)
         numbers = signed[:, 0::2] | (signed[:, 1::2] << 4)
         return PackedTable(np.ascontiguousarray(numbers), scales.reshape(self._words, -1))
 
-    def _blocks(self, tensor: _Tensor) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
+    def _blocks(self, short: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
         """Return the bits, uint8 [blocks, BLOCK], and the scales, float32 [blocks]."""
         import numpy as np
 
-        blocks = self._data[tensor.offset : tensor.offset + tensor.size].reshape(-1, _BLOCK_BYTES)
+        _, _, offset, size = self._tensors[short]
+        blocks = self._data[offset : offset + size].reshape(-1, _BLOCK_BYTES)
         packed = blocks[:, 2:]
         scales = blocks[:, :2].copy().view("<f2").reshape(-1).astype(np.float32)
         return np.concatenate([packed & 15, packed >> 4], axis=1), scales
-
-    def _short(self, name: str) -> str:
-        short = self._names.get(name, "")
-        if short not in self._tensors:
-            raise TypeError(f"{name} is missing")
-        return short
 
     def _take(self, form: str, place: int) -> tuple[Any, ...]:
         return struct.unpack_from(f"<{form}", self._data.data, place)
@@ -382,42 +350,32 @@ _OPSET = 21
 _IR_VERSION = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The encoder as config.json describes it."""
-
-    layers: int
-    heads: int
-    hidden: int
-    epsilon: float
-    pooling: Pooling
-
-
 def write_graph(
-    folder: Path, shape: Shape, weight: Callable[[str], npt.NDArray[np.float32]], words: PackedTable | None = None
+    folder: Path, config: Mapping[str, Any], description: Description, weights: StoredModel | PackedModel
 ) -> None:
-    """Write the graph of a BERT encoder into `folder`.
+    """Write the graph of a BERT encoder, as config.json describes it, into `folder`.
 
     Inputs `input_ids` and `attention_mask`, int64 [batch, length]; output `pooled`, float32 [batch, hidden], not
-    normalised. `weight` gives a tensor by its name in the safetensors file, without a `bert.` prefix;
-    `words` the vectors of the vocabulary, where they stay packed.
+    normalised.
     """
+    epsilon, heads = float(config.get("layer_norm_eps", 1e-12)), int(config["num_attention_heads"])
     with (folder / GRAPH_WEIGHTS_FILE).open("wb") as file:
-        graph = _Graph(weight, file)
-        hidden = _embed_tokens(graph, shape, words)
+        graph = _Graph(weights, file)
+        hidden = _embed_tokens(graph, epsilon)
         graph.node("Cast", ["attention_mask"], "mask_int32", to=6)
-        for layer in range(shape.layers):
-            hidden = _encode_layer(graph, f"encoder.layer.{layer}.", hidden, shape)
-        _add_pooling(graph, hidden, shape.pooling)
-        model = graph.finish(shape.hidden)
+        for layer in range(int(config["num_hidden_layers"])):
+            hidden = _encode_layer(graph, f"encoder.layer.{layer}.", hidden, heads, epsilon)
+        _add_pooling(graph, hidden, description.pooling)
+        model = graph.finish(description.dimension)
     (folder / GRAPH_FILE).write_bytes(model)
 
 
 class _Graph:
     """Nodes and weights under construction. A tensor is referred to by its name."""
 
-    def __init__(self, weight: Callable[[str], npt.NDArray[np.float32]], file: BinaryIO) -> None:
-        self.weight = weight
+    def __init__(self, weights: StoredModel | PackedModel, file: BinaryIO) -> None:
+        self.words = weights.words
+        self.weight = weights.weight
         self._file = file
         self._nodes: list[Any] = []
         self._tensors: list[Any] = []
@@ -468,8 +426,10 @@ class _Graph:
         return bytes(model.SerializeToString())
 
 
-def _embed_tokens(graph: _Graph, shape: Shape, words: PackedTable | None) -> str:
+def _embed_tokens(graph: _Graph, epsilon: float) -> str:
     import numpy as np
+
+    words = graph.words
 
     # A single text is all of token type 0, so that type's vector is added to the positions once, here.
     positions = graph.weight("embeddings.position_embeddings.weight")
@@ -485,27 +445,23 @@ def _embed_tokens(graph: _Graph, shape: Shape, words: PackedTable | None) -> str
     graph.node("Slice", ["positions", start, "length", start], "placed")
     graph.node("Add", ["words", "placed"], "embedded")
     scale, bias = _norm(graph, "embeddings.LayerNorm")
-    return graph.node("LayerNormalization", ["embedded", scale, bias], "layer_in", axis=-1, epsilon=shape.epsilon)
+    return graph.node("LayerNormalization", ["embedded", scale, bias], "layer_in", axis=-1, epsilon=epsilon)
 
 
-def _encode_layer(graph: _Graph, prefix: str, hidden: str, shape: Shape) -> str:
-    attention = f"{prefix}attention."
-    context = _attend(graph, f"{attention}self.", hidden, shape.heads)
-    seen = _add_and_norm(graph, f"{attention}output.", context, hidden, shape.epsilon)
-    wide = graph.node("MatMul", [seen, graph.matrix(f"{prefix}intermediate.dense.weight")], f"{prefix}wide")
-    bias = graph.vector(f"{prefix}intermediate.dense.bias")
-    active = graph.node("BiasGelu", [wide, bias], f"{prefix}active", domain=_FUSED)
-    return _add_and_norm(graph, f"{prefix}output.", active, seen, shape.epsilon)
-
-
-def _attend(graph: _Graph, prefix: str, hidden: str, heads: int) -> str:
+def _encode_layer(graph: _Graph, prefix: str, hidden: str, heads: int, epsilon: float) -> str:
     import numpy as np
 
-    parts = ("query", "key", "value")
-    weight = np.concatenate([graph.weight(f"{prefix}{part}.weight").T for part in parts], axis=1)
-    bias = np.concatenate([graph.weight(f"{prefix}{part}.bias") for part in parts])
-    inputs = [hidden, graph.stored(f"{prefix}weight", weight), graph.stored(f"{prefix}bias", bias), "mask_int32"]
-    return graph.node("Attention", inputs, f"{prefix}context", domain=_FUSED, num_heads=heads)
+    attention, parts = f"{prefix}attention.", ("query", "key", "value")
+    weight = np.concatenate([graph.weight(f"{attention}self.{part}.weight").T for part in parts], axis=1)
+    bias = np.concatenate([graph.weight(f"{attention}self.{part}.bias") for part in parts])
+    stored = graph.stored(f"{attention}self.weight", weight), graph.stored(f"{attention}self.bias", bias)
+    inputs = [hidden, *stored, "mask_int32"]
+    context = graph.node("Attention", inputs, f"{attention}self.context", domain=_FUSED, num_heads=heads)
+    seen = _add_and_norm(graph, f"{attention}output.", context, hidden, epsilon)
+    wide = graph.node("MatMul", [seen, graph.matrix(f"{prefix}intermediate.dense.weight")], f"{prefix}wide")
+    activation = [wide, graph.vector(f"{prefix}intermediate.dense.bias")]
+    active = graph.node("BiasGelu", activation, f"{prefix}active", domain=_FUSED)
+    return _add_and_norm(graph, f"{prefix}output.", active, seen, epsilon)
 
 
 def _add_and_norm(graph: _Graph, prefix: str, value: str, residual: str, epsilon: float) -> str:

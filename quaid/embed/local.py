@@ -7,8 +7,8 @@ import os
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,29 +40,54 @@ batch, which beats all cores on one batch when other programs want a core too.""
 
 def open_build(build: Build) -> Embedder:
     """Return the embedder of a converted model, by its kind, not yet loaded."""
-    if build.description.kind == "static":
-        from quaid.embed.local import StaticEmbedder
-
-        return StaticEmbedder(build)
-    return LocalEmbedder(build)
+    return StaticEmbedder(build) if build.description.kind == "static" else LocalEmbedder(build)
 
 
-class LocalEmbedder:
-    """A converted BERT-type model. Safe to use from several threads."""
+class _BuildEmbedder:
+    """What the embedders of converted models share."""
 
     is_patient = False
 
     def __init__(self, build: Build) -> None:
         self._build = build
         self._model = build.description
-        # In a container a process may use fewer cores than the machine has.
-        has_affinity = hasattr(os, "sched_getaffinity")
-        self._threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-        self.fingerprint = self._model.fingerprint
-        self.dimension = self._model.dimension
+        self.fingerprint = build.description.fingerprint
+        self.dimension = build.description.dimension
         self.duplicate_similarity = build.duplicate_similarity
         self.relevant_similarity = build.relevant_similarity
         self._lock = threading.Lock()
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """Hold the lock, and raise EmbeddingError for whatever goes wrong: onnxruntime and tokenizers raise bare
+        Exceptions.
+        """
+        with self._lock:
+            try:
+                yield
+            except Exception as error:
+                raise EmbeddingError(
+                    f"The embedding model in {self._build.folder} cannot be loaded ({error}). "
+                    "Convert it again with: quaid doctor --fetch"
+                ) from error
+
+    def _open_tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._build.folder / TOKENIZER_FILE))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._model.max_tokens)
+        return tokenizer
+
+
+class LocalEmbedder(_BuildEmbedder):
+    """A converted BERT-type model. Safe to use from several threads."""
+
+    def __init__(self, build: Build) -> None:
+        super().__init__(build)
+        # In a container a process may use fewer cores than the machine has.
+        has_affinity = hasattr(os, "sched_getaffinity")
+        self._threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
         self._encode: Any = None
         self._centre: Any = None
         self._sessions: dict[_Mode, Any] = {}
@@ -105,7 +130,9 @@ class LocalEmbedder:
         if not rows:
             return np.zeros((0, self.dimension), np.float32)
         session = self._ready(len(rows))
-        tokens = [self._tokenize(prompt + text) for text in rows]
+        # One by one: the tokenizer's own thread pool would complain in every process forked afterwards.
+        cleaned = (_clean(prompt + text) for text in rows)
+        tokens = [np.array(self._encode(text.lower() if self._model.lowercase else text), np.int64) for text in cleaned]
         vectors = np.empty((len(rows), self.dimension), np.float32)
         for batch, pooled in self._run(session, tokens):
             vectors[batch] = pooled
@@ -115,19 +142,19 @@ class LocalEmbedder:
             _normalise(vectors)
         return vectors[[rows[text] for text in texts]]
 
-    def _tokenize(self, text: str) -> npt.NDArray[np.int64]:
-        import numpy as np
-
-        # One by one: the tokenizer's own thread pool would complain in every process forked afterwards. It refuses a
-        # lone surrogate, which JSON can carry.
-        clean = text.encode("utf-8", "replace").decode("utf-8")
-        return np.array(self._encode(clean.lower() if self._model.lowercase else clean), np.int64)
-
     def _run(self, session: Any, tokens: list[Any]) -> Iterator[tuple[list[int], npt.NDArray[np.float32]]]:
+        """Yield the rows of a batch and their pooled states: batches of about one length, the longest first, so that
+        memory is allocated once.
+        """
         # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours;
         # and it is as fast on single texts.
         limit = _BATCH_TOKENS if self._model.precision == "fp32" else 1
-        batches = list(_batches([len(ids) for ids in tokens], limit))
+        order = sorted(range(len(tokens)), key=lambda row: -len(tokens[row]))
+        batches: list[list[int]] = []
+        while order:
+            size = max(1, limit // max(1, len(tokens[order[0]])))
+            batches.append(order[:size])
+            order = order[size:]
         picked = ([tokens[row] for row in batch] for batch in batches)
         if len(tokens) <= _FEW_TEXTS:
             yield from zip(batches, (_pool(session, batch) for batch in picked), strict=True)
@@ -139,46 +166,30 @@ class LocalEmbedder:
 
     def _ready(self, count: int) -> Any:
         """Return the session to embed `count` texts with; all that it needs is loaded."""
-        with self._lock:
-            mode = self._choose_mode(count)
-            try:
-                if self._encode is None:
-                    import numpy as np
+        with self._loading():
+            mode: _Mode = "bulk"
+            if count <= _FEW_TEXTS:
+                self._few_seen += count
+                mode = "cold" if self._few_seen <= _FEW_TEXTS else "warm"
+                if mode == "warm":
+                    self._sessions.pop("cold", None)
+            if self._encode is None:
+                import numpy as np
 
-                    self._centre = np.load(self._build.folder / CENTRE_FILE) if self._model.centred else None
-                    self._encode = self._load_tokenizer()
-                if mode not in self._sessions:
-                    self._sessions[mode] = self._open_session(mode)
-            except Exception as error:  # onnxruntime and tokenizers raise bare Exceptions
-                raise EmbeddingError(
-                    f"The embedding model in {self._build.folder} cannot be loaded ({error}). "
-                    "Convert it again with: quaid doctor --fetch"
-                ) from error
+                folder = self._build.folder
+                self._centre = np.load(folder / CENTRE_FILE) if self._model.centred else None
+                if (folder / PIECES_FILE).exists():
+                    self._encode = partial(UnigramTokenizer(folder).encode, limit=self._model.max_tokens)
+                else:
+                    tokenizer = self._open_tokenizer()
+                    self._encode = lambda text: tokenizer.encode(text).ids
+            if mode not in self._sessions:
+                self._sessions[mode] = self._open_session(mode)
             return self._sessions[mode]
-
-    def _choose_mode(self, count: int) -> _Mode:
-        if count > _FEW_TEXTS:
-            return "bulk"
-        self._few_seen += count
-        if self._few_seen <= _FEW_TEXTS:
-            return "cold"
-        self._sessions.pop("cold", None)
-        return "warm"
 
     def _warm(self) -> None:
         with suppress(EmbeddingError):  # `embed` raises it again
             self._ready(0)
-
-    def _load_tokenizer(self) -> Callable[[str], list[int]]:
-        """Return what turns a text into token ids."""
-        if (self._build.folder / PIECES_FILE).exists():
-            return partial(UnigramTokenizer(self._build.folder).encode, limit=self._model.max_tokens)
-        from tokenizers import Tokenizer
-
-        tokenizer = Tokenizer.from_file(str(self._build.folder / TOKENIZER_FILE))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self._model.max_tokens)
-        return lambda text: list(tokenizer.encode(text).ids)
 
     def _open_session(self, mode: _Mode) -> Any:
         onnxruntime = load_onnxruntime()
@@ -201,16 +212,9 @@ def _normalise(vectors: npt.NDArray[np.float32]) -> None:
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def _batches(lengths: list[int], limit_tokens: int) -> Iterator[list[int]]:
-    """Yield row numbers grouped by length, longest first, so that memory is allocated once; padded, a group has
-    `limit_tokens` at most.
-    """
-    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-    start = 0
-    while start < len(order):
-        size = max(1, limit_tokens // max(1, lengths[order[start]]))
-        yield order[start : start + size]
-        start += size
+def _clean(text: str) -> str:
+    """Return `text` as tokenizers take it: they refuse a lone surrogate, which JSON can carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
@@ -230,18 +234,11 @@ def _pool(session: Any, tokens: list[Any]) -> npt.NDArray[np.float32]:
 # -- static models ----------------------------------------------------------------------------------------------------
 
 
-class StaticEmbedder:
+class StaticEmbedder(_BuildEmbedder):
     """A table of token vectors. Safe to use from several threads."""
 
-    is_patient = False
-
     def __init__(self, build: Build) -> None:
-        self._build = build
-        self.fingerprint = build.description.fingerprint
-        self.dimension = build.description.dimension
-        self.duplicate_similarity = build.duplicate_similarity
-        self.relevant_similarity = build.relevant_similarity
-        self._lock = threading.Lock()
+        super().__init__(build)
         self._tokenizer: Any = None
         self._unknown: int | None = None
         self._vectors: Any = None
@@ -258,17 +255,21 @@ class StaticEmbedder:
         """
         import numpy as np
 
-        self._load()
+        with self._loading():
+            if self._vectors is None:
+                self._tokenizer = self._open_tokenizer()
+                self._unknown = self._tokenizer.token_to_id("[UNK]")
+                self._vectors = np.load(self._build.folder / VECTORS_FILE, mmap_mode="r")
         sums = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in enumerate(texts):
-            # The tokenizer refuses a lone surrogate, which JSON can carry.
-            clean = text.encode("utf-8", "replace").decode("utf-8")
-            ids = [
-                token for token in self._tokenizer.encode(clean, add_special_tokens=False).ids if token != self._unknown
-            ]
-            # A mean but for its length, which does not count.
-            sums[row] = self._vectors[ids].sum(axis=0) if ids else _own_direction(clean, self.dimension)
-        sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+            clean = _clean(text)
+            found = self._tokenizer.encode(clean, add_special_tokens=False).ids
+            if ids := [token for token in found if token != self._unknown]:
+                sums[row] = self._vectors[ids].sum(axis=0)  # a mean but for its length, which does not count
+            else:  # numbers that depend on the text alone: a vector of zeros has no cosine
+                seed = int.from_bytes(hashlib.sha256(clean.encode()).digest()[:8], "big")
+                sums[row] = np.random.default_rng(seed).standard_normal(self.dimension).astype(np.float32)
+        _normalise(sums)
         return sums
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
@@ -279,35 +280,6 @@ class StaticEmbedder:
         """
         vector: npt.NDArray[np.float32] = self.embed([text])[0]
         return vector
-
-    def _load(self) -> None:
-        import numpy as np
-
-        with self._lock:
-            if self._vectors is not None:
-                return
-            folder = self._build.folder
-            try:
-                from tokenizers import Tokenizer
-
-                tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-                tokenizer.no_padding()
-                tokenizer.enable_truncation(self._build.description.max_tokens)
-                self._unknown = tokenizer.token_to_id("[UNK]")
-                self._tokenizer, self._vectors = tokenizer, np.load(folder / VECTORS_FILE, mmap_mode="r")
-            except Exception as error:  # tokenizers raises bare Exceptions
-                raise EmbeddingError(
-                    f"The embedding model in {folder} cannot be loaded ({error}). "
-                    "Convert it again with: quaid doctor --fetch"
-                ) from error
-
-
-def _own_direction(text: str, dimension: int) -> npt.NDArray[np.float32]:
-    """Return numbers that depend on `text` alone: a vector of zeros has no cosine."""
-    import numpy as np
-
-    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-    return np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
 
 
 # -- the tokenizer of XLM-RoBERTa -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from quaid.errors import WeightsMissingError
 from quaid.settings import EmbeddingSettings
@@ -30,6 +30,10 @@ PACKED_FILE = "e5-small-q4.bin"
 VECTORS_FILE = "vectors.npy"
 """The table of a static model."""
 DESCRIPTION_FILE = "model.json"
+
+DUPLICATE_SIMILARITY = 0.97
+RELEVANT_SIMILARITY = 0.5
+"""Both for models that were not measured."""
 
 Pooling = Literal["mean", "cls", "max"]
 Precision = Literal["fp32", "int8"]
@@ -69,8 +73,8 @@ class Build:
 
     folder: Path
     description: Description
-    duplicate_similarity: float
-    relevant_similarity: float
+    duplicate_similarity: float = DUPLICATE_SIMILARITY
+    relevant_similarity: float = RELEVANT_SIMILARITY
 
 
 def read_description(folder: Path) -> Description | None:
@@ -129,9 +133,6 @@ def stamp_of(weights: Path) -> str:
 
 # -- known models and their folders -----------------------------------------------------------------------------------
 
-DUPLICATE_SIMILARITY = 0.97
-RELEVANT_SIMILARITY = 0.5
-"""Both for models that were not measured."""
 SOURCE_FOLDER = "source"
 RETRY_AFTER_S = 600.0
 """The time after a failed download in which none is tried unasked."""
@@ -245,11 +246,11 @@ def find_build(settings: EmbeddingSettings) -> Build:
     description = read_description(place.build)
     if description is None or not place.is_current(description):
         failure = read_failure(place)
-        if failure is not None and 0 <= failure.age_s < RETRY_AFTER_S:
-            raise WeightsMissingError(settings.model, failure.reason, place.folder)
+        if failure is not None and 0 <= failure[0] < RETRY_AFTER_S:
+            raise WeightsMissingError(settings.model, failure[1], place.folder)
         raise WeightsMissingError(settings.model, "they are not downloaded yet")
     if place.known is None:
-        return Build(place.build, description, DUPLICATE_SIMILARITY, RELEVANT_SIMILARITY)
+        return Build(place.build, description)
     return Build(place.build, description, place.known.duplicate_similarity, place.known.relevant_similarity)
 
 
@@ -285,18 +286,13 @@ class ModelFolders:
         return is_same
 
 
-class Failure(NamedTuple):
-    """A download that failed: how long ago in seconds, and why."""
-
-    age_s: float
-    reason: str
-
-
-def read_failure(place: ModelFolders) -> Failure | None:
-    """Return the last download that failed; None where none has since the last one that succeeded."""
+def read_failure(place: ModelFolders) -> tuple[float, str] | None:
+    """Return the age in seconds of the last download that failed, and why it did; None where none has since the last
+    one that succeeded.
+    """
     try:
         noted = json.loads((place.folder / FAILURE_FILE).read_text(encoding="utf-8"))
-        return Failure(time.time() - float(noted["at"]), str(noted["reason"]))
+        return time.time() - float(noted["at"]), str(noted["reason"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

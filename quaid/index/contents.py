@@ -29,8 +29,8 @@ _DUMPED = {
 
 
 def get_meta(connection: IndexConnection, key: str) -> str | None:
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
+    value: str | None = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+    return value
 
 
 def set_meta(connection: IndexConnection, key: str, value: str) -> None:
@@ -55,10 +55,8 @@ def dump(connection: IndexConnection) -> Iterator[str]:
     for table, columns in _DUMPED.items():
         source = table if table == "documents" else f"{table} JOIN documents USING (doc_id)"
         picked = columns if table == "documents" else f"documents.{columns}"
-        for row in sorted(
-            json.dumps(row, ensure_ascii=False) for row in connection.execute(f"SELECT {picked} FROM {source}")
-        ):
-            yield f"{table} {row}"
+        rows = connection.execute(f"SELECT {picked} FROM {source}")
+        yield from (f"{table} {row}" for row in sorted(json.dumps(row, ensure_ascii=False) for row in rows))
 
 
 @contextmanager
@@ -89,7 +87,7 @@ def find_copied(connection: IndexConnection, among: Collection[str]) -> set[str]
         "AND o.path NOT IN (SELECT value FROM json_each(?1))",
         (json.dumps(list(among)),),
     )
-    return {str(path) for (path,) in rows}
+    return {path for (path,) in rows}
 
 
 def list_copies(connection: IndexConnection) -> list[tuple[str, str]]:
@@ -119,7 +117,7 @@ def list_marked(connection: IndexConnection, scope: Scope = EVERYTHING) -> list[
         f"(SELECT 1 FROM json_each(problems) WHERE value = :conflict) {scope.and_documents} ORDER BY d.path",
         {"conflict": CONFLICT_PROBLEM, **scope.values},
     )
-    return [str(row[0]) for row in rows]
+    return [path for (path,) in rows]
 
 
 def list_successors(connection: IndexConnection) -> list[tuple[str, str, str | None]]:
@@ -127,24 +125,22 @@ def list_successors(connection: IndexConnection) -> list[tuple[str, str, str | N
 
     A note is named by its id, its path with or without the ending, its name or an alias.
     """
-    rows = connection.execute(
+    return connection.execute(
         "SELECT d.path, d.superseded_by, (SELECT min(w.path) FROM documents w WHERE w.doc_id IN ("
         "SELECT doc_id FROM documents WHERE id = d.superseded_by "
         "UNION SELECT doc_id FROM documents WHERE path IN (d.superseded_by, d.superseded_by || '.md') "
         "UNION SELECT doc_id FROM names WHERE name_key = lower(d.superseded_by))) "
         "FROM documents d WHERE d.superseded_by IS NOT NULL ORDER BY d.path"
-    )
-    return [(str(row[0]), str(row[1]), row[2]) for row in rows]
+    ).fetchall()
 
 
 def list_broken_citations(connection: IndexConnection) -> list[tuple[str, str, int]]:
     """Return (path, episode's note name, turn) of every citation of a turn that is not there, by path."""
-    rows = connection.execute(
+    return connection.execute(
         "SELECT d.path, c.episode, c.turn FROM citations c JOIN documents d USING (doc_id) WHERE NOT EXISTS ("
         "SELECT 1 FROM names n JOIN chunks ch ON ch.doc_id = n.doc_id AND ch.turn = c.turn "
         "WHERE n.name_key = lower(c.episode) AND n.position = 0) ORDER BY 1, 2, 3"
-    )
-    return [(str(row[0]), str(row[1]), int(row[2])) for row in rows]
+    ).fetchall()
 
 
 def list_shared_names(connection: IndexConnection) -> list[tuple[str, list[str]]]:
@@ -155,5 +151,5 @@ def list_shared_names(connection: IndexConnection) -> list[tuple[str, list[str]]
     )
     found: dict[str, tuple[str, list[str]]] = {}
     for key, name, path in rows:
-        found.setdefault(str(key), (str(name), []))[1].append(str(path))
+        found.setdefault(key, (name, []))[1].append(path)
     return [(name, paths) for name, paths in found.values() if len(paths) > 1]

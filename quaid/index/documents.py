@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from quaid.index import contents, fulltext, graph, vectors
-from quaid.index.port import IndexConnection
+from quaid.index import contents, fulltext, vectors
+from quaid.index.port import IndexConnection, Rows
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Note, Passage, name_key, without_ending
+from quaid.model import Note, Passage, name_key, note_name, without_ending
 from quaid.text import endings
 
 
@@ -65,16 +65,22 @@ class Document(NamedTuple):
     """Whether the chunk is all of the document; only `list_living` says so."""
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether it says that another note has replaced it."""
+        return self.superseded_by is not None
+
+    @property
     def is_protected(self) -> bool:
         """Whether its owner has pinned or verified it."""
         return bool(self.pinned or self.verified)
 
 
-_OF_CHUNK = {"turn_speaker": "c.speaker"} | {
-    name: f"c.{name}" for name in ("chunk_id", "ordinal", "text", "turn", "said_at", "passage")
-}
-_DOCUMENT = ", ".join(f"d.{name}" for name in Document._fields if name not in {*_OF_CHUNK, "is_whole"})
-_CANDIDATE = f"{_DOCUMENT}, {', '.join(_OF_CHUNK[name] for name in Document._fields if name in _OF_CHUNK)}"
+_OF_CHUNK = Document._fields.index("chunk_id")
+_DOCUMENT = ", ".join(f"d.{name}" for name in Document._fields[:_OF_CHUNK])
+WITH_CHUNK = f"{_DOCUMENT}, c.chunk_id, c.ordinal, c.text, c.turn, c.speaker, c.said_at, c.passage"
+"""The columns of a document d and a chunk c that make a `Document`."""
+IDS, NAMES = "(SELECT CAST(value AS INTEGER) FROM json_each(?))", "(SELECT value FROM json_each(?))"
+"""The numbers, or the texts, of a list in JSON."""
 _MAY_BE_REPEATED = "(valid_until IS NULL OR superseded_by IS NULL AND durability = 'immutable')"
 """A fact that a new one without an end may repeat: of two with ends, equal words may be about two occasions. One that
 is superseded and has no end was merged into another fact.
@@ -89,55 +95,46 @@ _CHUNK_COLUMNS = "doc_id, ordinal, text, context, keywords, turn, speaker, said_
 
 def list_known(connection: IndexConnection, only: Collection[str] | None = None) -> Iterator[tuple[str, KnownFile]]:
     """Yield what the index knows of every file, or of the paths in `only`: (path, file)."""
-    where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
-    rows = connection.execute(
-        f"SELECT path, {', '.join(KnownFile._fields)} FROM documents {where}",
-        () if only is None else (json.dumps(list(only)),),
-    )
-    for row in rows:
-        yield row[0], KnownFile._make(row[1:])
+    columns = f"SELECT path, {', '.join(KnownFile._fields)} FROM documents"
+    if only is None:
+        rows = connection.execute(columns)
+    else:
+        rows = connection.execute(f"{columns} WHERE path IN {NAMES}", (json.dumps(list(only)),))
+    return ((path, KnownFile(*known)) for path, *known in rows)
 
 
 def list_sized_texts(connection: IndexConnection, path: str) -> list[tuple[int, str]]:
     """Return the size of a file and a text, for each chunk that the index has of it."""
-    rows = connection.execute("SELECT size, text FROM documents JOIN chunks USING (doc_id) WHERE path = ?", (path,))
-    return [(int(size), str(text)) for size, text in rows]
+    wanted = "SELECT size, text FROM documents JOIN chunks USING (doc_id) WHERE path = ?"
+    return connection.execute(wanted, (path,)).fetchall()
 
 
 def find_protected(connection: IndexConnection, among: Collection[str]) -> set[str]:
     """Return those of the paths `among` whose facts their owner has pinned or verified."""
-    where = "kind = 'fact' AND (pinned OR verified) AND path IN (SELECT value FROM json_each(?))"
-    return {each.path for each in find_documents(connection, where, (json.dumps(list(among)),))}
+    wanted = f"SELECT path FROM documents WHERE kind = 'fact' AND (pinned OR verified) AND path IN {NAMES}"
+    return {path for (path,) in connection.execute(wanted, (json.dumps(list(among)),))}
 
 
-def find_paths(connection: IndexConnection, among: Collection[str]) -> set[str]:
-    """Return those of the paths `among` that are in the index."""
-    rows = connection.execute(
-        "SELECT path FROM documents WHERE path IN (SELECT value FROM json_each(?))", (json.dumps(list(among)),)
-    )
-    return {path for (path,) in rows}
+def find_paths(connection: IndexConnection, among: Collection[str]) -> dict[str, int]:
+    """Return those of the paths `among` that are in the index, each with its doc_id, in alphabetical order."""
+    wanted = f"SELECT path, doc_id FROM documents WHERE path IN {NAMES} ORDER BY path"
+    return dict(connection.execute(wanted, (json.dumps(list(among)),)))
 
 
 def list_called(connection: IndexConnection, names: Collection[str]) -> list[str]:
     """Return the paths of the notes whose files are called one of `names`, as links have them."""
-    rows = connection.execute(
-        "SELECT path FROM documents JOIN names USING (doc_id) "
-        "WHERE position = 0 AND name_key IN (SELECT value FROM json_each(?)) ORDER BY path",
-        (json.dumps([name_key(name) for name in names]),),
-    )
-    return [str(row[0]) for row in rows]
+    wanted = f"doc_id IN (SELECT doc_id FROM names WHERE position = 0 AND name_key IN {NAMES})"
+    return [each.path for each in find_documents(connection, wanted, (json.dumps([*map(name_key, names)]),))]
 
 
-def list_stats(connection: IndexConnection) -> Iterator[tuple[str, int, int, int, int, int]]:
-    """Yield path, size, times of modification and change, inode and time of reading of every file."""
-    rows: Iterator[Any] = connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")
-    return rows
+def list_stats(connection: IndexConnection) -> Rows:
+    """Return path, size, times of modification and change, inode and time of reading of every file."""
+    return connection.execute("SELECT path, size, mtime_ns, ctime_ns, inode, read_ns FROM documents")
 
 
 def list_projects(connection: IndexConnection) -> dict[str, str | None]:
     """Return path -> project of every document."""
-    rows = connection.execute("SELECT path, project FROM documents")
-    return {str(path): project for path, project in rows}
+    return dict(connection.execute("SELECT path, project FROM documents"))
 
 
 def replace_document(connection: IndexConnection, note: Note, known: KnownFile) -> int:
@@ -156,18 +153,38 @@ def add_document(connection: IndexConnection, note: Note, known: KnownFile) -> i
         key = vectors.text_key(chunk.embedded_text)
         searched, spoken = (chunk.text, chunk.context, chunk.keywords), (chunk.turn, chunk.speaker, chunk.said_at)
         values = (doc_id, chunk.ordinal, *searched, *spoken, chunk.passage, key)
-        fulltext.insert(connection, connection.insert("chunks", _CHUNK_COLUMNS, values), chunk)
+        fulltext.insert(connection, [(connection.insert("chunks", _CHUNK_COLUMNS, values), *searched)])
     if any(chunk.turn is not None for chunk in note.chunks):
         fulltext.insert_episodes(connection, doc_id)
-    graph.insert(connection, doc_id, note)
+    _insert_names(connection, doc_id, note)
     return doc_id
+
+
+def _insert_names(connection: IndexConnection, doc_id: int, note: Note) -> None:
+    """Insert the names, edges, links and citations of one document. Its title is the last of its names."""
+    called: dict[str, str] = {}
+    for name in (*note.names, note.title):
+        called.setdefault(name_key(name), name)
+    names = [(key, doc_id, position, name) for position, (key, name) in enumerate(called.items())]
+    connection.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
+    connection.executemany(
+        "INSERT INTO edges VALUES (?,?,?,?,?,?)",
+        [(doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges],
+    )
+    targets = dict.fromkeys(
+        name_key(key) for target in note.links for key in (note_name(target), target if "/" in target else "") if key
+    )
+    connection.executemany("INSERT INTO links VALUES (?,?)", [(doc_id, key) for key in targets])
+    connection.executemany(
+        "INSERT INTO citations VALUES (?,?,?)", [(doc_id, c.episode, c.turn) for c in note.citations]
+    )
 
 
 def remove_document(connection: IndexConnection, path: str) -> None:
     row = connection.execute("SELECT doc_id FROM documents WHERE path = ?", (path,)).fetchone()
     if row is None:
         return
-    chunk_ids = [found[0] for found in connection.execute("SELECT chunk_id FROM chunks WHERE doc_id = ?", row)]
+    chunk_ids = [chunk_id for (chunk_id,) in connection.execute("SELECT chunk_id FROM chunks WHERE doc_id = ?", row)]
     connection.words.remove(int(row[0]), chunk_ids)
     vectors.remove(connection, chunk_ids)
     connection.execute("DELETE FROM documents WHERE doc_id = ?", row)
@@ -183,11 +200,8 @@ def touch(connection: IndexConnection, path: str, known: KnownFile) -> None:
 
 def list_passed_over(connection: IndexConnection, only: Collection[str] | None = None) -> dict[str, str]:
     """Return files that look like notes and are not read, path -> why; of all, or of the paths in `only`."""
-    where = "" if only is None else "WHERE path IN (SELECT value FROM json_each(?))"
-    rows = connection.execute(
-        f"SELECT path, reason FROM passed_over {where}", () if only is None else (json.dumps(list(only)),)
-    )
-    return {str(path): str(reason) for path, reason in rows}
+    found: dict[str, str] = dict(connection.execute("SELECT path, reason FROM passed_over"))
+    return found if only is None else {path: found[path] for path in only if path in found}
 
 
 def replace_passed_over(
@@ -204,22 +218,17 @@ def fetch_candidates(
 ) -> dict[int, Document]:
     """Return those of `chunk_ids` that are in `scope`."""
     rows = connection.execute(
-        f"SELECT {_CANDIDATE} FROM chunks c JOIN documents d USING (doc_id) "
+        f"SELECT {WITH_CHUNK} FROM chunks c JOIN documents d USING (doc_id) "
         f"WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) {scope.and_chunks}",
         {"wanted": json.dumps(list(chunk_ids)), **scope.values},
     )
-    found = (Document(*row) for row in rows)
-    return {each.chunk_id: each for each in found}
+    return {row[_OF_CHUNK]: Document(*row) for row in rows}
 
 
 def first_chunks(connection: IndexConnection, doc_ids: Collection[int]) -> set[int]:
     """Return the opening chunk of each document, but no turn of an episode: which turn matters is not known."""
-    rows = connection.execute(
-        "SELECT chunk_id FROM chunks WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) "
-        "AND ordinal = 0 AND turn IS NULL",
-        (json.dumps(list(doc_ids)),),
-    )
-    return {row[0] for row in rows}
+    wanted = f"SELECT chunk_id FROM chunks WHERE doc_id IN {IDS} AND ordinal = 0 AND turn IS NULL"
+    return {chunk_id for (chunk_id,) in connection.execute(wanted, (json.dumps(list(doc_ids)),))}
 
 
 def facts_of_sessions(connection: IndexConnection, sessions: Collection[str], scope: Scope, limit: int) -> set[int]:
@@ -230,36 +239,34 @@ def facts_of_sessions(connection: IndexConnection, sessions: Collection[str], sc
         f"{scope.and_chunks} ORDER BY d.doc_id DESC LIMIT :limit",
         {"sessions": json.dumps(list(sessions)), "limit": limit, **scope.values},
     )
-    return {int(row[0]) for row in rows}
+    return {chunk_id for (chunk_id,) in rows}
 
 
 def list_ids(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, str]:
     """Return the id of each document."""
-    rows = connection.execute(
-        "SELECT doc_id, id FROM documents WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (json.dumps(list(doc_ids)),),
-    )
-    return {int(row[0]): str(row[1]) for row in rows}
+    wanted = f"SELECT doc_id, id FROM documents WHERE doc_id IN {IDS}"
+    return dict(connection.execute(wanted, (json.dumps(list(doc_ids)),)))
 
 
 def fetch_edges(connection: IndexConnection, doc_ids: Collection[int]) -> dict[int, list[tuple[str, str, str]]]:
+    wanted = f"SELECT doc_id, subject, relation, object FROM edges WHERE doc_id IN {IDS}"
     found: dict[int, list[tuple[str, str, str]]] = {}
-    for doc_id, *edge in connection.execute(
-        "SELECT doc_id, subject, relation, object FROM edges "
-        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (json.dumps(list(doc_ids)),),
-    ):
+    for doc_id, *edge in connection.execute(wanted, (json.dumps(list(doc_ids)),)):
         found.setdefault(doc_id, []).append((edge[0], edge[1], edge[2]))
     return found
 
 
 def find_documents(
-    connection: IndexConnection, where: str, values: Sequence[Any] | Mapping[str, Any] = ()
+    connection: IndexConnection, where: str, values: Sequence[Any] | Mapping[str, Any] = (), *, with_text: bool = False
 ) -> list[Document]:
-    """Return documents that match an SQL condition over `documents d`, by path."""
+    """Return documents that match an SQL condition over `documents d`, by path; with their first chunks, if they have
+    one, `with_text`.
+    """
     # Sorted here: asked to sort by path, SQLite walks all documents in that order rather than look few up.
-    given = values if isinstance(values, Mapping) else tuple(values)
-    rows = connection.execute(f"SELECT {_DOCUMENT} FROM documents d WHERE {where}", given)
+    columns, first = _DOCUMENT, ""
+    if with_text:
+        columns, first = WITH_CHUNK, "LEFT JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0"
+    rows = connection.execute(f"SELECT {columns} FROM documents d {first} WHERE {where}", values)
     return sorted((Document(*row) for row in rows), key=lambda document: document.path)
 
 
@@ -310,18 +317,7 @@ def list_names(connection: IndexConnection, begun: str, limit: int) -> list[str]
         "SELECT name FROM names WHERE substr(name_key, 1, ?) = ? GROUP BY name ORDER BY min(name_key), name LIMIT ?",
         (len(key), key, limit),
     )
-    return [str(row[0]) for row in rows]
-
-
-def list_openings(connection: IndexConnection, kinds: str) -> Iterator[tuple[int, str, str, str]]:
-    """Yield (doc_id, title, `Title > Heading` over it, text) of the first chunk of all notes whose kind is as the SQL
-    condition `kinds` says.
-    """
-    rows: Iterator[Any] = connection.execute(
-        "SELECT d.doc_id, d.title, c.context, c.text FROM documents d JOIN chunks c USING (doc_id) "
-        f"WHERE c.ordinal = 0 AND d.kind {kinds}"
-    )
-    return rows
+    return [name for (name,) in rows]
 
 
 def text_of(connection: IndexConnection, doc_id: int, turn: int | None = None) -> str:
@@ -329,18 +325,14 @@ def text_of(connection: IndexConnection, doc_id: int, turn: int | None = None) -
     rows = connection.execute(
         "SELECT text, turn, speaker FROM chunks WHERE doc_id = ?1 AND (?2 IS NULL OR turn = ?2) ORDER BY ordinal",
         (doc_id, turn),
-    ).fetchall()
-    named = turn is None and any(speaker for _, _, speaker in rows)
-    return "\n\n".join(f"{speaker}: {text}" if named and speaker else str(text) for text, _, speaker in rows)
+    )
+    return "\n\n".join(f"{speaker}: {text}" if turn is None and speaker else text for text, _, speaker in rows)
 
 
 def list_texts(connection: IndexConnection, chunk_ids: Collection[int], column: str = "text") -> dict[int, str]:
     """Return the text of each chunk; or its `context`, of a section the headings over it; or its `keywords`."""
-    rows = connection.execute(
-        f"SELECT chunk_id, {column} FROM chunks WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
-        (json.dumps(list(chunk_ids)),),
-    )
-    return {int(row[0]): str(row[1]) for row in rows}
+    wanted = f"SELECT chunk_id, {column} FROM chunks WHERE chunk_id IN {IDS}"
+    return dict(connection.execute(wanted, (json.dumps(list(chunk_ids)),)))
 
 
 def list_adjacent(
@@ -349,22 +341,21 @@ def list_adjacent(
     """Return (chunk, adjacent chunk) pairs within a note, at most `turns` places apart for a piece of a turn and
     `sections` for any other.
     """
-    rows = connection.execute(
+    return connection.execute(
         "SELECT c.chunk_id, b.chunk_id FROM chunks c JOIN chunks b ON b.doc_id = c.doc_id "
         "AND b.ordinal BETWEEN c.ordinal - CASE WHEN c.turn IS NULL THEN :sections ELSE :turns END "
         "AND c.ordinal + CASE WHEN c.turn IS NULL THEN :sections ELSE :turns END AND b.chunk_id <> c.chunk_id "
         "WHERE c.chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))",
         {"wanted": json.dumps(list(chunk_ids)), "turns": turns, "sections": sections},
-    )
-    return [(int(row[0]), int(row[1])) for row in rows]
+    ).fetchall()
 
 
 def list_repeatable(connection: IndexConnection, chunk_ids: Collection[int], owner: str) -> list[Document]:
     """Return those of the chunks that are facts of `owner` and hold or were merged."""
     rows = connection.execute(
         # From the chunks to their documents: SQLite would rather look at all documents of the owner.
-        f"SELECT {_CANDIDATE} FROM chunks c CROSS JOIN documents d USING (doc_id) "
-        "WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND kind = 'fact' AND owner = ? "
+        f"SELECT {WITH_CHUNK} FROM chunks c CROSS JOIN documents d USING (doc_id) "
+        f"WHERE chunk_id IN {IDS} AND kind = 'fact' AND owner = ? "
         f"AND {_MAY_BE_REPEATED}",
         (json.dumps(list(chunk_ids)), owner),
     )
@@ -384,32 +375,27 @@ def list_beginnings(
         f"WHERE true {scope.and_documents}",
         {"wanted": json.dumps(list(references)), **scope.values},
     )
-    return {str(row[0]): str(row[1]) for row in rows if row[1] is not None}
+    return {reference: began for reference, began in rows if began is not None}
 
 
 def count_by(connection: IndexConnection, column: str) -> dict[str, int]:
     rows = connection.execute(f"SELECT {column}, count(*) FROM documents GROUP BY 1 ORDER BY 2 DESC, 1")
-    return {str(row[0]): int(row[1]) for row in rows if row[0] is not None}
+    return {value: number for value, number in rows if value is not None}
 
 
 def count(connection: IndexConnection) -> int:
-    return int(connection.execute("SELECT count(*) FROM documents").fetchone()[0])  # type: ignore[index]
+    return int(connection.execute("SELECT count(*) FROM documents").get)
 
 
 def count_chunks(connection: IndexConnection) -> int:
-    return int(connection.execute("SELECT count(*) FROM chunks").fetchone()[0])  # type: ignore[index]
+    return int(connection.execute("SELECT count(*) FROM chunks").get)
 
 
 def list_problems(connection: IndexConnection) -> list[tuple[str, str]]:
     """Return (path, sentence) for each problem of a note, including copies and ids that are used twice."""
-    found = [
-        (str(path), str(problem))
-        for path, problems in connection.execute("SELECT path, problems FROM documents WHERE problems <> '[]'")
-        for problem in json.loads(problems)
-    ]
-    found += [(str(path), str(reason)) for path, reason in connection.execute("SELECT path, reason FROM passed_over")]
-    found += contents.list_copies(connection)
-    return sorted(found)
+    rows = connection.execute("SELECT path, problems FROM documents WHERE problems <> '[]'")
+    found = [(path, problem) for path, problems in rows for problem in json.loads(problems)]
+    return sorted([*found, *list_passed_over(connection).items(), *contents.list_copies(connection)])
 
 
 _SPARE = 3
@@ -422,7 +408,7 @@ def list_living(connection: IndexConnection) -> list[Document]:
     Notes that share an id are left out, because the id is ambiguous.
     """
     rows = connection.execute(
-        f"SELECT {_CANDIDATE}, "
+        f"SELECT {WITH_CHUNK}, "
         "NOT EXISTS (SELECT 1 FROM chunks more WHERE more.doc_id = d.doc_id AND more.ordinal = 1) "
         "FROM documents d JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 "
         "WHERE kind = 'fact' AND superseded_by IS NULL "
@@ -433,23 +419,8 @@ def list_living(connection: IndexConnection) -> list[Document]:
 
 def list_replaced_by(connection: IndexConnection, names: Collection[str]) -> list[str]:
     """Return paths of facts that say they were replaced by one of the notes called `names`."""
-    rows = connection.execute(
-        "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IN (SELECT value FROM json_each(?)) "
-        "ORDER BY path",
-        (json.dumps(list(names)),),
-    )
-    return [str(row[0]) for row in rows]
-
-
-class _DatedFact(NamedTuple):
-    """The fields of a fact that tell whether it is over."""
-
-    created: str
-    type: str | None
-    durability: str | None
-    valid_from: str | None
-    valid_until: str | None
-    text: str
+    found = find_documents(connection, f"kind = 'fact' AND superseded_by IN {NAMES}", (json.dumps(list(names)),))
+    return [fact.path for fact in found]
 
 
 _NEWEST = "created DESC, path"
@@ -477,7 +448,7 @@ def list_first_paths(connection: IndexConnection, latest: int, preferences: int)
         f"SELECT * FROM (SELECT path FROM documents WHERE {_IS_PREFERENCE} ORDER BY {_WEIGHTIEST} LIMIT ?)",
         (latest, preferences),
     )
-    return [str(row[0]) for row in rows]
+    return [path for (path,) in rows]
 
 
 def _list_holding(
@@ -485,20 +456,17 @@ def _list_holding(
 ) -> list[tuple[str, str]]:
     rows = connection.execute(
         # Which they are first, their texts then: asked at once, SQLite fetches the text of every fact.
-        "SELECT first.created, type, durability, valid_from, valid_until, c.text FROM ("
-        "SELECT doc_id, created, path, type, durability, valid_from, valid_until, pinned, verified, confirmations "
-        f"FROM documents d WHERE {which} AND superseded_by IS NULL {scope.and_documents} "
-        f"ORDER BY {order} LIMIT :limit) first "
-        f"JOIN chunks c ON c.doc_id = first.doc_id AND c.ordinal = 0 ORDER BY {order}",
+        f"SELECT {WITH_CHUNK} FROM (SELECT * FROM documents d WHERE {which} AND superseded_by IS NULL "
+        f"{scope.and_documents} ORDER BY {order} LIMIT :limit) d "
+        f"JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 ORDER BY {order}",
         {"limit": limit * _SPARE, **scope.values},
     )
-    holding = (fact for fact in map(_DatedFact._make, rows) if not endings.is_over(fact, today))
-    return [(fact.created, _with_days(fact)) for fact in islice(holding, limit)]
-
-
-def _with_days(fact: _DatedFact) -> str:
-    days = endings.tell_days(fact) if fact.valid_from else []
-    return f"{fact.text} ({', '.join(days)})" if days else fact.text
+    holding = (fact for fact in (Document(*row) for row in rows) if not endings.is_over(fact, today))
+    found = []
+    for fact in islice(holding, limit):
+        days = endings.tell_days(fact) if fact.valid_from else []
+        found.append((fact.created or "", f"{fact.text} ({', '.join(days)})" if days else fact.text))
+    return found
 
 
 def insert(connection: IndexConnection, doc_id: int, passages: Iterable[Passage]) -> None:
@@ -547,7 +515,7 @@ def list_turns(connection: IndexConnection, doc_ids: Collection[int]) -> dict[in
         "SELECT c.doc_id, d.size, json_group_array(c.turn), json_group_array(c.speaker), json_group_array(c.first), "
         "json_group_array(c.last) FROM ("
         "SELECT doc_id, turn, min(speaker) AS speaker, min(chunk_id) AS first, max(chunk_id) AS last FROM chunks "
-        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?)) AND turn IS NOT NULL "
+        f"WHERE doc_id IN {IDS} AND turn IS NOT NULL "
         "GROUP BY doc_id, turn) c "
         "JOIN documents d USING (doc_id) GROUP BY c.doc_id, d.size",
         (json.dumps(list(doc_ids)),),
@@ -567,4 +535,4 @@ def list_speakers(connection: IndexConnection, scope: Scope) -> list[str]:
         f"WHERE c.turn IS NOT NULL AND c.speaker IS NOT NULL {scope.and_chunks}",
         scope.values,
     )
-    return [row[0] for row in rows]
+    return [speaker for (speaker,) in rows]

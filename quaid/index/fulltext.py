@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from quaid.index.cache import Moment
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Chunk
 from quaid.text.stop_words import stop_words
 from quaid.text.words import find_words, is_joined_letter, segmented
 
@@ -28,17 +27,18 @@ price of ranking them all, which is felt in an index of more than so many chunks
 """
 
 
-def insert(connection: IndexConnection, chunk_id: int, chunk: Chunk) -> None:
-    row = (chunk_id, segmented(chunk.text), segmented(chunk.context), segmented(chunk.keywords))
-    connection.words.insert((row,))
+def insert(connection: IndexConnection, rows: Iterable[tuple[int, str, str, str]]) -> None:
+    """Insert the words of chunks: chunk_id, text, context, keywords."""
+    connection.words.insert(
+        (chunk_id, segmented(text), segmented(context), segmented(keywords))
+        for chunk_id, text, context, keywords in rows
+    )
 
 
 def insert_again(connection: IndexConnection) -> None:
     """Insert the words of all chunks and episodes into an index whose tables of words are empty."""
-    rows = connection.execute("SELECT chunk_id, text, context, keywords FROM chunks ORDER BY chunk_id").fetchall()
-    connection.words.insert(
-        (int(row[0]), segmented(str(row[1])), segmented(str(row[2])), segmented(str(row[3]))) for row in rows
-    )
+    rows = connection.execute("SELECT chunk_id, text, context, keywords FROM chunks ORDER BY chunk_id")
+    insert(connection, rows.fetchall())
     insert_episodes(connection)
 
 
@@ -49,12 +49,11 @@ def insert_episodes(connection: IndexConnection, doc_id: int | None = None) -> N
         "ORDER BY doc_id, ordinal",
         (doc_id,),
     ).fetchall()
-    connection.words.insert_episodes(_join_turns(episode, turns) for episode, turns in groupby(rows, itemgetter(0)))
-
-
-def _join_turns(doc_id: int, turns: Iterable[tuple[int, str, str]]) -> tuple[int, str, str]:
-    _, texts, contexts = zip(*turns, strict=True)
-    return doc_id, segmented(" ".join(texts)), segmented(",".join(dict.fromkeys(contexts)))
+    whole = []
+    for episode, turns in groupby(rows, itemgetter(0)):
+        _, texts, contexts = zip(*turns, strict=True)
+        whole.append((episode, segmented(" ".join(texts)), segmented(",".join(dict.fromkeys(contexts)))))
+    connection.words.insert_episodes(whole)
 
 
 def terms(text: str, language: str | None = None) -> list[str]:
@@ -136,12 +135,12 @@ def list_words(
     """
     found = connection.words.list_chunks(stem)
     chunk_ids = islice((each for each in found if allowed is None or each in allowed), limit)
-    texts = connection.execute(
+    rows = connection.execute(
         "SELECT text || ' ' || context || ' ' || keywords FROM chunks "
         "WHERE chunk_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
         (json.dumps(list(chunk_ids)),),
     )
-    return {word for row in texts for word in find_words(str(row[0]))}
+    return {word for (text,) in rows for word in find_words(text)}
 
 
 MAX_CACHED_CHUNKS, CACHED_SHARE = 3_000_000, 8
@@ -185,8 +184,10 @@ class Postings:
             return search(connection, match, limit, allowed)
         import numpy as np
 
-        if not self._moment.is_of(connection):
-            self._begin(connection)
+        if not self._moment.is_of(connection):  # another index, or another state of it
+            self._moment.move_to(connection)
+            self._total, self._size = connection.words.count(), 0
+            self._cached.clear()
         found = [self._of(connection, word) for word in words]
         telling = [each for each in found if not is_common(len(each[0]), self._total)] or found
         if not any(len(ids) for ids, _ in telling):
@@ -200,14 +201,13 @@ class Postings:
             seen = np.fromiter(allowed, np.int64, len(allowed))
             seen = seen[seen < len(scores)]
             ids = np.sort(seen[scores[seen] > 0])
-        return _best(ids, scores[ids], limit)
-
-    def _begin(self, connection: IndexConnection) -> None:
-        """Forget what was of another index or of another state of it."""
-        self._moment.move_to(connection)
-        self._total = connection.words.count()
-        self._cached.clear()
-        self._size = 0
+        scores = scores[ids]
+        if len(ids) > limit:
+            # Everything at least as good as the last one that fits: which of equal ones that is, the order below tells.
+            fits = scores >= scores[np.argpartition(-scores, limit - 1)[limit - 1]]
+            ids, scores = ids[fits], scores[fits]
+        order = np.lexsort((ids, -scores))[:limit]
+        return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))
 
     def _of(self, connection: IndexConnection, word: str) -> tuple[Any, Any]:
         import numpy as np
@@ -221,16 +221,3 @@ class Postings:
         while self._size > max(MAX_CACHED_CHUNKS, CACHED_SHARE * self._total) and len(self._cached) > 1:
             self._size -= len(self._cached.popitem(last=False)[1][0])
         return found
-
-
-def _best(ids: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], limit: int) -> list[tuple[int, float]]:
-    """Return the `limit` best as (chunk_id, score), of equal ones the lower chunk_id first."""
-    import numpy as np
-
-    if len(ids) > limit:
-        # Everything at least as good as the last one that fits: which of equal ones that is, the order below tells.
-        least = scores[np.argpartition(-scores, limit - 1)[limit - 1]]
-        fits = scores >= least
-        ids, scores = ids[fits], scores[fits]
-    order = np.lexsort((ids, -scores))[:limit]
-    return list(zip(ids[order].tolist(), scores[order].tolist(), strict=True))

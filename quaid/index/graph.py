@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from quaid.index.documents import IDS, Document, find_documents
 from quaid.index.port import IndexConnection
 from quaid.index.scope import EVERYTHING, Scope
-from quaid.model import Edge, Note, name_key, note_name
+from quaid.model import Edge, name_key
 from quaid.text.words import list_spans
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """One hop: the edge that was walked and the document that says it."""
 
     doc_id: int
@@ -25,38 +24,6 @@ class Neighbour:
     object: str
     from_key: str
     to_key: str
-
-
-class CalledEntity(NamedTuple):
-    """One name of an entity that has a note: `name` is the file's, `name_key` that of any of its names, of which the
-    one at `position` 0 is the file's.
-    """
-
-    name_key: str
-    position: int
-    name: str
-    path: str
-    type: str | None
-
-
-class StatedEdge(NamedTuple):
-    """An edge with the note that states it, of which `text` is the beginning; times are ISO 8601."""
-
-    doc_id: int
-    subject_key: str
-    relation: str
-    object_key: str
-    subject: str
-    object: str
-    id: str
-    kind: str
-    type: str | None
-    text: str
-    durability: str | None
-    created: str | None
-    valid_from: str | None
-    valid_until: str | None
-    is_replaced: bool
 
 
 MAX_NAME = 80
@@ -69,27 +36,11 @@ _IS_SPOKEN_OF = (
     "WHERE target_key = called.name_key)))"
 )
 """The owner's own note of a thing at an end of an edge, or of the target of a link in a fact."""
+_CITING = (
+    "FROM json_each(:wanted) AS wanted "
+    "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = CAST(wanted.value ->> 1 AS INTEGER)"
+)
 _IS_ENTITY = f"(d.kind = 'entity' OR d.kind = 'note' AND {_IS_SPOKEN_OF})"
-
-
-def insert(connection: IndexConnection, doc_id: int, note: Note) -> None:
-    """Insert the names, edges, links and citations of one document. Its title is the last of its names."""
-    called: dict[str, str] = {}
-    for name in (*note.names, note.title):
-        called.setdefault(name_key(name), name)
-    names = [(key, doc_id, position, name) for position, (key, name) in enumerate(called.items())]
-    connection.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
-    connection.executemany(
-        "INSERT INTO edges VALUES (?,?,?,?,?,?)",
-        [(doc_id, name_key(e.subject), e.relation, name_key(e.object), e.subject, e.object) for e in note.edges],
-    )
-    targets = dict.fromkeys(
-        name_key(key) for target in note.links for key in (note_name(target), target if "/" in target else "") if key
-    )
-    connection.executemany("INSERT INTO links VALUES (?,?)", [(doc_id, key) for key in targets])
-    connection.executemany(
-        "INSERT INTO citations VALUES (?,?,?)", [(doc_id, c.episode, c.turn) for c in note.citations]
-    )
 
 
 def find_entities(connection: IndexConnection, keys: Collection[str], scope: Scope = EVERYTHING) -> dict[str, set[str]]:
@@ -112,15 +63,15 @@ def find_entities(connection: IndexConnection, keys: Collection[str], scope: Sco
         f"CROSS JOIN documents d USING (doc_id) WHERE kind = 'entity' {scope.and_documents}",
         values,
     ).fetchall():
-        same = {str(row[0]) for row in connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))}
-        found.setdefault(str(key), set()).update(same)
+        same = connection.execute("SELECT name_key FROM names WHERE doc_id = ?", (doc_id,))
+        found.setdefault(key, set()).update(name for (name,) in same)
     for column in ("subject_key", "object_key"):
         for (key,) in connection.execute(
             f"SELECT DISTINCT {column} FROM edges {scope.join_documents('edges')} "
             f"WHERE {column} IN (SELECT value FROM json_each(:wanted)) {scope.and_documents}",
             values,
         ):
-            found.setdefault(str(key), {str(key)})
+            found.setdefault(key, {key})
     return found
 
 
@@ -142,7 +93,7 @@ def find_similar_names(
         f"{scope.and_documents} ORDER BY length(name_key), name_key LIMIT :limit",
         {"parts": json.dumps(list(parts)), "limit": limit, **scope.values},
     )
-    return {str(row[0]) for row in rows}
+    return {key for (key,) in rows}
 
 
 def neighbours(
@@ -180,33 +131,28 @@ def documents_about(
         f") {visible} LIMIT :limit",
         {"wanted": json.dumps(list(keys)), "limit": limit, **scope.values},
     )
-    return [int(row[0]) for row in rows]
+    return [doc_id for (doc_id,) in rows]
 
 
 def list_ends(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, str]]:
     """Return (document, key of an entity it is about): ends of its edges, and its own names if it is an entity."""
-    rows = connection.execute(
-        "SELECT doc_id, subject_key FROM edges WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) "
-        "UNION SELECT doc_id, object_key FROM edges "
-        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) "
-        "UNION SELECT doc_id, name_key FROM names JOIN documents USING (doc_id) "
-        "WHERE kind = 'entity' AND doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))",
+    among = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted))"
+    return connection.execute(
+        f"SELECT doc_id, subject_key FROM edges WHERE {among} UNION SELECT doc_id, object_key FROM edges WHERE {among} "
+        f"UNION SELECT doc_id, name_key FROM names JOIN documents USING (doc_id) WHERE kind = 'entity' AND {among}",
         {"wanted": json.dumps(list(doc_ids))},
-    )
-    return [(int(row[0]), str(row[1])) for row in rows]
+    ).fetchall()
 
 
 def list_edges_of(
     connection: IndexConnection, doc_ids: Collection[int], relations: Collection[str]
 ) -> list[tuple[str, str, str]]:
     """Return (subject_key, relation, object_key) of the edges of `doc_ids` whose relation is one of `relations`."""
-    rows = connection.execute(
+    return connection.execute(
         "SELECT DISTINCT subject_key, relation, object_key FROM edges "
-        "WHERE doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) "
-        "AND relation IN (SELECT value FROM json_each(:relations))",
-        {"wanted": json.dumps(list(doc_ids)), "relations": json.dumps(sorted(relations))},
-    )
-    return [(str(row[0]), str(row[1]), str(row[2])) for row in rows]
+        f"WHERE doc_id IN {IDS} AND relation IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(doc_ids)), json.dumps(sorted(relations))),
+    ).fetchall()
 
 
 def fetch_edges_about(
@@ -226,41 +172,8 @@ def fetch_edges_about(
     )
     found: dict[int, list[tuple[str, str, str]]] = {}
     for doc_id, *edge in rows:
-        found.setdefault(int(doc_id), []).append((str(edge[0]), str(edge[1]), str(edge[2])))
+        found.setdefault(doc_id, []).append((edge[0], edge[1], edge[2]))
     return found
-
-
-def list_called(connection: IndexConnection) -> list[CalledEntity]:
-    """Return every name of every entity that has a note; file names first, then by path."""
-    rows = connection.execute(
-        "SELECT n.name_key, n.position, first.name, d.path, CASE d.kind WHEN 'entity' THEN d.type END "
-        "FROM documents d JOIN names n USING (doc_id) "
-        "JOIN names first ON first.doc_id = d.doc_id AND first.position = 0 "
-        f"WHERE {_IS_ENTITY} ORDER BY n.position, d.path"
-    )
-    return list(map(CalledEntity._make, rows))
-
-
-def list_stated(connection: IndexConnection) -> list[StatedEdge]:
-    """Return every edge, once for each note that states it, by the note's path."""
-    rows = connection.execute(
-        "SELECT DISTINCT e.doc_id, subject_key, relation, object_key, subject, object, id, kind, type, "
-        "coalesce((SELECT text FROM chunks c WHERE c.doc_id = e.doc_id AND c.ordinal = 0), title), "
-        "durability, created, valid_from, valid_until, superseded_by IS NOT NULL "
-        "FROM edges e JOIN documents d ON d.doc_id = e.doc_id ORDER BY path"
-    )
-    return list(map(StatedEdge._make, rows))
-
-
-def list_mentions(connection: IndexConnection) -> list[tuple[str, int]]:
-    """Return (key of a name, doc_id) for every fact that links to the name or has an edge with it."""
-    facts = "JOIN documents d ON d.doc_id = {0}.doc_id WHERE d.kind = 'fact'"
-    rows = connection.execute(
-        f"SELECT target_key, links.doc_id FROM links {facts.format('links')} "
-        f"UNION SELECT subject_key, edges.doc_id FROM edges {facts.format('edges')} "
-        f"UNION SELECT object_key, edges.doc_id FROM edges {facts.format('edges')}"
-    )
-    return [(str(key), int(doc_id)) for key, doc_id in rows]
 
 
 def list_disputed(connection: IndexConnection) -> set[tuple[int, int]]:
@@ -272,7 +185,7 @@ def list_disputed(connection: IndexConnection) -> set[tuple[int, int]]:
         "CROSS JOIN documents f ON f.doc_id = n.doc_id AND f.kind = 'fact' "
         "WHERE q.kind = 'review' AND q.path LIKE '%/conflict-%'"
     ):
-        asked.setdefault(int(question), set()).add((int(fact), str(key)))
+        asked.setdefault(question, set()).add((fact, key))
     pairs = (pair for facts in asked.values() for pair in combinations(sorted(facts), 2))
     return {(one, other) for (one, key), (other, its_key) in pairs if key != its_key}
 
@@ -282,94 +195,82 @@ def entity_names(connection: IndexConnection, within: str | None = None) -> list
     called by several words or spoken of; of these no name in lower case. If `within` is given, return only the names
     that this text contains.
     """
-    if within is None:
-        # From the few entities to their names: most names are those of facts.
-        return _list_names(
-            connection,
-            "(SELECT doc_id, kind FROM documents WHERE kind = 'entity' "
-            "UNION ALL SELECT doc_id, kind FROM documents WHERE kind = 'note') d CROSS JOIN names n USING (doc_id)",
-        )
-    found = _list_called(connection, {name_key(span) for span in list_spans(within, MAX_NAME)})
-    return [(name, note) for name, note in found if name in within]
+    if within is not None:
+        found = _list_names(connection, {name_key(span) for span in list_spans(within, MAX_NAME)})
+        return [(name, note) for name, note in found if name in within]
+    return _list_names(connection)
 
 
 def note_of(connection: IndexConnection, name: str) -> str:
     """Return the note that is called `name`; the name itself where none is."""
-    return next((note for _, note in _list_called(connection, {name_key(name)})), name)
+    return next((note for _, note in _list_names(connection, {name_key(name)})), name)
 
 
-def _list_called(connection: IndexConnection, keys: Collection[str]) -> list[tuple[str, str]]:
-    """Return those of `entity_names` that have one of `keys`."""
-    return _list_names(
-        connection,
+def _list_names(connection: IndexConnection, keys: Collection[str] | None = None) -> list[tuple[str, str]]:
+    """Return what `entity_names` does; with `keys` those that have one of them."""
+    named = (
         "json_each(:keys) AS wanted CROSS JOIN names n ON n.name_key = wanted.value "
-        "CROSS JOIN documents d USING (doc_id)",
-        keys,
+        "CROSS JOIN documents d USING (doc_id)"
     )
-
-
-def _list_names(connection: IndexConnection, named: str, keys: Collection[str] = ()) -> list[tuple[str, str]]:
-    """Return what `entity_names` does, of the notes d and names n in `named`."""
+    if keys is None:  # from the few entities to their names: most names are those of facts
+        of_kind = "SELECT doc_id, kind FROM documents WHERE kind ="
+        named = f"({of_kind} 'entity' UNION ALL {of_kind} 'note') d CROSS JOIN names n USING (doc_id)"
     rows = connection.execute(
         f"SELECT n.name, first.name, d.kind FROM {named} "
         "JOIN names first ON first.doc_id = d.doc_id AND first.position = 0 "
         f"WHERE d.kind = 'entity' OR d.kind = 'note' AND (instr(first.name, ' ') > 0 OR {_IS_SPOKEN_OF}) "
         "ORDER BY d.kind, n.position, n.name",
-        {"keys": json.dumps(list(keys))},
+        {"keys": json.dumps(list(keys or ()))},
     )
-    return [(str(name), str(note)) for name, note, kind in rows if kind == "entity" or not str(name)[:1].islower()]
+    return [(name, note) for name, note, kind in rows if kind == "entity" or not name[:1].islower()]
 
 
 def entity_types(connection: IndexConnection, names: Collection[str]) -> dict[str, str]:
     """Return the types of the entities whose notes are called `names`."""
     rows = connection.execute(
-        "SELECT n.name, d.type FROM names n JOIN documents d USING (doc_id) "
-        "WHERE d.kind = 'entity' AND n.position = 0 AND n.name IN (SELECT value FROM json_each(?))",
+        "SELECT n.name, d.type FROM names n JOIN documents d USING (doc_id) WHERE d.kind = 'entity' AND n.position = 0 "
+        "AND n.name IN (SELECT value FROM json_each(?)) AND d.type IS NOT NULL",
         (json.dumps(list(names)),),
     )
-    return {str(row[0]): str(row[1]) for row in rows if row[1]}
+    return dict(rows)
 
 
 def relations(connection: IndexConnection) -> list[str]:
     """Return all relations in use, the most frequent first."""
     rows = connection.execute("SELECT relation FROM edges GROUP BY relation ORDER BY count(*) DESC, relation")
-    return [str(row[0]) for row in rows]
+    return [relation for (relation,) in rows]
 
 
 def cited_turns(connection: IndexConnection, doc_ids: Collection[int]) -> list[tuple[int, int]]:
     """Return (citing document, chunk of the turn it cites)."""
-    rows = connection.execute(
+    return connection.execute(
         "SELECT c.doc_id, ch.chunk_id FROM citations c "
         "JOIN names n ON n.name_key = lower(c.episode) AND n.position = 0 "
-        "JOIN chunks ch ON ch.doc_id = n.doc_id AND ch.turn = c.turn "
-        "WHERE c.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))",
+        f"JOIN chunks ch ON ch.doc_id = n.doc_id AND ch.turn = c.turn WHERE c.doc_id IN {IDS}",
         (json.dumps(list(doc_ids)),),
-    )
-    return [(int(row[0]), int(row[1])) for row in rows]
+    ).fetchall()
 
 
 def citing_chunks(
     connection: IndexConnection, turns: Collection[tuple[str, int]], scope: Scope = EVERYTHING
 ) -> list[tuple[str, int, int]]:
     """Return (episode's note name, turn, chunk of a document in `scope` that cites it) for each of `turns`."""
-    rows = connection.execute(
-        "SELECT ci.episode, ci.turn, ch.chunk_id FROM json_each(:wanted) AS wanted "
-        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = CAST(wanted.value ->> 1 AS INTEGER) "
+    return connection.execute(
+        f"SELECT ci.episode, ci.turn, ch.chunk_id {_CITING} "
         f"JOIN chunks ch ON ch.doc_id = ci.doc_id AND ch.ordinal = 0 {scope.join_documents('ci')} "
         f"WHERE true {scope.and_documents}",
         {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
-    )
-    return [(str(row[0]), int(row[1]), int(row[2])) for row in rows]
+    ).fetchall()
 
 
 def find_edge_fact(connection: IndexConnection, edge: Edge) -> str | None:
     """Return the path of a fact that holds and says `edge`."""
-    row = connection.execute(
+    path: str | None = connection.execute(
         "SELECT path FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND doc_id IN "
         "(SELECT doc_id FROM edges WHERE subject_key = ? AND relation = ? AND object_key = ?) ORDER BY path LIMIT 1",
         (name_key(edge.subject), edge.relation, name_key(edge.object)),
-    ).fetchone()
-    return str(row[0]) if row else None
+    ).get
+    return path
 
 
 def replaced_turns(
@@ -378,13 +279,11 @@ def replaced_turns(
     """Return (episode's note name, turn, what replaced it) for each fact in `scope` that rests on one of `turns` and
     was replaced.
     """
-    rows = connection.execute(
-        "SELECT ci.episode, ci.turn, d.superseded_by FROM json_each(:wanted) AS wanted "
-        "JOIN citations ci ON ci.episode = wanted.value ->> 0 AND ci.turn = CAST(wanted.value ->> 1 AS INTEGER) "
-        f"JOIN documents d ON d.doc_id = ci.doc_id WHERE d.superseded_by IS NOT NULL {scope.and_documents}",
+    return connection.execute(
+        f"SELECT ci.episode, ci.turn, d.superseded_by {_CITING} JOIN documents d ON d.doc_id = ci.doc_id "
+        f"WHERE d.superseded_by IS NOT NULL {scope.and_documents}",
         {"wanted": json.dumps([list(turn) for turn in turns]), **scope.values},
-    )
-    return [(str(row[0]), int(row[1]), str(row[2])) for row in rows]
+    ).fetchall()
 
 
 def counts(connection: IndexConnection) -> dict[str, int]:
@@ -394,9 +293,8 @@ def counts(connection: IndexConnection) -> dict[str, int]:
         "UNION SELECT name_key FROM names JOIN documents USING (doc_id) WHERE kind = 'entity' AND position = 0)),"
         "(SELECT count(*) FROM (SELECT DISTINCT subject_key, relation, object_key FROM edges)),"
         "(SELECT count(DISTINCT relation) FROM edges)"
-    ).fetchone()
-    assert row is not None
-    return {"entities": int(row[0]), "edges": int(row[1]), "relations": int(row[2])}
+    )
+    return dict(zip(("entities", "edges", "relations"), next(row), strict=True))
 
 
 class Entity(NamedTuple):
@@ -413,11 +311,12 @@ class Entity(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An edge between two entities, by their places among the entities."""
+    """An edge between two entities, by their places among the entities, and the note that states it."""
 
     subject: int
     object: int
-    edge: StatedEdge
+    relation: str
+    note: Document
 
 
 class EntityGraph(NamedTuple):
@@ -431,29 +330,46 @@ def read_graph(connection: IndexConnection) -> EntityGraph:
     """Return the graph of all that `connection` may see. A name that several notes have is that of the first file which
     is called so, else of the first note with that alias.
     """
-    edges = list_stated(connection)
+    edges = connection.execute(
+        "SELECT DISTINCT doc_id, subject_key, relation, object_key, subject, object FROM edges "
+        "JOIN documents USING (doc_id) ORDER BY path"
+    ).fetchall()
+    where = "d.doc_id IN (SELECT doc_id FROM edges)"
+    stating = {note.doc_id: note for note in find_documents(connection, where, with_text=True)}
     owners: dict[str, str] = {}  # a key -> what it names: the path of a note, else the key itself
     notes: dict[str, tuple[str, str]] = {}
     keys: dict[str, set[str]] = defaultdict(set)
-    for called in list_called(connection):
-        notes[called.path] = (called.name, called.type or "")
-        keys[owners.setdefault(called.name_key, called.path)].add(called.name_key)
+    for key, name, path, kind in connection.execute(
+        "SELECT n.name_key, first.name, d.path, CASE d.kind WHEN 'entity' THEN d.type END "
+        "FROM documents d JOIN names n USING (doc_id) "
+        "JOIN names first ON first.doc_id = d.doc_id AND first.position = 0 "
+        f"WHERE {_IS_ENTITY} ORDER BY n.position, d.path"
+    ):
+        notes[path] = (name, kind or "")
+        keys[owners.setdefault(key, path)].add(key)
     written: dict[str, str] = {}
-    for edge in edges:
-        for key, name in ((edge.subject_key, edge.subject), (edge.object_key, edge.object)):
+    for _, subject_key, _, object_key, subject, target in edges:
+        for key, name in ((subject_key, subject), (object_key, target)):
             keys[owners.setdefault(key, key)].add(key)
             written.setdefault(key, name)
     mentioned: dict[str, set[int]] = defaultdict(set)
-    for key, doc_id in list_mentions(connection):
+    facts = "JOIN documents d USING (doc_id) WHERE d.kind = 'fact'"
+    for key, doc_id in connection.execute(
+        f"SELECT target_key, doc_id FROM links {facts} UNION SELECT subject_key, doc_id FROM edges {facts} "
+        f"UNION SELECT object_key, doc_id FROM edges {facts}"
+    ):
         if key in owners:
             mentioned[owners[key]].add(doc_id)
-    degrees = Counter(owner for edge in edges for owner in {owners[edge.subject_key], owners[edge.object_key]})
+    degrees = Counter(owner for edge in edges for owner in {owners[edge[1]], owners[edge[3]]})
     entities = {}
     for owner in {**notes, **dict.fromkeys(owners.values())}:
         name, kind = notes.get(owner) or (written[owner], "")
-        path = owner if owner in notes else None
-        entities[owner] = Entity(name, frozenset(keys[owner]), kind, path, len(mentioned[owner]), degrees[owner])
+        place = owner if owner in notes else None
+        entities[owner] = Entity(name, frozenset(keys[owner]), kind, place, len(mentioned[owner]), degrees[owner])
     ordered = sorted(entities, key=lambda owner: (-degrees[owner], -len(mentioned[owner]), owner))
     places = {owner: place for place, owner in enumerate(ordered)}
-    links = [Link(places[owners[edge.subject_key]], places[owners[edge.object_key]], edge) for edge in edges]
+    links = [
+        Link(places[owners[subject_key]], places[owners[object_key]], relation, stating[doc_id])
+        for doc_id, subject_key, relation, object_key, _, _ in edges
+    ]
     return EntityGraph([entities[owner] for owner in ordered], links)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from quaid.index import documents, fulltext, graph, references
 from quaid.index.documents import Document
 from quaid.index.scope import Scope
-from quaid.model import name_key, note_name
+from quaid.model import Kind, name_key, note_name
 from quaid.text.endings import HAPPENED
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SUPERSEDED = "superseded"
 """The status of a replaced note."""
 _ALL = 1_000_000
 DATE = "coalesce(d.created, strftime('%Y-%m-%dT%H:%M:%SZ', d.mtime_ns / 1000000000, 'unixepoch'))"
-_TEXT = "CASE WHEN d.kind = 'fact' THEN (SELECT text FROM chunks c WHERE c.doc_id = d.doc_id AND c.ordinal = 0) END"
+_DAY = f"substr({DATE}, 1, 10)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,11 @@ def list_notes(connection: IndexConnection, wanted: NoteFilter, sort: Sort = "da
     """Return the notes that fit, the newest first or in the order of `sort`."""
     conditions, values = _conditions(connection, wanted)
     where = " AND ".join(conditions) or "true"
-    found = documents.find_documents(connection, where, values)
-    shown = {
-        int(row[0]): (str(row[1] or ""), row[2])
-        for row in connection.execute(f"SELECT d.doc_id, {DATE}, {_TEXT} FROM documents d WHERE {where}", values)
-    }
+    dates = dict(connection.execute(f"SELECT d.doc_id, {DATE} FROM documents d WHERE {where}", values))
     listed = [
-        ListedNote(each, shown[each.doc_id][0], str(shown[each.doc_id][1] or each.title))
-        for each in found
-        if each.doc_id in shown
+        ListedNote(each, dates[each.doc_id] or "", (each.kind == Kind.FACT and each.text) or each.title)
+        for each in documents.find_documents(connection, where, values, with_text=True)
+        if each.doc_id in dates
     ]
     if sort == "date":
         return sorted(listed, key=lambda note: note.date, reverse=True)
@@ -78,13 +74,13 @@ def newest_chunks(connection: IndexConnection, scope: Scope, limit: int) -> list
         "LIMIT :limit",
         {**scope.values, "limit": limit},
     )
-    return [int(row[0]) for row in rows]
+    return [chunk_id for (chunk_id,) in rows]
 
 
 def list_values(connection: IndexConnection, column: Literal["owner", "project"]) -> list[str]:
     """Return the owners or projects that notes have, by name."""
     rows = connection.execute(f"SELECT DISTINCT {column} FROM documents WHERE {column} <> '' ORDER BY 1")
-    return [str(row[0]) for row in rows]
+    return [value for (value,) in rows]
 
 
 def list_turns(connection: IndexConnection, doc_id: int) -> list[int]:
@@ -94,29 +90,24 @@ def list_turns(connection: IndexConnection, doc_id: int) -> list[int]:
 
 
 def _conditions(connection: IndexConnection, wanted: NoteFilter) -> tuple[list[str], dict[str, Any]]:
-    among, numbered = "IN (SELECT value FROM json_each(:{}))", "IN (SELECT CAST(value AS INTEGER) FROM json_each(:{}))"
     values: dict[str, Any] = {}
     conditions = []
     for column, chosen in (("kind", wanted.kinds), ("type", wanted.types)):
         if chosen:
-            conditions.append(f"d.{column} {among.format(column)}")
+            conditions.append(f"d.{column} IN (SELECT value FROM json_each(:{column}))")
             values[column] = json.dumps(chosen)
     if wanted.statuses:
         replaced = "d.superseded_by IS NOT NULL"
-        has_status = f"d.status {among.format('status')} AND NOT ({replaced})"
+        has_status = f"d.status IN (SELECT value FROM json_each(:status)) AND NOT ({replaced})"
         conditions.append(f"({has_status}{f' OR {replaced}' if SUPERSEDED in wanted.statuses else ''})")
         values["status"] = json.dumps(wanted.statuses)
     for number, name in enumerate(wanted.about):
-        conditions.append(f"d.doc_id {numbered.format(f'about{number}')}")
+        conditions.append(f"d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:about{number}))")
         values[f"about{number}"] = json.dumps(sorted(_list_about(connection, name)))
-    for column, value in (("owner", wanted.owner), ("project", wanted.project)):
-        if value is not None:
-            conditions.append(f"d.{column} = :{column}")
-            values[column] = value
-    for name, sign, day in (("since", ">=", wanted.since), ("until", "<=", wanted.until)):
-        if day is not None:
-            conditions.append(f"substr({DATE}, 1, 10) {sign} :{name}")
-            values[name] = day.isoformat()
+    given = {"owner": wanted.owner, "project": wanted.project, "since": wanted.since, "until": wanted.until}
+    values |= {name: str(value) for name, value in given.items() if value is not None}
+    compared = {"owner": "d.owner =", "project": "d.project =", "since": f"{_DAY} >=", "until": f"{_DAY} <="}
+    conditions += [f"{column} :{name}" for name, column in compared.items() if name in values]
     return conditions, values
 
 
@@ -126,8 +117,7 @@ def _list_about(connection: IndexConnection, name: str) -> set[int]:
     """
     if "/" in name and (targets := references.resolve(connection, name)):
         linking = (one.path for each in targets for one in references.links_to(connection, each.document))
-        linking_ids = {one for one, _ in references.list_paths(connection, linking)}
-        return linking_ids | {each.document.doc_id for each in targets}
+        return {*documents.find_paths(connection, set(linking)).values(), *(each.document.doc_id for each in targets)}
     key = name_key(name)
     keys = graph.find_entities(connection, [key]).get(key, set()) | {key}
     found = set(graph.documents_about(connection, keys, limit=_ALL))
@@ -151,15 +141,8 @@ class DatedFact(NamedTuple):
     true from the day `first` to the day `last`, as far as it says.
     """
 
-    id: str
-    text: str
-    type: str | None
-    durability: str | None
+    fact: Document
     learned: str
-    created: str | None
-    valid_from: str | None
-    valid_until: str | None
-    is_replaced: bool
     first: str | None
     last: str
 
@@ -188,28 +171,15 @@ class TurnText(NamedTuple):
     text: str
 
 
-class ExtractedFact(NamedTuple):
-    """A fact that rests on the turn with that number, None for one that names only the conversation."""
-
-    turn: int | None
-    id: str
-    text: str
-    type: str | None
-    is_replaced: bool
-
-
 def count_learned(connection: IndexConnection, kind: str = "fact") -> Counter[str]:
     """Return how many notes of `kind` came on which day (YYYY-MM-DD)."""
-    rows = connection.execute(
-        f"SELECT substr({DATE}, 1, 10) AS day, count(*) FROM documents d WHERE kind = ? GROUP BY day", (kind,)
-    )
-    return Counter({str(day): int(count) for day, count in rows})
+    rows = connection.execute(f"SELECT {_DAY} AS day, count(*) FROM documents d WHERE kind = ? GROUP BY day", (kind,))
+    return Counter(dict(rows))
 
 
 def list_spans(connection: IndexConnection) -> list[tuple[str, str]]:
     """Return the first and the last day (YYYY-MM-DD) of every fact that has one; an open end is the last day of all."""
-    rows = connection.execute(f"SELECT {_FIRST}, {_LAST} FROM documents d WHERE {_IS_DATED}")
-    return [(str(first), str(last)) for first, last in rows]
+    return connection.execute(f"SELECT {_FIRST}, {_LAST} FROM documents d WHERE {_IS_DATED}").fetchall()
 
 
 def count_undated(connection: IndexConnection) -> int:
@@ -220,33 +190,27 @@ def count_undated(connection: IndexConnection) -> int:
 
 def list_learned(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
     """Return the facts that were learned from the day `first` to the day `last`, newest first."""
-    return _list_facts(
-        connection, f"d.kind = 'fact' AND substr({DATE}, 1, 10) BETWEEN ? AND ?", f"{DATE} DESC", (first, last),
-        limit, offset,
-    )  # fmt: skip
+    where = f"d.kind = 'fact' AND {_DAY} BETWEEN ? AND ?"
+    return _list_facts(connection, where, f"{DATE} DESC", (first, last, limit, offset))
 
 
 def list_true(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[DatedFact]:
     """Return the facts with a first or a last day that were true on a day from `first` to `last`; what began last
     first.
     """
-    return _list_facts(
-        connection, f"{_IS_DATED} AND {_LAST} >= ? AND {_FIRST} <= ?", f"{_FIRST} DESC", (first, last), limit, offset
-    )
+    where = f"{_IS_DATED} AND {_LAST} >= ? AND {_FIRST} <= ?"
+    return _list_facts(connection, where, f"{_FIRST} DESC", (first, last, limit, offset))
 
 
-def _list_facts(
-    connection: IndexConnection, where: str, order: str, days: tuple[str, str], limit: int, offset: int
-) -> list[DatedFact]:
+def _list_facts(connection: IndexConnection, where: str, order: str, values: Sequence[Any]) -> list[DatedFact]:
     rows = connection.execute(
         # Which they are first, their texts then: SQLite would fetch the text of each.
-        "SELECT id, coalesce((SELECT text FROM chunks c WHERE c.doc_id = found.doc_id AND c.ordinal = 0), ''), type, "
-        "durability, learned, created, valid_from, valid_until, superseded_by IS NOT NULL, first, last FROM ("
-        f"SELECT d.*, {DATE} AS learned, {_FIRST} AS first, {_LAST} AS last FROM documents d WHERE {where} "
-        f"ORDER BY {order}, path LIMIT ? OFFSET ?) found",
-        (*days, limit, offset),
+        f"SELECT {documents.WITH_CHUNK}, learned, first, last FROM (SELECT d.*, {DATE} AS learned, {_FIRST} AS first, "
+        f"{_LAST} AS last FROM documents d WHERE {where} ORDER BY {order}, path LIMIT ? OFFSET ?) d "
+        f"LEFT JOIN chunks c ON c.doc_id = d.doc_id AND c.ordinal = 0 ORDER BY {order}, path",
+        values,
     )
-    return list(map(DatedFact._make, rows))
+    return [DatedFact(Document(*row[:-3]), *row[-3:]) for row in rows]
 
 
 def list_talks(connection: IndexConnection, first: str, last: str, limit: int, offset: int = 0) -> list[Talk]:
@@ -256,7 +220,7 @@ def list_talks(connection: IndexConnection, first: str, last: str, limit: int, o
         "coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id ORDER BY ordinal LIMIT 1), ''), "
         f"{DATE} AS started, source, "
         "(SELECT count(DISTINCT turn) FROM chunks c WHERE c.doc_id = d.doc_id), session "
-        f"FROM documents d WHERE kind = 'episode' AND substr({DATE}, 1, 10) BETWEEN ? AND ? "
+        f"FROM documents d WHERE kind = 'episode' AND {_DAY} BETWEEN ? AND ? "
         "ORDER BY started DESC, path LIMIT ? OFFSET ?",
         (first, last, limit, offset),
     ).fetchall()
@@ -301,16 +265,17 @@ def read_turns(connection: IndexConnection, episode: Document, numbers: Collecti
     return list(turns.values())
 
 
-def list_extracted(connection: IndexConnection, path: str, session: str | None) -> list[ExtractedFact]:
-    """Return the facts that rest on the episode at `path`, once for each turn of it that they cite."""
+def list_extracted(connection: IndexConnection, path: str, session: str | None) -> list[tuple[int | None, Document]]:
+    """Return (turn, fact) for each fact that rests on the episode at `path`, once for each turn of it that it cites;
+    the turn of a fact that names only the conversation is None.
+    """
     key = name_key(note_name(path))
     (doc_ids,) = _list_extracted_ids(connection, [(key, session)]).values()
     rows = connection.execute(
-        "SELECT ci.turn, f.id, c.text, f.type, f.superseded_by IS NOT NULL FROM documents f "
-        "JOIN chunks c ON c.doc_id = f.doc_id AND c.ordinal = 0 "
-        "LEFT JOIN (SELECT DISTINCT doc_id, turn FROM citations WHERE lower(episode) = :key) ci "
-        "ON ci.doc_id = f.doc_id "
-        "WHERE f.doc_id IN (SELECT value FROM json_each(:wanted)) ORDER BY ci.turn, f.path",
+        f"SELECT ci.turn, {documents.WITH_CHUNK} FROM documents d JOIN chunks c ON c.doc_id = d.doc_id "
+        "AND c.ordinal = 0 LEFT JOIN (SELECT DISTINCT doc_id, turn FROM citations WHERE lower(episode) = :key) ci "
+        "ON ci.doc_id = d.doc_id "
+        "WHERE d.doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(:wanted)) ORDER BY ci.turn, d.path",
         {"key": key, "wanted": json.dumps(sorted(doc_ids))},
     )
-    return list(map(ExtractedFact._make, rows))
+    return [(turn, Document(*row)) for turn, *row in rows]

@@ -115,7 +115,7 @@ class Vectors(Protocol):
         """Forget the vectors of chunks."""
 
     def search(
-        self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None
+        self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
         """Return (chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first."""
 

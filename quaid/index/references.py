@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import documents
-from quaid.index.documents import Document
+from quaid.index.documents import IDS, NAMES, Document
 from quaid.index.port import IndexConnection
 from quaid.model import Edge, Kind, name_key, note_name, without_ending
 from quaid.text.invisible import whole
@@ -26,7 +25,6 @@ _MIN_ID_PART = 4
 _LINK = re.compile(r"!?\[\[(?P<target>[^\[\]]+)\]\]|\[[^\[\]]*\]\((?P<path>[^()]+)\)")
 _SHOWN_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)?([^\[\]|]+)\]\]")
 _TURN = re.compile(r"\^?t(\d{1,9})")
-_AMONG = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"
 _MAX_SHOWN = 80
 """Characters of a note's text in a list to choose from."""
 
@@ -41,17 +39,10 @@ class Target(NamedTuple):
 
 def has_reference(connection: IndexConnection, references: Sequence[str]) -> bool:
     """Return whether one of `references` is the id, path, session, file name, title or alias of any document."""
-    rows = connection.execute(
-        "SELECT 1 FROM documents WHERE id IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM documents WHERE path IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM documents WHERE session IN (SELECT value FROM json_each(:called)) UNION ALL "
-        "SELECT 1 FROM names WHERE name_key IN (SELECT value FROM json_each(:keys)) LIMIT 1",
-        {
-            "called": json.dumps(references),
-            "keys": json.dumps([name_key(without_ending(name)) for name in references]),
-        },
-    )
-    return next(rows, None) is not None
+    given, keys = json.dumps(references), json.dumps([name_key(without_ending(name)) for name in references])
+    wanted = [f"SELECT 1 FROM documents WHERE {column} IN {NAMES}" for column in ("id", "path", "session")]
+    wanted.append(f"SELECT 1 FROM names WHERE name_key IN {NAMES} LIMIT 1")
+    return connection.execute(" UNION ALL ".join(wanted), (given, given, given, keys)).get is not None
 
 
 def resolve(connection: IndexConnection, reference: str) -> list[Target]:
@@ -107,10 +98,14 @@ def _find(connection: IndexConnection, text: str) -> list[Document]:
     """Return what the first way to read `text` finds: what names a note exactly goes before what only resembles it."""
     if not text:
         return []
-    for look in (documents.find_by_identity, _by_path, _by_name, _by_part_of_id, _by_statement, _by_first_heading):
-        if found := look(connection, text):
-            return found
-    return []
+    return (
+        documents.find_by_identity(connection, text)
+        or _by_path(connection, text)
+        or _by_name(connection, text)
+        or _by_part_of_id(connection, text)
+        or _by_statement(connection, text)
+        or _by_first_heading(connection, text)
+    )
 
 
 def _by_path(connection: IndexConnection, text: str) -> list[Document]:
@@ -123,7 +118,7 @@ def _by_path(connection: IndexConnection, text: str) -> list[Document]:
     matching = [each for each in called if paths[each] in keys]
     matching = [each for each in matching if without_ending(each) in forms] or matching
     matching = matching or [each for each in called for key in keys if "/" in key and paths[each].endswith(f"/{key}")]
-    return documents.find_documents(connection, "path IN (SELECT value FROM json_each(?))", (json.dumps(matching),))
+    return documents.find_documents(connection, f"path IN {NAMES}", (json.dumps(matching),))
 
 
 def _by_name(connection: IndexConnection, text: str) -> list[Document]:
@@ -161,10 +156,12 @@ def find_survivor(connection: IndexConnection, document: Document, *merged: int)
 
 def _by_statement(connection: IndexConnection, text: str) -> list[Document]:
     """Return the facts that say exactly this; case, white space and a final full stop make no difference."""
-    wanted = _statement_key(_SHOWN_LINK.sub(r"\1", text))
-    openings = documents.list_openings(connection, "= 'fact'")
-    doc_ids = [doc_id for doc_id, _, _, statement in openings if _statement_key(statement) == wanted]
-    found = documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))
+    wanted = name_key(_SHOWN_LINK.sub(r"\1", text)).rstrip(".")
+    rows = connection.execute(
+        "SELECT d.doc_id, c.text FROM documents d JOIN chunks c USING (doc_id) WHERE c.ordinal = 0 AND d.kind = 'fact'"
+    )
+    doc_ids = [doc_id for doc_id, statement in rows if name_key(statement).rstrip(".") == wanted]
+    found = documents.find_documents(connection, f"doc_id IN {IDS}", (json.dumps(doc_ids),))
     return [each for each in found if each.superseded_by is None] or found
 
 
@@ -172,15 +169,14 @@ def _by_first_heading(connection: IndexConnection, text: str) -> list[Document]:
     """Return the notes that begin with this heading: what is their title where files are named by a number."""
     wanted = name_key(text)
     doc_ids = []
-    for doc_id, title, context, _ in documents.list_openings(connection, "NOT IN ('fact', 'entity', 'episode')"):
+    for doc_id, title, context in connection.execute(
+        "SELECT d.doc_id, d.title, c.context FROM documents d JOIN chunks c USING (doc_id) "
+        "WHERE c.ordinal = 0 AND d.kind NOT IN ('fact', 'entity', 'episode')"
+    ):
         headings = name_key(context).removeprefix(f"{name_key(title)} > ")
         if wanted in accumulate(headings.split(" > "), "{} > {}".format):  # ` > ` may be part of the first heading
             doc_ids.append(doc_id)
-    return documents.find_documents(connection, _AMONG, (json.dumps(doc_ids),))
-
-
-def _statement_key(text: str) -> str:
-    return name_key(text).rstrip(".")
+    return documents.find_documents(connection, f"doc_id IN {IDS}", (json.dumps(doc_ids),))
 
 
 def _describe(connection: IndexConnection, target: Target) -> tuple[str, str]:
@@ -197,8 +193,6 @@ def _describe(connection: IndexConnection, target: Target) -> tuple[str, str]:
     return (f"{name}#{part}" if part else name), f"{document.type or document.kind}: {shown}"
 
 
-ASSISTANT = "Assistant"
-"""The speaker of the turns of an agent that has no name."""
 MAX_STEPS = 20
 """The length to which a chain of replaced facts is followed."""
 
@@ -218,52 +212,24 @@ class Related:
 
 def list_citations(connection: IndexConnection, doc_id: int) -> list[tuple[str, int]]:
     """Return (episode's note name, turn) of every turn the document cites, found or not, in order."""
-    rows = connection.execute("SELECT DISTINCT episode, turn FROM citations WHERE doc_id = ? ORDER BY 1, 2", (doc_id,))
-    return [(str(episode), int(turn)) for episode, turn in rows]
-
-
-def all_citations(connection: IndexConnection) -> dict[int, set[tuple[str, int]]]:
-    """Return (episode's note name, turn) of every turn that each document cites, by doc_id."""
-    cited: dict[int, set[tuple[str, int]]] = {}
-    for doc_id, episode, turn in connection.execute("SELECT doc_id, episode, turn FROM citations"):
-        cited.setdefault(doc_id, set()).add((episode, turn))
-    return cited
-
-
-def turns_of_people(connection: IndexConnection) -> set[tuple[str, int]]:
-    """Return (episode's note name, turn) of every turn whose speaker is not the assistant."""
-    rows = connection.execute(
-        "SELECT DISTINCT path, turn FROM chunks JOIN documents USING (doc_id) "
-        "WHERE kind = 'episode' AND turn IS NOT NULL AND coalesce(chunks.speaker, '') <> ?",
-        (ASSISTANT,),
-    )
-    return {(note_name(path), turn) for path, turn in rows}
+    wanted = "SELECT DISTINCT episode, turn FROM citations WHERE doc_id = ? ORDER BY 1, 2"
+    return connection.execute(wanted, (doc_id,)).fetchall()
 
 
 def find_episode(connection: IndexConnection, name: str) -> Document | None:
     """Return the episode whose note is called `name`."""
-    found = documents.find_documents(
-        connection,
-        "kind = 'episode' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? AND position = 0)",
-        (name_key(name),),
-    )
-    return found[0] if found else None
-
-
-def find_session(connection: IndexConnection, session: str) -> Document | None:
-    """Return the episode that keeps `session`."""
-    found = documents.find_documents(connection, "kind = 'episode' AND session = ?", (session,))
-    return found[0] if found else None
+    wanted = "kind = 'episode' AND doc_id IN (SELECT doc_id FROM names WHERE name_key = ? AND position = 0)"
+    return next(iter(documents.find_documents(connection, wanted, (name_key(name),))), None)
 
 
 def facts_from(connection: IndexConnection, episode: Document, turn: int | None = None) -> list[Related]:
     """Return facts that cite the episode (or this turn of it); of the whole episode also those that name its
     session.
     """
-    key = name_key(PurePosixPath(episode.path).stem)
-    cites = "doc_id IN (SELECT doc_id FROM citations WHERE lower(episode) = ?1 AND (?2 IS NULL OR turn = ?2))"
+    key = name_key(note_name(episode.path))
+    cites = "d.doc_id IN (SELECT doc_id FROM citations WHERE lower(episode) = ?1 AND (?2 IS NULL OR turn = ?2))"
     session = episode.session if turn is None else None
-    return _related(connection, f"kind = 'fact' AND ({cites} OR session = ?3)", (key, turn, session))
+    return _related(connection, f"d.kind = 'fact' AND ({cites} OR d.session = ?3)", (key, turn, session))
 
 
 def links_to(connection: IndexConnection, document: Document) -> list[Related]:
@@ -287,7 +253,7 @@ def links_to(connection: IndexConnection, document: Document) -> list[Related]:
     )
     return _related(
         connection,
-        f"doc_id IN ({linking}) AND doc_id <> ?2 AND ({leads.format('?3')} OR NOT {leads.format('?4')})",
+        f"d.doc_id IN ({linking}) AND d.doc_id <> ?2 AND ({leads.format('?3')} OR NOT {leads.format('?4')})",
         (keys, document.doc_id, json.dumps(sorted(ends)), json.dumps(sorted(theirs))),
     )
 
@@ -305,27 +271,18 @@ def list_linking(connection: IndexConnection, name: str) -> list[str]:
         "UNION SELECT doc_id FROM citations WHERE lower(episode) = ?1) ORDER BY path",
         (name_key(name),),
     )
-    return [str(row[0]) for row in rows]
-
-
-def list_paths(connection: IndexConnection, paths: Iterable[str]) -> list[tuple[int, str]]:
-    """Return (doc_id, path) of those of `paths` that are in the index."""
-    rows = connection.execute(
-        "SELECT doc_id, path FROM documents WHERE path IN (SELECT value FROM json_each(?)) ORDER BY path",
-        (json.dumps(list(paths)),),
-    )
-    return [(int(row[0]), str(row[1])) for row in rows]
+    return [path for (path,) in rows]
 
 
 def replaced_by(connection: IndexConnection, document: Document) -> list[Related]:
     """Return what took the document's place, then what took the place of that."""
     found: list[Document] = []
-    for _ in range(MAX_STEPS):
-        newest = found[-1] if found else document
-        later = documents.find_by_reference(connection, newest.superseded_by) if newest.superseded_by else []
+    newest = document
+    while newest.superseded_by and len(found) < MAX_STEPS:
+        later = documents.find_by_reference(connection, newest.superseded_by)
         if not later or later[0] in found or later[0] == document:
             break
-        found.append(later[0])
+        found.append(newest := later[0])
     return _in_order(connection, found)
 
 
@@ -334,12 +291,8 @@ def replaces(connection: IndexConnection, document: Document) -> list[Related]:
     found: list[Document] = []
     newest = [document]
     for _ in range(MAX_STEPS):
-        names = [
-            name for later in newest for name in (later.id, later.path, later.path[:-3], PurePosixPath(later.path).stem)
-        ]
-        before = documents.find_documents(
-            connection, "superseded_by IN (SELECT value FROM json_each(?))", (json.dumps(names),)
-        )
+        names = [name for later in newest for name in (later.id, later.path, later.path[:-3], note_name(later.path))]
+        before = documents.find_documents(connection, f"superseded_by IN {NAMES}", (json.dumps(names),))
         newest = [earlier for earlier in before if earlier not in found and earlier != document]
         if not newest:
             break
@@ -349,18 +302,21 @@ def replaces(connection: IndexConnection, document: Document) -> list[Related]:
 
 def _in_order(connection: IndexConnection, found: Sequence[Document]) -> list[Related]:
     doc_ids = json.dumps([document.doc_id for document in found])
-    among = "doc_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?))"
-    related = {one.path: one for one in _related(connection, among, (doc_ids,))}
+    related = {one.path: one for one in _related(connection, f"d.doc_id IN {IDS}", (doc_ids,))}
     return [related[document.path] for document in found]
 
 
-def _related(connection: IndexConnection, where: str, values: Iterable[Any]) -> list[Related]:
-    rows = connection.execute(
-        "SELECT id, path, kind, coalesce((SELECT text FROM chunks c WHERE c.doc_id = d.doc_id AND d.kind = 'fact' "
-        f"ORDER BY ordinal LIMIT 1), title), superseded_by IS NOT NULL FROM documents d WHERE {where}",
-        tuple(values),
-    )
-    return sorted((Related(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows), key=lambda one: one.path)
+def _related(connection: IndexConnection, where: str, values: Sequence[Any]) -> list[Related]:
+    return [
+        Related(
+            each.id,
+            each.path,
+            each.kind,
+            each.text if each.kind == Kind.FACT and each.text is not None else each.title,
+            each.superseded_by is not None,
+        )
+        for each in documents.find_documents(connection, where, values, with_text=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

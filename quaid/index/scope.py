@@ -83,8 +83,7 @@ def seen_by(document: str, owners: str) -> str:
 def list_hidden(connection: IndexConnection, owners: Collection[str]) -> frozenset[str]:
     """Return the ids and paths of the notes that others than `owners` keep private."""
     hidden = f"SELECT id, path FROM documents d WHERE d.privacy = '{PRIVATE}' AND NOT {seen_by('d', ':owners')}"
-    rows = connection.execute(hidden, {"owners": json.dumps([*owners])})
-    return frozenset(str(name) for row in rows for name in row)
+    return frozenset(name for row in connection.execute(hidden, {"owners": json.dumps([*owners])}) for name in row)
 
 
 def list_unclaimed(connection: IndexConnection, owners: Collection[str]) -> list[tuple[str, str]]:
@@ -92,13 +91,12 @@ def list_unclaimed(connection: IndexConnection, owners: Collection[str]) -> list
     the name differs in case alone or, for the vault's own owner, nobody of this name has a memory here.
     """
     made = "('fact', 'entity', 'episode')"
-    rows = connection.execute(
+    return connection.execute(
         f"SELECT owner, path FROM documents d WHERE d.privacy = '{PRIVATE}' AND NOT {seen_by('d', ':owners')} AND kind "
         f"NOT IN {made} AND (lower(owner) IN (SELECT lower(value) FROM json_each(:owners)) OR :is_own AND NOT EXISTS "
         f"(SELECT 1 FROM documents k WHERE k.owner = d.owner AND k.kind IN {made})) ORDER BY owner, path",
         {"owners": json.dumps([*owners]), "is_own": "default" in owners},
-    )
-    return [(str(owner), str(path)) for owner, path in rows]
+    ).fetchall()
 
 
 def visible_to(connection: IndexConnection, owners: Collection[str]) -> Scope:
@@ -110,6 +108,6 @@ def visible_to(connection: IndexConnection, owners: Collection[str]) -> Scope:
         "SELECT owner FROM found WHERE owner IS NOT NULL AND EXISTS "
         f"(SELECT 1 FROM documents d WHERE d.owner = found.owner AND d.privacy = '{PRIVATE}')"
     )
-    if all(str(row[0]) in owners for row in others):
+    if all(owner in owners for (owner,) in others):
         return EVERYTHING
     return EVERYTHING.narrowed(seen_by("d", ":owners"), owners=json.dumps([*owners]))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ def text_key(text: str) -> str:
 
 def list_text_keys(connection: IndexConnection) -> set[str]:
     """Return the keys of all texts that are embedded."""
-    return {str(row[0]) for row in connection.execute("SELECT DISTINCT text_key FROM chunks")}
+    return {key for (key,) in connection.execute("SELECT DISTINCT text_key FROM chunks")}
 
 
 def list_embedders(connection: IndexConnection) -> list[EmbedderRow]:
@@ -103,13 +104,12 @@ def list_pending(connection: IndexConnection, limit: int, asked: Collection[str]
 
 def list_pending_keys(connection: IndexConnection) -> list[str]:
     """Return the text keys of all chunks without a vector."""
-    return [str(row[0]) for row in connection.execute("SELECT text_key FROM chunks WHERE embedded <> 'ready'")]
+    return [key for (key,) in connection.execute("SELECT text_key FROM chunks WHERE embedded <> 'ready'")]
 
 
 def _with_text(connection: IndexConnection, where: str, *values: object) -> list[tuple[int, str, str]]:
     text = "CASE context WHEN '' THEN text ELSE context || ': ' || text END"
-    rows = connection.execute(f"SELECT chunk_id, text_key, {text} FROM chunks {where}", values)
-    return [(row[0], row[1], row[2]) for row in rows]
+    return connection.execute(f"SELECT chunk_id, text_key, {text} FROM chunks {where}", values).fetchall()
 
 
 def list_missing(connection: IndexConnection, row: EmbedderRow, limit: int) -> list[tuple[int, str, str]]:
@@ -123,16 +123,13 @@ def count_missing(connection: IndexConnection) -> int:
     serving = next((row for row in known if row.active), None)
     if serving is None or serving is known[-1]:
         return count_pending(connection)
-    held = (
-        f"SELECT count(*) FROM ({connection.vectors.held(serving)}) held"  # a chunk that goes takes its vectors along
-    )
-    row = connection.execute(f"SELECT (SELECT count(*) FROM chunks) - ({held})").fetchone()
-    return int(row[0]) if row else 0
+    # A chunk that goes takes its vectors along.
+    held = f"SELECT count(*) FROM ({connection.vectors.held(serving)}) held"
+    return int(connection.execute(f"SELECT (SELECT count(*) FROM chunks) - ({held})").get)
 
 
 def count_pending(connection: IndexConnection) -> int:
-    row = connection.execute("SELECT count(*) FROM chunks WHERE embedded <> 'ready'").fetchone()
-    return int(row[0]) if row else 0
+    return int(connection.execute("SELECT count(*) FROM chunks WHERE embedded <> 'ready'").get)
 
 
 def insert(connection: IndexConnection, row: EmbedderRow, items: Iterable[tuple[int, str, bytes]]) -> None:
@@ -187,25 +184,10 @@ def _note_moved(connection: IndexConnection, chunk_ids: Sequence[int]) -> None:
         contents.set_meta(connection, _MOVED, json.dumps([count + len(chunk_ids), *last]))
 
 
-def search(
-    connection: IndexConnection, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
-) -> list[tuple[int, float]]:
-    """Return (chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query` is a
-    float32 vector.
-    """
-    return connection.vectors.search(row, query, limit, allowed)
-
-
 def list_after(connection: IndexConnection, row: EmbedderRow, chunk_id: int) -> list[int]:
     """Return the chunks behind `chunk_id` that have a vector."""
     held = f"SELECT chunk_id FROM ({connection.vectors.held(row)}) held WHERE chunk_id > ? ORDER BY chunk_id"
-    rows = connection.execute(held, (chunk_id,))
-    return [int(found[0]) for found in rows]
-
-
-def get(connection: IndexConnection, row: EmbedderRow, chunk_id: int) -> bytes | None:
-    """Return a chunk's vector, float32."""
-    return connection.vectors.get(row, [chunk_id]).get(chunk_id)
+    return [found for (found,) in connection.execute(held, (chunk_id,))]
 
 
 def _is_missing(connection: IndexConnection, row: EmbedderRow) -> str:
@@ -236,10 +218,6 @@ _RELOAD_SHARE = 0.3
 """With more than this share of rows gone or new, reading all is quicker than catching up."""
 
 
-Multiply = Callable[[Any, Any], Any]
-"""Returns the products of a row of uint8 with the columns of a matrix of int8, exactly."""
-
-
 @cache
 def _blas() -> Any:
     from threadpoolctl import ThreadpoolController
@@ -261,10 +239,36 @@ def _product(matrix: npt.NDArray[np.float32], query: npt.NDArray[np.float32]) ->
     return product
 
 
-def multiply_with_numpy(numbers: npt.NDArray[np.uint8], matrix: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
-    """Return the products of a row of whole numbers with the columns of a matrix of them."""
+# MatMulInteger of opset 13, `row` [1, D] uint8 and `matrix` [D, N] int8 -> `products` [1, N] int32, as the package onnx
+# writes it; a test does so again.
+PRODUCT_GRAPH = bytes.fromhex(
+    "08083a82010a260a03726f770a066d6174726978120870726f6475637473220d4d61744d756c496e7465676572120770726f"
+    "647563745a160a03726f77120f0a0d080212090a0208010a031201445a1a0a066d617472697812100a0e0803120a0a031201"
+    "440a0312014e621b0a0870726f6475637473120f0a0d080612090a0208010a0312014e42040a00100d"
+)
+
+
+def open_product() -> Any:
+    """Return a session of onnxruntime that multiplies in this thread; None where no model has loaded the library: to
+    load it takes as long as many questions.
+    """
+    onnxruntime: Any = sys.modules.get("onnxruntime")
+    if onnxruntime is None:
+        return None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(PRODUCT_GRAPH, options, providers=["CPUExecutionProvider"])
+
+
+def multiply(session: Any, numbers: npt.NDArray[np.uint8], matrix: npt.NDArray[np.int8]) -> npt.NDArray[Any]:
+    """Return the products of a row of whole numbers with the columns of a matrix of them, exactly; without a session by
+    numpy, which takes longer.
+    """
     import numpy as np
 
+    if session is not None:
+        products: npt.NDArray[Any] = session.run(None, {"row": numbers, "matrix": matrix})[0]
+        return products
     row, count = numbers.astype(np.float32), matrix.shape[1]
     found = np.empty((1, count), np.float32)
     block = np.empty((len(matrix), min(BLOCK, count)), np.float32)
@@ -277,13 +281,10 @@ def multiply_with_numpy(numbers: npt.NDArray[np.uint8], matrix: npt.NDArray[np.i
 
 
 class VectorMatrix:
-    """The vectors of one index, updated with it. `open_multiply` is called with the second question; it may
-    know a quicker way than numpy's.
-    """
+    """The vectors of one index, in memory from the second question on, and updated with the index."""
 
-    def __init__(self, open_multiply: Callable[[], Multiply | None] = lambda: None) -> None:
-        self._open_multiply = open_multiply
-        self._multiply: Any = None
+    def __init__(self) -> None:
+        self._session: Any = None
         self._asked = 0
         self._last: Any = None
         self._identity: tuple[str, ...] = ()
@@ -322,7 +323,7 @@ class VectorMatrix:
             self._last = query
         if self._asked == 1:
             connection.vectors.prepare()
-            return search(connection, row, query.astype("<f4").tobytes(), limit, allowed)
+            return connection.vectors.search(row, query.astype("<f4").tobytes(), limit, allowed)
         self._catch_up(connection, row)
         return self._nearest(query, limit, allowed)
 
@@ -369,7 +370,11 @@ class VectorMatrix:
     ) -> list[tuple[int, float]]:
         import numpy as np
 
-        rows = self._list_rows(allowed)
+        rows: npt.NDArray[np.signedinteger]
+        if allowed is None:
+            rows = np.flatnonzero(self._ids[: self._used] >= 0)
+        else:
+            rows = self._held(np.fromiter(allowed, np.int64, len(allowed)))[1]
         if len(rows) <= limit:
             cosines = _product(self._exactly(rows), query)
         else:
@@ -386,14 +391,6 @@ class VectorMatrix:
         order = np.lexsort((ids, -cosines))[:limit]
         return list(zip(ids[order].tolist(), cosines[order].tolist(), strict=True))
 
-    def _list_rows(self, allowed: frozenset[int] | None) -> npt.NDArray[np.signedinteger]:
-        """Return the rows of the chunks in `allowed`, of all that are not gone if it is None."""
-        import numpy as np
-
-        if allowed is None:
-            return np.flatnonzero(self._ids[: self._used] >= 0)
-        return self._held(np.fromiter(allowed, np.int64, len(allowed)))[1]
-
     def _estimate(self, query: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return about what the cosine of each row is, by the upper halves, and what it is at most.
 
@@ -404,7 +401,7 @@ class VectorMatrix:
 
         step = max(float(np.abs(query).max()), float(np.finfo(np.float32).tiny)) / _ASKED
         asked = np.rint(query / step)
-        products = self._multiply((asked + (_ASKED + 1)).astype(np.uint8)[None], self._upper)[0, : self._used]
+        products = multiply(self._session, (asked + (_ASKED + 1)).astype(np.uint8)[None], self._upper)[0, : self._used]
         scales = np.float32(_UPPER * step) * self._scales[: self._used]
         roughly: npt.NDArray[np.float32] = scales * (products - (_ASKED + 1) * self._sums[: self._used])
         of_upper, of_lower = self._lengths[:, : self._used]
@@ -429,7 +426,7 @@ class VectorMatrix:
         if identity == self._identity and version == self._version:
             return
         connection.vectors.prepare()
-        self._multiply = self._multiply or self._open_multiply() or multiply_with_numpy
+        self._session = self._session or open_product()
         if identity != self._identity or not self._follow(connection, row):
             self._load(connection, row)
         self._identity, self._version = identity, version
@@ -461,7 +458,8 @@ class VectorMatrix:
         count, last = list_moved(connection)
         changes = count - self._moved
         new = list_after(connection, row, int(self._ids[: self._used].max(initial=0)))
-        if changes > len(last) or len(new) > _RELOAD_SHARE * max(self._used, 1) or self._has_no_room(changes, new):
+        has_room = self._used + changes + len(new) <= len(self._ids) and (not new or new[-1] < len(self._row_of))
+        if changes > len(last) or len(new) > _RELOAD_SHARE * max(self._used, 1) or not has_room:
             return False
         moved = np.array(last[len(last) - changes :], np.int64)
         gone, rows = self._held(moved)
@@ -473,9 +471,6 @@ class VectorMatrix:
         if held:
             self._add(np.array([*held], np.int64), np.stack([*held.values()]))
         return True
-
-    def _has_no_room(self, changes: int, new: Sequence[int]) -> bool:
-        return self._used + changes + len(new) > len(self._ids) or any(each >= len(self._row_of) for each in new[-1:])
 
     def _add(self, chunk_ids: npt.NDArray[np.int64], floats: npt.NDArray[np.float32]) -> None:
         import numpy as np

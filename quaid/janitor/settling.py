@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import Merge, list_merges
-from quaid.index import references
+from quaid.index import documents, references
 from quaid.janitor.decision import CONFLICT, fact_evidence
 from quaid.janitor.model_text import quote
 from quaid.janitor.questions import question_path, render_question
@@ -111,7 +111,7 @@ class _Draft:
         # Ask about two facts, one of each side, that give one subject two values of what it has one of.
         paths = {
             doc_id: path
-            for doc_id, path in references.list_paths(self._index, [*merge.ours, *merge.theirs])
+            for path, doc_id in documents.find_paths(self._index, [*merge.ours, *merge.theirs]).items()
             if (note := self._note(path)) and note.kind is Kind.FACT and not note.superseded_by
         }
         for first, second in sorted(list_opposed(self._index, list(paths))):

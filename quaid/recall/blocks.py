@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from itertools import groupby, pairwise, starmap
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from quaid.claims import find_lost_detail
@@ -83,12 +83,6 @@ class _Entry:
     """Of a fact the ordinals of the turns in this conversation that it rests on."""
 
 
-@dataclass(slots=True)
-class _Block:
-    entries: dict[tuple[int, str], _Entry] = field(default_factory=dict)
-    text: str = ""
-
-
 def pack(
     hits: Sequence[Hit],
     budget: int,
@@ -109,7 +103,7 @@ def pack(
     asks_list = asks_for_list(question)
     page = _Page(hits, budget, budget if fill_to is None else fill_to, with_ids=with_ids)
     if asks_list:
-        page.reserve(_completeness(len(hits), len(hits), more=True))
+        page.room -= cutoff.weight(_completeness(len(hits), len(hits), more=True)) + 1
     shown = {hit.id for hit in hits[:1] if page.put(_entry_of(hit)) or page.put_trimmed(hit)}
     for hit, entry in _most_worth_first(hits):
         is_shown = hit.id in shown
@@ -181,9 +175,9 @@ def _in_order_of_need(hits: Sequence[Hit]) -> Iterator[Neighbour]:
     """Yield the neighbours of `hits`: first the rest of their own turns, then the turns that they cite or answer, then
     the others, nearest first. Within each group the best hit comes first.
     """
-    for need in (_is_same_turn, _is_explaining, lambda hit, each: each.cited or abs(hit.ordinal - each.ordinal) == 1):
+    for is_needed in (_is_same_turn, _is_explaining, _is_adjacent):
         for hit in hits:
-            yield from (each for each in _nearest_first(hit) if need(hit, each))
+            yield from (each for each in _nearest_first(hit) if is_needed(hit, each))
     for hit in hits:
         yield from _nearest_first(hit)
 
@@ -194,6 +188,10 @@ def _nearest_first(hit: Hit) -> list[Neighbour]:
 
 def _is_same_turn(hit: Hit, other: Neighbour) -> bool:
     return hit.turn is not None and other.turn == hit.turn and not other.cited
+
+
+def _is_adjacent(hit: Hit, other: Neighbour) -> bool:
+    return other.cited or abs(hit.ordinal - other.ordinal) == 1
 
 
 def _is_explaining(hit: Hit, other: Neighbour) -> bool:
@@ -225,35 +223,33 @@ class _Page:
     def __init__(self, hits: Sequence[Hit], budget: int, fill_to: int, *, with_ids: bool) -> None:
         self._hits = {hit.id: hit for hit in hits}
         self._ranks = {hit.id: rank for rank, hit in enumerate(hits)}
-        self._room = budget * cutoff.CHARACTERS_PER_TOKEN
+        self.room = budget * cutoff.CHARACTERS_PER_TOKEN
         self._for_hits = (budget - fill_to) * cutoff.CHARACTERS_PER_TOKEN
         self._with_ids = with_ids
-        self._blocks: dict[str, _Block] = {}
+        self._blocks: dict[str, tuple[dict[tuple[int, str], _Entry], str]] = {}
+        """By path, the entries of a block by (ordinal, id of a fact or empty), and its text."""
         self.has_context = False
         """Whether something is shown that did not match, which needs a word on the marks."""
-
-    def reserve(self, line: str) -> None:
-        self._room -= cutoff.weight(line) + 1
 
     def put(self, entry: _Entry) -> bool:
         """Put the entry in its place; False if there is no room for it. What is there already stays as it is."""
         if len(entry.text) > MAX_TEXT:
             entry = replace(entry, text=f"{entry.text[:MAX_TEXT].rstrip()} {GAP}")
-        if len(entry.text) > self._room:
+        if len(entry.text) > self.room:
             return False
-        block = self._blocks.get(entry.path) or _Block()
+        present, before = self._blocks.get(entry.path, ({}, ""))
         key = (entry.ordinal, entry.hit.id if entry.hit and entry.is_fact else "")
-        if key in block.entries and entry.hit is None:
+        if key in present and entry.hit is None:
             return True
-        entries = {**block.entries, key: entry}
+        entries = {**present, key: entry}
         text = "\n".join(self._render_block(entries))
-        used = cutoff.weight(text) - cutoff.weight(block.text) + (0 if block.entries else 2)
+        used = cutoff.weight(text) - cutoff.weight(before) + (0 if present else 2)
         needs_legend = entry.hit is None and not self.has_context
         used += cutoff.weight(LEGEND) + 1 if needs_legend else 0
-        if used > self._room - (0 if entry.hit else self._for_hits):
+        if used > self.room - (0 if entry.hit else self._for_hits):
             return False
-        self._room -= used
-        self._blocks[entry.path] = _Block(entries, text)
+        self.room -= used
+        self._blocks[entry.path] = entries, text
         self.has_context |= entry.hit is None
         return True
 
@@ -261,15 +257,15 @@ class _Page:
         """Put the beginning of `hit`; False if there is no room for it."""
         entry = _entry_of(hit)
         frame = cutoff.weight("\n".join(self._render_block({(0, ""): replace(entry, text="")}))) + 4
-        trimmed = cutoff.trim(entry.text, (self._room - frame) // cutoff.CHARACTERS_PER_TOKEN)
+        trimmed = cutoff.trim(entry.text, (self.room - frame) // cutoff.CHARACTERS_PER_TOKEN)
         return bool(trimmed) and self.put(replace(entry, text=trimmed))
 
     def shown_neighbours(self, hit: Hit) -> tuple[Neighbour, ...]:
         """Return those of the neighbours of `hit` that are shown, as its own vault names them."""
         shown = {
             (path, ordinal)
-            for path, block in self._blocks.items()
-            for (ordinal, _), entry in block.entries.items()
+            for path, (entries, _) in self._blocks.items()
+            for (ordinal, _), entry in entries.items()
             if entry.hit is None
         }
         neighbours = (each for each in hit.beside if (each.path, each.ordinal) in shown)
@@ -280,15 +276,15 @@ class _Page:
         text = ""
         was_line = True
         for path in sorted(self._blocks, key=self._rank):
-            block = self._blocks[path]
-            is_line = "\n" not in block.text
-            text += ("\n" if is_line and was_line else "\n\n") + block.text if text else block.text
+            block = self._blocks[path][1]
+            is_line = "\n" not in block
+            text += ("\n" if is_line and was_line else "\n\n") + block if text else block
             was_line = is_line
         return text
 
     def _rank(self, path: str) -> int:
         """Return the rank of the best hit that is in a block or cites a turn in it."""
-        present = {entry.hit.id for entry in self._blocks[path].entries.values() if entry.hit}
+        present = {entry.hit.id for entry in self._blocks[path][0].values() if entry.hit}
         citing = {hit.id for hit in self._hits.values() if any(each.path == path for each in hit.beside)}
         return min((self._ranks[each] for each in present | citing), default=len(self._ranks))
 
@@ -345,8 +341,12 @@ class _Page:
         if fact.hit is None:
             return ""
         cited = [turns[ordinal] for ordinal in sorted(fact.cited) if ordinal in turns]
-        if cited and not fact.hit.contradicts and _is_repeated(fact.text, cited):
-            return ""
+        if cited and not fact.hit.contradicts:
+            transcript = " ".join(f"{turn.speaker or ''}: {turn.text}" for turn in cited)
+            words = _content(fact.text)
+            is_repeated = len(words & _content(transcript)) >= _MIN_REPEATED * len(words)
+            if is_repeated and find_lost_detail(transcript, fact.text) is None:
+                return ""
         speaker = as_name(fact.speaker or "")
         is_adjacent = any(turn.ordinal == fact.ordinal for turn in cited)
         stated = _day(fact.created)
@@ -359,17 +359,16 @@ class _Page:
         """Return what else is to be known of a hit, in brackets."""
         if hit is None:
             return ""
-        about = [*describe_standing(hit), *starmap(self._rival, relate_rivals(hit).items())]
+        about = [*describe_standing(hit)]
+        for other_id, word in relate_rivals(hit).items():
+            if other := self._hits.get(other_id):
+                text = on_one_line(other.text)
+                quoted = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED].rstrip()} {GAP}"
+                about.append(f"{word} {_day(other.created)}“{quoted}”")
+            else:
+                about.append(f"{word} {short_id(_own(other_id))}")
         about += [f"score {hit.score:.2f}", f"id {on_one_line(_own(hit.id))}"] if self._with_ids else []
         return f" ({', '.join(about)})" if about else ""
-
-    def _rival(self, other_id: str, word: str) -> str:
-        other = self._hits.get(other_id)
-        if other is None:
-            return f"{word} {short_id(_own(other_id))}"
-        text = on_one_line(other.text)
-        quoted = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED].rstrip()} {GAP}"
-        return f"{word} {_day(other.created)}“{quoted}”"
 
 
 def _shared_day(entries: Iterable[_Entry]) -> str:
@@ -379,14 +378,6 @@ def _shared_day(entries: Iterable[_Entry]) -> str:
     }
     days = set(turns.values())
     return days.pop() if len(turns) > 1 and len(days) == 1 else ""
-
-
-def _is_repeated(fact: str, turns: Sequence[_Entry]) -> bool:
-    transcript = " ".join(f"{turn.speaker or ''}: {turn.text}" for turn in turns)
-    words, stated_words = _content(fact), _content(transcript)
-    if len(words & stated_words) < _MIN_REPEATED * len(words):
-        return False
-    return find_lost_detail(transcript, fact) is None
 
 
 def _content(text: str) -> set[str]:

@@ -1,6 +1,6 @@
 """Questions with the answers they should find: read from a file, asked, scored, and compared between two revisions.
 
-What `recall --expect` and `quaid eval` decide. The caller supplies the function that asks.
+What `recall --expect` and `quaid eval` decide.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quaid.errors import BadInputError, CouldNotAskError, QuaidError, UsageError
+from quaid.index import references
 from quaid.model import Hit, Recall, name_key, note_name
 from quaid.vault import markdown, notes
 
@@ -55,11 +56,11 @@ class Outcome:
 
     @property
     def found(self) -> tuple[str, ...]:
-        return tuple(name for name, rank in self._pairs() if rank is not None)
+        return tuple(name for name, rank in zip(self.question.expected, self.ranks, strict=True) if rank is not None)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        return tuple(name for name, rank in self._pairs() if rank is None)
+        return tuple(name for name, rank in zip(self.question.expected, self.ranks, strict=True) if rank is None)
 
     @property
     def recall(self) -> float:
@@ -70,9 +71,6 @@ class Outcome:
     def reciprocal_rank(self) -> float:
         """Return 1 / rank of the first expected answer, 0 when none was found."""
         return max((1 / rank for rank in self.ranks if rank is not None), default=0.0)
-
-    def _pairs(self) -> Iterator[tuple[str, int | None]]:
-        return zip(self.question.expected, self.ranks, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +114,13 @@ def parse_questions(text: str, name: str) -> list[EvalQuestion]:
     """
     text = text.removeprefix("\ufeff")
     if name.endswith(".jsonl"):
-        lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-        questions = [_parse_json(line, f"{name}, line {number}") for number, line in lines]
+        numbered = enumerate(text.split("\n"), 1)
+        questions = [_parse_json(line, f"{name}, line {number}") for number, line in numbered if line.strip()]
     else:
         questions, group = [], ""
-        for number, line in _prose(text):
+        head, body = notes.split_body(text)  # without frontmatter, code blocks and comments
+        lines = markdown.blank(body, "fence", "comment").split("\n")
+        for number, line in enumerate((each.removesuffix("\r") for each in lines), head.count("\n") + 1):
             if heading := _HEADING.fullmatch(line):
                 group = _HEADING_END.sub("", heading["text"]).strip()
             elif item := _ITEM.fullmatch(line):
@@ -177,16 +177,12 @@ def find_expected(hits: Sequence[Hit], reference: str, targets: Collection[str] 
 
 def list_targets(connection: IndexConnection, reference: str) -> frozenset[str]:
     """Return the paths of the notes that `reference` resolves to in this index; empty if it has no such note."""
-    from quaid.index import references
-
     return frozenset(target.document.path for target in references.resolve(connection, reference))
 
 
 def parse_reference(reference: str) -> tuple[str, int | None]:
     """Return (note, turn) of `7k3qd`, `20-1402-2f1c9a#t3`, `[[20-1402-2f1c9a#^t3|her answer]]`."""
-    from quaid.index.references import target_of
-
-    text = target_of(reference)
+    text = references.target_of(reference)
     match = _TURN.fullmatch(text)
     return (match["note"], int(match["turn"])) if match else (text, None)
 
@@ -229,13 +225,6 @@ def _is_named(hit: Hit, note: str) -> bool:
 
 
 # -- question files --------------------------------------------------------------------------------------------------
-
-
-def _prose(text: str) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines without frontmatter, code blocks and comments."""
-    head, body = notes.split_body(text)
-    lines = markdown.blank(body, "fence", "comment").split("\n")
-    yield from ((number, line.removesuffix("\r")) for number, line in enumerate(lines, head.count("\n") + 1))
 
 
 def _parse_item(text: str, group: str, place: str) -> EvalQuestion:

@@ -8,9 +8,9 @@ question it has words for. What that finds is in docs/explanation/recall.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import Any
 
 from quaid.claims import normal_form
@@ -32,23 +32,37 @@ def merge(answers: Mapping[str, Recall], settings: RecallSettings, options: Reca
     profile = options.profile or PROFILES[settings.profile]
     weights = weigh(answers, profile.vector_weight)
     first = next(iter(answers.values()))
-    ranked = {vault: [*_weighed(vault, answers[vault], weights[vault])] for vault in sorted(answers)}
+    offers: list[tuple[bool, float, Hit]] = []
+    for vault in sorted(answers):
+        weighed = []
+        for hit in answers[vault].hits:
+            weight = 1.0 if _is_called(hit, answers[vault]) else weights[vault]
+            evidence = {name: round(share * weight, 4) for name, share in hit.evidence.items()}
+            weighed.append(replace(hit, vault=vault, score=round(hit.score * weight, 4), evidence=evidence))
+        # Each vault's hits stay in their order, which puts a fact before what it contradicts.
+        best_from_here = [*accumulate((hit.score for hit in reversed(weighed)), max)][::-1]
+        values = zip(weighed, best_from_here, strict=True)
+        offers += [(not _is_called(hit, answers[vault]), -value, hit) for hit, value in values]
     if options.recent:
-        hits = sorted(chain(*ranked.values()), key=lambda hit: hit.created or "", reverse=True)
+        hits = sorted((hit for _, _, hit in offers), key=lambda hit: hit.created or "", reverse=True)
     else:
-        hits = _in_one_order(ranked.values(), answers)
+        hits = [hit for _, _, hit in sorted(offers, key=lambda offer: offer[:2])]
     relevant, behind = hits, list[Hit]()
     if profile.cut_share and not (options.keyword_only or options.recent):
         relevant, behind = _cut(hits, answers, profile.cut_share)
     chunks = sum(answer.scale.chunks for answer in answers.values() if answer.scale)
     by_size = cutoff.MAX_IN_BUDGET if options.budget is not None else cutoff.dynamic_k(chunks)
     shown, more = _fold(relevant, options.limit or settings.limit or by_size)
+    best = max(shown, key=lambda hit: hit.score, default=None)
+    doubt = low_confidence_reason(best.score if best else None)
+    if best:
+        doubt = answers[best.vault].doubt or doubt
     merged = Recall(
         first.query,
         shown,
         took_ms=max(answer.took_ms for answer in answers.values()),
         trace=_trace(answers, weights, shown, behind),
-        doubt=_find_doubt(answers, shown) if first.query else None,
+        doubt=doubt if first.query else None,
         context=tuple((f"{vault}/{path}", text) for vault in answers for path, text in answers[vault].context),
         more=more or any(answer.more for answer in answers.values()),
     )
@@ -100,48 +114,22 @@ def _weigh_words(scales: Mapping[str, Scale]) -> dict[str, float]:
     }
 
 
-def _weighed(vault: str, answer: Recall, weight: float) -> Iterable[Hit]:
-    called = answer.scale.called if answer.scale else frozenset()
-    for hit in answer.hits:
-        counts = 1.0 if hit.id in called else weight
-        evidence = {name: round(share * counts, 4) for name, share in hit.evidence.items()}
-        yield replace(hit, vault=vault, score=round(hit.score * counts, 4), evidence=evidence)
-
-
-def _find_doubt(answers: Mapping[str, Recall], shown: Sequence[Hit]) -> str | None:
-    best = max(shown, key=lambda hit: hit.score, default=None)
-    if best is None:
-        return low_confidence_reason(None)
-    return answers[best.vault].doubt or low_confidence_reason(best.score)
-
-
-def _in_one_order(ranked: Iterable[Sequence[Hit]], answers: Mapping[str, Recall]) -> list[Hit]:
-    """Return the hits of all vaults, each vault's in its own order, which puts a fact before what it contradicts."""
-    offers: list[tuple[bool, float, Hit]] = []
-    for hits in ranked:
-        best_from_here = [*accumulate((hit.score for hit in reversed(hits)), max)][::-1]
-        values = zip(hits, best_from_here, strict=True)
-        offers += [(not _is_called(hit, answers), -value, hit) for hit, value in values]
-    return [hit for _, _, hit in sorted(offers, key=lambda offer: offer[:2])]
-
-
-def _is_called(hit: Hit, answers: Mapping[str, Recall]) -> bool:
-    scale = answers[hit.vault].scale
-    return scale is not None and hit.id in scale.called
+def _is_called(hit: Hit, answer: Recall) -> bool:
+    return answer.scale is not None and hit.id in answer.scale.called
 
 
 def _cut(hits: Sequence[Hit], answers: Mapping[str, Recall], cut_share: float) -> tuple[list[Hit], list[Hit]]:
     """Return the hits that are not too far behind the best of all vaults, and the others. What the vault with the best
     hit has shown is not cut again.
     """
-    best = max((hit for hit in hits if not _is_called(hit, answers)), key=_relevance, default=None)
+    best = max((hit for hit in hits if not _is_called(hit, answers[hit.vault])), key=_relevance, default=None)
     if best is None:
         return list(hits), []
     of_turns = OF_A_LIST if asks_for_list(answers[best.vault].query) else 1.0
     near, behind = list[Hit](), list[Hit]()
     for hit in hits:
         least = cut_share * _relevance(best) * (1.0 if hit.turn is None else of_turns)
-        is_near = hit.vault == best.vault or _is_called(hit, answers) or _relevance(hit) >= least
+        is_near = hit.vault == best.vault or _is_called(hit, answers[hit.vault]) or _relevance(hit) >= least
         (near if is_near else behind).append(hit)
     return near, behind
 

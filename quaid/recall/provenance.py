@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
-from quaid.index import graph, listing, references
+from quaid.index import documents, graph, listing, references
 from quaid.index.listing import TurnText
 from quaid.index.references import NoteView, Related
 from quaid.local.claimed import OTHER_PERSON
@@ -198,7 +198,8 @@ def _list_sessions(
     found: list[Document | None] = [document]
     if not is_episode:
         found = [references.find_episode(index, name) for name, _ in citations]
-        found += [references.find_session(index, document.session)] if document.session else []
+        of_session = documents.find_by_identity(index, document.session) if document.session else []
+        found += [one for one in of_session if one.kind == Kind.EPISODE][:1]
     for episode in dict.fromkeys(one for one in found if one is not None):
         others = references.facts_from(index, episode) if view.turn is not None or not is_episode else []
         shown = {document.path}

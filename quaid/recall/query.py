@@ -69,7 +69,11 @@ def strip_metadata(text: str) -> str:
     for _ in range(_MAX_PASSES):  # taking one out can uncover another
         before = stripped
         if "<" in stripped:
-            stripped = _without_tags(stripped)
+            pieces, position = [], 0
+            for start, end in sorted(_tag_spans(stripped)):
+                pieces.append(stripped[position : max(position, start)])
+                position = max(position, end)
+            stripped = "".join([*pieces, stripped[position:]])
         for block in _BLOCKS:
             stripped = re.sub(block, "", stripped)
         stripped = re.split(_CURRENT_MESSAGE, stripped)[-1]
@@ -79,15 +83,6 @@ def strip_metadata(text: str) -> str:
         if stripped == before:
             return stripped if stripped.strip() else text
     return text  # no host nests so deep: somebody plays
-
-
-def _without_tags(text: str) -> str:
-    pieces: list[str] = []
-    position = 0
-    for start, end in sorted(_tag_spans(text)):
-        pieces.append(text[position : max(position, start)])
-        position = max(position, end)
-    return "".join([*pieces, text[position:]])
 
 
 def _tag_spans(text: str) -> Iterator[tuple[int, int]]:

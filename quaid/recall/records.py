@@ -7,25 +7,26 @@ cannot be opened within a moment, nothing is recorded and the answer says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from quaid.config import own_names
 from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedError, UnwritableError, VaultReadOnlyError
+from quaid.local import recall_log, usage
+from quaid.local.database import close_relaxed, open_in_memory, open_local, translated
+from quaid.local.recall_log import Gap, Gaps, RecallEntry, RecallLog
+from quaid.local.recall_summary import RecallSummary, summarise
+from quaid.local.usage import Recalled, Usage
 from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED
 from quaid.settings import RecallSettings, Settings
+from quaid.sqlite import BUSY_MS, Database, transaction
 from quaid.vault import ledger
 from quaid.vault.layout import Layout
-
-if TYPE_CHECKING:
-    from quaid.local.recall_log import Gap, Keep
-    from quaid.local.recall_summary import RecallSummary
-    from quaid.sqlite import Database
 
 WAIT_MS = 50
 """A recall waits this long for another process's lock on local.db, no longer."""
@@ -50,8 +51,8 @@ class RecallRecords:
         """Whether the caller is the vault's own owner, whose questions alone may be stored as text, for them alone."""
         self._settings = settings.recall
         if not self._is_own:
-            log: Keep = "off" if settings.recall.log == "off" else "hashes"
-            self._settings = replace(settings.recall, log=log, gaps="off")
+            log = settings.recall.log
+            self._settings = replace(settings.recall, log="off" if log == "off" else "hashes", gaps="off")
         self._layout = Layout.of(settings.vault)
         self._path = state_folder(root) / LOCAL_FILE
         self._tables: _Tables | None = None
@@ -89,8 +90,6 @@ class RecallRecords:
         dropped, self._dropped = self._dropped, None
         if dropped is not None:  # local.db was in use a moment ago: nobody waits for it twice
             return dropped
-        from quaid.local.recall_log import RecallEntry
-
         moment = now or datetime.now(UTC)
         stages: Any = answer.trace.get("took_ms", {})
         entry = RecallEntry(
@@ -106,7 +105,7 @@ class RecallRecords:
             session=session,
         )
         try:
-            with self._open(WAIT_MS) as tables, tables.transaction():
+            with self._open(WAIT_MS, writes=True) as tables:
                 tables.usage.record(list_recalled(answer), moment)
                 tables.log.add(entry)
                 tables.gaps.record(answer.query, moment, answered=bool(answer.hits))
@@ -123,11 +122,8 @@ class RecallRecords:
         Raises:
             LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError
         """
-        from quaid.local.recall_log import MAX_ENTRIES
-        from quaid.local.recall_summary import summarise
-
         with self._open() as tables:
-            return summarise(tables.log.recent(MAX_ENTRIES))
+            return summarise(tables.log.recent(recall_log.MAX_ENTRIES))
 
     def gaps(self, limit: int) -> tuple[list[Gap], int]:
         """Return the gaps asked last, newest first, and how many there are in all. Raises as `numbers`."""
@@ -139,14 +135,12 @@ class RecallRecords:
 
         Raises as `numbers`.
         """
-        from quaid.local.recall_log import question_key
-
         with self._open() as tables:
-            return {question_key(text): text for text in tables.log.unanswered()} if self._is_own else {}
+            return {recall_log.question_key(text): text for text in tables.log.unanswered()} if self._is_own else {}
 
     def close_gap(self, key: str) -> None:
         """Delete a gap. Raises as `numbers`."""
-        with self._open() as tables, tables.transaction():
+        with self._open(writes=True) as tables:
             tables.gaps.close(key)
 
     def questions(self, limit: int) -> list[str]:
@@ -165,8 +159,6 @@ class RecallRecords:
 
     def close(self) -> None:
         """Release local.db. The next call opens it again."""
-        from quaid.local.database import close_relaxed
-
         if self._tables is not None:
             close_relaxed(self._tables.connection, self._path)
             self._tables = None
@@ -180,44 +172,40 @@ class RecallRecords:
     # -- wiring --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _open(self, wait_ms: int | None = None) -> Iterator[_Tables]:
-        """Open the tables, updated from the ledgers of all devices; close them again on an error."""
-        from quaid.local.database import translated
-        from quaid.sqlite import BUSY_MS
-
-        wait_ms = BUSY_MS if wait_ms is None else wait_ms
+    def _open(self, wait_ms: int = BUSY_MS, *, writes: bool = False) -> Iterator[_Tables]:
+        """Open the tables, updated from the ledgers of all devices, in a transaction if the body `writes`; close them
+        again on an error.
+        """
         try:
             # Is the file that is open still local.db? What could not be opened is tried again.
             if self._tables is not None and not self._tables.connection.is_current():
                 self.close()
-            tables = self._tables = self._tables or self._open_tables(wait_ms)
-            with translated(tables.connection):
-                tables.connection.set_busy_timeout(wait_ms)
-            self._mirror(tables)
-            with translated(tables.connection):
-                yield tables
+            if self._tables is None:
+                self._tables = self._open_tables(wait_ms)
+            with translated(self._tables.connection):
+                self._tables.connection.set_busy_timeout(wait_ms)
+            self._mirror(self._tables)
+            if writes and self._tables.refused is not None:
+                raise self._tables.refused
+            connection = self._tables.connection
+            with translated(connection), transaction(connection) if writes else nullcontext():
+                yield self._tables
         except QuaidError:
             self.close()
             raise
 
     def _open_tables(self, wait_ms: int) -> _Tables:
-        from quaid.local import recall_log, usage
-        from quaid.local.database import open_in_memory, open_local
-
         schema = usage.SCHEMA + recall_log.SCHEMA
         try:
             connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
-            refused = None
         except UnwritableError as error:  # the ledgers can still be read
-            connection, refused = open_in_memory(schema), error
-        return _Tables(connection, self._settings, refused)
+            return _Tables(open_in_memory(schema), self._settings, error)
+        return _Tables(connection, self._settings, None)
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"
 
     def _mirror(self, tables: _Tables) -> None:
-        from quaid.local.database import translated
-
         try:
             stamps = ledger.list_ledgers(self._root, self._layout)
         except OSError as error:
@@ -240,29 +228,15 @@ class RecallRecords:
 
 
 class _Tables:
-    """Usage, log and gaps behind one connection, so that one recall is one transaction."""
+    """Usage, log and gaps behind one connection, so that one recall is one transaction. `refused` says why local.db
+    could not be opened, where the tables are in memory only.
+    """
 
     def __init__(self, connection: Database, settings: RecallSettings, refused: QuaidError | None) -> None:
-        from quaid.local.recall_log import Gaps, RecallLog
-        from quaid.local.usage import Usage
-
-        self.connection = connection
+        self.connection, self.refused = connection, refused
         self.usage = Usage(connection)
         self.log = RecallLog(connection, settings.log)
         self.gaps = Gaps(connection, settings.gaps)
-        self._refused = refused
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """Begin a transaction.
-
-        Raises:
-            QuaidError: why local.db could not be opened, where the tables are in memory only.
-        """
-        from quaid.sqlite import transaction
-
-        if self._refused is not None:
-            raise self._refused
-        return transaction(self.connection)
 
 
 def difficulty(hit: Hit) -> float:

@@ -51,7 +51,7 @@ def without_others(commit: Commit, shown: Sequence[str]) -> Commit:
 def visible_paths(paths: Iterable[str], whole: IndexConnection, seen: IndexConnection) -> list[str]:
     """Return `paths` without the notes that are in the whole index and not in what its owner sees of it."""
     wanted = list(paths)
-    hidden = documents.find_paths(whole, wanted) - documents.find_paths(seen, wanted)
+    hidden = documents.find_paths(whole, wanted).keys() - documents.find_paths(seen, wanted)
     return [path for path in wanted if path not in hidden]
 
 
@@ -82,7 +82,7 @@ class VisibleCommits:
         """Return those of `commits` that may be seen."""
         found = list(commits)
         paths = {path for commit in found for path in commit.files}
-        known = documents.find_paths(self._whole, paths)
+        known = documents.find_paths(self._whole, paths).keys()
         hidden = known - documents.find_paths(self._seen, known)
         seen = []
         for commit in found:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from quaid.errors import QuaidError
 from quaid.history.authorship import Authors
-from quaid.index import references
 from quaid.recall.accounts import SourceHistory, find_floods, list_over_quota
 
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
     from quaid.recall.accounts import Origin
+
+ASSISTANT = "Assistant"
+"""The speaker of the turns of an agent that has no name."""
 
 
 def audit(memory: Memory, since: datetime | None = None, source: str | None = None) -> dict[str, Any]:
@@ -84,13 +86,15 @@ def list_over_quota_since(memory: Memory, since: datetime) -> list[tuple[str, st
 
 def _list_lone(index: IndexConnection, found: Mapping[str, Origin]) -> list[tuple[str, str]]:
     """Return (path, source) of the facts that hold, that Quaid wrote, and that nobody but an agent is known to say."""
-    spoken, cited = references.turns_of_people(index), references.all_citations(index)
     rows = index.execute(
-        "SELECT doc_id, path FROM documents WHERE kind = 'fact' AND superseded_by IS NULL AND NOT confirmations "
-        "AND NOT verified AND NOT pinned ORDER BY path"
+        "SELECT path FROM documents d WHERE kind = 'fact' AND superseded_by IS NULL AND NOT confirmations "
+        "AND NOT verified AND NOT pinned AND NOT EXISTS (SELECT 1 FROM citations ci "
+        "JOIN names n ON n.name_key = lower(ci.episode) AND n.position = 0 "
+        "JOIN chunks c ON c.doc_id = n.doc_id AND c.turn = ci.turn "
+        "WHERE ci.doc_id = d.doc_id AND coalesce(c.speaker, '') <> ?) ORDER BY path",
+        (ASSISTANT,),
     )
-    lone = [path for doc_id, path in rows if path in found and spoken.isdisjoint(cited.get(doc_id, ()))]
-    return [(path, found[path].source) for path in lone if found[path].who == "agent"]
+    return [(path, found[path].source) for (path,) in rows if path in found and found[path].who == "agent"]
 
 
 def _list_misfits(index: IndexConnection, log: Sequence[VaultCommit], authors: Authors) -> list[dict[str, Any]]:

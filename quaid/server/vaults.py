@@ -16,7 +16,6 @@ from typing import Any, cast
 from filelock import FileLock, Timeout
 
 from quaid.config import own_names, settings_for_reading
-from quaid.embed.runtime import open_multiply
 from quaid.errors import BadInputError, LockedError, NoteNotFoundError, QuaidError
 from quaid.history.mirrors import Mirror, MirrorLimits, WorkingCopy
 from quaid.index import contents, vectors
@@ -152,7 +151,7 @@ class ServedMemory:
         self._owner_names = list_owner_names(root, settings, self._owners)
         self._whole = server.open(key)
         self._visible, self._second = (server.open(key, self._owners) for _ in range(2))
-        self._matrix = VectorMatrix(open_multiply)
+        self._matrix = VectorMatrix()
         self._postings = Postings()
         self._cache = AnswerCache()
 

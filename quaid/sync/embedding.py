@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quaid.embed import Embedder, EmbeddingCache, fetch_weights, find_quick, is_unit, open_embedder, resolve
+from quaid.embed import Embedder, fetch_weights, find_quick, open_embedder, resolve
+from quaid.embed.cache import EmbeddingCache, is_unit
 from quaid.errors import EmbeddingError, EmbeddingServiceError, QuaidError, WeightsMissingError
 from quaid.index import vectors
 from quaid.index.port import EmbedderRow

@@ -27,7 +27,7 @@ def begin(path):
     connection.close()
 """
 BEGIN_CACHE = """
-from quaid.embed import EmbeddingCache
+from quaid.embed.cache import EmbeddingCache
 def begin(path):
     with EmbeddingCache(path) as cache:
         cache.put_many("model", [(sys.argv[2], b"1234")])

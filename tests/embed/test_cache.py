@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from quaid.embed import EmbeddingCache
+from quaid.embed.cache import EmbeddingCache
 from quaid.errors import QuaidError
 
 VECTOR = bytes(range(256)) * 6
@@ -100,7 +100,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 def test_processes_write_at_once_and_nothing_is_lost(tmp_path):
     path = tmp_path / "cache.db"
     code = (
-        "import sys; from pathlib import Path; from quaid.embed import EmbeddingCache\n"
+        "import sys; from pathlib import Path; from quaid.embed.cache import EmbeddingCache\n"
         "cache = EmbeddingCache(Path(sys.argv[1])); who = sys.argv[2]\n"
         "for i in range(40): cache.put_many('m', [(f'{who}-{i}-{j}', b'abcd') for j in range(5)])\n"
         "assert len(cache.get_many('m', [f'{who}-{i}-0' for i in range(40)])) == 40\n"

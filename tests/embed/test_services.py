@@ -12,7 +12,8 @@ import pytest
 from loopback import LoopbackServer
 from vaults import PATIENCE_S
 
-from quaid.embed import is_unit, open_embedder
+from quaid.embed import open_embedder
+from quaid.embed.cache import is_unit
 from quaid.errors import EmbeddingError, EmbeddingServiceError
 from quaid.settings import EmbeddingSettings
 

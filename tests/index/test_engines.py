@@ -466,14 +466,14 @@ def test_a_large_vault_gets_an_hnsw_that_finds_the_nearest(addresses, server):
     fill(index, {f"facts/{number}.md": f"{' '.join(shuffled.choices(words, k=8))}\n" for number in range(300)})
     row = vectors.active_embedder(index)
     query = ByWords().embed_query("w1 w2 w3").astype("<f4").tobytes()
-    exact = vectors.search(index, row, query, 10)
+    exact = index.vectors.search(row, query, 10)
     assert maintenance.index_vectors(addresses[0], index.place.name) == maintenance.Ann(300)
     made = maintenance.index_vectors(addresses[0], index.place.name, large=200)
     assert made.is_used
     assert made.recall > 0.95
     with index.snapshot():
-        same(vectors.search(index, row, query, 10), exact)
+        same(index.vectors.search(row, query, 10), exact)
         index.execute("SELECT set_config('enable_sort', 'off', true)")
-        same(vectors.search(index, row, query, 10), exact)
+        same(index.vectors.search(row, query, 10), exact)
     assert not maintenance.index_vectors(addresses[0], index.place.name, large=200, min_recall=1.1).is_used
-    same(vectors.search(index, row, query, 10), exact)
+    same(index.vectors.search(row, query, 10), exact)

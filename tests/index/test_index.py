@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matrices import examples
 from vaults import dump
 
-from quaid.embed.runtime import load_onnxruntime, open_multiply
+from quaid.embed.runtime import load_onnxruntime
 from quaid.errors import AmbiguousReferenceError, NoteNotFoundError
 from quaid.index import contents, documents, fulltext, graph, references, vectors
 from quaid.index import vectors as index_matrix
@@ -88,7 +88,7 @@ def test_removing_a_document_leaves_no_row_of_it_anywhere(index):
     documents.remove_document(index, "episodes/s1.md")
     assert counts(index) == {**empty, row.table: 0}
     assert fulltext.search(index, '"milk" OR "words"', 10) == []
-    assert vectors.search(index, row, vector_of("x"), 10) == []
+    assert index.vectors.search(row, vector_of("x"), 10) == []
 
 
 def test_removing_what_is_not_there_is_nothing(index):
@@ -106,7 +106,7 @@ def test_replacing_leaves_only_the_new(index):
     put(index, "facts/a.md", fact("Tom drinks black tea"))
     assert fulltext.search(index, '"milk"', 10) == []
     assert len(fulltext.search(index, '"tea"', 10)) == 1
-    assert vectors.search(index, row, vector_of("x"), 10) == []
+    assert index.vectors.search(row, vector_of("x"), 10) == []
     assert vectors.count_pending(index) == 1
     assert counts(index)["edges"] == counts(index)["links"] == counts(index)["citations"] == 0
 
@@ -275,10 +275,10 @@ def test_vector_search_equals_brute_force(index):
         ((i, float(query @ np.frombuffer(vector_of(text), "<f4"))) for i, text in texts.items()),
         key=lambda pair: -pair[1],
     )
-    found = vectors.search(index, row, query.tobytes(), 10)
+    found = index.vectors.search(row, query.tobytes(), 10)
     assert [i for i, _ in found] == [i for i, _ in expected[:10]]
     assert [score for _, score in found] == pytest.approx([score for _, score in expected[:10]], abs=1e-5)
-    assert len(vectors.search(index, row, query.tobytes(), 100_000)) == 80
+    assert len(index.vectors.search(row, query.tobytes(), 100_000)) == 80
 
 
 def test_a_chunk_that_another_process_embedded_first_is_passed_over(index):
@@ -287,7 +287,7 @@ def test_a_chunk_that_another_process_embedded_first_is_passed_over(index):
     row = embed(index)
     vectors.insert(index, row, [(i, key, vector_of("late")) for i, key, _ in pending])
     assert counts(index)[row.table] == 1
-    assert vectors.get(index, row, pending[0][0]) == vector_of("one two three")
+    assert index.vectors.get(row, [pending[0][0]])[pending[0][0]] == vector_of("one two three")
 
 
 def test_a_vector_for_a_text_that_changed_meanwhile_is_not_kept(index):
@@ -305,7 +305,7 @@ def test_a_change_of_model_fills_up_beside_the_old_and_swaps(index):
     old = embed(index)
     new = vectors.use_embedder(index, "model-b", 4, {"model": "b"})
     assert vectors.active_embedder(index).fingerprint == "model-a"
-    assert len(vectors.search(index, old, vector_of("x"), 5)) == 1
+    assert len(index.vectors.search(old, vector_of("x"), 5)) == 1
     assert vectors.count_pending(index) == 1
     ((chunk_id, key, _),) = vectors.list_pending(index, 5)
     vectors.insert(index, new, [(chunk_id, key, np.ones(4, "<f4").tobytes())])
@@ -357,7 +357,7 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
             put(writer, path, fact(f"fact of step {step}"))
         embed(writer)
         query = np.frombuffer(vector_of(f"question {step}"), "<f4")
-        expected = vectors.search(writer, row, query.tobytes(), 7)
+        expected = writer.vectors.search(row, query.tobytes(), 7)
         found = matrix.search(reader, row, query, 7)
         assert [i for i, _ in found] == [i for i, _ in expected]
         assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=3e-5)
@@ -366,7 +366,7 @@ def test_the_matrix_in_memory_finds_what_the_index_does(tmp_path):
 
 
 @pytest.mark.parametrize("spread", [1.0, 0.01])
-@pytest.mark.parametrize("by", [open_multiply, lambda: None])
+@pytest.mark.parametrize("by", ["onnxruntime", "numpy"])
 @pytest.mark.parametrize("rows_of", [0, 10_000])
 def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
     tmp_path, monkeypatch, spread, by, rows_of
@@ -382,7 +382,9 @@ def test_the_matrix_in_memory_misses_none_of_the_nearest_however_alike_all_are(
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     waiting = vectors.list_pending(writer, 2_000)
     vectors.insert(writer, row, [(i, key, each.tobytes()) for (i, key, _), each in zip(waiting, made, strict=True)])
-    matrix = VectorMatrix(by)
+    if by == "numpy":
+        monkeypatch.setattr(index_matrix, "open_product", lambda: None)
+    matrix = VectorMatrix()
     for asked in made[:20] + 0.1 * spread * made[20:40]:
         query = asked / np.linalg.norm(asked)
         cosines = dict(zip((i for i, _, _ in waiting), (made @ query).tolist(), strict=True))
@@ -623,5 +625,5 @@ def test_a_vector_without_a_direction_is_no_hit(index, bad):
     pending = sorted(vectors.list_pending(index, 10))
     blobs = [bad.astype("<f4").tobytes(), *(vector_of(text) for _, _, text in pending[1:])]
     vectors.insert(index, row, [(i, key, blob) for (i, key, _), blob in zip(pending, blobs, strict=True)])
-    found = vectors.search(index, row, vector_of("anything"), 10)
+    found = index.vectors.search(row, vector_of("anything"), 10)
     assert {i for i, _ in found} == {i for i, _, _ in pending[1:]}

@@ -418,7 +418,7 @@ def list_vectors(index) -> dict[str, bytes]:
     row = vectors.active_embedder(index)
     assert row is not None
     rows = index.execute("SELECT chunk_id, text FROM chunks WHERE embedded = 'ready'").fetchall()
-    return {text: vectors.get(index, row, chunk_id) for chunk_id, text in rows}
+    return {text: index.vectors.get(row, [chunk_id]).get(chunk_id) for chunk_id, text in rows}
 
 
 def test_vectors_come_from_the_present_and_from_the_cache_and_nothing_is_embedded_twice(vault, service):

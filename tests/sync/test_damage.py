@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).parents[1] / "torture"))
 import damage
 from vaults import Vault
 
-from quaid.embed import EmbeddingCache
+from quaid.embed.cache import EmbeddingCache
 from quaid.index.sqlite import database
 from quaid.local.database import open_local
 from quaid.local.session_notes import SessionNotes
@@ -88,7 +88,7 @@ def test_what_is_no_database_of_its_kind_is_set_aside_and_no_link_is_followed(tm
 HEAL = """
 import sys, time
 from pathlib import Path
-from quaid.embed import EmbeddingCache
+from quaid.embed.cache import EmbeddingCache
 cache = EmbeddingCache(Path(sys.argv[1]))
 time.sleep(max(0, float(sys.argv[2]) - time.time()))
 for number in range(20):

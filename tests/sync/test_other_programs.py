@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from vaults import Vault, assert_verified
 
-from quaid.embed import EmbeddingCache
+from quaid.embed.cache import EmbeddingCache
 from quaid.local.session_notes import SessionNotes
 from quaid.place import state_folder
 from quaid.recall.records import RecallRecords

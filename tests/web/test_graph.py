@@ -7,12 +7,13 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
+from recall_index import candidate
 from vaults import copy_vault
 from web.browsing import NARROW, find_violations, is_wide_enough, visit
 from web.conftest import let_in
 from web.test_pages import Tags
 
-from quaid.index.graph import Entity, EntityGraph, Link, StatedEdge
+from quaid.index.graph import Entity, EntityGraph, Link
 from quaid.web.pages.graph import MAX_DRAWN, select
 
 FACT = "---\nid: {id}\ntype: fact\nstatus: active\nowner: {owner}\n{more}---\n{text}\n"
@@ -156,8 +157,7 @@ def test_an_empty_memory_says_what_to_do(tmp_path, calm):
 
 def test_of_too_many_the_most_connected_are_drawn():
     entities = [Entity(f"e{number}", frozenset({f"e{number}"}), "", None, 1, 0) for number in range(MAX_DRAWN + 10)]
-    edge = StatedEdge(1, "a", "r", "b", "a", "b", "01a", "fact", None, "t", None, None, None, None, False)
-    links = [Link(0, 1, edge), Link(0, MAX_DRAWN + 5, edge)]
+    links = [Link(0, 1, "r", candidate(1)), Link(0, MAX_DRAWN + 5, "r", candidate(1))]
     picture = select(EntityGraph(entities, links), f"e{MAX_DRAWN + 5}")
     assert len(picture.entities) == MAX_DRAWN
     assert picture.left_out == 10

@@ -52,7 +52,7 @@ class PgVectors:
         )
 
     def search(
-        self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None
+        self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
         """Ask the HNSW of the vault if it has one and all chunks are allowed; else compare with each vector."""
         with self._index.snapshot():

@@ -148,7 +148,7 @@ class Vec0:
         )
 
     def search(
-        self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None
+        self, row: EmbedderRow, query: bytes, limit: int, allowed: Collection[int] | None = None
     ) -> list[tuple[int, float]]:
         within = "" if allowed is None else "AND rowid IN (SELECT value FROM json_each(:allowed))"
         rows = self._connection.execute(

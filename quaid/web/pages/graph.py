@@ -20,7 +20,7 @@ from quaid.web.templating import memory_path
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from quaid.index.graph import StatedEdge
+    from quaid.index.documents import Document
     from quaid.memory import Memory
 
 GRAPH = "/graph"
@@ -75,7 +75,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
         fields = {**asked, "page": "", **changed}
         return f"{GRAPH}?{urlencode({name: value for name, value in fields.items() if value}, doseq=True)}"
 
-    dates = (day for link in graph.links for day in (link.edge.valid_from, link.edge.valid_until) if day)
+    dates = (day for link in graph.links for day in (link.note.valid_from, link.note.valid_until) if day)
     days = [today, *(day[:10] for day in dates)]
     return {
         "asked": asked,
@@ -88,7 +88,7 @@ def show_graph(memory: Memory, request: Request) -> Context:
         "max_relations": MAX_RELATIONS,
         "names": [entity.name for entity in graph.entities[:MAX_SUGGESTED]],
         "types": [(kind, counts[kind]) for kind in (*ENTITY_TYPES, OTHER) if counts[kind]],
-        "all_relations": sorted({link.edge.relation for link in graph.links}),
+        "all_relations": sorted({link.relation for link in graph.links}),
         "days": (min(days), max(days)),
         "rows": [(shown.entities[row], relations.get(row, [])) for row in rows],
         "max_beside": MAX_ROW_RELATIONS,
@@ -122,13 +122,13 @@ def read_picture(memory: Memory, request: Request) -> Mapping[str, Any]:
         {
             "from": link.subject,
             "to": link.object,
-            "relation": link.edge.relation.replace("_", " "),
-            "since": (link.edge.valid_from or "")[:10],
-            "until": (link.edge.valid_until or "")[:10],
-            "days": ", ".join(tell_days(link.edge)),
-            "over": _is_over(link.edge, today),
-            "text": shorten(link.edge.text, MAX_FACT, placeholder="…") if is_explained else "",
-            "page": memory_path(link.edge.id) if is_explained else "",
+            "relation": link.relation.replace("_", " "),
+            "since": (link.note.valid_from or "")[:10],
+            "until": (link.note.valid_until or "")[:10],
+            "days": ", ".join(tell_days(link.note)),
+            "over": _is_over(link.note, today),
+            "text": shorten(link.note.text or link.note.title, MAX_FACT, placeholder="…") if is_explained else "",
+            "page": memory_path(link.note.id) if is_explained else "",
         }
         for link in shown.links
     ]
@@ -165,8 +165,8 @@ def select(
         for link in graph.links
         if link.subject in selected
         and link.object in selected
-        and (not relation or link.edge.relation == relation)
-        and (not on or is_true_on(link.edge, on, is_replaced=link.edge.is_replaced))
+        and (not relation or link.relation == relation)
+        and (not on or is_true_on(link.note, on, is_replaced=link.note.is_replaced))
     ]
     if relation or on:
         connected = {end for link in links for end in (link.subject, link.object)}
@@ -181,7 +181,7 @@ def select(
     return Picture(
         [graph.entities[number] for number in places],
         [
-            Link(places[link.subject], places[link.object], link.edge)
+            link._replace(subject=places[link.subject], object=places[link.object])
             for link in links
             if link.subject in places and link.object in places
         ],
@@ -211,7 +211,7 @@ def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]
     """Return the relations of each entity by its place, those that hold first."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for link in shown.links:
-        relation = {"relation": link.edge.relation, "edge": link.edge, "is_over": _is_over(link.edge, today)}
+        relation = {"relation": link.relation, "note": link.note, "is_over": _is_over(link.note, today)}
         found[link.subject].append({**relation, "other": shown.entities[link.object], "is_outgoing": True})
         if link.subject != link.object:
             found[link.object].append({**relation, "other": shown.entities[link.subject], "is_outgoing": False})
@@ -222,8 +222,8 @@ def _list_relations(shown: Picture, today: str) -> dict[int, list[dict[str, Any]
     return found
 
 
-def _is_over(edge: StatedEdge, today: str) -> bool:
-    return not is_true_on(edge._replace(valid_from=None), today, is_replaced=edge.is_replaced)
+def _is_over(note: Document, today: str) -> bool:
+    return not is_true_on(note._replace(valid_from=None), today, is_replaced=note.is_replaced)
 
 
 def _type_of(entity: Entity) -> str:

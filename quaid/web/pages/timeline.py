@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -83,13 +84,13 @@ def show_timeline(memory: Memory, request: Request) -> Context:
         if lane == "conversations":
             shown["talks"] = _by_day((talk.started, talk) for talk in days.list_talks(index, *window))
         elif lane == "learned":
-            shown["facts"] = _by_day((fact.learned, fact) for fact in days.list_learned(index, *window))
+            shown["facts"] = _by_day((each.learned, each.fact) for each in days.list_learned(index, *window))
         else:
-            facts = days.list_true(index, *window)
+            dated = days.list_true(index, *window)
             scale = (max(period.first, spans.first), min(period.last, spans.last))
-            shown["facts"] = [("", facts)] if facts else []
+            shown["facts"] = [("", [each.fact for each in dated])] if dated else []
             shown["undated"] = days.count_undated(index)
-            shown["bars"] = {fact.id: draw_bar(fact, *scale) for fact in facts}
+            shown["bars"] = {each.fact.id: draw_bar(each, *scale) for each in dated}
 
     def here(**changed: Any) -> str:
         fields = {"show": lane, "at": period.at, **changed}
@@ -127,12 +128,12 @@ def show_session(memory: Memory, request: Request) -> Context:
     page = min(pages, page_number(request.query_params.get("page", "")))
     turns = days.read_turns(index, document, numbers[MAX_TURNS * (page - 1) :][:MAX_TURNS])
     drawn = days.list_extracted(index, document.path, document.session)
-    facts = {number: list(those) for number, those in groupby(drawn, lambda fact: fact.turn)}
+    facts = {number: [fact for _, fact in those] for number, those in groupby(drawn, itemgetter(0))}
     return {
         "document": document,
         "turns": [(turn, facts.get(turn.turn, [])) for turn in turns],
         "whole": facts.get(None, []) if page == 1 else [],
-        "drawn": len({fact.id for fact in drawn}),
+        "drawn": len({fact.id for _, fact in drawn}),
         "total": len(numbers),
         "page": page,
         "pages": pages,

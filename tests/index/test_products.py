@@ -3,7 +3,8 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from quaid.embed.runtime import PRODUCT_GRAPH, load_onnxruntime, open_multiply
+from quaid.embed.runtime import load_onnxruntime
+from quaid.index.vectors import PRODUCT_GRAPH, multiply, open_product
 
 
 def test_the_graph_of_a_product_is_what_onnx_writes():
@@ -18,7 +19,9 @@ def test_the_graph_of_a_product_is_what_onnx_writes():
 
 def test_the_largest_numbers_of_seven_and_eight_bits_are_multiplied_exactly():
     load_onnxruntime()
-    multiply = open_multiply()
+    session = open_product()
     row = np.full((1, 384), 127, np.uint8)
     matrix = np.array([[127, -128, number] for number in range(-128, 128)] + [[127, -128, 0]] * 128, np.int8)
-    assert (multiply(row[:, : len(matrix)], matrix) == row[:, : len(matrix)].astype(int) @ matrix.astype(int)).all()
+    assert (
+        multiply(session, row[:, : len(matrix)], matrix) == row[:, : len(matrix)].astype(int) @ matrix.astype(int)
+    ).all()
