@@ -257,40 +257,37 @@ class PackedModel:
         self._tensors: dict[str, tuple[bool, int, int, int]] = {}
         """Whether a tensor is packed, how many numbers it has, its place and its size in bytes, by its short name."""
         try:
-            self._read()
+            if bytes(self._data[:4]) != _MAGIC:
+                raise ValueError("it does not begin as a packed model does")
+            place = 8  # the magic word and a version
+            self.hidden, self.layers, self.heads, self.wide, self._words, self._positions, self._types = self._take(
+                "7i", place
+            )
+            (self.epsilon, block), place = self._take("fi", place + 28), place + 36
+            if block != BLOCK:
+                raise ValueError(f"its blocks have {block} weights, not {BLOCK}")
+            (count, *_), place = self._take("5i", place), place + 20
+            (length,), place = self._take("Q", place), place + 8
+            bounds, place = self._array("<u4", count + 1, place), place + 4 * (count + 1)
+            self.scores, place = self._array("<f4", count, place), place + 4 * count
+            text, place = bytes(self._data[place : place + length]), place + length
+            self.pieces = [text[start:end].decode() for start, end in pairwise(bounds)]
+            (_, size), place = self._take("iI", place), place + 8
+            place += size  # what the normaliser replaces, which is NFKC
+            (count,), place = self._take("i", place), place + 4
+            for _ in range(count):
+                (length,), place = self._take("H", place), place + 2
+                name, place = bytes(self._data[place : place + length]).decode(), place + length
+                kind, numbers, offset, size = self._take("BIQQ", place)
+                self._tensors[name], place = (kind == _PACKED, numbers, offset, size), place + 21
+            self._names = dict(_EMBEDDINGS)
+            for layer in range(self.layers):
+                for part, short in _PARTS.items():
+                    self._names[f"encoder.layer.{layer}.{part}.weight"] = f"l{layer}.{short}.w"
+                    self._names[f"encoder.layer.{layer}.{part}.bias"] = f"l{layer}.{short}.b"
+            self._shapes = {"emb.word": self._words, "emb.pos": self._positions, "emb.type": self._types}
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise ValueError(f"{path.name} is not whole: {error}") from error
-
-    def _read(self) -> None:
-        if bytes(self._data[:4]) != _MAGIC:
-            raise ValueError("it does not begin as a packed model does")
-        place = 8  # the magic word and a version
-        self.hidden, self.layers, self.heads, self.wide, self._words, self._positions, self._types = self._take(
-            "7i", place
-        )
-        (self.epsilon, block), place = self._take("fi", place + 28), place + 36
-        if block != BLOCK:
-            raise ValueError(f"its blocks have {block} weights, not {BLOCK}")
-        (count, *_), place = self._take("5i", place), place + 20
-        (length,), place = self._take("Q", place), place + 8
-        bounds, place = self._array("<u4", count + 1, place), place + 4 * (count + 1)
-        self.scores, place = self._array("<f4", count, place), place + 4 * count
-        text, place = bytes(self._data[place : place + length]), place + length
-        self.pieces = [text[start:end].decode() for start, end in pairwise(bounds)]
-        (_, size), place = self._take("iI", place), place + 8
-        place += size  # what the normaliser replaces, which is NFKC
-        (count,), place = self._take("i", place), place + 4
-        for _ in range(count):
-            (length,), place = self._take("H", place), place + 2
-            name, place = bytes(self._data[place : place + length]).decode(), place + length
-            kind, numbers, offset, size = self._take("BIQQ", place)
-            self._tensors[name], place = (kind == _PACKED, numbers, offset, size), place + 21
-        self._names = dict(_EMBEDDINGS)
-        for layer in range(self.layers):
-            for part, short in _PARTS.items():
-                self._names[f"encoder.layer.{layer}.{part}.weight"] = f"l{layer}.{short}.w"
-                self._names[f"encoder.layer.{layer}.{part}.bias"] = f"l{layer}.{short}.b"
-        self._shapes = {"emb.word": self._words, "emb.pos": self._positions, "emb.type": self._types}
 
     def weight(self, name: str) -> npt.NDArray[np.float32]:
         """Return a tensor, float32, a matrix as [rows, columns].

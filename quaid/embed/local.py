@@ -102,8 +102,12 @@ class LocalEmbedder(_BuildEmbedder):
         # numpy is imported before.
         import numpy as np  # noqa: F401
 
+        def load() -> None:
+            with suppress(EmbeddingError):  # `embed` raises it again
+                self._ready(0)
+
         # Not a daemon: a process that exits while a library is being loaded may crash.
-        self._warming = threading.Thread(target=self._warm, name="quaid-warm", daemon=False)
+        self._warming = threading.Thread(target=load, name="quaid-warm", daemon=False)
         self._warming.start()
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -134,7 +138,18 @@ class LocalEmbedder(_BuildEmbedder):
         cleaned = (_clean(prompt + text) for text in rows)
         tokens = [np.array(self._encode(text.lower() if self._model.lowercase else text), np.int64) for text in cleaned]
         vectors = np.empty((len(rows), self.dimension), np.float32)
-        for batch, pooled in self._run(session, tokens):
+        # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours;
+        # and it is as fast on single texts.
+        limit = _BATCH_TOKENS if self._model.precision == "fp32" else 1
+        # Batches of about one length, the longest first, so that memory is allocated once.
+        order = sorted(range(len(tokens)), key=lambda row: -len(tokens[row]))
+        batches: list[list[int]] = []
+        while order:
+            size = max(1, limit // max(1, len(tokens[order[0]])))
+            batches.append(order[:size])
+            order = order[size:]
+        picked = [[tokens[row] for row in batch] for batch in batches]
+        for batch, pooled in zip(batches, self._run(session, picked), strict=True):
             vectors[batch] = pooled
         _normalise(vectors)
         if self._centre is not None:
@@ -142,27 +157,15 @@ class LocalEmbedder(_BuildEmbedder):
             _normalise(vectors)
         return vectors[[rows[text] for text in texts]]
 
-    def _run(self, session: Any, tokens: list[Any]) -> Iterator[tuple[list[int], npt.NDArray[np.float32]]]:
-        """Yield the rows of a batch and their pooled states: batches of about one length, the longest first, so that
-        memory is allocated once.
-        """
-        # An int8 run scales its activations over the whole batch, so that a vector would depend on its neighbours;
-        # and it is as fast on single texts.
-        limit = _BATCH_TOKENS if self._model.precision == "fp32" else 1
-        order = sorted(range(len(tokens)), key=lambda row: -len(tokens[row]))
-        batches: list[list[int]] = []
-        while order:
-            size = max(1, limit // max(1, len(tokens[order[0]])))
-            batches.append(order[:size])
-            order = order[size:]
-        picked = ([tokens[row] for row in batch] for batch in batches)
-        if len(tokens) <= _FEW_TEXTS:
-            yield from zip(batches, (_pool(session, batch) for batch in picked), strict=True)
+    def _run(self, session: Any, batches: list[list[Any]]) -> Iterator[npt.NDArray[np.float32]]:
+        """Yield the pooled states of each batch of token rows."""
+        if sum(map(len, batches)) <= _FEW_TEXTS:
+            yield from (_pool(session, batch) for batch in batches)
             return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(self._threads) as workers:
-            yield from zip(batches, workers.map(partial(_pool, session), picked), strict=True)
+            yield from workers.map(partial(_pool, session), batches)
 
     def _ready(self, count: int) -> Any:
         """Return the session to embed `count` texts with; all that it needs is loaded."""
@@ -186,10 +189,6 @@ class LocalEmbedder(_BuildEmbedder):
             if mode not in self._sessions:
                 self._sessions[mode] = self._open_session(mode)
             return self._sessions[mode]
-
-    def _warm(self) -> None:
-        with suppress(EmbeddingError):  # `embed` raises it again
-            self._ready(0)
 
     def _open_session(self, mode: _Mode) -> Any:
         onnxruntime = load_onnxruntime()

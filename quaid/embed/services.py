@@ -72,7 +72,13 @@ class RemoteEmbedder(Service, ABC):
             self._known_dimension = self._known_dimension or int(
                 json.loads(self._dimension_path().read_text(encoding="utf-8"))["dimension"]
             )
-        self._known_dimension = self._known_dimension or self._ask_dimension()
+        if not self._known_dimension:
+            self._known_dimension = len(_read_numbers(self._ask(["dimension"], is_patient=self.is_patient)[0]))
+            if not self._known_dimension:
+                raise self._garbled()
+            content = {"dimension": self._known_dimension, "model": self.model, "url": self.base_url}
+            with suppress(OSError):  # not stored: the next process asks again
+                write_private(self._dimension_path(), json.dumps(content))
         return self._known_dimension
 
     def warm(self) -> None:
@@ -185,16 +191,6 @@ class RemoteEmbedder(Service, ABC):
     def _dimension_path(self) -> Path:
         named = json.dumps([self.name, self.base_url, self.model, self._settings.dimensions])
         return cache_folder() / "dimensions" / f"{hashlib.sha256(named.encode()).hexdigest()[:24]}.json"
-
-    def _ask_dimension(self) -> int:
-        """Return the length of a vector that is asked for, and keep it for later processes."""
-        dimension = len(_read_numbers(self._ask(["dimension"], is_patient=self.is_patient)[0]))
-        if not dimension:
-            raise self._garbled()
-        content = {"dimension": dimension, "model": self.model, "url": self.base_url}
-        with suppress(OSError):  # not stored: the next process asks again
-            write_private(self._dimension_path(), json.dumps(content))
-        return dimension
 
 
 def _read_numbers(row: Any) -> npt.NDArray[np.float64]:

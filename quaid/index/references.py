@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -51,12 +51,15 @@ def resolve(connection: IndexConnection, reference: str) -> list[Target]:
     It is an id or a part of one, a path with or without `.md`, a name, title or alias in any case, the exact text of a
     fact, each also as a link (`[[Note#Heading|shown]]`) and with a turn (`#t3`) or a heading behind it.
     """
-    text = target_of(whole(reference))
-    for note, part in _splits(text):
-        if found := _find(connection, note):
-            turn = _TURN.fullmatch(part)
-            return [Target(each, int(turn[1])) if turn else Target(each, heading=part) for each in found]
-    return []
+    note = text = target_of(whole(reference))
+    part, end = "", len(text)
+    while not (found := _find(connection, note)):
+        # The longest note first: a name may contain `#`.
+        if (end := text.rfind("#", 0, end)) <= 0:
+            return []
+        note, part = text[:end].rstrip(), text[end + 1 :].rpartition("#")[2].strip()
+    turn = _TURN.fullmatch(part)
+    return [Target(each, int(turn[1])) if turn else Target(each, heading=part) for each in found]
 
 
 def resolve_one(connection: IndexConnection, reference: str) -> Target:
@@ -84,14 +87,6 @@ def target_of(reference: str) -> str:
 
         return unquote(link["path"].strip("<>"))
     return link["target"].partition("|")[0].rstrip("\\").strip()
-
-
-def _splits(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the ways to read `text` as (note, part of it), the longest note first: a name may contain `#`."""
-    yield text, ""
-    end = len(text)
-    while (end := text.rfind("#", 0, end)) > 0:
-        yield text[:end].rstrip(), text[end + 1 :].rpartition("#")[2].strip()
 
 
 def _find(connection: IndexConnection, text: str) -> list[Document]:

@@ -318,6 +318,8 @@ class VectorMatrix:
         """Return (chunk_id, cosine similarity) of chunks, of those in `allowed` if it is given, nearest first. `query`
         is a unit vector.
         """
+        import numpy as np
+
         if query is not self._last:  # one question may be asked in two scopes
             self._asked += 1
             self._last = query
@@ -325,7 +327,26 @@ class VectorMatrix:
             connection.vectors.prepare()
             return connection.vectors.search(row, query.astype("<f4").tobytes(), limit, allowed)
         self._catch_up(connection, row)
-        return self._nearest(query, limit, allowed)
+        rows: npt.NDArray[np.signedinteger]
+        if allowed is None:
+            rows = np.flatnonzero(self._ids[: self._used] >= 0)
+        else:
+            rows = self._held(np.fromiter(allowed, np.int64, len(allowed)))[1]
+        if len(rows) <= limit:
+            cosines = _product(self._exactly(rows), query)
+        else:
+            roughly, most = self._estimate(query)
+            if len(rows) < self._used:
+                roughly, most = roughly[rows], most[rows]
+            order = np.argpartition(-roughly, limit)
+            likely, others = rows[order[:limit]], order[limit:]
+            cosines = _product(self._exactly(likely), query)
+            possible = rows[others[most[others] >= cosines.min()]]
+            rows = np.concatenate([likely, possible])
+            cosines = np.concatenate([cosines, _product(self._exactly(possible), query)])
+        ids = self._ids[rows]
+        order = np.lexsort((ids, -cosines))[:limit]
+        return list(zip(ids[order].tolist(), cosines[order].tolist(), strict=True))
 
     def cosines(
         self, connection: IndexConnection, row: EmbedderRow, query: npt.NDArray[np.float32], chunk_ids: Collection[int]
@@ -364,32 +385,6 @@ class VectorMatrix:
         ids = ids[(ids >= 0) & (ids < len(self._row_of))]
         rows = self._row_of[ids]
         return ids[rows >= 0], rows[rows >= 0]
-
-    def _nearest(
-        self, query: npt.NDArray[np.float32], limit: int, allowed: frozenset[int] | None
-    ) -> list[tuple[int, float]]:
-        import numpy as np
-
-        rows: npt.NDArray[np.signedinteger]
-        if allowed is None:
-            rows = np.flatnonzero(self._ids[: self._used] >= 0)
-        else:
-            rows = self._held(np.fromiter(allowed, np.int64, len(allowed)))[1]
-        if len(rows) <= limit:
-            cosines = _product(self._exactly(rows), query)
-        else:
-            roughly, most = self._estimate(query)
-            if len(rows) < self._used:
-                roughly, most = roughly[rows], most[rows]
-            order = np.argpartition(-roughly, limit)
-            likely, others = rows[order[:limit]], order[limit:]
-            cosines = _product(self._exactly(likely), query)
-            possible = rows[others[most[others] >= cosines.min()]]
-            rows = np.concatenate([likely, possible])
-            cosines = np.concatenate([cosines, _product(self._exactly(possible), query)])
-        ids = self._ids[rows]
-        order = np.lexsort((ids, -cosines))[:limit]
-        return list(zip(ids[order].tolist(), cosines[order].tolist(), strict=True))
 
     def _estimate(self, query: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return about what the cosine of each row is, by the upper halves, and what it is at most.

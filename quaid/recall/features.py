@@ -20,7 +20,7 @@ from quaid.text.language import ENGLISH, language
 from quaid.text.words import count_spaced, fold
 
 if TYPE_CHECKING:
-    from quaid.index.documents import Document, TurnChunks
+    from quaid.index.documents import Document
     from quaid.recall.search import Features, Search
 
 OF_OWNER, OF_OWNERS_OWN = 1.5, 1.15
@@ -102,8 +102,6 @@ class _Scorer:
         """The best fact that cites a turn of an episode, by its doc_id."""
         self._lent: dict[int, tuple[float, float]] = {}
         """By turn: the best of the facts that cite it, and how near the graph brings them."""
-        self._own_of_turn: dict[int, float] = {}
-        """By the first chunk of a turn."""
         for chunk_id, candidate in candidates.items():
             own = search.own(chunk_id)
             if candidate.turn is not None:
@@ -183,19 +181,14 @@ class _Scorer:
         before, after = talk.adjacent_turns(number)
         # An adjacent turn of the same speaker does not count.
         others = [turn for turn in (before, after) if turn and turn.speaker != candidate.turn_speaker]
-        features["beside"] = max(map(self._own_of, others), default=0.0) * (1 + talk.among_people) / 2
+        nearest = max((search.own(chunk_id) for turn in others for chunk_id in turn.chunks), default=0.0)
+        features["beside"] = nearest * (1 + talk.among_people) / 2
         pieces = len(talk.turns[talk.places[number]].chunks)
         if pieces > 1 and not self._is_for_summary:  # long messages are what a summary is made of
             features["pieces"] = min(1.0, math.log(pieces) / _MANY_PIECES)
         asker = search.candidates.get(before.last) if before else None
         if asker is not None and "?" in asker.text:
             features["answers"] = 1.0
-
-    def _own_of(self, turn: TurnChunks) -> float:
-        """Return what a turn says for itself: the score of the best of its chunks."""
-        if turn.first not in self._own_of_turn:
-            self._own_of_turn[turn.first] = max(map(self._search.own, turn.chunks))
-        return self._own_of_turn[turn.first]
 
 
 def _name_speakers(search: Search) -> frozenset[str]:

@@ -171,12 +171,22 @@ def parse(text: str, now: datetime, owner_names: Collection[str] = ()) -> Query:
     spoken_words = {token.lower() for token in tokens} if knows_owner else set()
     says_my = not _OWNER.isdisjoint(spoken_words)
     phrases = find_phrases(text)
+    keys: list[str] = []
+    if own_key := name_key(text.strip(" ?!.")):
+        bare = [_POSSESSIVE.sub("", token) for token in tokens]
+        lengths = range(MAX_NAME_WORDS, 0, -1)
+        spans = ((start, start + length) for length in lengths for start in range(len(bare) - length + 1))
+        runs = [name_key(" ".join(bare[start:end])) for start, end in spans]
+        dropped = stop_words(spoken_in or "en")
+        linked = map(name_key, find_names(text))
+        within = map(name_key, list_joined_parts(text))
+        keys = [own_key, *linked, *(key for key in runs if len(key) > 1 and key not in dropped), *within]
     # The words of a phrase say more together: those of English do for themselves, pairs of letters do not.
     together = [fulltext.as_phrase(phrase) for phrase in phrases if not phrase.isascii()]
     return Query(
         text.strip(),
         tuple(dict.fromkeys([*fulltext.terms(text, spoken_in), *together])),
-        _name_keys(text, [_POSSESSIVE.sub("", token) for token in tokens], spoken_in),
+        tuple(dict.fromkeys(keys)),
         tuple(dict.fromkeys(name_key(name) for name in owner_names if name)) if says_my else (),
         not _OWNER_AS_SUBJECT.isdisjoint(spoken_words),
         classify(text),
@@ -220,22 +230,6 @@ def find_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))[:MAX_PHRASES]
 
 
-def _name_keys(text: str, tokens: list[str], spoken_in: str | None) -> tuple[str, ...]:
-    whole = name_key(text.strip(" ?!."))
-    if not whole:
-        return ()
-    runs = (
-        name_key(" ".join(tokens[start : start + length]))
-        for length in range(MAX_NAME_WORDS, 0, -1)
-        for start in range(len(tokens) - length + 1)
-    )
-    dropped = stop_words(spoken_in or "en")
-    keys = (key for key in runs if len(key) > 1 and key not in dropped)
-    linked = (name_key(name) for name in find_names(text))
-    within = (name_key(part) for part in list_joined_parts(text))
-    return tuple(dict.fromkeys([whole, *linked, *keys, *within]))
-
-
 MIN_RATIO = 0.75
 """Ratio of `difflib` from which a word may be a slip of another: one letter of five."""
 MIN_STEM_RATIO = 0.6
@@ -255,22 +249,20 @@ def expand(
     the chunks `allowed` (None for all) in `scope`.
     """
     unknown = [word for word in query.words if not fulltext.search(connection, fulltext.match_any([word]), 1, allowed)]
-    words = dict.fromkeys(near for word in unknown for near in _nearest(connection, word, allowed))
+    words: dict[str, None] = {}
+    for word in unknown:
+        if len(word) < MIN_MISSPELT or not word.isalpha():
+            continue
+        from difflib import get_close_matches
+
+        # By their stems first, as there is no list of the words as they are written. What only others' notes have is
+        # not even hinted at.
+        stems = get_close_matches(word, fulltext.list_stems(connection, word), n=MAX_STEMS, cutoff=MIN_STEM_RATIO)
+        known = {other for stem in stems for other in fulltext.list_words(connection, stem, allowed)}
+        words |= dict.fromkeys(get_close_matches(word, sorted(known), n=MAX_CORRECTIONS, cutoff=MIN_RATIO))
     # Words that look like names: written with a capital, not only because the sentence begins with them.
     written = {token.strip("?!.,;:'\"()").removesuffix("'s") for token in query.text.split()[1:]}
     capitalised = {token.lower() for token in written if token[:1].isupper()}
     parts = [*(word for word in query.words if word in capitalised), *unknown, *words]
     found = graph.find_similar_names(connection, parts, scope) if parts else set()
     return tuple(words), frozenset(found) - frozenset(named)
-
-
-def _nearest(connection: IndexConnection, word: str, allowed: Collection[int] | None) -> list[str]:
-    """Return words that chunks in `allowed` have: what only others' notes have is not even hinted at."""
-    if len(word) < MIN_MISSPELT or not word.isalpha():
-        return []
-    from difflib import get_close_matches
-
-    # By their stems first, as there is no list of the words as they are written.
-    stems = get_close_matches(word, fulltext.list_stems(connection, word), n=MAX_STEMS, cutoff=MIN_STEM_RATIO)
-    written = {other for stem in stems for other in fulltext.list_words(connection, stem, allowed)}
-    return get_close_matches(word, sorted(written), n=MAX_CORRECTIONS, cutoff=MIN_RATIO)

@@ -11,14 +11,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from quaid.config import own_names
 from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedError, UnwritableError, VaultReadOnlyError
 from quaid.local import recall_log, usage
 from quaid.local.database import close_relaxed, open_in_memory, open_local, translated
 from quaid.local.recall_log import Gap, Gaps, RecallEntry, RecallLog
-from quaid.local.recall_summary import RecallSummary, summarise
 from quaid.local.usage import Recalled, Usage
 from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
@@ -27,6 +26,9 @@ from quaid.settings import RecallSettings, Settings
 from quaid.sqlite import BUSY_MS, Database, transaction
 from quaid.vault import ledger
 from quaid.vault.layout import Layout
+
+if TYPE_CHECKING:
+    from quaid.local.recall_summary import RecallSummary
 
 WAIT_MS = 50
 """A recall waits this long for another process's lock on local.db, no longer."""
@@ -122,6 +124,8 @@ class RecallRecords:
         Raises:
             LockedError, VaultReadOnlyError, DiskFullError, StateDamagedError
         """
+        from quaid.local.recall_summary import summarise  # not above: no question needs it
+
         with self._open() as tables:
             return summarise(tables.log.recent(recall_log.MAX_ENTRIES))
 
@@ -181,7 +185,12 @@ class RecallRecords:
             if self._tables is not None and not self._tables.connection.is_current():
                 self.close()
             if self._tables is None:
-                self._tables = self._open_tables(wait_ms)
+                schema, refused = usage.SCHEMA + recall_log.SCHEMA, None
+                try:
+                    connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
+                except UnwritableError as error:  # the ledgers can still be read
+                    connection, refused = open_in_memory(schema), error
+                self._tables = _Tables(connection, self._settings, refused)
             with translated(self._tables.connection):
                 self._tables.connection.set_busy_timeout(wait_ms)
             self._mirror(self._tables)
@@ -193,14 +202,6 @@ class RecallRecords:
         except QuaidError:
             self.close()
             raise
-
-    def _open_tables(self, wait_ms: int) -> _Tables:
-        schema = usage.SCHEMA + recall_log.SCHEMA
-        try:
-            connection = open_local(self._path, schema, wait_ms, relaxed=True, report=self._say)
-        except UnwritableError as error:  # the ledgers can still be read
-            return _Tables(open_in_memory(schema), self._settings, error)
-        return _Tables(connection, self._settings, None)
 
     def _say(self, what: str) -> None:
         self._remark = f"usage: {what}"

@@ -23,7 +23,7 @@ from quaid.text.language import ENGLISH, language
 from quaid.text.words import find_words
 
 if TYPE_CHECKING:
-    from quaid.index.port import EmbedderRow, IndexConnection
+    from quaid.index.port import IndexConnection
 
 WIDTH = 5
 DEPTH = 2
@@ -230,7 +230,10 @@ def retrieve(search: Search, vector: Any = None) -> None:
         with search.trace.stage("cosines"):
             complete_cosines(search)
             if vector is None:
-                search.unlike = _estimate_unlike(search, *search.embedded)
+                row, embedded = search.embedded
+                sample = (search.sources.vectors.sample(search.connection, row, SAMPLE) @ embedded).tolist()
+                is_small = len(sample) < SAMPLE and search.without_vector()  # the first few vectors may all be like it
+                search.unlike = min(sample + [0.0] * bool(is_small), default=0.0)
     if not options.keyword_only:
         with search.trace.stage("exact") as noted:
             if query.name_keys:
@@ -265,13 +268,6 @@ def complete_cosines(search: Search, more: Collection[int] = ()) -> None:
     best = search.rankings.get("keyword", ())[:MAX_COMPLETED]
     others = {chunk_id for chunk_id, _ in best}.union(more) - search.cosines.keys()
     search.cosines |= search.sources.vectors.cosines(search.connection, *search.embedded, others)
-
-
-def _estimate_unlike(search: Search, row: EmbedderRow, vector: Any) -> float:
-    """Return the least cosine of a sample."""
-    sample = (search.sources.vectors.sample(search.connection, row, SAMPLE) @ vector).tolist()
-    is_small = len(sample) < SAMPLE and search.without_vector()  # the first few vectors may all be like it
-    return min(sample + [0.0] * bool(is_small), default=0.0)
 
 
 def search_statement(search: Search, statement: str) -> None:

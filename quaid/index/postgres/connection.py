@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -185,11 +185,8 @@ class PostgresIndex:
             self._insert_row(work, f"INSERT INTO {table} ({column}, {columns})", [number, *values])
         return number
 
-    def transaction(self) -> AbstractContextManager[None]:
-        return self._transaction()
-
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """Hold the row of the vault, which only one writer can: so none reads what another is about to change."""
         assert self._work is None, "a transaction is under way"
         begin = f"BEGIN; {{}}; SELECT {_COUNTERS} FROM quaid.vaults WHERE vault = {self.place.vault} FOR UPDATE"

@@ -43,14 +43,27 @@ def index_vectors(uri: str, name: str, large: int = LARGE, min_recall: float = M
         place = find_place(connection, name, find_extensions(connection))
         if place is None:
             raise LookupError(name)
-        _enter(connection, place)
-        row = _find_embedder(connection, place)
-        count = _count(connection, place, row) if row else 0
+        # For as long as the connection is open, which is nobody else's, only this vault is seen.
+        for setting, value in (("quaid.vault", str(place.vault)), ("search_path", place.search_path)):
+            connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
+        found = connection.execute(
+            "SELECT embedder_id, fingerprint, dimension, (SELECT count(*) FROM vectors v WHERE v.vault = e.vault "
+            "AND v.embedder_id = e.embedder_id) FROM embedders e WHERE vault = %s AND active = 1",
+            (place.vault,),
+        ).fetchone()
+        row = EmbedderRow(found[0], found[1], found[2], {}, active=True) if found else None
+        count = int(found[3]) if found else 0
         wanted = row if count >= large else None
         _drop_others(connection, place, wanted)
         if wanted is None:
             return Ann(count)
-        _make(connection, place, wanted)
+        made = (
+            f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name(place, wanted)} ON vectors "
+            f"USING hnsw ((embedding::vector({wanted.dimension:d})) vector_cosine_ops) "
+            f"WHERE vault = {place.vault:d} AND embedder_id = {wanted.embedder_id:d}"
+        )
+        connection.execute(cast("Any", made))
+        connection.execute("ANALYZE vectors")
         recall = _measure(connection, place, wanted)
         if recall < min_recall:
             _drop_others(connection, place, None)
@@ -59,31 +72,8 @@ def index_vectors(uri: str, name: str, large: int = LARGE, min_recall: float = M
         return Ann(count, recall, is_used=True)
 
 
-def _enter(connection: Raw, place: Place) -> None:
-    """Look at one vault for as long as the connection is open, which is nobody else's."""
-    for setting, value in (("quaid.vault", str(place.vault)), ("search_path", place.search_path)):
-        connection.execute("SELECT set_config(%s, %s, false)", (setting, value))
-
-
-def _find_embedder(connection: Raw, place: Place) -> EmbedderRow | None:
-    row = connection.execute(
-        "SELECT embedder_id, fingerprint, dimension FROM embedders WHERE vault = %s AND active = 1", (place.vault,)
-    ).fetchone()
-    return EmbedderRow(row[0], row[1], row[2], {}, active=True) if row else None
-
-
 def _name(place: Place, row: EmbedderRow) -> str:
     return f"vectors_ann_{place.vault}_{row.embedder_id}"
-
-
-def _make(connection: Raw, place: Place, row: EmbedderRow) -> None:
-    made = (
-        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name(place, row)} ON vectors "
-        f"USING hnsw ((embedding::vector({row.dimension:d})) vector_cosine_ops) "
-        f"WHERE vault = {place.vault:d} AND embedder_id = {row.embedder_id:d}"
-    )
-    connection.execute(cast("Any", made))
-    connection.execute("ANALYZE vectors")
 
 
 def _drop_others(connection: Raw, place: Place, current: EmbedderRow | None) -> None:
@@ -127,10 +117,3 @@ def _measure(connection: Raw, place: Place, row: EmbedderRow) -> float:
 
 def _use(connection: Raw, place: Place, embedders: list[int]) -> None:
     connection.execute("UPDATE quaid.vaults SET ann = %s WHERE vault = %s", (embedders, place.vault))
-
-
-def _count(connection: Raw, place: Place, row: EmbedderRow) -> int:
-    """Return how many vectors there are, also where the owner is not held to the rows of one vault."""
-    ask = "SELECT count(*) FROM vectors WHERE vault = %s AND embedder_id = %s"
-    found = connection.execute(ask, (place.vault, row.embedder_id)).fetchone()
-    return int(found[0]) if found else 0

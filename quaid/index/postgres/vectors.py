@@ -56,7 +56,9 @@ class PgVectors:
     ) -> list[tuple[int, float]]:
         """Ask the HNSW of the vault if it has one and all chunks are allowed; else compare with each vector."""
         with self._index.snapshot():
-            if allowed is None and limit <= EF_SEARCH and self._has_ann(row):
+            ask = "SELECT 1 FROM quaid.vaults WHERE vault = ? AND ? = ANY (ann)"
+            may_use_ann = allowed is None and limit <= EF_SEARCH
+            if may_use_ann and self._index.execute(ask, (self._index.place.vault, row.embedder_id)).get is not None:
                 self._index.execute("SELECT set_config('hnsw.ef_search', ?, true)", (str(EF_SEARCH),))
                 return self._nearest(near(self._index.place.vault, row), as_text(query), limit)
             which = f"embedding <=> :query AS distance FROM vectors WHERE embedder_id = {row.embedder_id:d}"
@@ -64,10 +66,6 @@ class PgVectors:
                 which += " AND chunk_id = ANY (CAST(:allowed AS int[]))"
             # Not an order by distance over the table, which is what HNSW serves: all are compared, then sorted.
             return self._nearest(which, as_text(query), limit, list(allowed or ()))
-
-    def _has_ann(self, row: EmbedderRow) -> bool:
-        ask = "SELECT 1 FROM quaid.vaults WHERE vault = ? AND ? = ANY (ann)"
-        return self._index.execute(ask, (self._index.place.vault, row.embedder_id)).fetchone() is not None
 
     def _nearest(self, which: str, query: str, limit: int, allowed: Sequence[int] = ()) -> list[tuple[int, float]]:
         rows = self._index.execute(

@@ -42,7 +42,7 @@ class SqliteIndex(Database):
 
     def insert(self, table: str, columns: str, values: Sequence[Any]) -> int:
         """Add a row and return its rowid."""
-        self.execute(_insertion(table, columns), values)
+        self.execute(f"INSERT INTO {table} ({columns}) VALUES ({','.join('?' * len(values))})", values)
         return self.last_insert_rowid()
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -95,11 +95,6 @@ class SqliteIndex(Database):
             self.execute(f'DROP TABLE IF EXISTS "{name}"')
         self.execute(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
         contents.set_meta(self, contents.GENERATION, os.urandom(8).hex())
-
-
-@cache
-def _insertion(table: str, columns: str) -> str:
-    return f"INSERT INTO {table} ({columns}) VALUES ({','.join('?' * len(columns.split(',')))})"
 
 
 _MAX_NEIGHBOURS = 4096
