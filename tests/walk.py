@@ -21,9 +21,7 @@ from types import FrameType
 CHECKOUT = Path(__file__).parents[1]
 ROOT = str(CHECKOUT / "quaid") + os.sep
 COMPREHENSIONS = {"<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>", "<module>"}
-TABLE = re.findall(
-    r"^\| `(\w+)` \|", (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE
-)
+TABLE = re.findall(r"^\| `(\w+)` \|", (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
 LEVEL = {name: number for number, name in enumerate(TABLE)}
 FACTS = (
     "Maya takes oat milk in her coffee", "Tom is learning to sail", "Maya lives in Berlin",

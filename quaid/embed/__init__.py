@@ -49,7 +49,7 @@ class Embedder(Protocol):
     """Whether `embed` lets a service take `timeout_s`, and calls one that failed a moment ago."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return the vectors, float32 [n, dimension], of `texts`, in their order; n may be 0. A vector that a service
+        """Return unit vectors, float32 [n, dimension], in the order of `texts`; n may be 0. A vector that a service
         failed to give is NaN.
 
         Raises:
@@ -57,7 +57,7 @@ class Embedder(Protocol):
         """
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """Return the vector, float32 [dimension], of a question, with the model's query prompt if it has one.
+        """Return the unit vector, float32 [dimension], of a question, with the model's query prompt if it has one.
 
         Raises:
             EmbeddingError: the model or the service failed.

@@ -111,19 +111,11 @@ class LocalEmbedder(_BuildEmbedder):
         self._warming.start()
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors, float32 [n, dimension], in the order of `texts`; equal texts are embedded once.
-
-        Raises:
-            EmbeddingError: the model's files cannot be loaded.
-        """
+        """Return as `Embedder.embed`; equal texts are embedded once."""
         return self._embed(texts, self._model.text_prompt)
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """Return the unit vector, float32 [dimension], of a question.
-
-        Raises:
-            EmbeddingError: the model's files cannot be loaded.
-        """
+        """Return as `Embedder.embed_query`."""
         vector: npt.NDArray[np.float32] = self._embed([text], self._model.query_prompt, of_questions=True)[0]
         return vector
 
@@ -246,12 +238,7 @@ class StaticEmbedder(_BuildEmbedder):
         """Do nothing: it loads in 20 ms."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors, float32 [n, dimension], in the order of `texts`. One without a known token is like
-        no other text.
-
-        Raises:
-            EmbeddingError: the model's files cannot be loaded.
-        """
+        """Return as `Embedder.embed`. A text without a known token is like no other."""
         import numpy as np
 
         with self._loading():
@@ -272,11 +259,7 @@ class StaticEmbedder(_BuildEmbedder):
         return sums
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """Return the unit vector, float32 [dimension], of a question.
-
-        Raises:
-            EmbeddingError: as for `embed`.
-        """
+        """Return as `Embedder.embed_query`."""
         vector: npt.NDArray[np.float32] = self.embed([text])[0]
         return vector
 

@@ -82,11 +82,10 @@ class RemoteEmbedder(Service, ABC):
         return self._known_dimension
 
     def warm(self) -> None:
-        """Do nothing: the service is elsewhere."""
+        """Do nothing."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors, float32 [n, dimension], in the order of `texts`; of a text whose vector is not a list of
-        finite numbers, or is zero, NaN.
+        """Return as `Embedder.embed`; NaN for a vector that is not a list of finite numbers, or is zero.
 
         Raises:
             EmbeddingServiceError: the service did not answer, or is overloaded.
@@ -107,11 +106,7 @@ class RemoteEmbedder(Service, ABC):
         return self._as_array(rows)
 
     def embed_query(self, text: str) -> npt.NDArray[np.float32]:
-        """Return the unit vector, float32 [dimension], of a question.
-
-        Raises:
-            EmbeddingError: as for `embed`, and where the vector cannot be used.
-        """
+        """Return as `Embedder.embed_query`."""
         vector: npt.NDArray[np.float32] = self._as_array(self._ask([text], is_patient=False))[0]
         if not is_unit(vector.tobytes(), self.dimension):
             raise self._unusable()

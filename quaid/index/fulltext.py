@@ -78,9 +78,7 @@ def match_any(words: Sequence[str]) -> str:
 def search(
     connection: IndexConnection, match: str, limit: int, allowed: Collection[int] | None = None
 ) -> list[tuple[int, float]]:
-    """Return (chunk_id, bm25) of chunks, of those in `allowed` if it is given, best first; bm25 is positive here, more
-    is better.
-    """
+    """Return (chunk_id, bm25) of chunks in `allowed` (None for all), best first; bm25 is positive, more is better."""
     return connection.words.search(match, limit, allowed) if match else []
 
 

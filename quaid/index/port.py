@@ -66,16 +66,12 @@ class Words(Protocol):
         """Forget the words of chunks, and of the episode `doc_id` if it is one."""
 
     def search(self, match: str, limit: int, allowed: Collection[int] | None) -> list[tuple[int, float]]:
-        """Return (chunk_id, bm25) of chunks, of those in `allowed` if it is given, best first, the lower chunk_id of
-        equals first; more is better.
-        """
+        """Return (chunk_id, bm25) of chunks in `allowed` (None for all), best first; of equals the lower chunk_id."""
 
     def search_episodes(
         self, match: str, limit: int, documents: str, values: Mapping[str, object]
     ) -> list[tuple[int, float]]:
-        """Return (doc_id, bm25) of whole episodes for which the condition over `documents d` holds, if there is one,
-        best first.
-        """
+        """Return (doc_id, bm25) of episodes that fulfil the condition over `documents d`, if any, best first."""
 
     def list_matches(self, match: str) -> tuple[list[int], list[float]]:
         """Return the chunk_ids of all chunks that match, ascending, and the bm25 of each."""
@@ -123,9 +119,7 @@ class Vectors(Protocol):
         """Return chunk_id -> vector of those of `chunk_ids` that have one, in their order."""
 
     def list_blocks(self, row: EmbedderRow) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Yield all vectors in blocks: which places of a block are taken, a bit each; the chunk at each place, int64;
-        its vector, float32.
-        """
+        """Yield blocks of all vectors: the places taken, a bit each; the chunk at each, int64; its vector, float32."""
 
 
 class IndexConnection(Protocol):
@@ -150,9 +144,7 @@ class IndexConnection(Protocol):
         """Run one statement with each of `values`."""
 
     def insert(self, table: str, columns: str, values: Sequence[Any], /) -> int:
-        """Add a row to `documents`, `chunks` or `embedders` and return the id that it was given. No chunk_id is given
-        twice.
-        """
+        """Add a row to `documents`, `chunks` or `embedders`; return its id. No chunk_id is given twice."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Let all that the body writes happen or, when it raises, nothing; one writer is at it at a time."""

@@ -33,7 +33,6 @@ DIRECT = "agent:remember"
 class Origin(NamedTuple):
     """The commit that brought a note: whose it was, and when it came, in UTC."""
 
-    path: str
     is_fact: bool
     source: str
     who: Who
@@ -79,10 +78,10 @@ class SourceHistory:
             source, who = self._source_of(logged.commit)
             for change in logged.changes:
                 if change.old_path in self.origins:
-                    self.origins[change.path] = self.origins.pop(change.old_path)._replace(path=change.path)
+                    self.origins[change.path] = self.origins.pop(change.old_path)
                 elif change.befores[0] is None:
                     is_fact = place.folder_kind(change.path) is Kind.FACT
-                    self.origins[change.path] = Origin(change.path, is_fact, source, who, logged.written)
+                    self.origins[change.path] = Origin(is_fact, source, who, logged.written)
 
     def _source_of(self, commit: Commit) -> tuple[str, Who]:
         """Return the name and the kind of the source of a commit. The name is `owner:` or `other:` and an address,
@@ -129,16 +128,24 @@ class SourceHistory:
             day = origin.at.date().isoformat()
             if origin.is_fact and (facts := over.get((origin.source, day))):
                 doubts[path] = f"{origin.source} brought {facts:,} facts on {day}, of {facts_per_day:,} that it may."
-        others: dict[str, list[str]] = defaultdict(list)
-        for logged in self._log:
-            if self._authors.name(logged.commit.email, logged.commit.subject) == "other":
-                for change in logged.changes:
-                    others[change.path].append(f"{logged.commit.author} <{logged.commit.email}>")
-        return doubts | {
-            path: f"{', '.join(dict.fromkeys(names))} has written in it, not its owner."
-            for path, names in others.items()
+        others = {
+            path: [name for name, who in writers.items() if who == "other"]
+            for path, writers in self.list_writers().items()
             if self._layout.folder_kind(path) is Kind.FACT
         }
+        return doubts | {
+            path: f"{', '.join(names)} has written in it, not its owner." for path, names in others.items() if names
+        }
+
+    def list_writers(self, since: datetime | None = None) -> dict[str, dict[str, Who]]:
+        """Return who has written in each path by hand, of all time or `since`: `Name <address>` -> owner or other."""
+        writers: dict[str, dict[str, Who]] = defaultdict(dict)
+        for logged in self._log:
+            who = self._authors.name(logged.commit.email, logged.commit.subject)
+            if who in {"owner", "other"} and (since is None or logged.written >= since):
+                for change in logged.changes:
+                    writers[change.path][f"{logged.commit.author} <{logged.commit.email}>"] = who
+        return writers
 
 
 def find_floods(days: Mapping[str, int], factor: float = MAX_SPREADS) -> list[Flood]:

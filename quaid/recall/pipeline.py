@@ -18,7 +18,7 @@ from quaid.recall import candidates, contradictions, cutoff, hits, query, retrie
 from quaid.recall.candidates import hit_id
 from quaid.recall.intent import INTENTS
 from quaid.recall.options import PROFILES, Profile, RecallOptions, of_kinds, scope_of
-from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Judged, blend
+from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, blend
 from quaid.recall.search import Chosen, Search, Sources
 from quaid.recall.trace import RecallTrace, with_degraded
 from quaid.settings import RecallSettings
@@ -166,7 +166,7 @@ def rerank(search: Search) -> None:
         started = time.perf_counter()
         judged = search.ranked[:MAX_JUDGED]
         try:
-            judgement = judge.judge(search.query.text, [Judged.of(each) for each in judged], RERANK_BUDGET_S)
+            judgement = judge.judge(search.query.text, judged, RERANK_BUDGET_S)
         except ModelError as error:
             search.degraded.append("model")
             noted["problem"] = str(error)

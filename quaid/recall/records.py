@@ -18,7 +18,7 @@ from quaid.errors import DiskFullError, LockedError, QuaidError, StateDamagedErr
 from quaid.local import recall_log, usage
 from quaid.local.database import close_relaxed, open_in_memory, open_local, translated
 from quaid.local.recall_log import Gap, Gaps, RecallEntry, RecallLog
-from quaid.local.usage import Recalled, Usage
+from quaid.local.usage import Usage
 from quaid.model import Hit, Recall, Use
 from quaid.place import LOCAL_FILE, state_folder
 from quaid.recall.hits import EXPANDED

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from quaid.index.documents import Document
@@ -35,26 +35,16 @@ class Grading:
     """Index of the candidate -> grade, 0 (nothing to do with it) to 5 (answers it). A candidate may have none."""
 
 
-class Judged(NamedTuple):
-    """The part of a candidate that a judge reads. `day`, ISO 8601, is when it was stated or became true."""
-
-    text: str
-    speaker: str | None = None
-    day: str | None = None
-
-    @classmethod
-    def of(cls, candidate: Document) -> Self:
-        """Return what is read of `candidate`."""
-        stated = candidate.valid_from or candidate.said_at or candidate.created or ""
-        return cls(candidate.text, candidate.turn_speaker or candidate.speaker, stated[:10] or None)
-
-    def as_line(self, number: int) -> str:
-        """Return it as the `number`th line of JSON: no text can end its own line and begin another candidate."""
-        day = self.day
-        with suppress(ValueError):  # a month, or what somebody has written by hand
-            day = f"{date.fromisoformat(day):%a %Y-%m-%d}" if day else None
-        fields = {"n": number, "speaker": self.speaker, "date": day, "text": self.text[:MAX_CHARACTERS]}
-        return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
+def as_line(number: int, candidate: Document) -> str:
+    """Return what a judge reads of a candidate, as the `number`th line of JSON: no text can end its own line and begin
+    another candidate. The day is that on which it was stated or became true.
+    """
+    day = (candidate.valid_from or candidate.said_at or candidate.created or "")[:10]
+    with suppress(ValueError):  # a month, or what somebody has written by hand
+        day = f"{date.fromisoformat(day):%a %Y-%m-%d}"
+    speaker, text = candidate.turn_speaker or candidate.speaker, candidate.text[:MAX_CHARACTERS]
+    fields = {"n": number, "speaker": speaker, "date": day or None, "text": text}
+    return json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=False)
 
 
 class Judge(Protocol):
@@ -63,7 +53,7 @@ class Judge(Protocol):
     def is_ready(self) -> bool:
         """Return whether there is a model to call."""
 
-    def judge(self, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
+    def judge(self, query: str, memories: Sequence[Document], budget_s: float) -> Grading:
         """Return the judgement of `memories` as answers to `query`, in `budget_s` seconds at most, all in all.
 
         Raises:
@@ -83,7 +73,7 @@ class ModelJudge:
             raise self._vault.model_refusal
         return self._vault.models.describe().provider is not None
 
-    def judge(self, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
+    def judge(self, query: str, memories: Sequence[Document], budget_s: float) -> Grading:
         """Return what `judge_memories` does."""
         models = self._vault.models
         # A cached answer would store the question, in other words.
@@ -91,7 +81,7 @@ class ModelJudge:
         return judge_memories(models if is_stored else models.without_answers(), query, memories, budget_s)
 
 
-def judge_memories(models: Models, query: str, memories: Sequence[Judged], budget_s: float) -> Grading:
+def judge_memories(models: Models, query: str, memories: Sequence[Document], budget_s: float) -> Grading:
     """Return the judgement of the first 20 of `memories`. The same question about the same memories is asked once while
     `models` caches answers.
 
@@ -107,7 +97,7 @@ def judge_memories(models: Models, query: str, memories: Sequence[Judged], budge
         given = len(value["grades"])
         return [f"there are {given} grades for {len(judged)} memories"] if given != len(judged) else []
 
-    lines = (memory.as_line(number) for number, memory in enumerate(judged, 1))
+    lines = (as_line(number, memory) for number, memory in enumerate(judged, 1))
     inputs = {"question": query, "memories": "\n".join(lines)}
     answer = models.ask(models.prompt(PROMPT), inputs, check=check, deadline_s=budget_s)
     statement = " ".join(str(answer.value["statement"]).split())

@@ -11,9 +11,8 @@ from quaid.history.authorship import Authors
 from quaid.recall.accounts import SourceHistory, find_floods, list_over_quota
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from quaid.history.vault_history import VaultCommit
     from quaid.index.port import IndexConnection
     from quaid.memory import Memory
     from quaid.recall.accounts import Origin
@@ -34,7 +33,6 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
     brought = SourceHistory(log, authors, index, memory.layout)
     found = {path: origin for path, origin in brought.origins.items() if since is None or origin.at >= since}
     usual, accounts = brought.add_up(), brought.add_up(since)
-    log = [logged for logged in log if since is None or logged.written >= since]
     chosen = {name for name in accounts if source is None or source.casefold() in name.casefold()}
     lone = [(path, name) for path, name in _list_lone(index, found) if name in chosen]
     alone = Counter(name for _, name in lone)
@@ -65,7 +63,7 @@ def audit(memory: Memory, since: datetime | None = None, source: str | None = No
         "facts_per_day": limit,
         "sources": sorted(sources, key=lambda one: (-one["facts"], -one["notes"], one["source"])),
         "lone": [{"path": path, "source": name} for path, name in lone],
-        "misfits": _list_misfits(index, log, authors),
+        "misfits": _list_misfits(index, brought.list_writers(since)),
         "cut_off": bool(history.boundary),
     }
 
@@ -97,16 +95,10 @@ def _list_lone(index: IndexConnection, found: Mapping[str, Origin]) -> list[tupl
     return [(path, found[path].source) for (path,) in rows if path in found and found[path].who == "agent"]
 
 
-def _list_misfits(index: IndexConnection, log: Sequence[VaultCommit], authors: Authors) -> list[dict[str, Any]]:
+def _list_misfits(index: IndexConnection, writers: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return the facts in which somebody wrote by hand who is not whom their `source` names. What Quaid wrote may be
     anybody's statement.
     """
-    writers: dict[str, dict[str, str]] = {}
-    for logged in log:
-        who = authors.name(logged.commit.email, logged.commit.subject)
-        if who in {"owner", "other"}:
-            for change in logged.changes:
-                writers.setdefault(change.path, {})[f"{logged.commit.author} <{logged.commit.email}>"] = who
     rows = index.execute("SELECT path, coalesce(source, 'user') FROM documents WHERE kind = 'fact' ORDER BY path")
     return [
         {"path": path, "said": said, "authors": names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 
@@ -10,8 +11,9 @@ from recall_index import ByWords, ask, everything, ids, make_index
 from vaults import PATIENCE_S, Vault
 
 from quaid.errors import EmbeddingError, ModelTimeoutError
+from quaid.index.documents import Document
 from quaid.model import Recall
-from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Grading, Judged
+from quaid.recall.rerank import MAX_JUDGED, RERANK_BUDGET_S, Grading, as_line
 
 NOTES = {
     "facts/milk.md": "---\nid: milk\n---\nMaya takes oat milk in her coffee.\n",
@@ -27,7 +29,7 @@ class Judge:
 
     def __init__(self, grades: Mapping[str, int] | None = None, statement: str = "nothing of the kind") -> None:
         self.grades, self.statement = grades or {}, statement
-        self.asked: list[tuple[str, list[Judged], float]] = []
+        self.asked: list[tuple[str, list[Document], float]] = []
 
     def is_ready(self):
         return True
@@ -128,8 +130,9 @@ def test_the_judge_is_told_whose_words_they_are_and_of_which_day(sessions):
     judge = Judge()
     judged(sessions, judge, "Who sold the boat?")
     ((_, memories, _),) = judge.asked
-    assert {(memory.speaker, memory.day) for memory in memories} == {
-        ("Maya", "2026-03-14"), ("Tom", "2026-03-14"), ("Tom", "2026-02-01"), (None, None),
+    lines = [json.loads(as_line(1, memory)) for memory in memories]
+    assert {(line.get("speaker"), line.get("date")) for line in lines} == {
+        ("Maya", "Sat 2026-03-14"), ("Tom", "Sat 2026-03-14"), ("Tom", "Sun 2026-02-01"), (None, None),
     }  # fmt: skip
 
 

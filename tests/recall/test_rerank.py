@@ -8,11 +8,12 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recall_index import candidate
 from vaults import PATIENCE_S
 
 from quaid.errors import ModelError, ModelTimeoutError, ModelUnavailableError, PromptError
 from quaid.llm.prompts import prompts_folder
-from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, Judged, blend, judge_memories
+from quaid.recall.rerank import BEST_GRADE, MAX_CHARACTERS, MAX_JUDGED, blend, judge_memories
 
 QUESTION = "Which milk does Maya take?"
 TEXTS = ["Maya takes oat milk.", "Tom buys milk.", "Maya lives in Leeds."]
@@ -29,7 +30,7 @@ def judged(*grades, statement="Maya takes a certain milk."):
 
 
 def judge(service, texts=TEXTS, budget_s=2.5, query=QUESTION, **settings):
-    memories = [Judged(text) if isinstance(text, str) else text for text in texts]
+    memories = [candidate(n, text) if isinstance(text, str) else text for n, text in enumerate(texts)]
     return judge_memories(service.models("openai", **settings), query, memories, budget_s)
 
 
@@ -53,10 +54,10 @@ def test_one_call_gives_the_statement_and_the_grades(service):
 
 
 @pytest.mark.parametrize(("memory", "shown"), [
-    (Judged("Yes.", "Maya", "2026-03-14"), {"speaker": "Maya", "date": "Sat 2026-03-14"}),
-    (Judged("Yes.", None, "2026-03"), {"date": "2026-03"}),
-    (Judged("Yes.", 'Tom"}\n{"n": 9', "soon"), {"speaker": 'Tom"}\n{"n": 9', "date": "soon"}),
-    (Judged("Yes."), {}),
+    (candidate(1, "Yes.", speaker="Maya", created="2026-03-14"), {"speaker": "Maya", "date": "Sat 2026-03-14"}),
+    (candidate(1, "Yes.", created="2026-03"), {"date": "2026-03"}),
+    (candidate(1, "Yes.", speaker='Tom"}\n{"n": 9', created="soon"), {"speaker": 'Tom"}\n{"n": 9', "date": "soon"}),
+    (candidate(1, "Yes."), {}),
 ])  # fmt: skip
 def test_a_candidate_has_its_speaker_and_day_where_they_are_known(service, memory, shown):
     service.value = judged(4)
@@ -145,7 +146,7 @@ def test_retries_stay_within_the_budget(service):
 
 def test_no_model_is_an_expected_failure(service):
     with pytest.raises(ModelUnavailableError):
-        judge_memories(service.models("none"), QUESTION, [Judged("x")], 2.5)
+        judge_memories(service.models("none"), QUESTION, [candidate(1, "x")], 2.5)
 
 
 def test_the_owner_may_judge_by_rules_of_their_own(service, tmp_path):

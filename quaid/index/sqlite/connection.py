@@ -84,14 +84,12 @@ class SqliteIndex(Database):
     def clear(self) -> None:
         """Drop everything and create the schema again."""
         self.execute("PRAGMA defer_foreign_keys = ON")
-        rows = list(self.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
-        virtual = [name for name, sql in rows if (sql or "").upper().startswith("CREATE VIRTUAL")]
-        for name in virtual:
-            self.execute(f'DROP TABLE "{name}"')
-        left = self.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        tables = self.execute(
+            "SELECT name, sql LIKE 'CREATE VIRTUAL%' FROM sqlite_schema "
+            "WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         ).fetchall()
-        for (name,) in sorted(left, key=lambda row: row[0] == "documents"):
+        # Virtual tables take their own along, and nothing refers to documents any more at the end.
+        for name, _ in sorted(tables, key=lambda table: (not table[1], table[0] == "documents")):
             self.execute(f'DROP TABLE IF EXISTS "{name}"')
         self.execute(Path(__file__).with_name("schema.sql").read_text(encoding="utf-8"))
         contents.set_meta(self, contents.GENERATION, os.urandom(8).hex())
