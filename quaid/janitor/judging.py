@@ -95,7 +95,7 @@ class ModelQuestion(Generic[T]):
 
     def label(self, item: T) -> str:
         """The text by which the owner recognises an item."""
-        raise NotImplementedError
+        return str(self.show(item)["text"])
 
     def show(self, item: T) -> Mapping[str, Any]:
         """The fields of an item that the model sees: only what is the same tomorrow, so that it is asked once."""

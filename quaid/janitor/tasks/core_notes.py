@@ -78,13 +78,17 @@ class _CoreNote:
 class _CoreQuestion(ModelQuestion[T]):
     """A question about one core note and items for it."""
 
+    slot = ""
+    """The slot of the prompt that shows the items."""
+
     def __init__(self, context: TaskContext, note: _CoreNote) -> None:
         super().__init__(context)
         self.note = note
 
-    def inputs(self, _: Sequence[T]) -> dict[str, str]:
+    def inputs(self, batch: Sequence[T]) -> dict[str, str]:
         sections = json.dumps(core_notes.section_titles(self.note.text), ensure_ascii=False)
-        return {"name": self.note.path, "note": self.note.text, "sections": sections}
+        items = numbered_lines(map(self.show, batch))
+        return {"name": self.note.path, "note": self.note.text, "sections": sections, self.slot: items}
 
     def key(self, task: str, *evidence: str) -> str:
         """The key of a judgement made next to the note as it is."""
@@ -139,16 +143,11 @@ class _Snippets(_CoreQuestion[str]):
 
     prompt = SNIPPETS
     items = "observations"
+    slot = "observations"
     output_tokens = 150
-
-    def label(self, item: str) -> str:
-        return item
 
     def show(self, item: str) -> dict[str, str]:
         return {"text": item}
-
-    def inputs(self, batch: Sequence[str]) -> dict[str, str]:
-        return {**super().inputs(batch), "observations": numbered_lines(map(self.show, batch))}
 
     def find_problems(self, item: str, given: Mapping[str, Any]) -> Iterator[str]:
         if given["verdict"] != "rewrite":
@@ -267,6 +266,7 @@ class _Journal(_CoreQuestion[DatedSection]):
 
     prompt = JOURNAL
     items = "themes"
+    slot = "entries"
     input_tokens = 16_000
     needs_all = False
 
@@ -275,9 +275,6 @@ class _Journal(_CoreQuestion[DatedSection]):
 
     def show(self, item: DatedSection) -> dict[str, str]:
         return {"day": item.day.isoformat(), "text": "\n\n".join(item.texts)}
-
-    def inputs(self, batch: Sequence[DatedSection]) -> dict[str, str]:
-        return {**super().inputs(batch), "entries": numbered_lines(map(self.show, batch))}
 
     def check(self, batch: Sequence[DatedSection], value: Mapping[str, Any]) -> list[str | ItemProblem]:
         return [
@@ -433,9 +430,6 @@ class _Promotion(ModelQuestion[tuple[Document, Use]]):
     def __init__(self, context: TaskContext, core: Mapping[str, _CoreNote]) -> None:
         super().__init__(context)
         self._core = core
-
-    def label(self, item: tuple[Document, Use]) -> str:
-        return item[0].text
 
     def show(self, item: tuple[Document, Use]) -> dict[str, Any]:
         fact, use = item

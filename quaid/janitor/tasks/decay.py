@@ -72,9 +72,6 @@ class _DecayReview(ModelQuestion[FadedFact]):
     prompt = "decay_review"
     output_tokens = 120
 
-    def label(self, item: FadedFact) -> str:
-        return item.document.text
-
     def show(self, item: FadedFact) -> dict[str, Any]:
         row = item.document
         fields = {

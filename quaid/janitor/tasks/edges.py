@@ -60,9 +60,6 @@ class _EdgesQuestion(ModelQuestion[_StatedFact]):
         super().__init__(context)
         self._names = graph.entity_names(context.index)
 
-    def label(self, item: _StatedFact) -> str:
-        return item.fact.text
-
     def show(self, item: _StatedFact) -> dict[str, str]:
         return {"I": item.speaker, "text": item.fact.text}
 
