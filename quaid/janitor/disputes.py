@@ -75,5 +75,5 @@ def _decide(fact: Document, data: bytes, created: str, why: str) -> Decision:
 
 
 def _key(fact: Document, created: str) -> str:
-    # With the moment: an owner who has said no may dispute it again later.
+    # With the moment: an owner who has answered no may dispute it again later.
     return evidence_key(DISPUTE, fact_evidence(fact), created)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SHRUNK_COUNT, SHRUNK_SHARE = 10, 0.2
 MAX_QUESTIONS = 50
-"""The number of recent questions that are asked again."""
+"""The number of recent questions to repeat."""
 CHECKED_HITS = 3
 """The best answers to a question from the log that must still be found …"""
 DEPTH = 10
@@ -89,7 +89,7 @@ class Gate:
         return lost
 
     def _ask(self) -> Iterator[tuple[tuple[Hit, ...], list[str]]]:
-        """Yield the hits of each question, and which of the expected notes are among them. The worktree is asked, not
+        """Yield the hits of each question, and which of the expected notes are among them. The worktree answers, not
         the owner's files, which may have uncommitted work.
         """
         with closing(Answers(self._worktree)) as answering:

@@ -270,7 +270,7 @@ def take_snapshot(
 
 
 def _size_of(path: Path) -> int:
-    """Bytes of a file, or of all files of a folder; what vanishes meanwhile counts nothing."""
+    """Bytes of a file, or of all files of a folder; a file that vanishes counts nothing."""
     if not path.is_dir():
         return path.stat().st_size if path.exists() else 0
     found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)  # noqa: PTH118 - quick

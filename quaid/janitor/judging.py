@@ -86,7 +86,7 @@ class ModelQuestion(Generic[T]):
     output_tokens = 0
     """The usual answer to one item."""
     needs_all = True
-    """Whether the model is asked again for numbers it left out."""
+    """Whether to ask the model again for numbers it left out."""
     needs_any = False
     """Whether an answer without any usable verdict is an error, so that its batch is split."""
 
@@ -98,11 +98,11 @@ class ModelQuestion(Generic[T]):
         return str(self.show(item)["text"])
 
     def show(self, item: T) -> Mapping[str, Any]:
-        """The fields of an item that the model sees: only what is the same tomorrow, so that it is asked once."""
+        """The fields of an item that the model sees: none that changes from day to day, as a judgement is made once."""
         raise NotImplementedError
 
     def inputs(self, batch: Sequence[T]) -> dict[str, str]:
-        """The texts for the slots of the prompt, apart from `today` and the refused decisions."""
+        """The texts for the slots of the prompt, except `today` and the refused decisions."""
         return {"facts": numbered_lines(map(self.show, batch))}
 
     def size(self, item: T) -> int:

@@ -2,7 +2,7 @@
 
 A decision that the owner has vetoed or switched off is dropped, and one that touches a pinned or verified note is held
 back. It becomes a question if the policy says so, or if it changes lines that a person wrote; above the budget it is
-held back. What a person wrote into a fact that Quaid made corrects Quaid: it stays, and nobody is asked.
+held back. What a person wrote into a fact that Quaid made corrects Quaid: it stays, without a question.
 """
 
 from __future__ import annotations

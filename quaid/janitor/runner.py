@@ -226,7 +226,7 @@ class _Run:
         return Edit(edit.rel_path, current, merged) if merged is not None else None
 
     def _refuse(self, question: Question) -> None:
-        """Commit that the owner has said no, or that both are true, which later runs read as a veto."""
+        """Commit a no of the owner, or that both are true, which later runs read as a veto."""
         task, key, title = question.task, question.key, question.title
         waiting = self._waiting.get(key)
         reason, subject = "The owner has said no.", f"not to {title}"
@@ -326,7 +326,7 @@ class _Run:
         for planned in decisions:
             decision = planned
             question = self._policy.questions.pop(decision.key, None)
-            if question is not None:  # its owner has said yes
+            if question is not None:  # the owner's answer is yes
                 if question.kind == CONFLICT:
                     self._report.answered.append(f"{question.answer}: {question.title}")
                 author = self._find_decider(question)

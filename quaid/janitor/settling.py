@@ -1,7 +1,7 @@
 """After a merge of two machines: settle what no merge of single files can see, or ask about it.
 
 An entity or conversation that both have made a note of becomes one note. Facts that both have stated and that cannot
-both be true stay, and the owner is asked. The result is the same on every machine.
+both be true stay, and become a question to the owner. The result is the same on every machine.
 """
 
 from __future__ import annotations

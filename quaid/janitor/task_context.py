@@ -44,8 +44,8 @@ class TaskContext:
     called. `vetoes` of this task, newest first, show a model what the owner refused; `vetoed` are the keys of all
     tasks. `answered` are the questions between two facts that the
     owner has answered; with `only_answers` nothing else is decided. `written` is when a commit last changed each file.
-    `documents` are those of projects. `doubts` give the reason why the owner is asked before a fact, by path, counts.
-    `ranking` tells which of two facts must not give way.
+    `documents` are those of projects. `doubts` give, by path, the reason to ask the owner before a fact counts.
+    `ranking` decides which of two facts must not give way.
     """
 
     root: Path

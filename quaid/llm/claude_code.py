@@ -68,7 +68,7 @@ class ClaudeCodeProvider:
             reason = " ".join(errors.split())[:200] or f"exit code {code}"
             raise ModelUnavailableError(f"claude -p gave no result ({reason})", "Try it in a shell: claude -p hello")
         result = results[-1]
-        # A failed request can have the subtype "success": only is_error tells.
+        # A failed request can have the subtype "success": only is_error is reliable.
         if result.get("is_error"):
             raise _failure(result, request)
         structured = result.get("structured_output")

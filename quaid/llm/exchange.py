@@ -17,7 +17,7 @@ Stop = Literal["end", "length", "refusal"]
 
 @dataclass(frozen=True, slots=True)
 class ItemProblem:
-    """A problem of one item of an answer's list `items`, so that only this item is asked for again. `place` is its
+    """A problem of one item of an answer's list `items`, so that the repair is for this item alone. `place` is its
     place in the list, None for a missing item. `sentence` continues the item's name: "cites no turn".
     """
 
@@ -154,7 +154,7 @@ class UsageStore(Protocol):
 
 
 class AnswerStore(Protocol):
-    """Stores answers for questions that are asked again."""
+    """Stores answers to repeated questions."""
 
     def get(self, key: str, oldest_day: str) -> str | None:
         """Return the answer stored under `key` on `oldest_day` or later."""

@@ -157,7 +157,7 @@ class Models:
             yield replace(answer, took_s=time.monotonic() - started)
         if answer is None or answer.problems or answer.failed or self._answers is None or not self._settings.cache_days:
             return
-        if not admit_all(answer.value)[1]:  # with a secret in it, the question is asked again
+        if not admit_all(answer.value)[1]:  # an answer with a secret in it is not stored
             found = json.dumps({"value": answer.value, "provider": answer.provider, "model": answer.model})
             with suppress(QuaidError):  # it costs asking again, no more
                 self._answers.put(key, found, utc_today().isoformat(), self._oldest_day())
@@ -238,7 +238,7 @@ class Models:
         try:
             found = json.loads(self._answers.get(key, self._oldest_day()) or "null")
             value, provider, model = found["value"], str(found["provider"]), str(found["model"])
-        except (QuaidError, ValueError, TypeError, KeyError):  # it is asked for again
+        except (QuaidError, ValueError, TypeError, KeyError):  # then the model answers again
             return None
         if violations(value, prompt.schema) or (check is not None and check(value)):
             return None

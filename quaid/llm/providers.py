@@ -1,6 +1,6 @@
 """Model services over HTTP: Anthropic, OpenAI, Ollama, and servers that speak their protocols.
 
-Each is asked for JSON in the strictest way that it understands.
+Requests ask for JSON in the strictest way that it understands.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def anthropic_key_env(settings: ModelSettings, environ: Mapping[str, str]) -> st
 
 
 def read_anthropic_usage(counts: Mapping[str, Any], cost_usd: float | None) -> ModelUsage:
-    """Return the usage of a call. Anthropic counts cached input, read and written, apart from the other input."""
+    """Return the usage of a call. Anthropic counts cached input, read and written, separately."""
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     uncached, written, cached, output = (read_count(counts.get(name)) for name in names)
     return ModelUsage(uncached + written + cached, output, cached, written, cost_usd, 1)

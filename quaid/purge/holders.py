@@ -30,7 +30,7 @@ _PROCESSES = Path("/proc")
 @contextmanager
 def hold_alone(repository: Repository, root: Path, state: Path) -> Iterator[None]:
     """Let no other process of Quaid use the vault at `root`, and no git be at work in its repository. The resident
-    process ends and none is started meanwhile. Raises LockedError: another one uses it; the sentence names it.
+    process ends, and no other one is started. Raises LockedError: another one uses it; the sentence names it.
     """
     with ExitStack() as stack:
         _stop_resident(root, stack)

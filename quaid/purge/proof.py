@@ -39,7 +39,7 @@ _INDEXED = {
 @dataclass(slots=True)
 class Proof:
     """What was read, and each place that holds the text or could not be looked into. The notes in `similar` have its
-    words with other signs between them, so that only their owner can tell whether it is the same.
+    words with other signs between them, so that only their owner can judge whether it is the same.
     """
 
     objects: int = 0

@@ -44,7 +44,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class LocatedSecret:
-    """A secret of `kind` and the number of the line it begins in. `text` tells it from others; it must never be shown."""
+    """A secret of `kind` and the number of the line it begins in. `text` distinguishes it from others; it must never be shown."""
 
     kind: str
     line: int
@@ -130,7 +130,7 @@ def admit_each(messages: Iterable[Mapping[str, object]], *, keep_lines: bool = F
 
 
 def admit_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a request as it may leave the machine. Of texts in a list each is read by itself: the vector of
+    """Return the body of a request as it may leave the machine. Each text in a list is read separately: the vector of
     a text must not depend on its neighbours. The name of a model is a setting and stays as it is.
     """
     model = {name: payload[name] for name in ("model",) if name in payload}

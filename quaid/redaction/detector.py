@@ -48,8 +48,8 @@ def redact(text: str, *, after: str = "", keep_lines: bool = False) -> tuple[str
     before = f"{after}\n" if after else ""
     while True:  # what a secret has hidden, such as a quote, can show another one
         plain = _Plain(before + text)
-        spans = _within(_apart(find_forms(plain.text), plain), len(before))
-        spans = spans or _within(_apart(_detect(plain.text), plain), len(before))
+        spans = _within(_disjoint(find_forms(plain.text), plain), len(before))
+        spans = spans or _within(_disjoint(_detect(plain.text), plain), len(before))
         if not spans:
             break
         text = _replace(text, spans, keep_lines=keep_lines)
@@ -97,7 +97,7 @@ class _Plain:
         return self._origins[part] + place - self._starts[part]
 
 
-def _apart(spans: Iterator[Span], plain: _Plain) -> list[Span]:
+def _disjoint(spans: Iterator[Span], plain: _Plain) -> list[Span]:
     """`spans` in the original text: in order, joined where they overlap, and as far as they reach before a placeholder;
     what is behind one is looked at again.
     """
@@ -108,13 +108,13 @@ def _apart(spans: Iterator[Span], plain: _Plain) -> list[Span]:
         inside = behind > 0 and plain.placeholders[behind - 1][1] > span.start
         end = min(span.end, plain.placeholders[behind][0]) if behind < len(plain.placeholders) else span.end
         clear += [span._replace(end=end)] if not inside and span.start < end else []
-    apart: list[Span] = []
+    disjoint: list[Span] = []
     for span in sorted(clear, key=lambda span: (span.start, -span.end)):
-        if apart and span.start < apart[-1].end:
-            apart[-1] = apart[-1]._replace(end=max(apart[-1].end, span.end))
+        if disjoint and span.start < disjoint[-1].end:
+            disjoint[-1] = disjoint[-1]._replace(end=max(disjoint[-1].end, span.end))
         else:
-            apart.append(span)
-    return apart
+            disjoint.append(span)
+    return disjoint
 
 
 def _detect(text: str) -> Iterator[Span]:

@@ -1,4 +1,4 @@
-"""Words and digits without which a text has no secret. Apart from the forms of secrets, which take long to load."""
+"""Words and digits without which a text has no secret. The forms of secrets, which take long to load, are elsewhere."""
 
 from __future__ import annotations
 

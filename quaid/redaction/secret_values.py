@@ -37,7 +37,7 @@ MEASURE = re.compile(
 """A number with its unit, a date, a version, an algorithm, a file."""
 PLAIN_WORD = re.compile(r"_*[^\W\d_]+(?:[-/'’&._]+[^\W\d_]+)*_*", re.UNICODE)
 ENDS_LIKE_HOW = re.compile(r"\w+(?:ed|ing|ly|able|ible|ous|ive|ful|less|ary|ent|ect|ong|ate)", re.IGNORECASE)
-# `The password is wrong` tells none.
+# `The password is wrong` contains none.
 SAYS_HOW = re.compile(
     r"""not|no|yes|in|on|at|to|the|an?|my|your|it|its|that|this|what|which|same|old|new|weak|secure|safe|long|short|empty
     |blank|(?:in)?valid|unique|numbers?|text|bytes|field|any|required|optional|plaintext|cleartext|hashed|encrypted|random

@@ -48,7 +48,7 @@ MIN_JOURNAL_DAYS, MIN_ENTRIES, MAX_THEMES = 7, 3, 5
 """A journal is distilled when it has this many new entries and the oldest of them is this many days old."""
 MIN_AGE_DAYS = 7.0
 MAX_OFFERED = 50
-"""The most important facts, those that a core note already has included: so the list does not move on by itself."""
+"""The most important facts, those that a core note already has included: so that the list is stable."""
 MAX_PROMOTED = 5
 MIN_IMPORTANCE = 1.2
 """More than full confidence: a fact that nobody has used, confirmed or marked is not promoted."""

@@ -1,4 +1,4 @@
-"""Decay: facts that nobody has needed for so long that they have faded. Whether they may go is asked, never decided.
+"""Decay: facts that nobody has needed for so long that they have faded. Quaid asks whether they may go.
 
 Decay itself edits nothing: the confidence that a fact still has follows from its last use, each time it is queried.
 Facts that are pinned, verified, immutable, superseded or lately confirmed are left alone. If there is a model, it looks
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TASK = "decay"
 FLOOR = 0.1
-"""A fact with less confidence is asked about."""
+"""A fact with less confidence becomes a question."""
 MAX_ASKED = 20
 """Facts that a run asks about, the most faded first, those with an open question included."""
 EXTENSION_DAYS = 90
@@ -44,7 +44,7 @@ _CAN_FADE = (
 @dataclass(frozen=True, slots=True)
 class FadedFact:
     """A fact that fades, perhaps below the floor. `confidence` is what is left of the original `sure`; `last` is the
-    day (ISO) it was used or learned. Only facts that are asked about have their text.
+    day (ISO) it was used or learned. Only facts below the floor have their text.
     """
 
     document: Document

@@ -1,4 +1,4 @@
-"""Resolve contradictions: one of two facts holds since a day, both are merged, or their owner is asked.
+"""Resolve contradictions: one of two facts holds since a day, both are merged, or the owner decides.
 
 No fact is deleted unless its owner answers that neither is true.
 """
@@ -121,7 +121,7 @@ class _Resolving(PairQuestion):
         known = {day for fact in (pair.a, pair.b) for day in _list_days(fact)}
         for end, day in judgement.days.items():
             if not _DAY.fullmatch(day) or day not in known:
-                return f"{end} is {day}, which neither tells"
+                return f"{end} is {day}, which neither gives"
         for fact, since, until in _times(pair, judgement):
             begin, finish = fact.valid_from or since, fact.valid_until or until
             if begin and finish and begin[:10] > finish[:10]:

@@ -1,7 +1,7 @@
 """Review: the deep model reads new facts and approves, rewords or rejects each; then approved facts become active.
 
 A rewording is carried out if everything in it that can be checked was stated before. If it adds or drops a number or a
-name, or turns a claim around, the owner is asked.
+name, or turns a claim around, it becomes a question to the owner.
 """
 
 from __future__ import annotations
