@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from quaid.cli.change_output import tell_written
 from quaid.cli.init import change_model
@@ -21,18 +20,9 @@ from quaid.config import (
     unknown_setting,
 )
 from quaid.place import CONFIG_FILE
-from quaid.settings import Settings
 from quaid.user_config import read_user_config, user_config_path
 
 _OF_THE_MODEL = ("embedding.provider", "embedding.model", "embedding.precision")
-
-
-class Setting(NamedTuple):
-    """One setting and where its value comes from: default, a file, or the name of an environment variable."""
-
-    key: str
-    value: Any
-    origin: str
 
 
 def run_config(
@@ -53,18 +43,29 @@ def run_config(
       quaid config embedding.model multilingual-e5-small   # the old model answers until this one is ready
     """
     with invocation.open() as memory:
-        settings = list(_list_settings(memory.root, memory.settings, os.environ))
+        of_vault, of_user = read_vault_config(memory.root), read_user_config()
+        origins = {}
+        for each, _ in list_settings(memory.settings):
+            origins[each] = "default"
+            if variable_of(each) in os.environ:
+                origins[each] = variable_of(each)
+            elif _holds(of_user, each):
+                origins[each] = str(user_config_path())
+            elif _holds(of_vault, each) and not is_users_own(each):
+                origins[each] = CONFIG_FILE
+        values = dict(list_settings(memory.settings))
         if key is None:
-            said = read_descriptions()
-            rows = [(each.key, render_value(each.value), each.origin, said[each.key]) for each in settings]
-            invocation.respond(columns(rows), settings=[setting._asdict() for setting in settings])
+            descriptions = read_descriptions()
+            rows = [(each, render_value(values[each]), origin, descriptions[each]) for each, origin in origins.items()]
+            shapes = [{"key": each, "value": values[each], "origin": origin} for each, origin in origins.items()]
+            invocation.respond(columns(rows), settings=shapes)
             return
-        found = next((setting for setting in settings if setting.key == key), None)
-        if found is None:
+        if key not in values:
             raise unknown_setting(key)
         if value is None:
-            text = found.value if isinstance(found.value, str) else render_value(found.value)
-            invocation.respond(text, **found._asdict())
+            found = values[key]
+            text = found if isinstance(found, str) else render_value(found)
+            invocation.respond(text, key=key, value=found, origin=origins[key])
             return
         written = memory.configure(key, value)
     tell_written(invocation, written)
@@ -79,21 +80,8 @@ def variable_of(key: str) -> str:
     return "QUAID_" + key.replace(".", "_").upper()
 
 
-def _list_settings(root: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[Setting]:
-    of_vault, of_user = read_vault_config(root), read_user_config()
-    for key, value in list_settings(settings):
-        if variable_of(key) in environ:
-            origin = variable_of(key)
-        elif _holds(of_user, key):
-            origin = str(user_config_path())
-        else:
-            origin = CONFIG_FILE if _holds(of_vault, key) and not is_users_own(key) else "default"
-        yield Setting(key, value, origin)
-
-
 def _holds(written: Mapping[str, Any], key: str) -> bool:
     *sections, name = key.split(".")
-    table: Mapping[str, Any] = written
     for section in sections:
-        table = table.get(section, {})
-    return name in table
+        written = written.get(section, {})
+    return name in written

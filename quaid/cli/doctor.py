@@ -28,13 +28,14 @@ from quaid.cli.terminal import (
     styled,
 )
 from quaid.errors import BadInputError, QuaidError, UsageError
+from quaid.history import merge_driver
 from quaid.history.repository import find_repository
 from quaid.local import hook_log
 from quaid.memory import Memory
 from quaid.model import Finding
 from quaid.remotes.exchange import RemoteState
 from quaid.report.canary import check_hosts
-from quaid.report.checks import describe_outbound, examine, set_up_merging
+from quaid.report.checks import describe_outbound, examine
 from quaid.report.repository_size import examine_size, measure
 from quaid.report.secrets import find_secrets
 from quaid.report.status import EMPTY_DAYS, Status, WatcherStatus, status_of
@@ -180,8 +181,8 @@ def run_doctor(
             if fetch_model(invocation, memory, force=True) is None:
                 embed(invocation, memory)
     with suppress(QuaidError, OSError), Memory.open(root) as memory:  # why it cannot be opened is a finding
-        for done in set_up_merging(memory):
-            invocation.notify(done)
+        if merge_driver.set_up(memory.root):
+            invocation.notify("git has Quaid merge notes here from now on.")
     findings = list(examine(root))
     for found in check_hosts(this_machine()) if hooks else ():
         if isinstance(found, str):
@@ -196,19 +197,15 @@ def run_doctor(
 def _list_secrets(invocation: Invocation) -> int:
     """Name where the history holds secrets, never the secrets themselves; 1 when there are some."""
     with invocation.open() as memory, invocation.progress(memory) as bar:
-        found = find_secrets(memory.root, bar.update)
-    rows = [
-        f"{secret.kind}  {secret.path or 'a message'}  {secret.commit[:10] or 'never committed'}"
-        for secret in found.secrets
-    ]
+        secrets, objects, scanned, left_out = find_secrets(memory.root, bar.update)
     text = lines(
-        *rows,
-        f"Looked at {found.objects:,} files and messages, {found.bytes / 1e6:.1f} MB; secrets: {len(rows):,}",
-        f"Too large to be looked at: {found.left_out:,}" if found.left_out else "",
-        "Next: change each secret where it is used, then: quaid purge --text -" if rows else "",
+        *(f"{one.kind}  {one.path or 'a message'}  {one.commit[:10] or 'never committed'}" for one in secrets),
+        f"Looked at {objects:,} files and messages, {scanned / 1e6:.1f} MB; secrets: {len(secrets):,}",
+        f"Too large to be looked at: {left_out:,}" if left_out else "",
+        "Next: change each secret where it is used, then: quaid purge --text -" if secrets else "",
     )
-    invocation.respond(text, **json_object(found, ok=not rows))
-    return 1 if rows else 0
+    invocation.respond(text, secrets=secrets, objects=objects, bytes=scanned, left_out=left_out, ok=not secrets)
+    return 1 if secrets else 0
 
 
 def _measure_repository(invocation: Invocation) -> int:
@@ -219,7 +216,7 @@ def _measure_repository(invocation: Invocation) -> int:
             raise BadInputError(
                 f"{memory.root} is in no git repository. Make one with: git init {quote(str(memory.root))}"
             )
-        found = measure(repository, is_off=memory.settings.git.maintenance == "off", tick=bar.update)
+        found = measure(repository, is_off=memory.settings.git.maintenance == "off", progress=bar.update)
     findings = examine_size(repository, found)
     sizes = (("today", found.today_bytes), ("older", found.past_bytes), ("commits and folders", found.other_bytes))
     files, absent = found.files, ["its old versions"] * found.partial + ["its old commits"] * found.shallow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from quaid.cli.invocation import Invocation
 from quaid.cli.notes import document_shape
@@ -12,7 +12,7 @@ from quaid.cli.options import Reference, choosing
 from quaid.cli.terminal import clipped, count, line_width, moment, one_line, short, styled
 from quaid.index.listing import TurnText
 from quaid.index.references import Related
-from quaid.recall.provenance import CitedTurn, NoteChange, Provenance, SessionView
+from quaid.recall.provenance import NoteChange, Provenance
 from quaid.shapes import json_object
 
 MAX_EDITS = 20
@@ -59,14 +59,8 @@ def _step_shape(step: NoteChange) -> dict[str, Any]:
     return {"by": step.by, "commit": commit, **about, **trailers, "changes": step.changes}
 
 
-# -- for people ------------------------------------------------------------------------------------------------------
-
-
-class _Branch(NamedTuple):
-    """A line of the tree, and what hangs below it."""
-
-    text: str
-    below: Sequence[_Branch] = ()
+_Branch = tuple[str, Sequence["_Branch"]]
+"""A line of the tree, and what hangs below it."""
 
 
 def render_provenance(found: Provenance) -> str:
@@ -92,31 +86,45 @@ def render_provenance(found: Provenance) -> str:
 
 
 def _draw(branches: Sequence[_Branch], width: int, indent: str = "") -> Iterator[str]:
-    for place, branch in enumerate(branches, 1):
+    for place, (text, children) in enumerate(branches, 1):
         is_last = place == len(branches)
         below = indent + ("   " if is_last else "│  ")
         yield from textwrap.wrap(
-            branch.text,
+            text,
             width,
             initial_indent=indent + ("└─ " if is_last else "├─ "),
-            subsequent_indent=below + ("│  " if branch.below else "   "),
+            subsequent_indent=below + ("│  " if children else "   "),
             break_on_hyphens=False,
         )
-        yield from _draw(branch.below, width, below)
+        yield from _draw(children, width, below)
 
 
 def _branches(found: Provenance) -> Iterator[_Branch]:
+    is_turn = found.note.turn is not None
     for session in found.sessions:
         turns = [turn for turn in found.turns if turn.path == session.path]
-        yield _session(session, turns, has_words=found.note.turn is not None)
-    if found.created:
-        yield _Branch(_who("created", found.created), list(_details(found.created)))
+        started = session.started and session.started[:10]
+        about = ", ".join(filter(None, (started, session.source, count(session.turns, "turn"))))
+        below: list[_Branch] = []
+        for each in turns:
+            around = [
+                (f"{where}: {_describe_turn(turn)}: {one_line(turn.text)}", ())
+                for where, turn in (("before", each.before), ("after", each.after))
+                if turn
+            ]
+            words = "" if is_turn else f": {clipped(each.cited.text, MAX_TEXT)}"  # else they are above the tree
+            below.append((_describe_turn(each.cited) + words, around))
+        if session.facts:
+            below.append((f"also drawn from it: {count(len(session.facts), 'fact')}", list(_related(session.facts))))
+        yield f"session {session.session or session.title} ({about}), {session.path}", below
     left_out = max(0, len(found.edits) - MAX_EDITS)
+    if found.created:
+        yield _describe_step("created", found.created)
     if left_out:
-        yield _Branch(f"changed {count(left_out, 'time')} more before; all with --json")
+        yield f"changed {count(left_out, 'time')} more before; all with --json", ()
     for step in found.edits[left_out:]:
-        yield _Branch(_who("changed", step), list(_details(step)))
-    facts = {"entity": "mentioned by", "episode": "rests on it" if found.note.turn is not None else "came from it"}
+        yield _describe_step("changed", step)
+    facts = {"entity": "mentioned by", "episode": "rests on it" if is_turn else "came from it"}
     for title, related in (
         ("replaces", found.replaces),
         ("replaced by", found.replaced_by),
@@ -124,52 +132,28 @@ def _branches(found: Provenance) -> Iterator[_Branch]:
         ("linked from", found.linked_from),
     ):
         if related:
-            yield _Branch(title, list(_related(related)))
+            yield title, list(_related(related))
     for remark in found.remarks:
-        yield _Branch(remark)
-
-
-def _session(session: SessionView, turns: Sequence[CitedTurn], *, has_words: bool) -> _Branch:
-    """`has_words` says that the turn's own words are printed above the tree."""
-    known = [session.started and session.started[:10], session.source, count(session.turns, "turn")]
-    head = f"session {session.session or session.title} ({', '.join(part for part in known if part)}), {session.path}"
-    below = []
-    for each in turns:
-        context = [("before", each.before), ("after", each.after)]
-        words = "" if has_words else f": {clipped(each.cited.text, MAX_TEXT)}"
-        around = [_Branch(f"{where}: {_describe_turn(turn)}: {one_line(turn.text)}") for where, turn in context if turn]
-        below.append(_Branch(_describe_turn(each.cited) + words, around))
-    if session.facts:
-        below.append(_Branch(f"also drawn from it: {count(len(session.facts), 'fact')}", list(_related(session.facts))))
-    return _Branch(head, below)
+        yield remark, ()
 
 
 def _describe_turn(turn: TurnText) -> str:
     return ", ".join(part for part in (turn.speaker, f"turn {turn.turn}", moment(turn.said_at)) if part)
 
 
-def _who(what: str, step: NoteChange) -> str:
-    if step.commit is None:
-        return f"{what} in the working tree, not committed"
-    author = step.commit.author if step.by == "human" else step.by
-    return f"{what} {moment(step.commit.when)} by {author}, commit {short(step.commit.id)}"
-
-
-def _details(step: NoteChange) -> Iterator[_Branch]:
+def _describe_step(what: str, step: NoteChange) -> _Branch:
+    head, rows = f"{what} in the working tree, not committed", list[str]()
     if step.commit is not None:
-        yield _Branch(one_line(step.commit.subject))
-        if step.commit.body:
-            yield _Branch(clipped(step.commit.body, MAX_TEXT))
-    made = [f"{name} {value}" for name in TRAILERS[:-1] if (value := step.trailer(name.capitalize()))]
-    if made:
-        yield _Branch(", ".join(made))
-    for change in step.changes:
-        yield _Branch(change)
+        author = step.commit.author if step.by == "human" else step.by
+        head = f"{what} {moment(step.commit.when)} by {author}, commit {short(step.commit.id)}"
+        rows = [one_line(step.commit.subject), clipped(step.commit.body, MAX_TEXT)]
+    rows.append(", ".join(f"{name} {value}" for name in TRAILERS[:-1] if (value := step.trailer(name.capitalize()))))
+    return head, [(row, ()) for row in (*filter(None, rows), *step.changes)]
 
 
 def _related(related: Sequence[Related]) -> Iterator[_Branch]:
     for one in related[:MAX_RELATED]:
         over = " [replaced]" if one.replaced else ""
-        yield _Branch(f"{clipped(one.text, MAX_TEXT)}{over} ({one.id})")
+        yield f"{clipped(one.text, MAX_TEXT)}{over} ({one.id})", ()
     if len(related) > MAX_RELATED:
-        yield _Branch(f"and {len(related) - MAX_RELATED:,} more; all with --json")
+        yield f"and {len(related) - MAX_RELATED:,} more; all with --json", ()

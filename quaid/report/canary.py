@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -107,24 +107,28 @@ def check_hosts(machine: Machine) -> Iterator[str | Finding]:
     problems: list[Finding] = []
     found: list[HostCommands] = []
     for host in HOSTS.values():
-        for project in (False, True)[: 1 + host.has_projects]:
-            if project and machine.folder == machine.home:
-                continue  # the project's config is the user's own here
+        # In the home folder the project's config is the user's own.
+        for project in (False, True)[: 1 + (host.has_projects and machine.folder != machine.home)]:
             try:
                 found.append(find_commands(machine, host, project=project))
             except (ConfigTextError, QuaidError) as error:
                 problems.append(Finding(host.name, "error", str(error), f"quaid install {host.name}"))
     yield from problems
     installed = [commands for commands in found if commands.servers or commands.hooks]
-    remarks = [remark for commands in found if commands not in installed for remark in commands.remarks]
+    remarks = [remark for commands in found for remark in commands.remarks]
     if not (problems or installed or remarks):
         yield Finding("hosts", "warning", "Quaid is installed in no program.", "quaid install")
     yield from remarks
-    if installed:
-        with _temporary_vault() as root:
-            for commands in installed:
-                yield from commands.remarks
-                yield from _check_host(commands, root)
+    with _temporary_vault() if installed else nullcontext(Path()) as root:
+        for commands in installed:
+            for part, check in {"server": _check_servers, "hooks": _check_hooks}.items():
+                if not (commands.servers if part == "server" else commands.hooks):
+                    continue
+                yield f"Trying the {part} of {commands.label} …"
+                try:
+                    yield Finding(f"{commands.label}: {part}", "ok", check(commands, root))
+                except QuaidError as error:
+                    yield Finding(f"{commands.label}: {part}", "error", str(error), commands.next_step)
 
 
 def find_commands(machine: Machine, host: Host, *, project: bool = False) -> HostCommands:
@@ -148,24 +152,18 @@ def find_commands(machine: Machine, host: Host, *, project: bool = False) -> Hos
             folder = Path(path)
             servers.append(value_at(_read_json(folder / ".mcp.json"), ("mcpServers", NAME)))
             hooks |= _read_hooks(_read_json(folder / "hooks" / "hooks.json"), folder)
-        if host.name == "openclaw":
-            commands.remarks += _check_openclaw(plain)
+        entry = value_at(plain, ("plugins", "entries", NAME)) if host.name == "openclaw" else None
+        if isinstance(entry, dict):  # OpenClaw runs the plugin itself, so there is no command to try
+            what = "Switched on and allowed to read conversations; OpenClaw runs it itself"
+            finding = Finding("openclaw: plugin", "ok", what)
+            if value_at(entry, ("hooks", "allowConversationAccess")) is not True:
+                what = "It may not read conversations, so it does nothing."
+                finding = Finding("openclaw: plugin", "warning", what, GRANT_CONVERSATIONS)
+            commands.remarks.append(finding)
     servers = [server for server in servers if isinstance(server, dict) and "enabled" not in server]
     commands.servers += map(Command.from_config, servers)
     commands.hooks |= {event: Command.from_config(handler) for event, handler in hooks.items()}
     return commands
-
-
-def _check_host(commands: HostCommands, root: Path) -> Iterator[str | Finding]:
-    for part, is_installed in (("server", commands.servers), ("hooks", commands.hooks)):
-        if not is_installed:
-            continue
-        yield f"Trying the {part} of {commands.label} …"
-        try:
-            found = _check_servers(commands, root) if part == "server" else _check_hooks(commands, root)
-            yield Finding(f"{commands.label}: {part}", "ok", found)
-        except QuaidError as error:
-            yield Finding(f"{commands.label}: {part}", "error", str(error), commands.next_step)
 
 
 def _check_servers(commands: HostCommands, root: Path) -> str:
@@ -183,7 +181,8 @@ def _check_hooks(commands: HostCommands, root: Path) -> str:
     if ending is None:
         raise HookProofError("Neither SessionEnd nor PreCompact is installed: no conversation would be learned from.")
     word, environ = f"canary{secrets.token_hex(4)}", _environ(commands, root)
-    transcript = _write_transcript(_claude_folder(root) / "projects" / "canary", word)
+    transcript = Path(environ["CLAUDE_CONFIG_DIR"], "projects", "canary", f"{word}.jsonl")
+    _write_transcript(transcript, word)
     event = {"session_id": word, "transcript_path": str(transcript), "cwd": str(root.parent)}
     if start := commands.hooks.get("SessionStart"):
         payload = {**event, "hook_event_name": "SessionStart", "source": "startup"}
@@ -234,29 +233,22 @@ def _environ(commands: HostCommands, root: Path) -> dict[str, str]:
     """Return the environment that a host would give to its commands, but for the vault."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("QUAID_")}
     own = {name: os.environ[name] for name in ("QUAID_CONFIG_DIR", "QUAID_STATE_DIR")}
-    own |= {"QUAID_RESIDENT": "off", "QUAID_HOME": str(root), "CLAUDE_CONFIG_DIR": str(_claude_folder(root))}
+    own |= {"QUAID_RESIDENT": "off", "QUAID_HOME": str(root), "CLAUDE_CONFIG_DIR": str(root.parent / "claude")}
     return environ | own | ({"PATH": BARE_PATH} if commands.has_windows else {})
 
 
-def _claude_folder(root: Path) -> Path:
-    """Return the folder in which the hooks look for transcripts instead of the owner's."""
-    return root.parent / "claude"
-
-
-def _write_transcript(folder: Path, word: str) -> Path:
+def _write_transcript(path: Path, word: str) -> None:
     """Write a conversation as Claude Code stores it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.000Z}"
-    frame = {"isSidechain": False, "cwd": str(folder), "sessionId": word, "version": "2.1.0", "timestamp": now}
+    frame = {"isSidechain": False, "cwd": str(path.parent), "sessionId": word, "version": "2.1.0", "timestamp": now}
     question = {"role": "user", "content": f"Please keep in mind that the bird in the mine is called {word}."}
     answer = {"role": "assistant", "content": [{"type": "text", "text": f"I will: the bird is called {word}."}]}
     lines = [
         {**frame, "parentUuid": None, "uuid": "1", "type": "user", "message": question},
         {**frame, "parentUuid": "1", "uuid": "2", "type": "assistant", "message": {"id": "msg_1", **answer}},
     ]
-    path = folder / f"{word}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def _read_hooks(plain: Any, plugin: Path | None = None) -> dict[str, Any]:
@@ -276,19 +268,6 @@ def _read_json(path: Path) -> Any:
     if file.data is None:
         raise HostConfigError(path, "the plugin that is switched on is not there")
     return config_entries.read(file.text, "json")
-
-
-def _check_openclaw(plain: Any) -> Iterator[Finding]:
-    """Yield whether the plugin has what it needs: it runs inside OpenClaw, so there is no command to try."""
-    entry = value_at(plain, ("plugins", "entries", NAME))
-    if not isinstance(entry, dict):
-        return
-    if value_at(entry, ("hooks", "allowConversationAccess")) is True:
-        sentence = "Switched on and allowed to read conversations; OpenClaw runs it itself"
-        yield Finding("openclaw: plugin", "ok", sentence)
-    else:
-        sentence = "It may not read conversations, so it does nothing."
-        yield Finding("openclaw: plugin", "warning", sentence, GRANT_CONVERSATIONS)
 
 
 # -- running commands ------------------------------------------------------------------------------------------------
@@ -315,7 +294,12 @@ def _list_tools(command: Command, environ: Mapping[str, str]) -> list[str]:
         except subprocess.TimeoutExpired as error:
             raise HookProofError(f"{command} answers, and does not end within {EXIT_S:g} s of its input.") from error
         except (ValueError, KeyError, TypeError, OSError) as error:
-            raise HookProofError(f"{command} {_describe(error)}{_last_line(errors)}.") from error
+            what = "ends before it is asked" if isinstance(error, OSError) else "answers in a form that is not MCP's"
+            if isinstance(error, json.JSONDecodeError):
+                what = f"says something that is not JSON ({error.doc.strip()[:60]!r})"
+            elif isinstance(error, ValueError):
+                what = str(error)
+            raise HookProofError(f"{command} {what}{_last_line(errors)}.") from error
         finally:
             alarm.cancel()
             process.kill()
@@ -365,14 +349,6 @@ def _call(process: subprocess.Popen[bytes], number: int, method: str, params: Ma
             result: dict[str, Any] = message["result"]
             return result
     raise ValueError(f"ends, or says nothing in time, when asked to {method}")
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"says something that is not JSON ({error.doc.strip()[:60]!r})"
-    if isinstance(error, ValueError):
-        return str(error)
-    return "ends before it is asked" if isinstance(error, OSError) else "answers in a form that is not MCP's"
 
 
 def _last_line(errors: IO[bytes]) -> str:

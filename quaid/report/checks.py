@@ -1,6 +1,7 @@
 """The checks of a vault and of this machine, behind `quaid doctor` and what `quaid status` lists for attention.
 
-A check yields results: the problems it found, or one result of level ok. A check that raises is a problem too.
+A check yields the problems it found, or a result of level ok that says more than `CHECKS` does. A check that raises is
+a problem too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from operator import itemgetter
 from pathlib import Path
 
 from quaid.agents.installation import our_command
-from quaid.capture.writer import WritePlan, WriteResult
 from quaid.config import person_of
 from quaid.docs.registry import read_projects
 from quaid.docs.source_roots import check_roots, next_step
@@ -42,8 +42,8 @@ from quaid.janitor.news import overdue_in
 from quaid.llm import Models
 from quaid.local import hook_log, queue
 from quaid.memory import Memory
-from quaid.model import Edit, Finding, Level, Message
-from quaid.place import DOCS_FILE, INDEX_FILE, LOCAL_FILE
+from quaid.model import Finding, Level
+from quaid.place import DOCS_FILE, LOCAL_FILE
 from quaid.recall.cutoff import CHARACTERS_PER_TOKEN
 from quaid.recall.visibility import list_cut, may_see, read_core_notes, visible_paths
 from quaid.remotes.exchange import RemoteState
@@ -64,9 +64,6 @@ MAX_UNFINISHED = 5
 MAX_SHOWN_PATHS = 3
 OBSIDIAN_GIT = ".obsidian/plugins/obsidian-git/data.json"
 ATTRIBUTES_FILE = ".gitattributes"
-OLD_UNION = re.compile(r"^\S*(?:journal|snippets)/\*\* merge=union\r?\n", re.MULTILINE)
-OLD_NOTES = re.compile(r"^\*\.md text eol=lf$", re.MULTILINE)
-OLD_USAGE = re.compile(r"^(\S*usage/\*\.tsv text eol=lf) merge=union$", re.MULTILINE)
 FOREIGN_SHARE = 0.1
 """Share of notes in other languages from which another embedding model is proposed."""
 MIN_FOREIGN = 3
@@ -100,11 +97,14 @@ def examine(root: Path) -> tuple[Finding, ...]:
     else:
         with memory:
             found += [("vault", each) for each in collect(check_vault(root, memory.problem))]
-            found += [(name, each) for name, check in CHECKS.items() for each in collect(check(memory))]
-    return tuple(
-        Finding(name, each.level, each.what if each.level == "ok" else _with_paths(each), each.next_step)
-        for name, each in found
-    )
+            for name, (check, is_well) in CHECKS.items():
+                found += [(name, each) for each in collect(check(memory)) or [ok(is_well)]]
+    findings = []
+    for name, each in found:
+        paths = ", ".join(each.paths[:MAX_SHOWN_PATHS]) + (" …" if len(each.paths) > MAX_SHOWN_PATHS else "")
+        sentence = f"{each.what.removesuffix('.')}{f': {paths}' if paths else ''}."
+        findings.append(Finding(name, each.level, each.what if each.level == "ok" else sentence, each.next_step))
+    return tuple(findings)
 
 
 def list_attention(memory: Memory) -> Iterator[CheckResult]:
@@ -119,12 +119,6 @@ def collect(results: Iterable[CheckResult]) -> list[CheckResult]:
         return list(results)
     except (QuaidError, OSError, subprocess.SubprocessError) as error:
         return [CheckResult(str(error), level="error")]
-
-
-def _with_paths(found: CheckResult) -> str:
-    shown = ", ".join(found.paths[:MAX_SHOWN_PATHS]) + (" …" if len(found.paths) > MAX_SHOWN_PATHS else "")
-    sentence = found.what.removesuffix(".") + (f": {shown}" if shown else "")
-    return f"{sentence}."
 
 
 # -- the machine -----------------------------------------------------------------------------------------------------
@@ -220,8 +214,8 @@ def check_git_lock(memory: Memory) -> Iterator[CheckResult]:
     """Check that no crashed git left its lock."""
     repository = find_repository(memory.root)
     if repository is None or not repository.index_lock.exists():
-        yield ok("No lock is left behind")
-    elif commit_folder.is_abandoned(repository):
+        return
+    if commit_folder.is_abandoned(repository):
         yield CheckResult("A killed write of Quaid left index.lock", "the next write finishes it and removes that")
     else:
         step = f"wait for it; if none is running, remove {repository.index_lock}"
@@ -230,20 +224,15 @@ def check_git_lock(memory: Memory) -> Iterator[CheckResult]:
 
 def check_writes(memory: Memory) -> Iterator[CheckResult]:
     """Check that no write is uncommitted or unfinished."""
-    is_fine = True
     if waiting := list_uncommitted(memory.root):
         paths = dict.fromkeys(edit.rel_path for each in waiting for edit in each.change.edits)
         what = f"{_count(len(waiting), 'change')} not committed since {waiting[0].since}: {waiting[-1].reason}"
         step = "end that; the notes are in the vault, and the next write of Quaid commits them"
         yield CheckResult(what, step, tuple(paths), "error")
-        is_fine = False
     for folder, reason in islice(transaction.list_unfinished(memory.root), MAX_UNFINISHED):
         yield CheckResult(reason, f"use what is kept in {folder}, then delete that folder")
-        is_fine = False
     if transaction.needs_recovery(memory.root):
         yield CheckResult("A write was interrupted", "the next write finishes it; nothing is lost")
-    elif is_fine:
-        yield ok("No write is left unfinished")
 
 
 def check_git_hook(memory: Memory) -> Iterator[CheckResult]:
@@ -273,47 +262,15 @@ def check_merging(memory: Memory) -> Iterator[CheckResult]:
         yield ok("git has Quaid merge notes by their parts")
 
 
-def set_up_merging(memory: Memory) -> list[str]:
-    """Have git merge the notes of this vault by their parts, and return what was changed for it.
-
-    The lines of .gitattributes that an older Quaid wrote are renewed in one commit; others stay.
-
-    Raises:
-        QuaidError: the vault cannot be written.
-    """
-    done = []
-    if merge_driver.set_up(memory.root):
-        done.append("git has Quaid merge notes here from now on.")
-    data = files.read_note(memory.root, ATTRIBUTES_FILE)
-    renewed = renew_attributes(data.decode("utf-8", "surrogateescape")) if data is not None else None
-    if data is not None and renewed is not None:
-        edit = Edit(ATTRIBUTES_FILE, data, renewed.encode("utf-8", "surrogateescape"))
-        written = WriteResult(ATTRIBUTES_FILE, ATTRIBUTES_FILE, "edited", ATTRIBUTES_FILE)
-        message = Message("vault: notes are merged by their parts", "merge=union left keys twice in a note.")
-        memory.writer.write(f"attributes {renewed}", lambda: WritePlan(written, (edit,), message))
-        done.append(f"{ATTRIBUTES_FILE} says so for every clone.")
-    return done
-
-
-def renew_attributes(text: str) -> str | None:
-    """Return .gitattributes with Quaid's old lines renewed; None if there are none, or its owner changed them."""
-    renewed = OLD_NOTES.sub(f"*.md text eol=lf {ATTRIBUTE}", OLD_USAGE.sub(rf"\1 {ATTRIBUTE}", OLD_UNION.sub("", text)))
-    return renewed if renewed != text and f"*.md text eol=lf {ATTRIBUTE}" in renewed else None
-
-
 def check_obsidian_git(memory: Memory) -> Iterator[CheckResult]:
     """Check that Obsidian's git plugin does not commit Quaid's notes."""
-    try:
+    minutes = 0.0
+    with suppress(OSError, ValueError, TypeError, AttributeError):  # it is not installed
         settings = json.loads(files.read_file(memory.root / OBSIDIAN_GIT))
         minutes = float(settings.get("autoSaveInterval") or 0)
-    except (OSError, ValueError, TypeError, AttributeError):
-        yield ok("Not installed, or it commits nothing by itself")
-        return
     if minutes > 0:
         what = f"The plugin commits everything every {minutes:g} min, Quaid's notes under the plugin's message too"
         yield CheckResult(what, "set its auto commit-and-sync interval to 0, or raise it")
-    else:
-        yield ok("Its auto-commit is off")
 
 
 # -- notes -----------------------------------------------------------------------------------------------------------
@@ -359,8 +316,6 @@ def check_folders(memory: Memory) -> Iterator[CheckResult]:
         what = f"{_count(len(own), 'note')} in Quaid's folders that Quaid did not make: searched as your own"
         step = "move them elsewhere, or make their frontmatter count with: quaid config vault.hand_written managed"
         yield CheckResult(what, step, own)
-    else:
-        yield ok("Quaid's folders hold only its own notes")
 
 
 def check_owners(memory: Memory) -> Iterator[CheckResult]:
@@ -381,8 +336,6 @@ def check_core_notes(memory: Memory) -> Iterator[CheckResult]:
     for note, over in cut:
         what = f"{note} is longer than a session has room for: {over:,} characters of it are left out"
         yield CheckResult(what, step)
-    if not cut:
-        yield ok("A session shows them whole")
 
 
 def check_conflict_copies(memory: Memory) -> Iterator[CheckResult]:
@@ -398,8 +351,6 @@ def check_conflict_copies(memory: Memory) -> Iterator[CheckResult]:
     if seen:
         what = f"{len(seen)} left by a sync tool and not indexed"
         yield CheckResult(what, "merge each into its note by hand, then delete it", seen)
-    else:
-        yield ok("None")
 
 
 def check_quota(memory: Memory) -> Iterator[CheckResult]:
@@ -624,8 +575,6 @@ def check_queue(memory: Memory) -> Iterator[CheckResult]:
         what = f"{_count(len(given_up), 'conversation')} of agents could not be taken in"
         paths = tuple(f"{item.transcript}: {item.problem}" for item in given_up)
         yield CheckResult(what, queue.next_step(state), paths)
-    else:
-        yield ok("No conversation was given up")
 
 
 # -- projects --------------------------------------------------------------------------------------------------------
@@ -648,32 +597,20 @@ def check_projects(memory: Memory) -> Iterator[CheckResult]:
                 yield CheckResult(what, f"mount it, or change {project.path}")
                 return
     problems = _list_document_problems(memory) if projects else []
-    for path in [path for path, problem in problems if "secrets" in problem][:1]:
-        yield CheckResult(f"{path} holds secrets", "keep them out of documents")
-        return
-    for path, problem in problems[:1]:
-        yield CheckResult(f"{path}: {problem}", "repair it, or exclude it in PROJECT.md")
-        return
-    if projects:
+    if secret := next((path for path, problem in problems if "secrets" in problem), None):
+        yield CheckResult(f"{secret} holds secrets", "keep them out of documents")
+    elif problems:
+        yield CheckResult(f"{problems[0][0]}: {problems[0][1]}", "repair it, or exclude it in PROJECT.md")
+    elif projects:
         yield ok(f"{len(projects)}, their source roots are here")
-    else:
-        yield ok("None yet; make one with: quaid project create NAME --root PATH")
 
 
 def _list_document_problems(memory: Memory) -> list[tuple[str, str]]:
     """Return (path, problem) of the indexed documents, without the notes that others keep private."""
-    state = memory.state
-    with (
-        closing(IndexReader(state / DOCS_FILE)) as reader,
-        closing(IndexReader(state / INDEX_FILE)) as whole,
-        closing(IndexReader(state / INDEX_FILE, memory.owners)) as seen,
-        suppress(database.DatabaseError),
-    ):
-        connection, everything, visible = reader.open(), whole.open(), seen.open()
+    with closing(IndexReader(memory.state / DOCS_FILE)) as reader, suppress(database.DatabaseError):
+        connection = reader.open()
         found = documents.list_problems(connection) if connection else []
-        if not (found and everything and visible):
-            return found
-        shown = set(visible_paths((path for path, _ in found), everything, visible))
+        shown = set(visible_paths((path for path, _ in found), memory.whole_index(), memory.visible_index()))
         return [(path, problem) for path, problem in found if path in shown]
     return []
 
@@ -691,30 +628,32 @@ def _count(number: int, thing: str) -> str:
 
 
 CHECKS = {
-    "repository": check_repository,
-    "git lock": check_git_lock,
-    "merging": check_merging,
-    "git hook": check_git_hook,
-    "state": check_state,
-    "writes": check_writes,
-    "index": check_index,
-    "embedding": check_weights,
-    "vectors": check_embedding,
-    "models": check_models,
-    "outbound": check_outbound,
-    "watcher": check_watcher,
-    "resident": check_resident,
-    "janitor": check_janitor,
-    "hooks": check_hooks,
-    "queue": check_queue,
-    "projects": check_projects,
-    "folders": check_folders,
-    "obsidian-git": check_obsidian_git,
-    "conflict copies": check_conflict_copies,
-    "core notes": check_core_notes,
-    "disk": check_disk,
+    "repository": (check_repository, ""),
+    "git lock": (check_git_lock, "No lock is left behind"),
+    "merging": (check_merging, ""),
+    "git hook": (check_git_hook, ""),
+    "state": (check_state, ""),
+    "writes": (check_writes, "No write is left unfinished"),
+    "index": (check_index, ""),
+    "embedding": (check_weights, ""),
+    "vectors": (check_embedding, ""),
+    "models": (check_models, ""),
+    "outbound": (check_outbound, ""),
+    "watcher": (check_watcher, ""),
+    "resident": (check_resident, ""),
+    "janitor": (check_janitor, ""),
+    "hooks": (check_hooks, ""),
+    "queue": (check_queue, "No conversation was given up"),
+    "projects": (check_projects, "None yet; make one with: quaid project create NAME --root PATH"),
+    "folders": (check_folders, "Quaid's folders hold only its own notes"),
+    "obsidian-git": (check_obsidian_git, "Not installed, or it commits nothing automatically"),
+    "conflict copies": (check_conflict_copies, "None"),
+    "core notes": (check_core_notes, "A session shows them whole"),
+    "disk": (check_disk, ""),
 }
-"""The checks of `quaid doctor` for an open vault, in the order in which they are shown."""
+"""The checks of `quaid doctor` for an open vault in the order in which they are shown, each with the sentence for one
+that yields nothing.
+"""
 ATTENTION_CHECKS = (
     check_settings,
     check_writes,

@@ -73,18 +73,14 @@ class Fading:
 
 
 class Claim(NamedTuple):
-    """One of two facts that cannot both be true; `since` is the day from which it holds, or on which it was stated."""
+    """One of two facts that cannot both be true; `since` is the day from which it holds, or on which it was stated.
+    `is_later` where it is known to be the later one.
+    """
 
     id: str
     text: str
     since: str | None
-
-
-class Contradiction(NamedTuple):
-    """Two facts that cannot both be true, the later first where that is known."""
-
-    facts: tuple[Claim, Claim]
-    is_later_known: bool
+    is_later: bool
 
 
 # -- growth -----------------------------------------------------------------------------------------------------------
@@ -170,9 +166,10 @@ def measure_fading(memory: Memory, now: datetime | None = None) -> Fading:
 # -- contradictions ---------------------------------------------------------------------------------------------------
 
 
-def list_contradictions(memory: Memory, today: date | None = None) -> list[Contradiction]:
+def list_contradictions(memory: Memory, today: date | None = None) -> list[tuple[Claim, Claim]]:
     """Return the pairs of facts that hold and cannot both be true, the newest first, `MAX_PAIRS` at most: those that
-    give a subject two objects of a relation that has one, and those that an open question is about.
+    give a subject two objects of a relation that has one, and those that an open question is about. The later one of
+    a pair is the first, where that is known.
     """
     index = memory.index()
     day = (today or datetime.now(UTC).date()).isoformat()
@@ -188,12 +185,19 @@ def list_contradictions(memory: Memory, today: date | None = None) -> list[Contr
     pairs = []
     for one, other in newest:
         order = compare_times(found[one], found[other])
-        ordered = (found[other], found[one]) if order < 0 else (found[one], found[other])
         first, second = (
-            Claim(each.id, documents.text_of(index, each.doc_id), (each.valid_from or each.created or "")[:10] or None)
-            for each in ordered
+            Claim(
+                each.id,
+                documents.text_of(index, each.doc_id),
+                (each.valid_from or each.created or "")[:10] or None,
+                is_later,
+            )
+            for each, is_later in (
+                (found[other if order < 0 else one], bool(order)),
+                (found[one if order < 0 else other], False),
+            )
         )
-        pairs.append(Contradiction((first, second), bool(order)))
+        pairs.append((first, second))
     return pairs
 
 

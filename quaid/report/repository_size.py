@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappush, heappushpop, nlargest
@@ -26,6 +25,7 @@ from quaid.history.maintenance import (
 )
 from quaid.history.repository import Repository, read_boundary
 from quaid.model import Finding
+from quaid.sync.embedding import Progress, ignore_progress
 from quaid.vault.merging import MAX_BYTES as MAX_MERGED
 
 SHOWN = 10
@@ -74,9 +74,7 @@ class RepositorySize:
     """Versions that the checked-out commit does not have, by what they take on the disk."""
 
 
-def measure(
-    repository: Repository, *, is_off: bool = False, tick: Callable[[str, int, int], None] = lambda *_: None
-) -> RepositorySize:
+def measure(repository: Repository, *, is_off: bool = False, progress: Progress = ignore_progress) -> RepositorySize:
     """Look at every object's size; `is_off` says that the settings have the janitor leave git alone.
 
     Raises:
@@ -93,7 +91,7 @@ def measure(
         taken["today" if item.id in blobs else item.kind] += item.disk_bytes
     total = files.loose + files.packed
     found = {item.id for _, item in past}
-    commits, paths = find_paths(repository, found, total, tick)
+    commits, paths = find_paths(repository, found, total, progress)
     here = ((path, stored[blob]) for path, blob in today if blob in stored and repository.is_in_vault(path))
     written = find_last_write(repository)
     return RepositorySize(
@@ -125,12 +123,8 @@ def measure(
 def examine_size(repository: Repository, found: RepositorySize) -> tuple[Finding, ...]:
     """Return what is well and what is not with these figures, and what to do about it."""
     files, is_foreign = found.files, bool(why_not(repository))
-
-    def step(task: str) -> str:
-        if is_foreign:
-            return f"git -C {quote(str(repository.top))} maintenance run --task={task}"
-        return "quaid config git.maintenance auto" if found.unmaintained else "quaid janitor run --task cleanup"
-
+    maintain = "quaid config git.maintenance auto" if found.unmaintained else "quaid janitor run --task cleanup"
+    by_hand = f"git -C {quote(str(repository.top))} maintenance run --task="
     who = f"The janitor leaves it alone: {found.unmaintained}" if found.unmaintained else "The janitor maintains it"
     last = f"last wrote on {found.last_maintained[:10]}" if found.last_maintained else "has written nothing yet"
     graph = "There is one." if found.commit_graph else f"There is none for {found.commits:,} commits."
@@ -139,21 +133,20 @@ def examine_size(repository: Repository, found: RepositorySize) -> tuple[Finding
     heavy = f"Older versions of more than {MIN_LARGE_BYTES / 1e6:.0f} MB each: {large or 'none'}."
     unmerged = [file.path for file in found.biggest_today if file.path.endswith(".md") and file.bytes > MAX_MERGED]
     long = f"Too large to be merged with another machine's: {', '.join(unmerged) or 'none'}."
-    by_hand = "remove them when no git is at work there"
+    clean_up = "remove them when no git is at work there" if is_foreign else maintain
     outside = "keep large files outside the vault; a note leaves the history with: quaid purge REF"
     no_graph = not found.commit_graph and found.commits >= MIN_COMMITS_OF_GRAPH
+    many_packs = files.packs > MAX_PACKS and not found.partial
     checks = (
         ("maintenance", False, f"{who}; git's maintenance {last}.", ""),
-        ("loose objects", files.loose > MAX_LOOSE, f"{files.loose:,}.", step("loose-objects")),
-        ("packs", files.packs > MAX_PACKS and not found.partial, f"{files.packs:,}.", step("incremental-repack")),
-        ("commit graph", no_graph, graph, step("commit-graph")),
-        (
-            *("leftovers", bool(found.leftovers), remains if found.leftovers else "None."),
-            by_hand if is_foreign else step(""),
-        ),
+        ("loose objects", files.loose > MAX_LOOSE, f"{files.loose:,}.", f"{by_hand}loose-objects" * is_foreign),
+        ("packs", many_packs, f"{files.packs:,}.", f"{by_hand}incremental-repack" * is_foreign),
+        ("commit graph", no_graph, graph, f"{by_hand}commit-graph" * is_foreign),
+        ("leftovers", bool(found.leftovers), remains if found.leftovers else "None.", clean_up),
         ("history", bool(large), heavy, outside),
         ("notes", bool(unmerged), long, "split them into smaller notes"),
     )
     return tuple(
-        Finding(name, "warning", text, do) if bad else Finding(name, "ok", text) for name, bad, text, do in checks
+        Finding(name, "warning", text, step or maintain) if is_bad else Finding(name, "ok", text)
+        for name, is_bad, text, step in checks
     )

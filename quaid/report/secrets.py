@@ -4,23 +4,23 @@ never what they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from quaid.history.commit_hook import read_next_commit
 from quaid.history.git import Git, ObjectReader
 from quaid.history.maintenance import find_first_commits
 from quaid.history.repository import find_repository
 from quaid.redaction import LocatedSecret, admit, locate
+from quaid.sync.embedding import Progress, ignore_progress
 from quaid.vault.files import is_binary
 
 MAX_BYTES = 2_000_000
 """A larger file is none of a memory's notes: it is counted as left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSecret:
+class FoundSecret(NamedTuple):
     """A secret of `kind`; `path` and `commit` are where it first came, empty where it was never committed. In the
     message of a commit it has no path.
     """
@@ -30,25 +30,19 @@ class FoundSecret:
     commit: str
 
 
-@dataclass(frozen=True, slots=True)
-class SecretsReport:
-    """The secrets of a history, and how many files and messages were scanned or `left_out` for their size."""
-
-    secrets: tuple[FoundSecret, ...]
-    objects: int
-    bytes: int
-    left_out: int
-
-
-def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: None) -> SecretsReport:
+def find_secrets(root: Path, progress: Progress = ignore_progress) -> tuple[list[FoundSecret], int, int, int]:
     """Scan each file and message of the history of `root` once.
+
+    Returns:
+        The secrets; the number of files and messages that were scanned, and their bytes; and how many were left out
+        for their size.
 
     Raises:
         GitError: an object cannot be read.
     """
     repository = find_repository(root)
     if repository is None:
-        return SecretsReport((), 0, 0, 0)
+        return [], 0, 0, 0
     held: dict[str, tuple[str, ...]] = {}
     messages: list[FoundSecret] = []
     objects = size = left_out = 0
@@ -60,7 +54,7 @@ def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: 
             continue
         objects, size = objects + 1, size + len(item.data)
         if not objects % 200:
-            tick("files and messages", objects, 0)
+            progress("files and messages", objects, 0)
         text = item.data.decode("utf-8", "replace")
         if item.kind == "blob":
             if kinds := admit(text).redacted:
@@ -68,15 +62,13 @@ def find_secrets(root: Path, tick: Callable[[str, int, int], None] = lambda *_: 
         else:  # the head of a commit is git's, and its signature no secret
             kinds = admit(text.partition("\n\n")[2]).redacted
             messages += [FoundSecret(kind, "", item.id) for kind in dict.fromkeys(kinds)]
+    secrets = set()
     places = find_first_commits(repository, held)
-    secrets = {
-        FoundSecret(kind, path, commit)
-        for blob, kinds in held.items()
-        for commit, path in [places.get(blob, ("", ""))]
-        for kind in kinds
-    }
+    for blob, kinds in held.items():
+        commit, path = places.get(blob, ("", ""))
+        secrets |= {FoundSecret(kind, path, commit) for kind in kinds}
     ordered = sorted(secrets, key=lambda secret: (secret.path, secret.commit, secret.kind))
-    return SecretsReport((*ordered, *messages), objects, size, left_out)
+    return [*ordered, *messages], objects, size, left_out
 
 
 def find_staged_secrets(top: Path) -> tuple[list[tuple[str, LocatedSecret]], list[str]]:

@@ -14,7 +14,6 @@ from vaults import Vault, copy_vault
 
 from quaid.history import merge_driver, merges
 from quaid.janitor.settling import settle_merges
-from quaid.report.checks import renew_attributes
 from quaid.trust import trust
 from quaid.vault import frontmatter
 
@@ -329,18 +328,7 @@ def test_a_path_with_quotes_and_blanks_reaches_the_driver_whole(machines: Machin
     assert fields(here, "facts/2026/11/it's `here`.md")["confirmations"] == "5"
 
 
-def test_doctor_renews_the_attributes_of_an_old_vault(machines: Machines) -> None:
-    vault = machines.here
-    vault.run("config", "--remove-section", "merge.quaid")
-    old = "*.md text eol=lf\njournal/** merge=union\nsnippets/** merge=union\nusage/*.tsv text eol=lf merge=union\n*.psd binary\n"
-    vault.write(".gitattributes", old)
-    vault.save()
-    quaid("doctor", "--vault", str(vault.root))
-    assert (
-        read(vault, ".gitattributes")
-        == "*.md text eol=lf merge=quaid\nusage/*.tsv text eol=lf merge=quaid\n*.psd binary\n"
-    )
-    assert vault.status() == ""
-    assert merge_driver.is_set_up(vault.root)
-    for own in ("*.md text\njournal/** merge=union\n", "*.md text eol=lf merge=mine\n", ""):
-        assert renew_attributes(own) is None
+def test_doctor_sets_merging_up_again(machines: Machines) -> None:
+    machines.here.run("config", "--remove-section", "merge.quaid")
+    quaid("doctor", "--vault", str(machines.here.root))
+    assert merge_driver.is_set_up(machines.here.root)

@@ -14,8 +14,8 @@ def test_a_secret_that_only_an_old_commit_has_is_named_by_its_first_place_and_ne
     first = vault.save()
     vault.write("Notes/login.md", "Nothing any more.\n")
     vault.save(f"took away {TOKEN}")
-    found = find_secrets(vault.root)
-    assert [(secret.path, secret.commit) for secret in found.secrets] == [("Notes/login.md", first), ("", vault.head())]
+    found, *_ = find_secrets(vault.root)
+    assert [(secret.path, secret.commit) for secret in found] == [("Notes/login.md", first), ("", vault.head())]
     assert "swordfish" not in repr(found)
     assert TOKEN not in repr(found)
 
@@ -23,4 +23,4 @@ def test_a_secret_that_only_an_old_commit_has_is_named_by_its_first_place_and_ne
 def test_a_history_without_secrets_has_none(vault: Vault) -> None:
     vault.write("Notes/garden.md", "Tomatoes need water every day.\n")
     vault.save()
-    assert find_secrets(vault.root).secrets == ()
+    assert find_secrets(vault.root)[0] == []
