@@ -10,9 +10,13 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from vaults import OWNER, Vault, copy_vault, trust_vault
 
+from quaid.capture.writer import WriteResult
+from quaid.remotes.exchange import PushDone
+from quaid.remotes.pulling import Pulled
 from quaid.user_config import user_config_path
 
 KAYAK = "Maya bought a blue kayak"
@@ -61,6 +65,35 @@ def trust_remotes(machines: Sequence[Vault], *, own: bool | None = None) -> None
         for machine in machines
     ]
     path.write_text("\n\n".join([head, *tables]), encoding="utf-8")
+
+
+def push(vault: Vault) -> PushDone:
+    with vault.memory() as memory:
+        return memory.remotes.push()
+
+
+def pull(vault: Vault, **how: Any) -> Pulled:
+    with vault.memory() as memory:
+        return memory.remotes.pull(**how)
+
+
+def share(vault: Vault, other: Vault) -> Pulled:
+    """Push from one machine and pull on the other."""
+    push(vault)
+    return pull(other)
+
+
+def publish(vault: Vault, path: str = "", text: str | bytes = "") -> None:
+    """Write a file, if one is named, commit all that the owner has changed, and push."""
+    if path:
+        vault.write(path, text)
+    vault.save()
+    push(vault)
+
+
+def remember(vault: Vault, text: str) -> WriteResult:
+    with vault.memory() as memory:
+        return memory.remember(text)
 
 
 def push_tree(folder: Path, entries: Sequence[tuple[str, str, bytes]], message: str = "stranger") -> str:

@@ -116,7 +116,7 @@ def is_current(root: Path, place: Layout, index: IndexConnection, now: datetime)
     folders = [facts / f"{day:%Y/%m}" for day in (now, last_month)]
     near = {path.relative_to(root).as_posix() for folder in folders for path in folder.glob("*.md")}
     paths = near.union(list_first_paths(index, MAX_RECENT, MAX_PREFERENCES))
-    return not compare(files.list_some(root, paths).notes, documents.list_known(index, paths))
+    return not any(compare(files.list_some(root, paths).notes, documents.list_known(index, paths)))
 
 
 def read_context(

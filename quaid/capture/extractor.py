@@ -32,7 +32,7 @@ from quaid.errors import (
     QuaidError,
 )
 from quaid.local.locks import extracting
-from quaid.local.runs import EmptyReading, EmptyReadings
+from quaid.local.runs import EmptyReadings
 from quaid.local.session_notes import SessionNotes
 from quaid.model import Conversation, Edit, Message, Turn, note_name
 from quaid.place import LOCAL_FILE
@@ -207,8 +207,8 @@ class Extractor:
             if not options.dry_run:
                 self._queue.remove(plan.details["noted"])
                 if plan.travels and reading is not None:
-                    read = EmptyReading(f"{_now():%Y-%m-%d}", draft.session, len(reading.material.turns), found.model)
-                    EmptyReadings(self._vault.state / LOCAL_FILE).add(read)
+                    read = EmptyReadings(self._vault.state / LOCAL_FILE)
+                    read.add(f"{_now():%Y-%m-%d}", draft.session, len(reading.material.turns), found.model)
             return ExtractResult(
                 session=plan.written.id,
                 path=plan.written.path,

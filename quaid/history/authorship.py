@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable
-from functools import cached_property
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,7 +17,6 @@ from quaid.history.git import Git, execute
 from quaid.settings import GitSettings
 
 if TYPE_CHECKING:
-    from quaid.history.git import Git
     from quaid.history.vault_history import History
 
 
@@ -138,28 +137,23 @@ def find_signed(git: Git, commit_ids: Iterable[str]) -> frozenset[str]:
 class Ranking:
     """Tells which of two notes its owner has signed, as both are at the commit `base`; none where nobody signs."""
 
-    def __init__(self, history: History, authors: Authors, base: str, is_on: bool) -> None:
+    def __init__(self, history: History, authors: Authors, base: str, *, is_on: bool) -> None:
         self._history = history
         self._authors = authors
         self._base = base
-        self._is_on = is_on
+        self._is_on = is_on and is_signing()
         self._signed: dict[str, bool] = {}
 
     def outranks(self, path: str, other: str) -> bool:
         """Return whether the owner has signed all of the note at `path`, and not all of the `other` one."""
-        return self._is_signing and self._is_signed(path) and not self._is_signed(other)
-
-    @cached_property
-    def _is_signing(self) -> bool:
-        return self._is_on and is_signing()
+        return self._is_on and self._is_signed(path) and not self._is_signed(other)
 
     def _is_signed(self, path: str) -> bool:
         if path not in self._signed:
             lines = self._history.blame(path, self._base)
             is_owners = bool(lines) and all(self._authors.name(line.email, line.subject) == "owner" for line in lines)
             commits = {line.commit for line in lines}
-            try:
+            self._signed[path] = False
+            with suppress(GitError):
                 self._signed[path] = is_owners and self._history.find_signed(commits) == commits
-            except GitError:
-                self._signed[path] = False
         return self._signed[path]

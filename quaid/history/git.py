@@ -38,6 +38,7 @@ are the filters of files that it reads or writes (revisions.py), and programs th
 """
 SUBMODULE = "160000"
 """The mode of an entry that is another repository."""
+PROGRESS = re.compile(r"(Counting objects|Receiving objects|Resolving deltas|Writing objects): +\d+% \((\d+)/(\d+)\)")
 _FOLDER = "40000"
 _DISK_FULL = re.compile(r"No space left on device|Out of diskspace")
 _LEFT_OUT = re.compile(r"lazy fetching disabled|from promisor remote")
@@ -369,12 +370,11 @@ def execute_in_time(
     args: Sequence[str],
     env: Mapping[str, str],
     timeout_s: float,
-    report: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
     max_file_bytes: int | None = None,
 ) -> tuple[int, bytes, str]:
     """Run git as `execute` does, in a session of its own: it has no terminal to ask at, and can be ended with all that
-    it has started. `report` receives the parts of stderr; a file that git writes may have `max_file_bytes`, where the
-    system limits that (Linux).
+    it has started. A file that git writes may have `max_file_bytes`, where the system limits that (Linux).
 
     Raises:
         TimeoutError: it took longer than `timeout_s`, and was ended.
@@ -392,8 +392,8 @@ def execute_in_time(
     def listen() -> None:
         while part := stderr.read1(4096).decode("utf-8", "replace"):  # type: ignore[union-attr]
             parts.append(part)
-            if report is not None:
-                report(part)
+            if progress is not None and (found := PROGRESS.findall(part)):
+                progress(found[-1][0], int(found[-1][1]), int(found[-1][2]))
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()

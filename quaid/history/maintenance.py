@@ -107,17 +107,6 @@ def list_leftovers(repository: Repository, min_age_s: float = 0.0) -> list[Path]
     return sorted(found)
 
 
-class StoredObject(NamedTuple):
-    """An object: its id, `blob`, `tree`, `commit` or `tag`, its bytes, and the bytes that it takes on the disk: few
-    where a pack has it as the difference from another one.
-    """
-
-    id: str
-    kind: str
-    bytes: int
-    disk_bytes: int
-
-
 class ObjectFiles(NamedTuple):
     """How many objects are files of their own and in no pack, the bytes of all such files, and the packs."""
 
@@ -154,14 +143,14 @@ def list_today(repository: Repository) -> list[tuple[str, str]]:
     return [(path, version.blob) for path, version in files.items() if version.mode != SUBMODULE]
 
 
-def iterate_stored(repository: Repository) -> Iterator[StoredObject]:
+def iterate_stored(repository: Repository) -> Iterator[tuple[str, str, int, int]]:
     """Yield every object that is here, also those that no branch reaches any more."""
     shown = "--batch-check=%(objectname) %(objecttype) %(objectsize) %(objectsize:disk)"
     with Git(repository).stream("cat-file", "--batch-all-objects", shown, "--buffer", "--unordered") as process:
         assert process.stdout is not None
         for line in process.stdout:
             name, kind, size, disk_size = line.decode().split()
-            yield StoredObject(name, kind, int(size), int(disk_size))
+            yield name, kind, int(size), int(disk_size)
 
 
 def find_first_commits(repository: Repository, blobs: Collection[str]) -> dict[str, tuple[str, str]]:

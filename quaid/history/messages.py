@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-from quaid.history.git import split_log
 from quaid.history.repository import Repository
 from quaid.model import Commit, Message
 from quaid.redaction import admit
@@ -35,17 +34,6 @@ def render(message: Message) -> str:
 def on_one_line(text: str) -> str:
     """A text as a subject or the value of a trailer."""
     return escaped(" ".join(text.split()))
-
-
-def parse_log(out: bytes, repository: Repository) -> Iterator[Commit]:
-    """The commits in what `git log -z --name-only` prints with `LOG_FORMAT`, each once, with the vault's files."""
-    seen: set[str] = set()
-    for fields, items in split_log(out, 6):
-        # A merge comes once for each parent; the first says what it brought to this branch.
-        if fields[0] not in seen:
-            seen.add(fields[0])
-            files = [item.removeprefix("\n") if i == 0 else item for i, item in enumerate(items)]
-            yield build_commit(fields, repository, [path for path in files if path])
 
 
 def build_commit(fields: Sequence[str], repository: Repository, files: Sequence[str]) -> Commit:

@@ -17,9 +17,7 @@ from quaid.history.maintenance import maintain
 from quaid.history.purged import FOLDER, PurgedError, find_returned
 from quaid.history.remotes import Line
 from quaid.history.repository import Repository
-from quaid.history.vault_history import History
 from quaid.http import host_of, is_local
-from quaid.settings import GitSettings
 
 MIRRORED = "refs/quaid/mirrored"
 FETCHED = "refs/quaid/fetched"
@@ -107,10 +105,17 @@ class Mirror:
             return None
         head = self.resolve(FETCHED)
         if head is not None:
-            self._check_files(head)
+            # One tree made of a few folders that hold each other has billions of files.
+            count = 0
+            with self.git.stream("ls-tree", "-r", "-z", "--name-only", head) as listing:
+                assert listing.stdout is not None
+                while block := listing.stdout.read(_BLOCK):
+                    count += block.count(b"\0")
+                    if count > self.limits.max_files:
+                        raise TooLargeError(f"more than {self.limits.max_files:,} files")
             # Who removes a list from the vault says so in a commit; a history that goes back on it says nothing.
-            listing = head if old and self.includes(head, old) else old
-            if old and listing and (found := find_returned(self.git, head, old, listing)):
+            known = head if old and self.git.is_ancestor(old, head) else old
+            if old and known and (found := find_returned(self.git, head, old, known)):
                 raise PurgedError(self.branch, found, _ASK_OWNER, _WAY_OUT)
             # The second one is HEAD here, and not fetched to: git would take it for a branch that is worked on.
             for ref in (MIRRORED, f"refs/heads/{self.branch}"):
@@ -133,14 +138,6 @@ class Mirror:
         """Return a file as `commit` has it, None where it has none."""
         return self.git.query("cat-file", "blob", f"{commit}:{path}")
 
-    def open_history(self, settings: GitSettings) -> History:
-        """Return the history up to the newest commit, to be read."""
-        return History(self.folder, settings, self.git.repository)
-
-    def includes(self, commit: str, older: str) -> bool:
-        """Return whether `commit` has `older` among what it was made from, or is it."""
-        return self.git.is_ancestor(older, commit)
-
     def maintain(self) -> None:
         """Have git pack what came in many pieces, where that is due."""
         maintain(self.git.repository, self.limits.timeout_s)
@@ -152,16 +149,6 @@ class Mirror:
         check_source(self.address, self.branch, self.limits.plain_hosts)
         if not self.exists():
             _init(self.folder, "--bare", "-b", self.branch)
-
-    def _check_files(self, commit: str) -> None:
-        """Refuse a tree with too many files; one made of a few folders that hold each other has billions."""
-        count = 0
-        with self.git.stream("ls-tree", "-r", "-z", "--name-only", commit) as listing:
-            assert listing.stdout is not None
-            while block := listing.stdout.read(_BLOCK):
-                count += block.count(b"\0")
-                if count > self.limits.max_files:
-                    raise TooLargeError(f"more than {self.limits.max_files:,} files")
 
 
 @dataclass(frozen=True)

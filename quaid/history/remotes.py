@@ -16,7 +16,7 @@ from pathlib import Path
 
 from quaid.errors import BadInputError, GitError, QuaidError
 from quaid.history.addresses import hide_password, hide_passwords, protocol_of
-from quaid.history.git import QUIET, WITH_HOOKS, Git, Progress, execute_in_time, explain, quiet_environment
+from quaid.history.git import PROGRESS, QUIET, WITH_HOOKS, Git, Progress, execute_in_time, explain, quiet_environment
 from quaid.history.repository import MERGED
 
 _FSCK_ERRORS = ("hasDot", "hasDotdot", "hasDotgit", "emptyName", "fullPathname", "nullSha1", "gitmodulesUrl")
@@ -49,7 +49,6 @@ _DENIED = re.compile(
 _BEHIND = re.compile(r"^!\t\S+\t\[(?:rejected|remote rejected)\] \((.*)\)$", re.MULTILINE)
 _RACED = re.compile(r"fetch first|non-fast-forward|cannot lock ref|stale info|failed to update ref|incorrect old value")
 _NO_SUCH_REF = "couldn't find remote ref"
-_PERCENT = re.compile(r"(Counting objects|Receiving objects|Resolving deltas|Writing objects): +\d+% \((\d+)/(\d+)\)")
 _ADVICE = ("hint:", "remote: hint:")
 
 
@@ -93,8 +92,7 @@ class Line:
         Raises:
             RemoteUnreachableError, RemoteRefusedError: there was no answer.
         """
-        local = [f"--upload-pack={_UNCONFIGURED} upload-pack"] if self._is_folder else []
-        code, out, stderr = self._run([*QUIET, *_NO_PROMPT, "ls-remote", *local, "--", self.address, ref])
+        code, out, stderr = self._run("upload-pack", [*QUIET, *_NO_PROMPT, "ls-remote"], ref)
         if code:
             raise self._explain("ask the remote", stderr)
         found = (line.split("\t") for line in out.decode("utf-8", "replace").splitlines())
@@ -106,9 +104,8 @@ class Line:
         Raises:
             RemoteUnreachableError, RemoteRefusedError: nothing was fetched.
         """
-        local = [f"--upload-pack={_UNCONFIGURED} upload-pack"] if self._is_folder else []
         args = ("fetch", "--progress", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap=")
-        code, _, stderr = self._run([*QUIET, *_LISTENING, *_NO_PROMPT, *args, *local, "--", self.address, *refspecs])
+        code, _, stderr = self._run("upload-pack", [*QUIET, *_LISTENING, *_NO_PROMPT, *args], *refspecs)
         if code and _NO_SUCH_REF in stderr:
             return False
         if code:
@@ -122,10 +119,8 @@ class Line:
         Raises:
             RemoteUnreachableError, RemoteRefusedError: nothing was pushed.
         """
-        local = [f"--receive-pack={_UNCONFIGURED} receive-pack"] if self._is_folder else []
         args = ("push", "--porcelain", "--progress", "--no-follow-tags", "--recurse-submodules=no", "--no-signed")
-        command = [*WITH_HOOKS, *_NO_PROMPT, *args, *local, "--", self.address, f"{commit}:{ref}"]
-        code, out, stderr = self._run(command)
+        code, out, stderr = self._run("receive-pack", [*WITH_HOOKS, *_NO_PROMPT, *args], f"{commit}:{ref}")
         if code == 0:
             return True
         rejected = _BEHIND.search(out.decode("utf-8", "replace"))
@@ -135,26 +130,21 @@ class Line:
             raise RemoteRefusedError(self.address, f"{rejected[1]}: {stderr}", "Settle that there, then: quaid push")
         raise self._explain("push to the remote", stderr)
 
-    @property
-    def _is_folder(self) -> bool:
-        return protocol_of(self.address) == "file"
-
-    def _run(self, args: Sequence[str]) -> tuple[int, bytes, str]:
+    def _run(self, program: str, command: Sequence[str], *refs: str) -> tuple[int, bytes, str]:
+        """Run a command about `refs`, which `program` answers on the other side."""
+        protocol = protocol_of(self.address)
+        local = [f"--{program}={_UNCONFIGURED} {program}"] if protocol == "file" else []
+        args = ["-C", str(self.top), *command, *local, "--", self.address, *refs]
         env = {
             **quiet_environment(self.top),
-            "GIT_ALLOW_PROTOCOL": protocol_of(self.address),
+            "GIT_ALLOW_PROTOCOL": protocol,
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ASKPASS": "",
             "SSH_ASKPASS": "",
             "GCM_INTERACTIVE": "never",
         }
-
-        def hear(stderr: str) -> None:
-            for what, done, total in _PERCENT.findall(stderr)[-1:]:
-                self.progress(what, int(done), int(total))
-
         try:
-            return execute_in_time(["-C", str(self.top), *args], env, self.timeout_s, hear, self.max_bytes)
+            return execute_in_time(args, env, self.timeout_s, self.progress, self.max_bytes)
         except TimeoutError as error:
             stderr = f"it did not end within {self.timeout_s:g} s, which git.timeout_s sets"
             raise RemoteUnreachableError(self.address, stderr) from error
@@ -172,7 +162,7 @@ class Line:
 def _one_line(stderr: str) -> str:
     """Return the last of git's output that is neither advice nor progress, in one line of limited length."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", hide_passwords(stderr)) if line.strip()]
-    shown = [line for line in lines if not line.startswith(_ADVICE) and not _PERCENT.search(line)]
+    shown = [line for line in lines if not line.startswith(_ADVICE) and not PROGRESS.search(line)]
     return " ".join(shown)[:400] or "it gave no reason"
 
 

@@ -9,11 +9,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
-from pathlib import Path
 
 from quaid.errors import GitError, RevisionError
 from quaid.history.git import SUBMODULE, Git, Version, join_items, split_items
-from quaid.history.repository import Repository
 from quaid.model import NOTE_ENDINGS
 
 BATCH = 4096
@@ -42,6 +40,10 @@ class TreeFile:
     rel_path: str
     mode: int
     blob: str
+
+    @classmethod
+    def of(cls, rel_path: str, version: Version) -> TreeFile:
+        return cls(rel_path, int(version.mode, 8), version.blob)
 
     @property
     def is_regular(self) -> bool:
@@ -127,7 +129,7 @@ class Revisions:
     def _file(self, path: str, version: Version | None) -> TreeFile | None:
         if version is None or version.mode == SUBMODULE:
             return None
-        return TreeFile(self._repository.to_vault(path), int(version.mode, 8), version.blob)
+        return TreeFile.of(self._repository.to_vault(path), version)
 
     def read_files(self, files: Sequence[TreeFile], *, filtered: bool = False) -> Iterator[tuple[str, bytes]]:
         """(path, bytes) of each of `files`, as a checkout would write them under the attributes of today, but that
@@ -171,11 +173,6 @@ class Revisions:
             raise GitError("read a revision", "some of its objects are not there. Fetch them, then try again")
         for file, part in zip(files, parts, strict=True):
             yield file.rel_path, part[:-1]
-
-
-def open_revisions(git_dir: Path) -> Revisions:
-    """Return the revisions of the bare repository at `git_dir`; nothing that it configures is run."""
-    return Revisions(Git(Repository(git_dir, git_dir, git_dir, "")))
 
 
 def parse_moment(text: str) -> datetime | None:

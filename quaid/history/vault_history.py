@@ -20,7 +20,7 @@ from quaid.history import authorship, commit_folder, committing
 from quaid.history import repository as repositories
 from quaid.history.authorship import Authors, LineOrigin
 from quaid.history.git import Git
-from quaid.history.messages import LOG_FORMAT, build_commit, escape, on_one_line, parse_log
+from quaid.history.messages import LOG_FORMAT, build_commit, escape, on_one_line
 from quaid.history.messages import grep_trailer as grep_option
 from quaid.history.note_history import RAW, FileChange, Revision, find_note, matches_id, read_log, read_note_history
 from quaid.history.purged import Purges
@@ -328,9 +328,13 @@ class History:
         if self.state().head is None:
             return []
         wanted = [self._repository.to_git(path) for path in paths] or ([] if everywhere else self._repository.inside)
-        shape = ("-z", "-E", "--name-only", "--no-color", "--encoding=UTF-8", f"--format={LOG_FORMAT}")
-        out = self.runner.read("read the history", "log", *shape, *options, "--", *wanted)
-        return list(parse_log(out, self._repository))
+        shape = (*RAW, "-E", "--encoding=UTF-8", f"--format={LOG_FORMAT}%x00")
+        found: dict[str, Commit] = {}
+        for fields, changes in read_log(self.runner, *shape, *options, "--", *wanted):
+            # A merge comes once for each parent; the first says what it brought to this branch.
+            if fields[0] not in found:
+                found[fields[0]] = build_commit(fields[:6], self._repository, [change.path for change in changes])
+        return list(found.values())
 
     # -- branches, worktrees, and who wrote what ----------------------------------------------------------------
 
@@ -406,7 +410,14 @@ class History:
             VaultCommit(
                 build_commit(fields[:6], self._repository, [change.path for change in changes]),
                 datetime.fromtimestamp(int(fields[6].partition(" ")[0]), UTC),
-                tuple(self._in_vault(change) for change in changes if inside(change.path)),
+                tuple(
+                    change._replace(
+                        path=self._repository.to_vault(change.path),
+                        old_path=self._repository.to_vault(old) if (old := change.old_path) and inside(old) else None,
+                    )
+                    for change in changes
+                    if inside(change.path)
+                ),
                 fields[6].partition(" ")[2],
             )
             for fields, changes in read_log(self.runner, *shape, *(which or ("HEAD",)), "--", *files)
@@ -425,14 +436,6 @@ class History:
         args = ("rev-list", "--first-parent", "--reverse", *span, "--", *self._repository.inside)
         ids = self.runner.read("read the history", *args).decode().split()
         return list(dict.fromkeys([*([first] if first else []), *ids, last]))
-
-    def _in_vault(self, change: FileChange) -> FileChange:
-        if not self._repository.prefix:
-            return change
-        source = change.old_path
-        if source is not None:
-            source = self._repository.to_vault(source) if self._repository.is_in_vault(source) else None
-        return change._replace(path=self._repository.to_vault(change.path), old_path=source)
 
     def read_blobs(self, blob_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the bytes of each blob that the repository has, by id, in one process."""

@@ -147,7 +147,7 @@ class _Run:
         authors = Authors.of(self._settings.git, self._history.owner())
         brought = SourceHistory(log, authors, worktree.index(), vault.layout)
         self._doubts = brought.list_doubts(self._settings.audit.facts_per_day)
-        self._ranking = Ranking(self._history, authors, worktree.base, self._settings.git.sign == "auto")
+        self._ranking = Ranking(self._history, authors, worktree.base, is_on=self._settings.git.sign == "auto")
         self._policy = Policy(self._settings, self._history, log, worktree.base, report)
 
     def run(self, tasks: Sequence[Task]) -> None:

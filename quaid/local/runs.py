@@ -264,15 +264,6 @@ def evidence_key(task: str, *evidence: str) -> str:
 EMPTY_READING_DAYS = 90
 
 
-class EmptyReading(NamedTuple):
-    """On `day` (ISO, UTC) `turns` turns of a session taught nothing; without a `model` none was asked."""
-
-    day: str
-    session: str
-    turns: int
-    model: str | None
-
-
 class EmptyReadings(Tables):
     """What was read in vain during the last 90 days."""
 
@@ -281,18 +272,19 @@ class EmptyReadings(Tables):
         "(day TEXT NOT NULL, session TEXT NOT NULL, turns INTEGER NOT NULL, model TEXT) STRICT"
     )
 
-    def add(self, found: EmptyReading) -> None:
-        """Note a conversation, and delete the notes that are too old."""
-        oldest = (date.fromisoformat(found.day) - timedelta(days=EMPTY_READING_DAYS)).isoformat()
+    def add(self, day: str, session: str, turns: int, model: str | None) -> None:
+        """Record that on `day` (ISO, UTC) `turns` turns of a session taught nothing; without a `model` none was asked.
+        Records that are too old are deleted.
+        """
         with self._open() as connection:
-            row = (found.day, admit(found.session).text, found.turns, found.model)
+            row = (day, admit(session).text, turns, model)
             connection.execute("INSERT INTO empty_readings VALUES (?,?,?,?)", row)
-            connection.execute("DELETE FROM empty_readings WHERE day < ?", (oldest,))
+            connection.execute("DELETE FROM empty_readings WHERE day < ?", (_days_before(day, EMPTY_READING_DAYS),))
 
-    def since(self, day: str) -> list[EmptyReading]:
-        """Return what was noted on `day` or later, oldest first."""
-        query = "SELECT day, session, turns, model FROM empty_readings WHERE day >= ? ORDER BY day, rowid"
-        return [EmptyReading(*row) for row in self._rows(query, day)]
+    def since(self, day: str) -> list[tuple[str, int, str | None]]:
+        """Return (session, turns, model) of what was recorded on `day` or later, oldest first."""
+        query = "SELECT session, turns, model FROM empty_readings WHERE day >= ? ORDER BY day, rowid"
+        return [(session, turns, model) for session, turns, model in self._rows(query, day)]
 
 
 # -- snapshots of the memory ------------------------------------------------------------------------------------------
@@ -352,11 +344,10 @@ CREATE TABLE IF NOT EXISTS health (at TEXT PRIMARY KEY, snapshot TEXT NOT NULL) 
 
     def add(self, snapshot: Snapshot) -> None:
         """Add it, and delete those that are older than 400 days."""
-        oldest = (date.fromisoformat(snapshot.day) - timedelta(days=SNAPSHOT_DAYS)).isoformat()
         with self._transaction() as connection:
             row = (snapshot.at, json.dumps(asdict(snapshot)))
             connection.execute("INSERT OR REPLACE INTO health (at, snapshot) VALUES (?,?)", row)
-            connection.execute("DELETE FROM health WHERE at < ?", (oldest,))
+            connection.execute("DELETE FROM health WHERE at < ?", (_days_before(snapshot.at, SNAPSHOT_DAYS),))
 
     def by_day(self, since: str) -> list[Snapshot]:
         """Return the last snapshot of each day from `since` (ISO) on, oldest first, with the cost of all runs of the

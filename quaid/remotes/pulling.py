@@ -7,7 +7,7 @@ The owner's uncommitted work stays uncommitted. Where it cannot be separated fro
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,7 +113,11 @@ def _pull_once(vault: OpenVault, source: Source, accepted: str, *, accept_remova
         hooks=hooks.relative_to(top).as_posix() if hooks.is_relative_to(top) else "",
         vouched=vouched,
     )
-    olds, news = (_read_files(history, {path: sides[side] for path, sides in changes.items()}) for side in (0, 1))
+    # As a checkout by its owner would write them: through their filters.
+    olds, news = (
+        dict(history.revisions.read_files([TreeFile.of(path, one) for path, one in side if one], filtered=True))
+        for side in ([(path, sides[number]) for path, sides in changes.items()] for number in (0, 1))
+    )
     removed = incoming.list_removed_notes(changes, olds, news)
     gone = [*removed, *incoming.list_emptied_notes(olds, news)]
     known = sum(map(layout.is_note_path, history.list_tree(ours))) if gone else 0
@@ -128,7 +132,10 @@ def _pull_once(vault: OpenVault, source: Source, accepted: str, *, accept_remova
         transaction.commit_deferred(root, history, in_the_way[0])
         raise NotAheadError
     edits = plan_edits(root, olds, news)
-    claims = _list_claims(news, vouched, vault.layout)
+    # The facts that somebody wrote, or wrote in, who is not known.
+    unknown = (path for path in news if vouched is not None and path not in vouched and layout.is_note_path(path))
+    parsed = (notes.parse_note(path, news[path], MAX_NOTE_BYTES, vault.layout) for path in unknown)
+    claims = [note.id for note in parsed if note.kind is Kind.FACT]
     claimed_before = claimed.read(root)
     claimed.write(root, claimed_before | dict.fromkeys(claims, remote))  # before anybody indexes them
     backup = history.remotes.back_up(ours, datetime.now(UTC)) if is_merge else ""
@@ -145,12 +152,6 @@ def _pull_once(vault: OpenVault, source: Source, accepted: str, *, accept_remova
         raise IncomingRefusedError(f"{remote} changes what git runs here", step) from error
     changed = tuple(filter(layout.is_note_path, changes))
     return Pulled(done.id, commits, is_merge, changed, len(removed), conflicts, backup, len(claims))
-
-
-def _read_files(history: History, versions: Mapping[str, Version | None]) -> dict[str, bytes]:
-    """Return the bytes of each file, as a checkout by its owner would write it: through their filters."""
-    wanted = [TreeFile(path, int(version.mode, 8), version.blob) for path, version in versions.items() if version]
-    return dict(history.revisions.read_files(wanted, filtered=True))
 
 
 def plan_edits(root: Path, olds: Mapping[str, bytes], news: Mapping[str, bytes]) -> tuple[Edit, ...]:
@@ -225,10 +226,3 @@ def _list_vouched(history: History, ours: str, theirs: str) -> frozenset[str]:
             return frozenset()
         touched[is_signed].update(path for change in each.changes for path in (change.path, change.old_path) if path)
     return frozenset(touched[True] - touched[False])
-
-
-def _list_claims(news: Mapping[str, bytes], vouched: Collection[str] | None, place: Layout) -> list[str]:
-    """The ids of the facts that somebody wrote, or wrote in, who is not known."""
-    unknown = (path for path in news if vouched is not None and path not in vouched and layout.is_note_path(path))
-    parsed = (notes.parse_note(path, news[path], MAX_NOTE_BYTES, place) for path in unknown)
-    return [note.id for note in parsed if note.kind is Kind.FACT]

@@ -11,7 +11,6 @@ from shlex import quote
 from quaid.history.maintenance import (
     LEFTOVER_S,
     ObjectFiles,
-    StoredObject,
     count_files,
     find_last_write,
     find_paths,
@@ -81,18 +80,18 @@ def measure(repository: Repository, *, is_off: bool = False, progress: Progress 
         GitError: git refused.
     """
     files, today = count_files(repository), list_today(repository)
-    blobs, stored, past = {blob for _, blob in today}, dict[str, StoredObject](), list[tuple[int, StoredObject]]()
+    blobs, stored, past = {blob for _, blob in today}, dict[str, tuple[int, int]](), list[tuple[int, str, int]]()
     taken: Counter[str] = Counter()
-    for item in iterate_stored(repository):
-        if item.id in blobs:
-            stored[item.id] = item
-        elif item.kind == "blob":
-            (heappush if len(past) < SHOWN else heappushpop)(past, (item.disk_bytes, item))
-        taken["today" if item.id in blobs else item.kind] += item.disk_bytes
+    for name, kind, size, disk_size in iterate_stored(repository):
+        if name in blobs:
+            stored[name] = size, disk_size
+        elif kind == "blob":
+            (heappush if len(past) < SHOWN else heappushpop)(past, (disk_size, name, size))
+        taken["today" if name in blobs else kind] += disk_size
     total = files.loose + files.packed
-    found = {item.id for _, item in past}
+    found = {name for _, name, _ in past}
     commits, paths = find_paths(repository, found, total, progress)
-    here = ((path, stored[blob]) for path, blob in today if blob in stored and repository.is_in_vault(path))
+    here = ((stored[blob], path, blob) for path, blob in today if blob in stored and repository.is_in_vault(path))
     written = find_last_write(repository)
     return RepositorySize(
         folder=str(repository.common_dir),
@@ -109,13 +108,9 @@ def measure(repository: Repository, *, is_off: bool = False, progress: Progress 
         partial=is_partial(repository),
         shallow=bool(read_boundary(repository)),
         leftovers=tuple(map(str, list_leftovers(repository, LEFTOVER_S))),
-        biggest_today=tuple(
-            BigFile(path, item.id, item.bytes, item.disk_bytes)
-            for path, item in nlargest(SHOWN, here, key=lambda pair: (pair[1].bytes, pair[0]))
-        ),
+        biggest_today=tuple(BigFile(path, blob, *sizes) for sizes, path, blob in nlargest(SHOWN, here)),
         biggest_past=tuple(
-            BigFile(paths.get(item.id, ""), item.id, item.bytes, item.disk_bytes)
-            for _, item in sorted(past, reverse=True)
+            BigFile(paths.get(name, ""), name, size, disk_size) for disk_size, name, size in sorted(past, reverse=True)
         ),
     )
 

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from quaid.config import own_names, settings_for_reading
 from quaid.errors import BadInputError, LockedError, NoteNotFoundError, QuaidError
 from quaid.history.mirrors import Mirror, MirrorLimits, WorkingCopy
+from quaid.history.vault_history import History
 from quaid.index import contents, vectors
 from quaid.index.cache import AnswerCache
 from quaid.index.fulltext import Postings
@@ -197,7 +198,8 @@ class ServedMemory:
     def history(self, reference: str, limit: int = 20) -> list[Commit]:
         """Return the commits that touched a note, newest first, across renames."""
         document = self.get(reference).document
-        git = self._folder.mirror.open_history(self.settings.git)
+        mirror = self._folder.mirror
+        git = History(mirror.folder, self.settings.git, mirror.git.repository)
         life = git.note_history(document.path, None if document.id == document.path else document.id)
         visible = VisibleCommits(self._whole, self._visible, git, self._owners, Layout.of(self.settings.vault))
         return visible.of_parts(revision.commit for revision in life[:limit])

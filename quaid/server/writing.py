@@ -123,7 +123,7 @@ def _push(copy: WorkingCopy, mirror: Mirror, commit: str) -> bool:
             there = mirror.fetch()
         except QuaidError:
             raise OutcomeUnknownError from error
-        if there is not None and mirror.resolve(commit) is not None and mirror.includes(there, commit):
+        if there is not None and mirror.resolve(commit) is not None and mirror.git.is_ancestor(commit, there):
             return True
         if isinstance(error.__cause__, TimeoutError):
             raise OutcomeUnknownError from error

@@ -133,13 +133,25 @@ class PastIndexes:
 
     def _make(self, contents: CommitContents, progress: Progress) -> Past:
         make_state_folder(self._root)
+        path = self._path(contents.point)
+        unfinished = path.with_suffix(_UNFINISHED)
         with translated(self._folder), self._lock():
-            past = self._find(contents.point)  # another process may have made it while this one waited
-            if past is None:
-                past = self._build(contents, progress)
-                newest_first = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-                for path in newest_first[MAX_PAST_INDEXES:]:
-                    path.unlink(missing_ok=True)
+            if past := self._find(contents.point):  # another process has made it while this one waited
+                return past
+            try:
+                try:
+                    past = self._fill(unfinished, self._present, contents, progress)
+                except (database.DatabaseError, UnicodeDecodeError):
+                    if not find_damage(self._present):  # else nothing is taken from it
+                        raise
+                    unfinished.unlink(missing_ok=True)
+                    past = self._fill(unfinished, None, contents, progress)
+                unfinished.replace(path)
+            finally:
+                unfinished.unlink(missing_ok=True)
+            newest_first = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+            for old in newest_first[MAX_PAST_INDEXES:]:
+                old.unlink(missing_ok=True)
             return past
 
     @contextmanager
@@ -155,22 +167,6 @@ class PastIndexes:
                 yield
         except Timeout as error:
             raise LockedError("Another Quaid process is making an index of the past") from error
-
-    def _build(self, contents: CommitContents, progress: Progress) -> Past:
-        path = self._path(contents.point)
-        unfinished = path.with_suffix(_UNFINISHED)
-        try:
-            try:
-                past = self._fill(unfinished, self._present, contents, progress)
-            except (database.DatabaseError, UnicodeDecodeError):
-                if not find_damage(self._present):  # else nothing is taken from it
-                    raise
-                unfinished.unlink(missing_ok=True)
-                past = self._fill(unfinished, None, contents, progress)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        return past
 
     def _fill(self, path: Path, present: Path | None, contents: CommitContents, progress: Progress) -> Past:
         with reuse.open_new(path, present) as index:

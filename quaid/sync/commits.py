@@ -6,21 +6,23 @@ the repository says, git names the notes in which another commit differs, and on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from quaid.history.revisions import open_revisions
+from quaid.history.git import Git
+from quaid.history.repository import Repository
+from quaid.history.revisions import Revisions
 from quaid.index import contents, documents
 from quaid.index.documents import KnownFile
 from quaid.settings import MAX_NOTE_BYTES, Settings
 from quaid.sync.as_of import CommitContents, list_contents
-from quaid.sync.embedding import Embedding, Filled, Progress, ignore_progress
+from quaid.sync.derived_index import SyncReport
+from quaid.sync.embedding import Embedding, Progress, ignore_progress
 from quaid.vault import notes
 from quaid.vault.layout import Layout
 
 if TYPE_CHECKING:
-    from quaid.history.revisions import Revisions
     from quaid.index.port import IndexConnection
 
 ATTRIBUTES = ".gitattributes"
@@ -30,23 +32,10 @@ MAX_PATH = 600
 _MADE_WITH = "made_with"
 
 
-@dataclass(frozen=True, slots=True)
-class CommitReport:
-    """What changed in the index: notes that were read, notes that went; `rebuilt` says that it was made anew. `filled`
-    tells of the vectors.
-    """
-
-    commit: str
-    read: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    rebuilt: bool = False
-    filled: Filled = field(default_factory=Filled)
-
-
 def index_commit(
     index: IndexConnection, repository: Path, commit: str, settings: Settings, embedding: Embedding | None = None,
     progress: Progress = ignore_progress,
-) -> CommitReport:  # fmt: skip
+) -> SyncReport:  # fmt: skip
     """Bring `index` to what the bare `repository` holds at `commit`, whatever it held before, in one transaction; then
     embed what has no vector yet.
 
@@ -55,7 +44,7 @@ def index_commit(
         GitError: the repository cannot be read.
         LockedError: another process has been writing the index for too long.
     """
-    revisions = open_revisions(repository)
+    revisions = Revisions(Git(Repository(repository, repository, repository, "")))
     point = revisions.find(commit)
     found = list_contents(revisions, point, commit)
     with index.transaction():
@@ -63,12 +52,12 @@ def index_commit(
     if embedding is None:
         return report
     filled = embedding.fill(index, progress, budget_s=None, fetch=False)
-    return replace(report, filled=filled)
+    return replace(report, embedded=filled.embedded, pending=filled.pending, degraded=filled.degraded)
 
 
 def _write_words(
     index: IndexConnection, revisions: Revisions, found: CommitContents, settings: Settings, progress: Progress
-) -> CommitReport:
+) -> SyncReport:
     layout, max_bytes = Layout.of(settings.vault), MAX_NOTE_BYTES
     made_with = f"{contents.SCHEMA_VERSION} {max_bytes} {layout!r}"
     before = contents.get_meta(index, COMMIT)
@@ -96,4 +85,11 @@ def _write_words(
     documents.replace_passed_over(index, {**found.passed_over, **too_long})
     contents.set_meta(index, COMMIT, found.point.id)
     contents.set_meta(index, _MADE_WITH, made_with)
-    return CommitReport(found.point.id, tuple(file.rel_path for file in wanted), tuple(gone), rebuilt)
+    paths = [file.rel_path for file in wanted]
+    return SyncReport(
+        added=tuple(path for path in paths if path not in known),
+        modified=tuple(path for path in paths if path in known),
+        removed=tuple(gone),
+        total=len(listed),
+        rebuilt="it was of another history or other settings" if rebuilt else None,
+    )

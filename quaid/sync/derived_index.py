@@ -135,11 +135,26 @@ class DerivedIndex(ABC):
             UnwritableError: it cannot be written.
         """
         started, retries = time.monotonic(), DamageRetries(self.path)
-        asked, report_progress = options or SyncOptions(), progress or ignore_progress
+        options, progress = options or SyncOptions(), progress or ignore_progress
         while True:
             with translated(self.path, busy="Another Quaid process is updating the index"), retries:
-                report = self._sync(asked, report_progress, was_damaged=bool(retries.notice))
-                return replace(report, took_s=time.monotonic() - started)
+                make_state_folder(self.root)
+                connection, is_outdated = database.connect_writer(self.path, options.wait_ms)
+                with closing(connection):
+                    report, refusal = self._sync_words(connection, options, progress)
+                    budget_s, fetch = options.embed_budget_s, options.fetch_weights
+                    filled = self._embedding.fill(connection, progress, budget_s=budget_s, fetch=fetch, may_leave=True)
+                if refusal is not None:
+                    raise refusal
+                rebuilt = "it was made by another version of Quaid" if is_outdated else report.rebuilt
+                return replace(
+                    report,
+                    rebuilt="the index was damaged" if retries.notice else rebuilt,
+                    embedded=filled.embedded,
+                    pending=filled.pending,
+                    degraded=filled.degraded,
+                    took_s=time.monotonic() - started,
+                )
 
     def rebuild_in_memory(self, known: SqliteIndex | None = None) -> SqliteIndex:
         """Return an index without a file and without vectors, made from nothing; or `known`, which was made so, brought
@@ -148,22 +163,6 @@ class DerivedIndex(ABC):
         connection = known or database.make_in_memory()
         self._sync_words(connection, SyncOptions(accept_removals=True), ignore_progress)
         return connection
-
-    def _sync(self, options: SyncOptions, progress: Progress, *, was_damaged: bool) -> SyncReport:
-        make_state_folder(self.root)
-        connection, is_outdated = database.connect_writer(self.path, options.wait_ms)
-        with closing(connection):
-            report, refusal = self._sync_words(connection, options, progress)
-            filled = self._embedding.fill(
-                connection, progress, budget_s=options.embed_budget_s, fetch=options.fetch_weights, may_leave=True
-            )
-        if refusal is not None:
-            raise refusal
-        of_file = "it was made by another version of Quaid" if is_outdated else report.rebuilt
-        return replace(
-            report, rebuilt="the index was damaged" if was_damaged else of_file, embedded=filled.embedded,
-            pending=filled.pending, degraded=filled.degraded,
-        )  # fmt: skip
 
     def _sync_words(
         self, connection: IndexConnection, options: SyncOptions, progress: Progress
@@ -179,18 +178,18 @@ class DerivedIndex(ABC):
             only = options.only if before else None  # an index of a few would pass for one of all
             listed = self.list_files(only)
             known = documents.list_known(connection, only)
-            found = diff.compare(listed.notes, known, trust_times=options.trust_times)
+            added, suspects, removed = diff.compare(listed.notes, known, trust_times=options.trust_times)
             outdated = listed.notes.keys() & self.list_outdated(connection, only is None)
-            emptied = [key for key in found.suspects if self.is_emptied(connection, key, listed.notes[key].size)]
-            to_read = [*found.added, *sorted({*found.suspects, *outdated}.difference(emptied))]
+            emptied = [key for key in suspects if self.is_emptied(connection, key, listed.notes[key].size)]
+            to_read = [*added, *sorted({*suspects, *outdated}.difference(emptied))]
             for done, key in enumerate(to_read):
                 progress(f"Reading {self.noun}", done, len(to_read))
-                old_hash = None if key in outdated else found.suspects.get(key)
+                old_hash = None if key in outdated else suspects.get(key)
                 if (new := self._replace(connection, key, listed.notes[key], old_hash)) is None:
                     continue
                 content_hash, parsed = new
                 written.append(key)
-                if found.removed and done < len(found.added):
+                if removed and done < len(added):
                     hashes[key] = content_hash
                 if odd := parsed.problems[: -1 if parsed.redacted else None]:  # the last one tells of the secrets
                     problems[key] = odd
@@ -198,8 +197,8 @@ class DerivedIndex(ABC):
                     redacted[key] = parsed.redacted
             progress(f"Reading {self.noun}", len(to_read), len(to_read))
             documents.replace_passed_over(connection, listed.passed_over, only)
-            renamed = diff.pair_renames(hashes, found.removed)
-            gone = tuple(key for key in found.removed if key not in renamed)
+            renamed = diff.pair_renames(hashes, removed)
+            gone = tuple(key for key in removed if key not in renamed)
             lost = (*gone, *emptied)
             refusal = None if options.accept_removals else self.refuse_removals(connection, lost, before)
             if refusal is not None:
@@ -207,7 +206,7 @@ class DerivedIndex(ABC):
             written += [key for key in emptied if self._replace(connection, key, listed.notes[key], None)]
             for key in (*renamed, *gone):
                 documents.remove_document(connection, key)
-        is_new, new_names = set(found.added), set(renamed.values())
+        is_new, new_names = set(added), set(renamed.values())
         report = SyncReport(
             added=tuple(key for key in written if key in is_new and key not in new_names),
             modified=tuple(key for key in written if key not in is_new),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 
 from quaid.index.documents import KnownFile
 from quaid.vault.files import FileStat
@@ -17,24 +16,11 @@ _LEFT_SHARE = 4
 _NO_LETTERS = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
-    """Paths, sorted; those that the index knows with the content hash it has. `suspects` may have changed: only their
-    content can tell.
-    """
-
-    added: tuple[str, ...] = ()
-    suspects: Mapping[str, str] = field(default_factory=dict)
-    removed: Mapping[str, str] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.suspects or self.removed)
-
-
 def compare(
     listed: Mapping[str, FileStat], known: Iterable[tuple[str, KnownFile]], *, trust_times: bool = True
-) -> Diff:
-    """Return what must be read and what is gone. Without `trust_times` every known file is a suspect.
+) -> tuple[list[str], dict[str, str], dict[str, str]]:
+    """Return the paths that are new, those that may have changed, which only their content can tell, and those that are
+    gone; sorted, known ones with their content hash. Without `trust_times` every known file may have changed.
 
     `known` is read once and not stored: next to the listing of a million files it would take another 600 MB.
     """
@@ -50,7 +36,7 @@ def compare(
         is_same = stat == row[:4]  # size, mtime, ctime, inode
         if not (trust_times and is_same and _is_old(stat.mtime_ns, stat.ctime_ns, row.read_ns)):
             suspects[path] = row.content_hash
-    return Diff(tuple(sorted(added)), dict(sorted(suspects.items())), dict(sorted(removed.items())))
+    return sorted(added), dict(sorted(suspects.items())), dict(sorted(removed.items()))
 
 
 def is_same(listed: Mapping[str, FileStat], stats: Iterable[tuple[str, int, int, int, int, int]]) -> bool:

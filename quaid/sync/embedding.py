@@ -93,7 +93,11 @@ class Embedding:
         if self.fingerprint() == row.fingerprint:
             return self.embedder()
         if row.fingerprint not in self._former:
-            self._former[row.fingerprint] = _open_former(row)
+            former = None
+            with suppress(WeightsMissingError, EmbeddingError, TypeError):
+                # Whoever has chosen another embedder has not agreed that questions still go to the service they left.
+                former = open_embedder(replace(EmbeddingSettings.of(row.settings), offline=True))
+            self._former[row.fingerprint] = former if _fingerprint(former) == row.fingerprint else None
         return self._former[row.fingerprint]
 
     def fetch(self, progress: Progress, *, force: bool = False) -> None:
@@ -290,16 +294,6 @@ def _activate(connection: IndexConnection) -> None:
 
 def _is_newest(connection: IndexConnection, row: EmbedderRow) -> bool:
     return vectors.list_embedders(connection)[-1].embedder_id == row.embedder_id
-
-
-def _open_former(row: EmbedderRow) -> Embedder | None:
-    try:
-        # Whoever has chosen another embedder has not agreed that questions still go to the service they left.
-        settings = replace(EmbeddingSettings.of(row.settings), offline=True)
-        former = open_embedder(settings)
-    except (WeightsMissingError, EmbeddingError, TypeError):
-        return None
-    return former if _fingerprint(former) == row.fingerprint else None
 
 
 def _fingerprint(embedder: Embedder | None) -> str | None:

@@ -52,20 +52,18 @@ class IndexFreshness:
             return None, self._stale
         if about is not None and self._listener is None and not self._pending:
             return (None, ()) if self._is_fresh(about) else self._sync(replace(self._options, only=frozenset(about)))
-        report, stale = self._ensure_all()
-        if self._checks_once:
-            self._stale = stale
-        return report, stale
-
-    def _ensure_all(self) -> tuple[SyncReport | None, tuple[str, ...]]:
         self._asked += 1
         changed = self._changed()
         if self._pending or self._reader.open() is None:
-            changed = None
-        elif self._is_fresh() if changed is None else not changed:
-            return None, ()
+            changed, is_same = None, False
+        else:
+            is_same = self._is_fresh() if changed is None else not changed
         # What is written by way of a mapping may leave size and times as they are.
-        return self._sync(replace(self._options, only=changed, trust_times=changed is None))
+        options = replace(self._options, only=changed, trust_times=changed is None)
+        report, stale = (None, ()) if is_same else self._sync(options)
+        if self._checks_once:
+            self._stale = stale
+        return report, stale
 
     def close(self) -> None:
         if self._listener is not None:

@@ -50,7 +50,7 @@ class Indexer(DerivedIndex):
         if reader.schema_version() != contents.SCHEMA_VERSION or not self.is_made_with(reader):
             return False
         if about is not None:
-            return not diff.compare(self.list_files(about).notes, documents.list_known(reader, about))
+            return not any(diff.compare(self.list_files(about).notes, documents.list_known(reader, about)))
         if json.loads(contents.get_meta(reader, _CLAIMED) or "[]") != sorted(claimed.read(self.root)):
             return False
         listed = self.list_files(None)

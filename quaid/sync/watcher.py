@@ -97,21 +97,6 @@ def observe(root: Path, notice: Notice, *, poll_s: float | None = None) -> BaseO
     return observer
 
 
-def _make_cookie(path: Path) -> int:
-    """Make a file in the vault's folder of cookies, which git ignores and which may not be a link; return its
-    handle.
-    """
-    if not (path.parents[1] / CONFIG_FILE).is_file():
-        raise FileNotFoundError(path.parents[1])  # an unmounted disk leaves an empty folder behind
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    if not stat.S_ISDIR(path.parent.lstat().st_mode):
-        raise NotADirectoryError(path.parent)
-    with suppress(FileExistsError):
-        os.close(os.open(path.parent / ".gitignore", _NEW_FILE, 0o600))
-        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-    return os.open(path, _NEW_FILE, 0o600)
-
-
 def why_incomplete(root: Path) -> str | None:
     """Return why notifications of the folder `root` may be incomplete; None where they are complete, as they are taken
     to be on other systems than Linux.
@@ -175,7 +160,16 @@ class ChangeListener:
         try:
             if why_incomplete(self._root) is not None:
                 return False
-            self._cookie_file = _make_cookie(self._cookie)
+            if not (self._root / CONFIG_FILE).is_file():
+                return False  # an unmounted disk leaves an empty folder behind
+            folder = self._cookie.parent
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if not stat.S_ISDIR(folder.lstat().st_mode):
+                return False
+            with suppress(FileExistsError):
+                os.close(os.open(folder / ".gitignore", _NEW_FILE, 0o600))
+                (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+            self._cookie_file = os.open(self._cookie, _NEW_FILE, 0o600)
             self._observer = observe(self._root, self._notice)
         except OSError:
             return False
@@ -314,12 +308,20 @@ class Follower:
                     return
                 if not self._indexer.is_there():
                     self._stop_listening()
-                    self._wait_for_vault()
+                    self._say(f"{root} is gone; waiting for it to come back")
+                    while not self._indexer.is_there():
+                        if self._stop.wait(1.0):
+                            return
+                    self._say(f"{root} is back")
                 if self._observer is None or not self._observer.is_alive() or self._watched != folder_identity(root):
                     self._listen()
                     is_due = True
                 if is_due:
-                    self._settle()
+                    # Until nothing has happened for the debounce time, but no longer than `MAX_WAIT_S`.
+                    deadline = time.monotonic() + MAX_WAIT_S
+                    while time.monotonic() < min(deadline, self._last_event + DEBOUNCE_S):
+                        self._stop.wait(0.05)
+                    self._wake.clear()
                     self._sync()
         finally:
             self._stop_listening()
@@ -364,14 +366,6 @@ class Follower:
             self._last_event = time.monotonic()
             self._wake.set()
 
-    def _settle(self) -> None:
-        """Wait until nothing has happened for the debounce time, but no longer than `MAX_WAIT_S`."""
-        quiet_s = DEBOUNCE_S
-        deadline = time.monotonic() + MAX_WAIT_S
-        while (now := time.monotonic()) < deadline and now - self._last_event < quiet_s:
-            self._stop.wait(min(quiet_s, 0.05))
-        self._wake.clear()
-
     def _sync(self) -> None:
         changed = self._changed.take()
         is_burst = changed is None
@@ -406,13 +400,6 @@ class Follower:
 
     def _is_sweep_due(self) -> bool:
         return self._last_sync is None or time.monotonic() - self._last_sweep > FULL_SWEEP_S
-
-    def _wait_for_vault(self) -> None:
-        self._say(f"{self._indexer.root} is gone; waiting for it to come back")
-        while not self._stop.wait(1.0):
-            if self._indexer.is_there():
-                self._say(f"{self._indexer.root} is back")
-                return
 
     def _beat_if_due(self, _what: str, _done: int, _total: int) -> None:
         """Embedding many notes takes longer than a heartbeat may be old."""

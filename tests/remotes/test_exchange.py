@@ -9,7 +9,7 @@ import shlex
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from machines import KAYAK, make_machines, run_git, trust_remotes
+from machines import KAYAK, make_machines, publish, pull, push, remember, run_git, share, trust_remotes
 from matrices import for_each
 from vaults import assert_verified, trust_vault
 
@@ -44,21 +44,6 @@ def folder(tmp_path):
 @pytest.fixture
 def pair(folder):
     return make_machines(folder)
-
-
-def push(vault):
-    with vault.memory() as memory:
-        return memory.remotes.push()
-
-
-def pull(vault, **how):
-    with vault.memory() as memory:
-        return memory.remotes.pull(**how)
-
-
-def remember(vault, text):
-    with vault.memory() as memory:
-        return memory.remember(text)
 
 
 def facts(vault):
@@ -165,15 +150,12 @@ def test_uncommitted_work_elsewhere_in_a_note_stays_uncommitted(pair):
     one, other = pair
     for machine in pair:
         machine.write("garden.md", LINES)
-    one.save()
-    push(one)
+    publish(one)
     (other.root / "garden.md").unlink()
     pull(other)
     other.write("garden.md", LINES.replace("six", "SIX"))
     other.write("mine.md", "not committed\n")
-    one.write("garden.md", LINES.replace("two", "TWO"))
-    one.save()
-    push(one)
+    publish(one, "garden.md", LINES.replace("two", "TWO"))
     pull(other)
     assert (other.root / "garden.md").read_text() == LINES.replace("two", "TWO").replace("six", "SIX")
     assert other.status() == "M garden.md\n?? mine.md"
@@ -183,18 +165,14 @@ def test_uncommitted_work_elsewhere_in_a_note_stays_uncommitted(pair):
 @pytest.mark.parametrize("theirs", [LINES.replace("two", "TWO"), None], ids=["changed", "removed"])
 def test_uncommitted_work_in_the_way_stops_a_pull_that_changes_nothing(pair, theirs):
     one, other = pair
-    one.write("garden.md", LINES)
-    one.save()
-    push(one)
+    publish(one, "garden.md", LINES)
     pull(other)
     other.write("garden.md", LINES.replace("two", "zwei"))
     if theirs is None:
         (one.root / "garden.md").unlink()
     else:
         one.write("garden.md", theirs)
-    one.write("another.md", "also\n")
-    one.save()
-    push(one)
+    publish(one, "another.md", "also\n")
     head, notes = other.head(), other.notes()
     with pytest.raises(OwnWorkError, match=r"garden\.md has changes of yours"):
         pull(other)
@@ -206,9 +184,7 @@ def test_uncommitted_work_in_the_way_stops_a_pull_that_changes_nothing(pair, the
 
 def test_a_file_that_was_never_committed_is_not_overwritten(pair):
     one, other = pair
-    one.write("garden.md", LINES)
-    one.save()
-    push(one)
+    publish(one, "garden.md", LINES)
     other.write("garden.md", "my own\n")
     with pytest.raises(OwnWorkError, match="not committed here"):
         pull(other)
@@ -217,21 +193,16 @@ def test_a_file_that_was_never_committed_is_not_overwritten(pair):
 
 def test_staged_work_in_the_way_stops_a_pull_and_elsewhere_stays_staged(pair):
     one, other = pair
-    one.write("garden.md", LINES)
-    one.save()
-    push(one)
+    publish(one, "garden.md", LINES)
     pull(other)
     other.write("elsewhere.md", "staged\n")
     other.git("add", "elsewhere.md")
     remember(one, KAYAK)
-    push(one)
-    pull(other)
+    share(one, other)
     assert other.status() == "A  elsewhere.md"
     other.write("garden.md", LINES.replace("two", "zwei"))
     other.git("add", "garden.md")
-    one.write("garden.md", LINES.replace("six", "SIX"))
-    one.save()
-    push(one)
+    publish(one, "garden.md", LINES.replace("six", "SIX"))
     head, notes = other.head(), other.notes()
     with pytest.raises(StagedWorkError, match=r"garden\.md"):
         pull(other)
@@ -255,9 +226,7 @@ def test_a_merge_of_the_owners_in_progress_is_waited_for(pair, monkeypatch):
 
 def test_a_conversation_that_waits_for_the_next_commit_is_merged(pair):
     one, other = pair
-    one.write("episodes/talk.md", "ours and theirs\n")
-    one.save()
-    push(one)
+    publish(one, "episodes/talk.md", "ours and theirs\n")
     edit = Edit("episodes/talk.md", None, b"theirs alone\n")
     with transaction.begin(other.root, History(other.root, GitSettings()), 1):
         transaction.apply(
@@ -290,15 +259,12 @@ def test_line_ends_and_modes_are_as_git_would_have_them(pair):
     one, other = pair
     trust_remotes(pair, own=True)
     one.write("run.sh", "#!/bin/sh\n").chmod(0o755)
-    one.write("odd name\u00e4.md", "x\n")
-    one.save()
-    push(one)
+    publish(one, "odd name\u00e4.md", "x\n")
     pull(other)
     assert other.status() == ""
     assert os.access(other.root / "run.sh", os.X_OK)
     (one.root / "run.sh").chmod(0o644)
-    one.save()
-    push(one)
+    publish(one)
     pull(other)
     assert other.status() == ""
     assert not os.access(other.root / "run.sh", os.X_OK)
@@ -310,8 +276,7 @@ def test_line_ends_and_modes_are_as_git_would_have_them(pair):
 def test_what_was_forgotten_does_not_come_back_because_it_was_edited_elsewhere(pair):
     one, other = pair
     path = remember(one, KAYAK).path
-    push(one)
-    pull(other)
+    share(one, other)
     with one.memory() as memory:
         memory.forget(path)
     push(one)
@@ -326,16 +291,11 @@ def test_what_was_forgotten_does_not_come_back_because_it_was_edited_elsewhere(p
 
 def test_a_note_of_the_owners_that_was_removed_here_and_edited_there_stays(pair):
     one, other = pair
-    one.write("garden.md", LINES)
-    one.save()
-    push(one)
+    publish(one, "garden.md", LINES)
     pull(other)
     (one.root / "garden.md").unlink()
-    one.save()
-    push(one)
-    other.write("garden.md", LINES.replace("two", "TWO"))
-    other.save()
-    push(other)
+    publish(one)
+    publish(other, "garden.md", LINES.replace("two", "TWO"))
     pull(one)
     assert (one.root / "garden.md").read_text() == LINES.replace("two", "TWO")
 
@@ -343,8 +303,7 @@ def test_a_note_of_the_owners_that_was_removed_here_and_edited_there_stays(pair)
 def test_a_note_that_both_renamed_is_one(pair):
     one, other = pair
     path = remember(one, KAYAK).path
-    push(one)
-    pull(other)
+    share(one, other)
     for machine, name in ((one, "facts/b.md"), (other, "facts/a.md")):
         (machine.root / path).rename(machine.root / name)
         machine.save()
@@ -358,8 +317,7 @@ def test_a_note_that_both_renamed_is_one(pair):
 def test_a_note_that_was_renamed_keeps_what_both_have_written_in_it(pair, name, is_rewritten):
     one, other = pair
     path = remember(one, KAYAK).path
-    push(one)
-    pull(other)
+    share(one, other)
     more = "".join(f"In week {week} it was seen on another lake.\n" for week in range(40 if is_rewritten else 1))
     for machine, to, text in ((one, "facts/a.md", f"{more}It has a hull.\n"), (other, name, "It has two seats.\n")):
         written = machine.root / path
@@ -379,8 +337,7 @@ def test_what_a_killed_write_left_and_its_owner_committed_stops_nobody(pair):
     one, other = pair
     one.write(f"facts/{temporary_name('a.md')}", b"half a fa")
     one.git("add", "--force", "--all")
-    one.save()
-    push(one)
+    publish(one)
     assert pull(other).commits == 1
 
 
@@ -390,8 +347,7 @@ def test_a_picture_that_both_changed_is_kept_twice(pair):
         machine.write("map.png", data)
         machine.save()
     push(one)
-    push(other)
-    pull(one)
+    share(other, one)
     kept = {path: data for path, data in one.notes().items() if path.startswith("map")}
     assert set(kept.values()) == {b"\0one", b"\0two"}
     assert other.notes() == one.notes()
@@ -417,13 +373,11 @@ def test_a_pull_that_removes_many_notes_has_to_be_meant(pair):
     one, other = pair
     for number in range(30):
         one.write(f"notes/{number}.md", f"note {number}\n")
-    one.save()
-    push(one)
+    publish(one)
     pull(other)
     for number in range(20):
         (one.root / f"notes/{number}.md").unlink()
-    one.save()
-    push(one)
+    publish(one)
     notes = other.notes()
     with pytest.raises(IncomingRefusedError, match=r"removes or empties 20 of \d+ notes.*--accept-removals"):
         pull(other)
@@ -437,14 +391,12 @@ def test_many_notes_may_move(pair, edited):
     one, other = pair
     for number in range(30):
         one.write(f"notes/{number}.md", f"note {number}\n")
-    one.save()
-    push(one)
+    publish(one)
     pull(other)
     (one.root / "notes").rename(one.root / "archive")
     for number in range(edited):
         one.write(f"archive/{number}.md", f"{number}: written anew\n")
-    one.save()
-    push(one)
+    publish(one)
     assert pull(other).removed == 0
     with other.memory() as memory:
         assert not [sentence for sentence in memory.recall("note").degraded if "removals" in sentence]
@@ -454,8 +406,7 @@ def test_many_notes_may_move(pair, edited):
 def test_a_history_that_was_rewritten_is_not_merged(pair, folder):
     one, other = pair
     remember(one, KAYAK)
-    push(one)
-    pull(other)
+    share(one, other)
     bare = folder / "remote.git"
     new = run_git(bare, "commit-tree", "main^{tree}", "-m", "purged")
     run_git(bare, "update-ref", "refs/heads/main", new)
@@ -807,6 +758,5 @@ def test_a_folder_in_the_place_of_a_file_is_pulled(pair):
             one.git("rm", "-q", gone)
         one.write(path, f"instead of {gone}\n")
         one.save()
-        push(one)
-        pull(other)
+        share(one, other)
         assert (other.head(), other.notes(), other.status()) == (one.head(), one.notes(), "")

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from command_line import quaid
-from machines import make_machines, push_tree, run_git, trust_remotes
+from machines import make_machines, pull, push_tree, run_git, trust_remotes
 from matrices import for_each
 from vaults import Vault
 
@@ -25,11 +25,6 @@ FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 @pytest.fixture
 def machine(tmp_path) -> Vault:
     return make_machines(tmp_path, 1)[0]
-
-
-def pull(vault, **how):
-    with vault.memory() as memory:
-        return memory.remotes.pull(**how)
 
 
 def assert_refused(vault, *said, error=IncomingRefusedError):

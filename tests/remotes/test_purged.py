@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from machines import KAYAK, make_machines, run_git, trust_remotes
+from machines import KAYAK, make_machines, publish, pull, push, remember, run_git, share, trust_remotes
 from served_vaults import GitHost
 from vaults import Vault, trust_vault
 
@@ -47,24 +47,8 @@ def pair(folder):
     one.write(EPISODE, f"---\ntype: episode\nsession: 2f1c9a\n---\nThe password is {SECRET}, and more.\n")
     one.write(f"Notes/{SECRET}.md", "Only its name says it.\n")
     one.save(f"owner: remember {SECRET}")
-    push(one)
-    pull(other)
+    share(one, other)
     return one, other
-
-
-def push(vault):
-    with vault.memory() as memory:
-        return memory.remotes.push()
-
-
-def pull(vault):
-    with vault.memory() as memory:
-        return memory.remotes.pull()
-
-
-def remember(vault, text):
-    with vault.memory() as memory:
-        return memory.remember(text)
 
 
 def purge(vault):
@@ -291,8 +275,7 @@ def test_lists_of_two_machines_are_joined_by_a_merge(pair):
     with other.memory() as memory:
         assert purging.purge(memory, purging.find_text(memory, "blue kayak"))[1].holds
     pull(other)
-    push(other)
-    pull(one)
+    share(other, one)
     assert one.notes() == other.notes()
     assert len(list((one.root / FOLDER).iterdir())) > 1
 
@@ -305,14 +288,11 @@ def test_a_forged_list_of_what_all_have_does_nothing(pair):
     one, other = pair
     with_all = one.git("rev-list", "--objects", "--all").split()
     write_list(other, *(each for each in with_all if len(each) == 40), before=b"\xff\0<<<<<<< junk\n" + b"0" * 500_000)
-    other.save()
-    push(other)
+    publish(other)
     remember(one, KAYAK)
-    push(one)
-    pull(other)
+    share(one, other)
     remember(other, "Jon sold the harbour office in Lisbon")
-    push(other)
-    pull(one)
+    share(other, one)
     assert one.head() == other.head()
 
 
@@ -320,8 +300,7 @@ def test_a_forged_list_of_what_is_to_come_blocks_until_it_is_disowned(pair):
     one, other = pair
     empty = one.run("hash-object", "--stdin").stdout.decode().strip()
     write_list(other, empty)
-    other.save()
-    push(other)
+    publish(other)
     pull(one)
     one.write("empty.md", "")
     one.save()
@@ -335,8 +314,7 @@ def test_a_forged_list_of_what_is_to_come_blocks_until_it_is_disowned(pair):
 def test_a_huge_list_is_not_read(pair):
     one, other = pair
     write_list(other, *(f"{number:040x}" for number in range(30_000)))
-    other.save()
-    push(other)
+    publish(other)
     pull(one)
     remember(one, KAYAK)
     assert push(one).commits == 1

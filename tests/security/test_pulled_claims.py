@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 from command_line import quaid
-from machines import make_machines, push_tree, run_git, trust_remotes
+from machines import make_machines, pull, push_tree, run_git, trust_remotes
 from vaults import Vault, assert_verified
 
 from quaid.history.committing import StagedWorkError
@@ -32,11 +32,6 @@ LOUD = f"---\nid: {ID}\ntype: preference\nstatus: active\nowner: default\ncreate
 @pytest.fixture
 def machine(tmp_path) -> Vault:
     return make_machines(tmp_path, 1)[0]
-
-
-def pull(vault: Vault, **how):
-    with vault.memory() as memory:
-        return memory.remotes.pull(**how)
 
 
 def weight(vault: Vault):

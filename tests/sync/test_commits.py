@@ -64,16 +64,17 @@ def dump(index):
 
 
 def test_only_what_a_commit_changed_is_read(begin, origin):
-    index, first = begin("kept"), origin.push()
+    index = begin("kept")
+    origin.push()
     report = index_commit(index, origin.bare, "main", Settings())
-    assert (report.commit, report.read, report.removed) == (first, tuple(sorted(NOTES)), ())
-    assert index_commit(index, origin.bare, "main", Settings()).read == ()
+    assert (report.added, report.modified, report.removed) == (tuple(sorted(NOTES)), (), ())
+    assert index_commit(index, origin.bare, "main", Settings()).changed == 0
     origin.vault.write("facts/new.md", "---\nid: 01x\n---\nTom plays the cello.\n")
     origin.vault.write("facts/a.md", "---\nid: 01a\n---\nMaya drinks tea.\n")
     (origin.vault.root / "facts/d.md").unlink()
     origin.push()
     report = index_commit(index, origin.bare, "main", Settings())
-    assert (report.read, report.removed) == (("facts/a.md", "facts/new.md"), ("facts/d.md",))
+    assert (report.added, report.modified, report.removed) == (("facts/new.md",), ("facts/a.md",), ("facts/d.md",))
     assert len(fulltext.search(index, '"cello"', 9)) == 1
     assert not report.rebuilt
 
@@ -160,12 +161,12 @@ def test_what_a_commit_brings_is_embedded(begin, origin, tmp_path):
     embedding._embedder = ByWords()
     origin.push()
     report = index_commit(index, origin.bare, "main", Settings(), embedding)
-    assert report.filled.pending == vectors.count_missing(index) == 0
-    assert report.filled.embedded == documents.count_chunks(index)
+    assert report.pending == vectors.count_missing(index) == 0
+    assert report.embedded == documents.count_chunks(index)
     assert ask(index, "oat milk", ByWords()).hits[0].path == "facts/a.md"
     origin.vault.write("facts/new.md", "---\nid: 01x\n---\nTom plays the cello.\n")
     origin.push()
     before = documents.count_chunks(index)
     report = index_commit(index, origin.bare, "main", Settings(), embedding)
-    assert report.filled.embedded == documents.count_chunks(index) - before > 0
+    assert report.embedded == documents.count_chunks(index) - before > 0
     assert ask(index, "who plays the cello", ByWords()).hits[0].path == "facts/new.md"
