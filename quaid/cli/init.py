@@ -154,7 +154,7 @@ def run_init(
     with invocation.adopt(Memory.open(created.root)) as memory:
         report, problem = _index(invocation, memory, fetch=fetch)
         own, state = memory.git.uncommitted(), memory.git.state()
-        top = memory.git.find_repository(memory.root)
+        top = memory.git.runner.repository.top
         models = memory.settings.models
     rows = known(
         ("added", ", ".join(created.files) or "nothing"),

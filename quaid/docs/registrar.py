@@ -18,7 +18,7 @@ from quaid.docs.registry import Project, RegisteredDoc, State
 from quaid.docs.source_roots import allow, check_roots
 from quaid.docs.sources import sources_of
 from quaid.errors import BadInputError
-from quaid.history.vault_history import History
+from quaid.history.repository import find_repository
 from quaid.model import Message
 from quaid.redaction import admit
 from quaid.vault import files, markdown, notes
@@ -175,7 +175,8 @@ class Registrar:
             path, depth = waiting.pop(0)
             # All that its owner has is in a folder around it: an agent that is led astray could read that as documents.
             holds_home = home.is_relative_to(path.resolve())
-            is_own = History.find_repository(path) == path.resolve()
+            repository = find_repository(path)
+            is_own = repository is not None and not repository.prefix
             if holds_home or not (is_own or any((path / mark).is_file() for mark in MARKS)):
                 with suppress(OSError):
                     below = sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.is_symlink())

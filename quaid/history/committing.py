@@ -105,7 +105,7 @@ def commit(
         GitError, LockedError: nothing was committed.
     """
     repository = git.repository
-    with open_folder(repository, read_head(git)[1]) as folder:
+    with open_folder(repository, git.read_state().head) as folder:
         if locks_first:
             folder.lock_index(git.wait_s)
         stage = Stage(git, folder)
@@ -131,16 +131,6 @@ def commit(
             move_branch(stage, commit_id, text, environment)
             follow_branch(stage, commit_id, None)
         return Committed(commit_id, left, refused, refusal)
-
-
-def read_head(git: Git) -> tuple[str | None, str | None]:
-    """Return the branch that is checked out, None if HEAD is detached, and its commit, None before the first one."""
-    state = read_state(git.repository)
-    if state.is_known:
-        return state.branch, state.head
-    head = git.read_text("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1))
-    branch = git.read_text("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1))
-    return branch or None, head or None
 
 
 def move_branch(stage: Stage, commit_id: str, text: bytes, identity: Mapping[str, str]) -> None:
@@ -255,7 +245,7 @@ def adopt(git: Git, commit_id: str, edits: Mapping[str, Edit]) -> None:
         NotAheadError, StagedWorkError: nothing was moved.
         LockedError: somebody else has the index locked for longer than `git.wait_s`.
     """
-    with open_folder(git.repository, read_head(git)[1]) as folder:
+    with open_folder(git.repository, git.read_state().head) as folder:
         stage = Stage(git, folder)
         if stage.base is None or not git.is_ancestor(stage.base, commit_id):
             raise NotAheadError
@@ -290,7 +280,7 @@ def recover(git: Git, root: Path) -> None:
     for folder in list_abandoned(git.repository):
         try:
             folder.unlock_refs()
-            if folder.is_named and read_head(git)[1] != folder.base and files.is_file_in(folder.path, "index"):
+            if folder.is_named and git.read_state().head != folder.base and files.is_file_in(folder.path, "index"):
                 _finish(Stage(git, folder))
         except GitError as error:
             reason = f"A commit that a killed process began could not be finished: {error}"
@@ -345,9 +335,9 @@ def _guard_command(stage: Stage) -> str:
 
 
 def _has_moved(stage: Stage) -> bool:
-    state = read_state(stage.folder.repository)
+    state = stage.git.read_state()
     names = [(place / "HEAD").read_bytes() for place in (stage.folder.path, stage.folder.repository.git_dir)]
-    return read_head(stage.git)[1] != stage.base or state.operation is not None or names[0] != names[1]
+    return state.head != stage.base or state.operation is not None or names[0] != names[1]
 
 
 def _describe(text: bytes) -> str:

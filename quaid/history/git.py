@@ -17,13 +17,20 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from quaid.errors import DiskFullError, GitError, GitMissingError, LockedError, QuaidError
 from quaid.history import steering
-from quaid.history.repository import POLL_S, Repository, describe_lock
+from quaid.history.repository import (
+    POLL_S,
+    REFTABLE_BRANCH,
+    Repository,
+    RepositoryState,
+    describe_lock,
+    read_state,
+)
 
 WITH_HOOKS = (
     "--literal-pathspecs",
@@ -168,6 +175,18 @@ class Git:
         top = self.repository.top
         code, out, _ = execute(["-C", str(top), *QUIET, *args], stdin, self._environment())
         return None if code else out
+
+    def read_state(self) -> RepositoryState:
+        """Return branch, commit and the operation in progress; without a process where the refs are files."""
+        try:
+            state = read_state(self.repository)
+        except OSError as error:
+            raise GitError("read HEAD", str(error)) from error
+        if state.branch != REFTABLE_BRANCH:
+            return state
+        head = self.read_text("read HEAD", "rev-parse", "-q", "--verify", "HEAD", accept=(0, 1)) or None
+        branch = self.read_text("read HEAD", "symbolic-ref", "-q", "--short", "HEAD", accept=(0, 1)) or None
+        return replace(state, branch=branch, head=head, detached=branch is None)
 
     def resolve(self, revision: str) -> str | None:
         """Return the id of the commit that `revision` names; None if there is none."""

@@ -37,11 +37,6 @@ class RepositoryState:
     locked: bool
     detached: bool
 
-    @property
-    def is_known(self) -> bool:
-        """Return whether the refs are files, so that branch and commit could be read without git."""
-        return self.branch != REFTABLE_BRANCH
-
 
 @dataclass(frozen=True)
 class Repository:

@@ -16,7 +16,7 @@ from pathlib import Path
 from quaid.errors import GitError, QuaidError
 from quaid.history.git import SUBMODULE, Git, Version, split_items, split_log
 from quaid.history.note_history import FileChange, parse_changes
-from quaid.history.repository import Repository, find_repository, read_boundary, read_state, read_text
+from quaid.history.repository import Repository, find_repository, read_boundary, read_text
 
 FIRST_COMMITS, MAX_COMMITS = 4_000, 40_000
 """Commits that are read at first, and where that does not reach far enough."""
@@ -80,28 +80,24 @@ class Log:
         return then or (self.commits[-1].id if self.commits else None)
 
     def is_ancestor(self, commit_id: str, of: str) -> bool:
-        """Return True if one commit came before another, on the way to it. No commit has a parent that is newer in the
-        log.
-        """
-        place = self.places[commit_id]
-        known, waiting = {of}, [of]
-        while waiting and commit_id not in known:
-            for parent in self.commits[self.places[waiting.pop()]].parents:
-                if parent not in known and self.places.get(parent, place + 1) <= place:
-                    known.add(parent)
-                    waiting.append(parent)
-        return commit_id in known and commit_id != of
+        """Return True if one commit came before another, on the way to it."""
+        return commit_id != of and commit_id in self._list_ancestors(of, self.places[commit_id])
 
     def after(self, commit_id: str) -> Iterator[LoggedCommit]:
         """The commits that came after one: all but itself and its ancestors, newest first."""
+        known = self._list_ancestors(commit_id, len(self.commits))
+        return (commit for commit in self.commits if commit.id not in known)
+
+    def _list_ancestors(self, commit_id: str, last: int) -> set[str]:
+        """Return a commit and those that it was made from, up to the place `last`. No parent is newer in the log."""
         known, waiting = {commit_id}, [commit_id]
         while waiting:
-            place = self.places.get(waiting.pop())
-            for parent in self.commits[place].parents if place is not None else ():
-                if parent not in known:
+            place = self.places.get(waiting.pop(), last)
+            for parent in self.commits[place].parents if place < last else ():
+                if parent not in known and self.places.get(parent, last) <= last:
                     known.add(parent)
                     waiting.append(parent)
-        return (commit for commit in self.commits if commit.id not in known)
+        return known
 
 
 class SourceRepository:
@@ -128,13 +124,10 @@ class SourceRepository:
     @cached_property
     def head(self) -> str | None:
         """The commit that is checked out, None before the first one; read without a process where refs are files."""
-        try:
-            state = read_state(self.git.repository)
-        except OSError as error:
-            raise GitError("read HEAD", str(error)) from error
-        if state.head is not None and not _COMMIT.fullmatch(state.head):
+        head = self.git.read_state().head
+        if head is not None and not _COMMIT.fullmatch(head):
             raise GitError(f"read HEAD of {self.top}", "it names no commit")
-        return state.head if state.is_known else self.git.resolve("HEAD")
+        return head
 
     @cached_property
     def files(self) -> Mapping[str, str]:
@@ -283,7 +276,8 @@ def find_checkout(path: Path, data: bytes) -> Checkout | None:
         return None
     inside = found.to_git(real.name)
     try:
-        git, state = Git(found), read_state(found)
+        git = Git(found)
+        branch = git.read_state().branch
         commit = (git.query("log", "-1", "--format=%H", "HEAD", "--", inside) or b"").decode().strip()
         committed = git.query("cat-file", "blob", f"HEAD:{inside}") if commit else None
         remote = (git.query("config", "--get-regexp", r"^remote\..*\.url$") or b"").decode("utf-8", "replace")
@@ -292,7 +286,7 @@ def find_checkout(path: Path, data: bytes) -> Checkout | None:
     is_pointer = committed and len(committed) < _POINTER_SIZE and sha256(data).hexdigest().encode() in committed
     is_changed = committed is None or (not is_pointer and _with_lf(committed) != _with_lf(data))
     name = find_remote_name(remote) or found.top.name
-    return Checkout(name, inside, state.branch if state.is_known else None, commit or None, is_changed)
+    return Checkout(name, inside, branch, commit or None, is_changed)
 
 
 def _with_lf(data: bytes) -> bytes:

@@ -166,7 +166,12 @@ class Stage:
         staged = {path: old for path, (old, _) in diff_index(self.git, self.base, index).items()} if self.base else {}
         entries = list_entries(self.git, list(edits), index)
         linked = set(filter(self._is_linked, edits))
-        self.ignored = self._find_ignored([path for path in edits if path not in {*entries, *staged, *linked}])
+        unknown = [path for path in edits if path not in {*entries, *staged, *linked}]
+        if unknown:
+            args = ("--no-literal-pathspecs", "check-ignore", "-v", "-z", "--stdin", "--no-index")
+            _, out = self.git.run("read .gitignore", *args, stdin=join_items(unknown), accept=(0, 1))
+            rules = zip(*(iter(out.decode("utf-8", "surrogateescape").split("\0")),) * 4, strict=False)
+            self.ignored = {path: f"{rule!r} in {file}" for file, _, rule, path in rules if not rule.startswith("!")}
         if self.base is None:
             self.git.run("begin an index", "read-tree", "--empty", index=index)
         elif staged or not index.exists():
@@ -245,16 +250,6 @@ class Stage:
         contents = self.git.read_blobs((version.blob, old, new))
         merged = self.git.merge_text(contents[version.blob], contents[old], contents[new])
         return self.git.store(merged) if merged is not None else None
-
-    def _find_ignored(self, paths: Sequence[str]) -> dict[str, str]:
-        """Return for each ignored path the rule that ignores it."""
-        if not paths:
-            return {}
-        args = ("--no-literal-pathspecs", "check-ignore", "-v", "-z", "--stdin", "--no-index")
-        _, out = self.git.run("read .gitignore", *args, stdin=join_items(paths), accept=(0, 1))
-        fields = out.decode("utf-8", "surrogateescape").split("\0")
-        rules = zip(*(iter(fields),) * 4, strict=False)
-        return {path: f"{rule!r} in {file}" for file, _, rule, path in rules if not rule.startswith("!")}
 
     def is_ordinary(self, path: str) -> bool:
         """Return True if no link is on the way to a file, and no other repository around it."""

@@ -93,26 +93,9 @@ class History:
     def _repository(self) -> Repository:
         return self.runner.repository
 
-    @staticmethod
-    def find_repository(root: Path) -> Path | None:
-        """The top folder of the work tree that encloses `root`; costs a few looks at the disk, no process."""
-        found = repositories.find_repository(root)
-        return found.top if found else None
-
     def state(self) -> RepositoryState:
-        """Return the state of the repository: branch, commit, operation in progress.
-
-        Raises:
-            GitError: the vault is in no repository, or in a broken one.
-        """
-        try:
-            state = repositories.read_state(self._repository)
-        except OSError as error:
-            raise GitError("read HEAD", str(error)) from error
-        if state.is_known:
-            return state
-        branch, head = committing.read_head(self.runner)
-        return RepositoryState(branch, head, state.operation, state.locked, branch is None)
+        """Return the state of the repository: branch, commit, operation in progress."""
+        return self.runner.read_state()
 
     def wait_until_ready(self, say: Callable[[str], None] | None = None) -> None:
         """Wait up to `git.wait_s` for a rebase, a merge or another program's lock to end; `say` gets the reason once.

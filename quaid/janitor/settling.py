@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from quaid.capture.entities import Profile, add_aliases, contradict
 from quaid.capture.writer import WritePlan, Writer, WriteResult
 from quaid.history.merges import Merge, list_merges
+from quaid.history.repository import find_repository
 from quaid.index import documents, references
 from quaid.janitor.decision import CONFLICT, fact_evidence
 from quaid.janitor.model_text import quote
@@ -59,7 +60,7 @@ def settle_merges(vault: OpenVault) -> Settled:
         LockedError: a merge is still in progress, or another writer does not end.
     """
     root, history = vault.root, vault.git
-    head = history.state().head if history.find_repository(root) is not None else None
+    head = history.state().head if find_repository(root) is not None else None
     mark = vault.state / SETTLED_FILE
     known = mark.read_text("ascii", "replace").strip() if mark.is_file() else None
     if head is None or head == known:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from quaid.errors import BadInputError, LockedError, UnsavedWorkError
 from quaid.history.merges import merge_trees
-from quaid.history.vault_history import History
 from quaid.janitor.vetoes import TASK
 from quaid.janitor.worktree import janitor_lock
 from quaid.model import Committed, Edit, Message
@@ -161,10 +160,11 @@ class MemoryBranches:
 
     def _check_alone(self) -> None:
         """Refuse a vault in a larger repository, all of which a branch would change."""
-        top = History.find_repository(self._root)
-        if top != self._root.resolve():
+        repository = self._git.runner.repository
+        if repository.prefix:
             raise BadInputError(
-                f"The vault is a part of the repository {top}, and a branch would change all of that. Use git there."
+                f"The vault is a part of the repository {repository.top}, and a branch would change all of that. "
+                "Use git there."
             )
 
     def _writing(self) -> AbstractContextManager[object]:

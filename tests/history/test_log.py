@@ -166,7 +166,7 @@ def test_reading_writes_nothing_and_takes_no_lock(vault):
 def test_finding_a_repository_and_its_state_imports_no_git(vault):
     script = (
         "import pathlib, sys; from quaid.history.vault_history import History; from quaid.settings import GitSettings\n"
-        "root = pathlib.Path(sys.argv[1]); History.find_repository(root); History(root, GitSettings()).state()\n"
+        "root = pathlib.Path(sys.argv[1]); History(root, GitSettings()).state()\n"
         "History(root, GitSettings()).wait_until_ready(); sys.exit('git' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script, str(vault.root)], check=True)

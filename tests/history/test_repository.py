@@ -10,6 +10,7 @@ from git_vaults import NOTE, SAY, Vault, ours, theirs
 
 from quaid.errors import GitError
 from quaid.history.creation import create_repository
+from quaid.history.repository import find_repository
 from quaid.history.vault_history import History
 from quaid.model import Edit
 from quaid.settings import GitSettings
@@ -30,7 +31,7 @@ def test_a_vault_in_a_subfolder_speaks_of_its_own_paths(vault):
     assert inner.history.read_at("HEAD", "a.md") == ours()
     assert inner.history.uncommitted() == ["untracked.md"]
     assert "a/a.md" in inner.history.diff(done.id)
-    assert History.find_repository(inner.root) == vault.root.resolve()
+    assert find_repository(inner.root).top == vault.root.resolve()
 
 
 def test_a_folder_named_like_a_pattern_is_just_a_folder(vault):
@@ -90,14 +91,14 @@ def test_a_detached_head_is_committed_to(vault):
 def test_a_repository_is_made_only_where_none_is(tmp_path):
     root = tmp_path / "new"
     (root / "deep").mkdir(parents=True)
-    assert History.find_repository(root) is None
+    assert find_repository(root) is None
     with pytest.raises(GitError, match="is in none"):
         History(root, GitSettings()).state()
     create_repository(root)
     assert History(root, GitSettings()).state().branch == "main"
     create_repository(root / "deep")
     assert not (root / "deep" / ".git").exists()
-    assert History.find_repository(root / "deep") == root.resolve()
+    assert find_repository(root / "deep").top == root.resolve()
 
 
 def test_git_variables_of_a_surrounding_hook_are_ignored(vault, tmp_path, monkeypatch):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,11 +15,9 @@ from hypothesis import strategies as st
 from matrices import examples
 
 from quaid.docs.catalogue import Doc
-from quaid.errors import LockedError, VaultReadOnlyError
 from quaid.index.sqlite import database
 from quaid.janitor import cleanup
 from quaid.settings import EmbeddingSettings
-from quaid.sqlite import transaction
 
 GUIDE = "# Boat\n\nThe keel is of oak.\n\n## Sails\n\n" + "A sail is sewn by hand. " * 200
 TOKEN = "ghp_" + "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"
@@ -161,31 +157,6 @@ def test_what_is_odd_about_a_doc_is_told(docs):
 # -- trouble -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("harm", [
-    lambda path: path.write_bytes(b"no database at all, but long enough to have a header" * 40),
-    lambda path: path.write_bytes(b"short"),
-    lambda path: path.write_bytes(path.read_bytes()[:4096]),
-    lambda path: subprocess.run([sys.executable, "-c", f"import apsw; apsw.Connection({str(path)!r}).execute('DROP TABLE passages')"], check=True),
-])  # fmt: skip
-def test_a_damaged_index_is_built_anew(docs, harm):
-    docs.write("boat.md", GUIDE)
-    docs.sync()
-    for beside in docs.index.path.parent.glob("docs.db-*"):
-        beside.unlink()
-    harm(docs.index.path)
-    docs.write("new.md", "# New\n\nWords.\n")
-    docs.sync()
-    docs.assert_sound()
-
-
-def test_an_index_of_another_version_is_built_anew(docs):
-    docs.write("boat.md", GUIDE)
-    docs.sync()
-    docs.rows("PRAGMA user_version = 1")
-    assert docs.sync().rebuilt == "it was made by another version of Quaid"
-    docs.assert_sound()
-
-
 def test_killed_at_any_doc_and_run_again_it_is_the_same(docs):
     for number in range(6):
         docs.write(f"d{number}.md", f"# D{number}\n\nWords of {number}.\n")
@@ -206,48 +177,6 @@ def test_killed_at_any_doc_and_run_again_it_is_the_same(docs):
         assert docs.dumped() == before
     docs.sync()
     docs.assert_sound()
-
-
-def test_another_process_that_writes_is_waited_for_and_not_for_ever(docs):
-    docs.write("boat.md", GUIDE)
-    docs.sync()
-    writer, _ = database.connect_writer(docs.index.path)
-    with transaction(writer), pytest.raises(LockedError):
-        docs.sync(wait_ms=50)
-    writer.close()
-    assert docs.sync().changed == 0
-
-
-PROCESS = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from docs_fixture import Docs
-docs = Docs(Path(sys.argv[2]))
-for number in range(40):
-    docs.write(f"d{number}.md", f"# D{number}\\n\\nWords of {number}.\\n")
-    if number % 8 == 7:
-        docs.sync()
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_at_once_are_fine(docs, tmp_path):
-    command = [sys.executable, "-c", PROCESS, str(Path(__file__).parents[1]), str(tmp_path)]
-    running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
-    assert [(process.wait(), process.stderr.read()) for process in running] == [(0, b""), (0, b"")]
-    for number in range(40):
-        docs.files[f"boat:d{number}.md"] = Doc(f"boat:d{number}.md", "boat", docs.folder, f"d{number}.md")
-    docs.sync()
-    docs.assert_sound()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_vault_that_takes_no_writes_says_so(docs):
-    docs.vault.chmod(0o500)
-    with pytest.raises(VaultReadOnlyError):
-        docs.sync()
-    docs.vault.chmod(0o700)
 
 
 # -- vectors -----------------------------------------------------------------------------------------------------------

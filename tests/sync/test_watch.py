@@ -103,12 +103,6 @@ def watched(vault: Vault) -> Iterator[Watched]:
         yield followed
 
 
-def test_each_save_is_followed(watched: Watched) -> None:
-    for number in range(3):
-        watched.vault.write("garden.md", f"The roses are number {number}.\n")
-        watched.wait_until("garden.md", f"number {number}")
-
-
 def test_a_save_makes_it_look_at_that_note_alone(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
     listing = Indexer.list_files
@@ -146,12 +140,6 @@ def test_what_could_not_be_indexed_is_swept_for(vault: Vault, monkeypatch: pytes
         monkeypatch.setattr(Indexer, "sync", refuse_once)
         vault.write("facts/one.md", "A fact about quinces\n")
         watched.wait_until("facts/one.md", "quinces")
-
-
-def test_a_save_by_renaming_is_followed(watched: Watched) -> None:
-    draft = watched.vault.write(".garden.md.tmp123", "The roses are white.\n")
-    draft.replace(watched.vault.root / "garden.md")
-    watched.wait_until("garden.md", "white")
 
 
 def test_the_dance_of_vim_is_followed_and_leaves_no_trace(watched: Watched) -> None:
