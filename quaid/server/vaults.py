@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,14 +47,14 @@ _UNFINISHED = "writing"
 _OTHERS_WRITE = "Others keep writing to this vault"
 
 
-@dataclass(frozen=True)
 class VaultFolder:
     """The folder of one vault. `line` lets one writer of this process wait for the vault's lease."""
 
-    path: Path
-    mirror: Mirror
-    mutex: threading.Lock
-    line: threading.Lock
+    def __init__(self, path: Path, mirror: Mirror) -> None:
+        self.path = path
+        self.mirror = mirror
+        self.mutex = threading.Lock()
+        self.line = threading.Lock()
 
     @contextmanager
     def writing(self) -> Iterator[WorkingCopy]:
@@ -121,8 +121,7 @@ class VaultFolders:
                 name = f"{vault.vault}-{vault.name}"
                 place = self._mirrors / "vaults" / name / "mirror.git"
                 mirror = Mirror(place, vault.address, vault.branch, self._limits)
-                path = self._place / "vaults" / name
-                self._known[key] = VaultFolder(path, mirror, threading.Lock(), threading.Lock())
+                self._known[key] = VaultFolder(self._place / "vaults" / name, mirror)
             return self._known[key]
 
 
